@@ -148,8 +148,8 @@ class RepositoryWatcher:
         return ""
 
     def absent(self, key: Hashable) -> str | None:
-        known = self._resources.get(str(key))
-        digest = "" if known is None else self._get(known.repository).digests.get(known.uri, "")
+        resource = self._resources.get(str(key))
+        digest = "" if resource is None else self._get(resource.repository).digests.get(resource.uri, "")
         return why_absent(digest)
 
     def _get(self, repository: Repository) -> _WatchedRepository:

@@ -23,7 +23,7 @@ class Completions:
         return [name for name in self.policy.repositories if name.startswith(typed)]
 
     @completes("repo", of="resource")
-    async def served(self, typed: str, others: Mapping[str, str]) -> list[str]:
+    async def resource_repository(self, typed: str, others: Mapping[str, str]) -> list[str]:
         return await self.repository(typed, others)
 
     @completes("rev", of="prompt")

@@ -128,10 +128,10 @@ def rewrite_url(url: str, entries: Iterable[Entry], push: bool) -> str:
     return base + url[len(prefix) :]
 
 
-def parse_entries(listed: bytes) -> list[Entry]:
+def parse_entries(output: bytes) -> list[Entry]:
     """Parse what `git config --list -z` prints."""
     entries: list[Entry] = []
-    for item in listed.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+    for item in output.decode("utf-8", "surrogateescape").split("\0")[:-1]:
         key, line_end, value = item.partition("\n")
         # A key alone means yes.
         entries.append((key, value if line_end else "true"))
@@ -142,8 +142,8 @@ def format_entries(entries: Sequence[Entry]) -> str:
     """Return the text of a configuration file."""
     lines: list[str] = []
     for key, value in entries:
-        section, _, rest = key.partition(".")
-        subsection, _, name = rest.rpartition(".")
+        section, _, qualified_name = key.partition(".")
+        subsection, _, name = qualified_name.rpartition(".")
         head = f'{section} "{_escaped(subsection)}"' if subsection else section
         lines.append(f'[{head}]\n\t{name} = "{_escaped(value)}"\n')
     return "".join(lines)

@@ -57,4 +57,4 @@ def _unescaped(piece: re.Match[bytes]) -> bytes:
 
 def escape_line_breaks(text: str) -> str:
     """`text` with everything escaped that could look like a line end or change the text direction."""
-    return LINE_BREAKS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return LINE_BREAKS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)

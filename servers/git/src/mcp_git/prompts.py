@@ -29,13 +29,14 @@ class Prompts:
         repo: RepositoryName = "",
     ) -> str:
         """Explain what changed and why."""
-        where = self._in(repo)
-        what = f"the change {quote(self.policy.parse_range(rev).text)}" if rev else "what is not committed"
+        topic = "what is not committed"
+        if rev:
+            topic = f"the change {quote(self.policy.parse_range(rev).text)}"
         return (
-            f"Explain {what} {where} to a colleague who knows the project. Begin with `read_diff`, whose first page has"
-            " all files with their counts, and read what matters; `list_commits` tells why, where there are commits,"
-            " and `get_blame` what the lines were for. Say first in two sentences what the change does, then what"
-            " belongs together, then what could break, and what you did not look at."
+            f"Explain {topic} {self._in(repo)} to a colleague who knows the project. Begin with `read_diff`, whose"
+            " first page has all files with their counts, and read what matters; `list_commits` tells why, where there"
+            " are commits, and `get_blame` what the lines were for. Say first in two sentences what the change does,"
+            " then what belongs together, then what could break, and what you did not look at."
         )
 
     @prompt("Write a commit message")

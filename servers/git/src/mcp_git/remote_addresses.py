@@ -80,11 +80,11 @@ def parse_address(url: str, top: str, folders: Sequence[str]) -> Address:
 def hide_password(text: str) -> str:
     """`text` without possible passwords in addresses; a token can be in the place of the user."""
 
-    def kept(found: re.Match[str]) -> str:
-        plain = found[1].lower() in ("ssh", "git+ssh", "ssh+git") and ":" not in found[2]
-        return found[0] if plain else f"{found[1]}://…@"
+    def replace(match: re.Match[str]) -> str:
+        plain = match[1].lower() in ("ssh", "git+ssh", "ssh+git") and ":" not in match[2]
+        return match[0] if plain else f"{match[1]}://…@"
 
-    return _PASSWORD.sub(kept, text)
+    return _PASSWORD.sub(replace, text)
 
 
 _FIX = "The operator can set another: `git remote set-url`."

@@ -59,7 +59,7 @@ class Layout:
         return os.path.isdir(f"{self.common_dir}{os.sep}reftable")
 
 
-def find_layout(folder: str, served: Sequence[str]) -> Layout:
+def find_layout(folder: str, served_paths: Sequence[str]) -> Layout:
     """Return the layout of the repository in `folder`.
 
     Args:
@@ -71,22 +71,22 @@ def find_layout(folder: str, served: Sequence[str]) -> Layout:
         Refused: a part of it is outside, or is a link or not a file.
     """
     try:
-        layout = _locate_parts(folder, served)
+        layout = _locate_parts(folder, served_paths)
         for part in {layout.git_dir, layout.common_dir}:
             _refuse_links(part, _UNUSED_NAMES)
             for name in ("refs", "reftable", "logs"):
-                _refuse_links(f"{part}{os.sep}{name}", below=True)
-        _refuse_links(f"{layout.common_dir}{os.sep}worktrees", _UNUSED_NAMES, below=True)
+                _refuse_links(f"{part}{os.sep}{name}", recursive=True)
+        _refuse_links(f"{layout.common_dir}{os.sep}worktrees", _UNUSED_NAMES, recursive=True)
         objects = layout.objects
         for part in (objects, f"{objects}{os.sep}info", f"{objects}{os.sep}pack", f"{layout.common_dir}{os.sep}info"):
             _refuse_links(part)
-        _refuse_foreign_alternates(layout.objects, served, _MAX_ALTERNATE_LEVELS)
+        _refuse_foreign_alternates(layout.objects, served_paths, _MAX_ALTERNATE_LEVELS)
     except OSError as error:
         raise _unreadable(error) from None
     return layout
 
 
-def _locate_parts(folder: str, served: Sequence[str]) -> Layout:
+def _locate_parts(folder: str, served_paths: Sequence[str]) -> Layout:
     dot_git = f"{folder.rstrip(os.sep)}{os.sep}.git"
     try:
         mode = os.lstat(dot_git).st_mode
@@ -101,7 +101,7 @@ def _locate_parts(folder: str, served: Sequence[str]) -> Layout:
     if stat.S_ISDIR(mode):
         git_dir = dot_git
     elif stat.S_ISREG(mode):
-        git_dir = _follow_dot_git(folder, dot_git, served)
+        git_dir = _follow_dot_git(folder, dot_git, served_paths)
     else:
         raise _not_a_file("`.git`")
     shared = read_small_file(f"{git_dir}{os.sep}commondir")
@@ -115,17 +115,17 @@ def _locate_parts(folder: str, served: Sequence[str]) -> Layout:
     return Layout(folder, git_dir, git_dir if common == os.path.realpath(git_dir) else common)
 
 
-def _follow_dot_git(folder: str, dot_git: str, served: Sequence[str]) -> str:
+def _follow_dot_git(folder: str, dot_git: str, served_paths: Sequence[str]) -> str:
     pointer = re.fullmatch(r"gitdir: ([^\0\r\n]+)[\r\n]*", read_small_file(dot_git) or "")
     if pointer is None:
         raise Refused(
             "The `.git` of this folder is not a git directory, nor does it name one.", "`git worktree repair`."
         )
     git_dir = os.path.realpath(os.path.join(folder, pointer[1]))
-    back = read_small_file(os.path.join(git_dir, "gitdir"))
-    if back is not None and os.path.realpath(os.path.join(git_dir, back.rstrip("\r\n"))) == dot_git:
+    backlink = read_small_file(os.path.join(git_dir, "gitdir"))
+    if backlink is not None and os.path.realpath(os.path.join(git_dir, backlink.rstrip("\r\n"))) == dot_git:
         return git_dir
-    if not any(is_inside(git_dir, root) for root in served):
+    if not any(is_inside(git_dir, root) for root in served_paths):
         raise Refused(
             "The `.git` file of this folder names a git directory outside, which does not name this folder.",
             "Serve the repository it belongs to.",
@@ -133,7 +133,7 @@ def _follow_dot_git(folder: str, dot_git: str, served: Sequence[str]) -> str:
     return git_dir
 
 
-def _refuse_links(folder: str, but: frozenset[str] = frozenset(), *, below: bool = False) -> None:
+def _refuse_links(folder: str, but: frozenset[str] = frozenset(), *, recursive: bool = False) -> None:
     """Check that everything directly in `folder`, or `below` it, is a file or a folder.
 
     Raises:
@@ -145,7 +145,7 @@ def _refuse_links(folder: str, but: frozenset[str] = frozenset(), *, below: bool
             with os.scandir(folders.pop()) as entries:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
-                        folders += [entry.path] * below
+                        folders += [entry.path] * recursive
                     elif not (entry.is_file(follow_symlinks=False) or entry.name in but):
                         raise _not_a_file(quote(entry.name))
         except (FileNotFoundError, NotADirectoryError):
@@ -164,7 +164,7 @@ def refuse_links_below(layout: Layout) -> None:
             _refuse_links(part, _UNUSED_NAMES)
             for name in os.listdir(part):
                 if name not in _UNUSED_NAMES:
-                    _refuse_links(os.path.join(part, name), below=True)
+                    _refuse_links(os.path.join(part, name), recursive=True)
     except OSError as error:
         raise _unreadable(error) from None
 
@@ -184,7 +184,7 @@ def refuse_nested_repositories(layout: Layout) -> None:
             raise _nested_repository(os.path.relpath(above, layout.work_tree))
 
 
-def refuse_submodules_elsewhere(layout: Layout, submodules: Sequence[str], served: Sequence[str]) -> None:
+def refuse_submodules_elsewhere(layout: Layout, submodules: Sequence[str], served_paths: Sequence[str]) -> None:
     """Return if no submodule that is checked out has its repository outside of what is served.
 
     Raises:
@@ -202,12 +202,12 @@ def refuse_submodules_elsewhere(layout: Layout, submodules: Sequence[str], serve
             pointer = re.fullmatch(r"gitdir: ([^\0\r\n]+)[\r\n]*", read_small_file(target) or "")
             target = os.path.realpath(os.path.join(folder, pointer[1])) if pointer else ""
         try:
-            if not any(is_inside(target, root) for root in [*served, layout.git_dir, layout.common_dir]):
+            if not any(is_inside(target, root) for root in [*served_paths, layout.git_dir, layout.common_dir]):
                 raise _nested_repository(submodule)
             if os.path.lexists(os.path.join(target, "commondir")):
                 raise _nested_repository(submodule)
             _refuse_links(target, _UNUSED_NAMES)
-            _refuse_links(os.path.join(target, "refs"), below=True)
+            _refuse_links(os.path.join(target, "refs"), recursive=True)
         except Refused:
             raise _nested_repository(submodule) from None
 
@@ -223,14 +223,14 @@ def _nested_repository(path: str) -> Refused:
     )
 
 
-def _not_a_file(what: str) -> Refused:
+def _not_a_file(item: str) -> Refused:
     return Refused(
-        f"In the git directory {what} is a link or a special file, which may lead anywhere.",
+        f"In the git directory {item} is a link or a special file, which may lead anywhere.",
         "The operator can put the thing itself there.",
     )
 
 
-def _refuse_foreign_alternates(objects: str, served: Sequence[str], levels: int) -> None:
+def _refuse_foreign_alternates(objects: str, served_paths: Sequence[str], levels: int) -> None:
     for name in ("alternates", "http-alternates"):
         path = f"{objects}{os.sep}info{os.sep}{name}"
         text = read_small_file(path)
@@ -241,12 +241,12 @@ def _refuse_foreign_alternates(objects: str, served: Sequence[str], levels: int)
             if not line or line.startswith("#"):
                 continue
             other = os.path.realpath(os.path.join(objects, line))
-            if levels == 0 or line.startswith('"') or not any(is_inside(other, root) for root in served):
+            if levels == 0 or line.startswith('"') or not any(is_inside(other, root) for root in served_paths):
                 raise Refused(
                     "This repository takes objects from another that is not served (`alternates`).",
                     "The operator can serve that one too, or run `git repack -a -d`.",
                 )
-            _refuse_foreign_alternates(other, served, levels - 1)
+            _refuse_foreign_alternates(other, served_paths, levels - 1)
 
 
 def is_inside(path: str, root: str) -> bool:

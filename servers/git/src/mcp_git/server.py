@@ -47,7 +47,7 @@ def build(settings: Settings) -> Assembled:
         "push": settings.push,
         "worktree-folder": bool(settings.worktree_folder),
     }
-    opened = {gate for gate, is_open in switches.items() if is_open}
+    open_gates = {gate for gate, is_open in switches.items() if is_open}
     followed = [repository.uri(kind) for repository in policy.repositories.values() for kind in ("head", "status")]
     return assemble(
         settings.COMMAND,
@@ -55,7 +55,7 @@ def build(settings: Settings) -> Assembled:
         rooms=[*tools, resources, Prompts(policy, resources), Completions(policy, engine)],
         sources=[RepositoryWatcher(policy, engine, resources.read_text, settings)],
         consent=consent,
-        withholds=lambda declared: Missing([f"--{gate}" for gate in declared.gates if gate not in opened]),
+        withholds=lambda declared: Missing([f"--{gate}" for gate in declared.gates if gate not in open_gates]),
         follows=Following(
             "of a repository's resources (status, head, branches, log, diff, stash, files)",
             instead="For the state now use `get_status`, for earlier commits `list_commits`.",

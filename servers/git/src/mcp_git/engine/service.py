@@ -52,13 +52,15 @@ class Engine:
     """
 
     def __init__(self, policy: Policy, *, timeout_seconds: int, remote_timeout_seconds: int) -> None:
-        self._policy, self._seconds, self._seconds_afar = policy, timeout_seconds, remote_timeout_seconds
+        self._policy, self._seconds, self._remote_seconds = policy, timeout_seconds, remote_timeout_seconds
         self.git = Git(policy)
         self._changes = OperationRunner(self.git)
         self._worktrees = Worktrees(self.git, policy)
 
-    async def _run(self, work: Callable[[Stop], T], what: str, *, afar: bool = False) -> T:
-        return await in_thread(work, seconds=self._seconds_afar if afar else self._seconds, what=what, long=True)
+    async def _run(self, work: Callable[[Stop], T], action: str, *, is_remote: bool = False) -> T:
+        return await in_thread(
+            work, seconds=self._remote_seconds if is_remote else self._seconds, what=action, long=True
+        )
 
     async def describe_status(self, repository: Repository, path: RepositoryPath, limit: int) -> Answer:
         """Return the state of the work tree."""
@@ -188,7 +190,7 @@ class Engine:
                 self.git, self._policy, fetchable, remote, branch, all_tags=tags, prune=prune, stop=stop
             ),
             "The fetch",
-            afar=True,
+            is_remote=True,
         )
 
     async def plan_push(self, pushable: PushableRepository, request: PushRequest) -> PlannedPush:
@@ -199,7 +201,7 @@ class Engine:
 
     async def push(self, pushable: PushableRepository, plan: PlannedPush) -> Answer:
         """Make a push that the user agreed to."""
-        return await self._run(lambda stop: push(self.git, pushable, plan, stop), "The push", afar=True)
+        return await self._run(lambda stop: push(self.git, pushable, plan, stop), "The push", is_remote=True)
 
     # Watching
 

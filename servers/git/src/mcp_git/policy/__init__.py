@@ -191,19 +191,19 @@ class Policy(Repositories):
             NotFound: the resource or repository does not exist.
             Problem: as `revision` and `place`.
         """
-        scheme, _, rest = uri.partition("://")
+        scheme, _, remainder = uri.partition("://")
         if scheme.lower() != "git":
             return None
-        name, _, what = rest.partition("/")
+        name, _, path_text = remainder.partition("/")
         repository = self.repository(unquote(name) or "?")
-        if what in RESOURCE_KINDS:
-            return GitResource(repository, what)
-        kind, _, rest = what.partition("/")
-        revision, slash, path = rest.partition("/")
+        if path_text in RESOURCE_KINDS:
+            return GitResource(repository, path_text)
+        kind, _, remainder = path_text.partition("/")
+        revision, slash, path = remainder.partition("/")
         if kind != "files" or not slash or not path:
             raise NotFound(f"There is no resource {quote(uri)}.", "`resources/list` has those there are.")
-        place = self.parse_path(os.fsdecode(unquote_to_bytes(path)))
-        return GitResource(repository, kind, self.parse_revision(unquote(revision)), place)
+        parsed_path = self.parse_path(os.fsdecode(unquote_to_bytes(path)))
+        return GitResource(repository, kind, self.parse_revision(unquote(revision)), parsed_path)
 
 
 def _list_values(entries: Sequence[git_config.Entry], key: str) -> list[str]:

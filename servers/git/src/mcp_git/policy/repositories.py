@@ -49,8 +49,8 @@ class Repository:
         if self.descriptor >= 0:
             weakref.finalize(self, os.close, self.descriptor).atexit = False
 
-    def uri(self, what: str) -> str:
-        return f"git://{self.name}/{what}"
+    def uri(self, path: str) -> str:
+        return f"git://{self.name}/{path}"
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,9 @@ class Repositories:
                 self.repositories[repository.name] = repository
         if not self.repositories:
             raise Unavailable(" ".join(failed), fix or "Name the top folder of a repository.")
-        for why in failed:
-            _log.warning("not served: %s", why)
-        self.served = [repository.path for repository in self.repositories.values()]
+        for message in failed:
+            _log.warning("not served: %s", message)
+        self.served_paths = [repository.path for repository in self.repositories.values()]
         if self._worktree_folder and os.path.isdir(self._worktree_folder):
             for name in sorted(os.listdir(self._worktree_folder)):
                 self.adopt(name)
@@ -136,7 +136,7 @@ class Repositories:
             NotFound: none has that name.
             Invalid: several are served and none is named.
         """
-        if not name and len(self.served) == 1:
+        if not name and len(self.served_paths) == 1:
             return next(iter(self.repositories.values()))
         names = ", ".join(map(quote, list(self.repositories)[:20]))
         if not name:
@@ -156,15 +156,15 @@ class Repositories:
             NotFound: it is not a repository any more.
         """
         try:
-            there = _identity(repository.path)
+            identity = _identity(repository.path)
         except OSError:
-            there = None
-        if there != repository.identity:
+            identity = None
+        if identity != repository.identity:
             raise Refused(
                 f"The folder {quote(repository.name)} was moved or replaced.",
                 "The operator can start the server again.",
             )
-        layout = find_layout(repository.path, self.served)
+        layout = find_layout(repository.path, self.served_paths)
         if writes:
             refuse_links_below(layout)
         return layout
@@ -203,8 +203,8 @@ class Repositories:
             return None
         if name not in self.repositories:
             try:
-                common = find_layout(path, self.served).common_dir
-                if common not in {find_layout(served, self.served).common_dir for served in self.served}:
+                common = find_layout(path, self.served_paths).common_dir
+                if common not in {find_layout(served, self.served_paths).common_dir for served in self.served_paths}:
                     return None
                 self.repositories[name] = _open(path, self.repositories)
             except (Problem, OSError) as problem:
@@ -233,7 +233,7 @@ class Repositories:
             NotFound: there is none of that name.
         """
         repository = self.writable_repository(name or "?").repository
-        if os.path.dirname(repository.path) != self._worktree_folder or repository.path in self.served:
+        if os.path.dirname(repository.path) != self._worktree_folder or repository.path in self.served_paths:
             raise Refused(f"{quote(name)} was not made here, so it stays.", "The user can remove it.")
         return RemovableWorktree(repository)
 
@@ -249,18 +249,18 @@ def _refuse_closed(is_open: bool, does: str, flag: str) -> None:
         raise Refused("On Windows this server only reads yet.", "Use `git` itself.")
 
 
-def _open(folder: str, taken: dict[str, Repository]) -> Repository:
+def _open(folder: str, used_names: dict[str, Repository]) -> Repository:
     path = os.path.realpath(folder)
     if not os.path.isdir(path):
         os.listdir(path)  # says in the kernel's words why it cannot be served
     base = re.sub(r"[^\w.+-]", "-", os.path.basename(folder)).strip(".-") or "repository"
     name, number = base, 2
-    while name in taken:
+    while name in used_names:
         name, number = f"{base}-{number}", number + 1
     fd = -1 if os.name == "nt" else os.open(path, _OPEN)
     return Repository(name, path, _identity(path), fd)
 
 
 def _identity(path: str) -> tuple[int, int]:
-    found = os.stat(path)
-    return found.st_dev, found.st_ino
+    status = os.stat(path)
+    return status.st_dev, status.st_ino

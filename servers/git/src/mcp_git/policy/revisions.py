@@ -156,18 +156,18 @@ def parse_path(path: str) -> RepositoryPath:
         Refused: it leads out of the repository, or into the git directory.
         Invalid: not a path.
     """
-    given, path = path, unquote_path(path)
+    original, path = path, unquote_path(path)
     if "\0" in path:
-        raise Invalid(f"{quote(given)} holds a NUL.", "Paths have none.")
+        raise Invalid(f"{quote(original)} holds a NUL.", "Paths have none.")
     if os.sep != "/":
         path = path.replace(os.sep, "/")
     if path.startswith("/") or re.match(r"[A-Za-z]:", path) or path[:6].lower() == "file:/":
-        raise Refused(f"{quote(given)} is absolute.", "Paths are relative to the top folder of the repository.")
+        raise Refused(f"{quote(original)} is absolute.", "Paths are relative to the top folder of the repository.")
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if ".." in parts:
-        raise Refused(f"{quote(given)} may lead out of the repository.", "Use a path from its top, without `..`.")
+        raise Refused(f"{quote(original)} may lead out of the repository.", "Use a path from its top, without `..`.")
     if any(part.casefold().rstrip(" .") in (".git", "git~1") for part in parts):
-        raise Refused(f"{quote(given)} is inside of the git directory.", "The tools show what is in it.")
+        raise Refused(f"{quote(original)} is inside of the git directory.", "The tools show what is in it.")
     return RepositoryPath("/".join(parts))
 
 
@@ -177,8 +177,8 @@ def parse_lines(text: str) -> LineRange:
     Raises:
         Invalid: it can't be either.
     """
-    if found := _LINES.fullmatch(text):
-        first, last = int(found[1]), int(found[2] or found[1])
+    if match := _LINES.fullmatch(text):
+        first, last = int(match[1]), int(match[2] or match[1])
         if 0 < first <= last:
             return LineRange(first, last)
     elif (name := text.strip().removeprefix(":").removesuffix("()")) and name.isprintable():

@@ -37,7 +37,7 @@ class PushConfirmation:
         if tool != PUSH_TOOL:
             return None
         rev, to = values["rev"], values["to"]
-        wanted = PushRequest(
+        request = PushRequest(
             values["remote"],
             self.policy.parse_revision(rev) if rev else None,
             self.policy.parse_new_name(to) if to else None,
@@ -46,7 +46,7 @@ class PushConfirmation:
             values["upstream"],
             values["delete"],
         )
-        plan = await self.engine.plan_push(self.policy.pushable_repository(values["repo"]), wanted)
+        plan = await self.engine.plan_push(self.policy.pushable_repository(values["repo"]), request)
         _confirmed_push.set(plan)
         return Question(plan.question, "The user can push in a terminal: `git push`.")
 

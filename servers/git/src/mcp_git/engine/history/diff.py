@@ -426,19 +426,19 @@ class _RecordReader:
 
     def take(self, end: bytes) -> bytes | None:
         """Return what stands before the next `end`, or after the last one; None at the end of all."""
-        found = self._data.find(end, self._start)
-        while found < 0:
+        position = self._data.find(end, self._start)
+        while position < 0:
             piece = next(self._pieces, b"")
-            rest = self._data[self._start :]
+            unread = self._data[self._start :]
             self._start = 0
             if not piece:
                 self._data = b""
-                return rest or None
-            self._data = rest + piece
+                return unread or None
+            self._data = unread + piece
             # The rest was looked through already.
-            found = self._data.find(end, len(rest))
-        record = self._data[self._start : found]
-        self._start = found + 1
+            position = self._data.find(end, len(unread))
+        record = self._data[self._start : position]
+        self._start = position + 1
         return record
 
 

@@ -139,8 +139,8 @@ def list_files(
     arguments = ["ls-tree", "-z", "--long"]
     if recursive:
         arguments.append("-r")
-    listed = commits[0] if commits else revision.text
-    arguments.append(f"{listed}:{path.text}")
+    source = commits[0] if commits else revision.text
+    arguments.append(f"{source}:{path.text}")
     rows: list[tuple[str, str, Sequence[str]]] = []
     next_cursor = None
     try:
@@ -249,15 +249,15 @@ class _MatchPage:
 
     rows: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     match_count: int = 0
-    seen: int = 0
+    seen_count: int = 0
     is_full: bool = False
 
     def read(self, matches: Iterable[_Match], path_prefix: bytes, skip: int, limit: int) -> None:
         """Read `limit` matches behind the first `skip` ones, as many as a page holds."""
         remaining_bytes = DEFAULT_PAGE_BYTES
         for match in matches:
-            self.seen += 1
-            if self.seen <= skip:
+            self.seen_count += 1
+            if self.seen_count <= skip:
                 continue
             text = clip(match.text.decode("utf-8", "replace").rstrip("\r"), _MAX_MATCH_BYTES)
             row = f"{match.number.decode('ascii', 'replace')}:{text}"
@@ -303,7 +303,7 @@ def search_text(
                 next_cursor = Cursor.encode("search", [position.skip + page.match_count, 0, commits], scope)
     except GitFailed as failure:
         raise explain_failure(failure, git, repository, revision, stop) from None
-    if not page.seen:
+    if not page.seen_count:
         refuse_missing_path(git, repository, path, [revision.text], stop)
     if next_cursor is not None or position.skip:
         number_phrase = f"matches {position.skip + 1:,}-{position.skip + page.match_count:,}"
@@ -318,12 +318,12 @@ def search_text(
 
 def _split_matches(pieces: Iterable[bytes]) -> Generator[_Match]:
     """Take apart what `git grep -n -z` prints; a path may hold line ends, and its end is a NUL."""
-    rest = b""
+    unread = b""
     for piece in pieces:
-        rest += piece
-        while len(parts := rest.split(b"\0", 2)) == 3 and b"\n" in parts[2]:
+        unread += piece
+        while len(parts := unread.split(b"\0", 2)) == 3 and b"\n" in parts[2]:
             path, number, following = parts
-            text, _, rest = following.partition(b"\n")
+            text, _, unread = following.partition(b"\n")
             yield _Match(path, number, text)
 
 

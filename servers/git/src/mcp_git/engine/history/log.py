@@ -320,8 +320,8 @@ def _describe_page(query: LogQuery, page: _CommitPage, skip: int, described_line
 
 def _digest_refs(git: Git, repository: Repository, stop: Stop) -> str:
     """Return a digest of HEAD and of all refs."""
-    listed = git.run(repository, ["show-ref", "--head"], stop, max_bytes=1 << 30, exit_codes=(0, 1)).stdout
-    return hashlib.sha256(listed).hexdigest()
+    output = git.run(repository, ["show-ref", "--head"], stop, max_bytes=1 << 30, exit_codes=(0, 1)).stdout
+    return hashlib.sha256(output).hexdigest()
 
 
 def _build_view(repository: Repository, query: LogQuery, page: _CommitPage, skip: int) -> Mapping[str, Any]:
@@ -397,15 +397,15 @@ def _format_row(row: _Row, with_date: bool = True, with_author: bool = True) -> 
 
 def _format_refs(refs: Sequence[str]) -> str:
     """Return as many of `refs` as there is room for, one at least, and how many more there are."""
-    shown = [clip(refs[0], _MAX_REFS_BYTES)]
+    texts = [clip(refs[0], _MAX_REFS_BYTES)]
     for ref in refs[1:]:
-        if len(", ".join([*shown, ref]).encode("utf-8", "replace")) > _MAX_REFS_BYTES:
+        if len(", ".join([*texts, ref]).encode("utf-8", "replace")) > _MAX_REFS_BYTES:
             break
-        shown.append(ref)
-    hidden = len(refs) - len(shown)
+        texts.append(ref)
+    hidden = len(refs) - len(texts)
     if hidden:
-        shown.append(f"{hidden} more")
-    return ", ".join(shown)
+        texts.append(f"{hidden} more")
+    return ", ".join(texts)
 
 
 def describe_head(git: Git, repository: Repository, stop: Stop) -> Answer:
@@ -427,11 +427,11 @@ def list_reflog(git: Git, repository: Repository, name: Revision, limit: int, st
     """Return where a branch or HEAD was before, newest first: the revision that leads there, and what moved it."""
     arguments = ["log", "--walk-reflogs", "--format=%h%x00%gd%x00%cs%x00%gs", f"--max-count={limit}", name.text, "--"]
     try:
-        listed = git.run(repository, arguments, stop)
+        output = git.run(repository, arguments, stop)
     except GitFailed as failure:
         raise explain_failure(failure, git, repository, name, stop) from None
     rows: list[str] = []
-    for line in split_lines(listed):
+    for line in split_lines(output):
         fields = line.split("\0")
         fields += [""] * (4 - len(fields))
         oid, selector, date, action, *_ = fields

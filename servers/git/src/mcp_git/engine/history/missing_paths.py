@@ -100,11 +100,11 @@ def _list_paths(git: Git, repository: Repository, folder: str, revision: str | N
     if folder:
         arguments += ["--", folder if revision is None else f"{folder}/"]
     try:
-        listed = git.run(repository, arguments, stop, max_bytes=_MAX_LISTED_BYTES).stdout
+        output = git.run(repository, arguments, stop, max_bytes=_MAX_LISTED_BYTES).stdout
     except GitFailed:
         return []
     paths: dict[str, None] = {}
-    for file in listed.split(b"\0")[:-1]:
+    for file in output.split(b"\0")[:-1]:
         paths |= dict.fromkeys(_list_ancestors(os.fsdecode(file)))
     return list(paths)
 

@@ -128,10 +128,10 @@ class _Branch(NamedTuple):
 
 def _list_branches(git: Git, repository: Repository, limit: int, stop: Stop) -> list[str]:
     arguments = ["for-each-ref", "--sort=-committerdate", f"--count={limit}", f"--format={_BRANCH_FORMAT}"]
-    listed = git.run(repository, [*arguments, "refs/heads", "refs/remotes"], stop)
+    output = git.run(repository, [*arguments, "refs/heads", "refs/remotes"], stop)
     field_count = len(_Branch._fields)
     rows: list[str] = []
-    for line in split_lines(listed):
+    for line in split_lines(output):
         fields = line.split("\0")[:field_count]
         fields += [""] * (field_count - len(fields))
         rows.append(_Branch(*fields).row)
@@ -140,8 +140,8 @@ def _list_branches(git: Git, repository: Repository, limit: int, stop: Stop) -> 
 
 def _list_tags(git: Git, repository: Repository, limit: int, stop: Stop) -> list[str]:
     arguments = ["for-each-ref", "--sort=-creatordate", f"--count={limit}", "refs/tags", f"--format={_TAG_FORMAT}"]
-    listed = git.run(repository, arguments, stop)
-    return [_format_row(*line.split("\0")) for line in split_lines(listed)]
+    output = git.run(repository, arguments, stop)
+    return [_format_row(*line.split("\0")) for line in split_lines(output)]
 
 
 def _list_remotes(git: Git, repository: Repository) -> list[str]:

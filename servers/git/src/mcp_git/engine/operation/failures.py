@@ -119,9 +119,11 @@ def _explain_half_done(
     if calls:
         before.store(layout)
     lines = [f"\nundo: {call}" for call in [*calls, *operation.return_calls]]
-    known = {entry.path for entry in before.status.entries}
+    earlier_paths = {entry.path for entry in before.status.entries}
     new_files = [
-        quote_path(entry.path) for entry in now.status.entries if entry.letters == "??" and entry.path not in known
+        quote_path(entry.path)
+        for entry in now.status.entries
+        if entry.letters == "??" and entry.path not in earlier_paths
     ]
     if new_files:
         lines.append(f"\n{describe_remaining_files(sorted(new_files))}")

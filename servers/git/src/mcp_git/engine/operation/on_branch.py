@@ -47,7 +47,7 @@ def run_on_branch(
     _refuse_leaving(git, repository, branch.text, before, stop)
     target = operation.arguments[-1]
     try:
-        meant = git.run(repository, ["rev-parse", "--verify", f"{target}^{{commit}}"], stop).text.strip()
+        target_commit = git.run(repository, ["rev-parse", "--verify", f"{target}^{{commit}}"], stop).text.strip()
     except GitFailed as failure:
         raise explain_failure(failure, git, repository, operation.revision, stop) from None
     return_call = format_call("run_switch", rev=before.oid if before.is_detached else before.head)
@@ -56,7 +56,7 @@ def run_on_branch(
     try:
         run(Operation([*_SWITCH, branch.text], revision=branch, undo_calls=(), overwritten_paths=["."]))
         arrival.entries = read_status(git, repository, stop, layout=layout).entries
-        name = _name_target(git, repository, target, meant, before, stop)
+        name = _name_target(git, repository, target, target_commit, before, stop)
         operation = replace(operation, arguments=[*operation.arguments[:-1], name], return_calls=[return_call])
         return run(operation)
     except BaseException:
@@ -89,15 +89,15 @@ def _return_arguments(before: Status) -> list[str]:
     return [*_SWITCH, before.head]
 
 
-def _name_target(git: Git, repository: Repository, target: str, meant: str, before: Status, stop: Stop) -> str:
+def _name_target(git: Git, repository: Repository, target: str, commit: str, before: Status, stop: Stop) -> str:
     """Return what names the commit that was meant before HEAD moved: by its name, which a merge's message tells, unless
     that is another commit on this branch."""
     name = target
     if not before.is_detached and target in ("HEAD", "@"):
         name = before.head
-    if find_hash(git, repository, f"{name}^{{commit}}", stop) == meant:
+    if find_hash(git, repository, f"{name}^{{commit}}", stop) == commit:
         return name
-    return meant
+    return commit
 
 
 def _refuse_leaving(git: Git, repository: Repository, branch: str, status: Status, stop: Stop) -> None:

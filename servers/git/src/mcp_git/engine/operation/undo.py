@@ -217,5 +217,5 @@ def list_staged_since(git: Git, repository: Repository, before: Snapshot, stop: 
     if tree:
         arguments = ["diff-index", "--cached", "--ita-invisible-in-index", "--name-only", "--no-renames", "-z", tree]
         arguments.append("--")
-    listed = git.run(repository, arguments, stop).stdout
-    return [os.fsdecode(path) for path in listed.split(b"\0")[:-1]]
+    output = git.run(repository, arguments, stop).stdout
+    return [os.fsdecode(path) for path in output.split(b"\0")[:-1]]

@@ -44,12 +44,12 @@ def refuse_overwriting_untracked(
     """
     arguments = ["diff-index", "--cached", "--raw", "--no-renames", "--diff-filter=D", "-z", source.text, "--", *paths]
     try:
-        listed = git.run(repository, arguments, stop).stdout
+        output = git.run(repository, arguments, stop).stdout
     except GitFailed:
         return  # The operation itself will say so.
     top = layout.work_tree or ""
     # Each file has two fields: how it differs, and its name.
-    fields = listed.split(b"\0")[:-1]
+    fields = output.split(b"\0")[:-1]
     obstacles: set[str] = set()
     for difference, encoded_name in zip(fields[::2], fields[1::2], strict=True):
         name = os.fsdecode(encoded_name)
@@ -88,8 +88,8 @@ def refuse_obstructed_stash(git: Git, repository: Repository, layout: Layout, st
 def list_untracked_of_stash(git: Git, repository: Repository, stash: str, stop: Stop) -> list[str]:
     """Return the untracked files that a stash has."""
     arguments = ["ls-tree", "-r", "--name-only", "-z", f"{stash}^3"]
-    listed = git.run(repository, arguments, stop, exit_codes=(0, 128)).stdout
-    return [os.fsdecode(name) for name in listed.split(b"\0")[:-1]]
+    output = git.run(repository, arguments, stop, exit_codes=(0, 128)).stdout
+    return [os.fsdecode(name) for name in output.split(b"\0")[:-1]]
 
 
 def list_untracked(git: Git, repository: Repository, paths: Collection[bytes], stop: Stop) -> list[bytes]:

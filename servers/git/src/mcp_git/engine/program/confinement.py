@@ -50,10 +50,10 @@ class Confinements:
         served: The real paths of all that is served.
     """
 
-    def __init__(self, program: str, exec_path: str, served: Sequence[str]) -> None:
+    def __init__(self, program: str, exec_path: str, served_paths: Sequence[str]) -> None:
         self.program = program
         self._exec_path = exec_path
-        self._served = frozenset(served)
+        self._served_paths = frozenset(served_paths)
         self._git = program_files([program, os.path.join(exec_path, "git")])
         # What git reads of its installation lies beside its programs.
         self._readable = self._git.readable | real_paths([exec_path, *_installation(program)])
@@ -79,7 +79,7 @@ class Confinements:
         writable_paths = frozenset(writable)
         if writes:
             writable_paths |= parts
-        return self.plain(self._served | parts | frozenset(readable), writable_paths)
+        return self.plain(self._served_paths | parts | frozenset(readable), writable_paths)
 
     def remote(
         self,
@@ -136,24 +136,24 @@ class Confinements:
         places = [home, tempfile.gettempdir(), os.environ.get("XDG_RUNTIME_DIR", "")]
         writable: set[str] = set()
         for place in real_paths(filter(None, places)):
-            writable |= everything_but(self._served, place)
+            writable |= everything_but(self._served_paths, place)
         local = self.local(layout, writes=True, readable=[], writable=[scratch])
         return Confinement(
-            executable=local.executable | everything_but(self._served | _parts(layout)),
+            executable=local.executable | everything_but(self._served_paths | _parts(layout)),
             readable=frozenset([os.sep]),
             writable=local.writable | writable | real_paths(["/dev/tty"]),
             network=True,
         )
 
 
-def choose_program(found: str, exec_path: str) -> str:
+def choose_program(program_on_path: str, exec_path: str) -> str:
     """Return the git to start: the one of its own folder, where what is on the path only leads to it.
 
     Managers of versions put a script there, and macOS a stub.
     """
     own = os.path.join(exec_path, "git")
-    if is_elf(found) or not os.access(own, os.X_OK):
-        return found
+    if is_elf(program_on_path) or not os.access(own, os.X_OK):
+        return program_on_path
     return own
 
 

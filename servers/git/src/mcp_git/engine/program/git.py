@@ -123,8 +123,8 @@ class Git:
             writes=writes,
             literal_paths=literal_paths,
             scratch_index=scratch_index,
-        ) as found:
-            for piece in found:
+        ) as stream:
+            for piece in stream:
                 pieces.append(piece)
                 size += len(piece)
                 if size > max_bytes:
@@ -222,10 +222,10 @@ class Git:
             layout, private_git_dir, arguments, environment, confinement, stop, b"", exit_codes, on_stderr
         ) as (
             pieces,
-            said,
+            read_stderr,
         ):
             out = b"".join(pieces)
-            return Output(out, stderr=said())
+            return Output(out, stderr=read_stderr())
 
     @contextmanager
     def _start(
@@ -321,8 +321,8 @@ class Git:
         """Return what the repository's own configuration has below `start`, by the rest of the key; git is told none
         of it."""
         layout = self.layout(repository, writes=True)
-        listed = self.binary.run_config(["--no-includes", "--list", "-z"], f"{layout.common_dir}/config")
-        return [(key[len(start) :], value) for key, value in git_config.parse_entries(listed) if key.startswith(start)]
+        output = self.binary.run_config(["--no-includes", "--list", "-z"], f"{layout.common_dir}/config")
+        return [(key[len(start) :], value) for key, value in git_config.parse_entries(output) if key.startswith(start)]
 
     def serving_command(self, layout: Layout, program: str) -> str:
         """Return the command that serves a repository beside to another git: as little of it is run as of one that is
@@ -342,15 +342,15 @@ class Git:
         return self._private_git_dirs.prepare(self.layout(repository))[0]
 
 
-def _needs_no_locale(words: Sequence[str], given: bytes) -> bool:
+def _needs_no_locale(arguments: Sequence[str], stdin: bytes) -> bool:
     """Whether git needs no locale, which takes long to load, as only regular expressions have to do with one."""
-    if words[0] not in _COMMANDS_WITHOUT_PATTERNS or b"{/" in given:
+    if arguments[0] not in _COMMANDS_WITHOUT_PATTERNS or b"{/" in stdin:
         return False
-    return not any(word.startswith(_PATTERN_OPTIONS) or "{/" in word for word in words)
+    return not any(argument.startswith(_PATTERN_OPTIONS) or "{/" in argument for argument in arguments)
 
 
-def _hide_paths(said: bytes, private_git_dir: PrivateGitDir, layout: Layout, scratch: str) -> str:
-    text = said.decode("utf-8", "replace")
-    for place in (private_git_dir.folder, layout.git_dir, layout.common_dir, layout.work_tree, scratch):
-        text = text.replace(place, ".") if place else text
+def _hide_paths(stderr: bytes, private_git_dir: PrivateGitDir, layout: Layout, scratch: str) -> str:
+    text = stderr.decode("utf-8", "replace")
+    for path in (private_git_dir.folder, layout.git_dir, layout.common_dir, layout.work_tree, scratch):
+        text = text.replace(path, ".") if path else text
     return text

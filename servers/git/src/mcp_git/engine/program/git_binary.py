@@ -56,8 +56,10 @@ class GitFailed(Problem):
             )
             return
         # Advice and warnings come first where there are any, such as that grafts are deprecated.
-        found = re.search(r"(?m)^(?:fatal|error): (.*)", stderr) or re.search(r"(?m)^(?!hint:|warning:)(.*\S)", stderr)
-        words = found[1] if found else f"it ended with {exit_code}"
+        message = re.search(r"(?m)^(?:fatal|error): (.*)", stderr) or re.search(
+            r"(?m)^(?!hint:|warning:)(.*\S)", stderr
+        )
+        words = message[1] if message else f"it ended with {exit_code}"
         super().__init__(f"git: `{words[:300]}`.", "")
 
 
@@ -72,7 +74,7 @@ class GitBinary:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._scratch = Scratch("mcp-git")
-        self.served = policy.served
+        self.served_paths = policy.served_paths
         self.why_unconfined = ""
 
     @cached_property
@@ -111,8 +113,8 @@ class GitBinary:
     @cached_property
     def version(self) -> tuple[int, int]:
         """The first two numbers of it."""
-        found = re.search(r"(\d+)\.(\d+)", self.run_without_repository(["version"]).decode("utf-8", "replace"))
-        return (int(found[1]), int(found[2])) if found else (0, 0)
+        match = re.search(r"(\d+)\.(\d+)", self.run_without_repository(["version"]).decode("utf-8", "replace"))
+        return (int(match[1]), int(match[2])) if match else (0, 0)
 
     def find(self) -> str:
         """Return where git is, whatever its version.
@@ -120,16 +122,16 @@ class GitBinary:
         Raises:
             Unavailable: there is none.
         """
-        if found := find_executable("git", self._path.split(os.pathsep)):
-            return found
+        if program := find_executable("git", self._path.split(os.pathsep)):
+            return program
         raise Unavailable("The program `git` was not found.", "The operator can install it: https://git-scm.com.")
 
     @cached_property
     def _path(self) -> str:
-        served = [repository.path for repository in self._policy.repositories.values()]
+        roots = [repository.path for repository in self._policy.repositories.values()]
         folders = [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)]
         return os.pathsep.join(
-            folder for folder in folders if not any(is_inside(os.path.realpath(folder), root) for root in served)
+            folder for folder in folders if not any(is_inside(os.path.realpath(folder), root) for root in roots)
         )
 
     # What confines it
@@ -140,7 +142,7 @@ class GitBinary:
         try:
             sandbox = find_sandbox()
             exec_path = os.fsdecode(self.run_without_repository(["--exec-path"]).rstrip(b"\n"))
-            confinements = Confinements(choose_program(self.program, exec_path), exec_path, self.served)
+            confinements = Confinements(choose_program(self.program, exec_path), exec_path, self.served_paths)
             prove(sandbox, confinements, self.environment)
         except NoSandbox as problem:
             self.why_unconfined = str(problem)
@@ -205,10 +207,10 @@ class GitBinary:
         self, arguments: Sequence[str], environment: Mapping[str, str] | None, confinement: Confinement | None
     ) -> bytes:
         nowhere = os.path.join(self.scratch_folder, "nowhere")
-        made = self.run(arguments, nowhere, environment or {**self.environment, "GIT_DIR": nowhere}, 10, confinement)
-        if made.returncode:
-            raise GitFailed(made.stderr.decode("utf-8", "replace"), made.returncode)
-        return made.stdout
+        result = self.run(arguments, nowhere, environment or {**self.environment, "GIT_DIR": nowhere}, 10, confinement)
+        if result.returncode:
+            raise GitFailed(result.stderr.decode("utf-8", "replace"), result.returncode)
+        return result.stdout
 
     # What of the user's own reaches git
 
@@ -227,11 +229,11 @@ class GitBinary:
     @cached_property
     def passed_configuration(self) -> list[git_config.Entry]:
         """What of that matters everywhere, with the ignored names that have no key."""
-        found = dict(git_config.filter_user_entries(self.user_configuration))
+        entries = dict(git_config.filter_user_entries(self.user_configuration))
         usual = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "git", "ignore")
-        ignored = os.path.expanduser(found.get("core.excludesfile", usual))
-        found["core.excludesfile"] = ignored if os.path.isfile(ignored) else os.devnull
-        return list(found.items())
+        ignored = os.path.expanduser(entries.get("core.excludesfile", usual))
+        entries["core.excludesfile"] = ignored if os.path.isfile(ignored) else os.devnull
+        return list(entries.items())
 
     @cached_property
     def ignore_files(self) -> Sequence[str]:
@@ -272,7 +274,7 @@ class GitBinary:
             entries: configuration for this run alone.
         """
         ssh = dict(self.user_configuration).get("core.sshcommand", "ssh -o BatchMode=yes")
-        found = {
+        environment = {
             **{name: os.environ[name] for name in _REMOTE_VARIABLES if name in os.environ},
             "GIT_CONFIG_GLOBAL": self._remote_configuration_file,
             "GIT_ALLOW_PROTOCOL": protocol,
@@ -282,8 +284,8 @@ class GitBinary:
             "GIT_CONFIG_COUNT": str(len(entries)),
         }
         for number, (key, value) in enumerate(entries):
-            found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-        return found
+            environment |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+        return environment
 
     @cached_property
     def _remote_configuration_file(self) -> str:

@@ -12,12 +12,12 @@ __all__ = ["clip", "split_lines", "split_records"]
 
 def split_records(pieces: Iterable[bytes], end: bytes = b"\0") -> Generator[bytes]:
     """Return what stands between the ends in `pieces`, and behind the last one if there is anything."""
-    rest = b""
+    unfinished = b""
     for piece in pieces:
-        *whole, rest = (rest + piece).split(end)
-        yield from whole
-    if rest:
-        yield rest
+        *records, unfinished = (unfinished + piece).split(end)
+        yield from records
+    if unfinished:
+        yield unfinished
 
 
 def split_lines(output: Output) -> list[str]:

@@ -101,19 +101,19 @@ class Prespawner:
             new_session: as `process.start`.
         """
         with ExitStack() as files:
-            said = files.enter_context(open_unnamed_file(self._binary.scratch_folder))
+            stderr = files.enter_context(open_unnamed_file(self._binary.scratch_folder))
             reads = None
             if stdin:
                 reads = open_unnamed_file(self._binary.scratch_folder)
                 with reads:
                     reads.write(stdin)
                     reads.seek(0)
-                    process = start(command, stdin=reads, stderr=said, new_session=new_session)
+                    process = start(command, stdin=reads, stderr=stderr, new_session=new_session)
             else:
-                process = start(command, stdin=None, stderr=said, new_session=new_session)
+                process = start(command, stdin=None, stderr=stderr, new_session=new_session)
             files.pop_all()
         limit_memory(process.pid)
-        return RunningGit(process, said)
+        return RunningGit(process, stderr)
 
     def take(self, command: Command, stdin: bytes) -> RunningGit | None:
         """Return the one that waits for this command, let go; None if none does.
@@ -148,13 +148,13 @@ class Prespawner:
             unseen = replace(command, environment={**command.environment, "GIT_DIR": link})
             try:
                 with ExitStack() as files:
-                    said = files.enter_context(open_unnamed_file(self._binary.scratch_folder))
-                    held = StandbyProcess(unseen, said, has_stdin=has_stdin)
+                    stderr = files.enter_context(open_unnamed_file(self._binary.scratch_folder))
+                    standby = StandbyProcess(unseen, stderr, has_stdin=has_stdin)
                     files.pop_all()
             except OSError:
                 return  # The call at hand needs none of this.
-            limit_memory(held.process.pid)
-            self._standbys[key] = _Standby(command, held, said, link)
+            limit_memory(standby.process.pid)
+            self._standbys[key] = _Standby(command, standby, stderr, link)
             oldest = self._standbys.popitem(last=False)[1] if len(self._standbys) > _MAX_STANDBYS else None
         if oldest is not None:
             oldest.end()

@@ -124,7 +124,7 @@ class PrivateGitDirs:
             if layout.work_tree:
                 self._refuse_index_outside(private, layout, environment)
                 if self._binary.confinements is None:
-                    refuse_submodules_elsewhere(layout, private.submodules, self._binary.served)
+                    refuse_submodules_elsewhere(layout, private.submodules, self._binary.served_paths)
         return private, environment
 
     def confinement(
@@ -183,10 +183,10 @@ class PrivateGitDirs:
         private.config_signatures, private.written_signature = now, _signature(private.config_path)
 
     def _read_configuration(self, path: str) -> list[git_config.Entry]:
-        found = _signature(path)
-        if found is None:
+        signature = _signature(path)
+        if signature is None:
             return []
-        if found[1] > _MAX_CONFIGURATION_BYTES:
+        if signature[1] > _MAX_CONFIGURATION_BYTES:
             raise Refused("The configuration of this repository is larger than 1 MB.", "The operator can shorten it.")
         try:
             return git_config.parse_entries(self._binary.run_config(["--no-includes", "--list", "-z"], path))
@@ -205,7 +205,7 @@ class PrivateGitDirs:
         if now is None or now == private.index_signature:
             return
         try:
-            listed = self._binary.run(
+            result = self._binary.run(
                 ["ls-files", "-z", "--stage"],
                 layout.work_tree or layout.git_dir,
                 environment,
@@ -214,15 +214,15 @@ class PrivateGitDirs:
             )
         except subprocess.TimeoutExpired:
             raise Unavailable("The index of this repository takes too long to read.", "Call again later.") from None
-        names = _STAGED.sub(rb"\1", listed.stdout)
+        names = _STAGED.sub(rb"\1", result.stdout)
         if sys.platform == "win32":
             names = names.replace(b"\\", b"/").replace(b":", b"/..")
-        if listed.returncode == 0 and _BAD_INDEX.search(names):
+        if result.returncode == 0 and _BAD_INDEX.search(names):
             raise Refused(
                 "The `index` of this repository names files outside of it.", "`git read-tree HEAD` renews it."
             )
         private.index_signature = now
-        private.submodules = [os.fsdecode(path) for path in _SUBMODULE.findall(listed.stdout)]
+        private.submodules = [os.fsdecode(path) for path in _SUBMODULE.findall(result.stdout)]
 
 
 def _has_work_tree(entries: Mapping[str, str], layout: Layout) -> bool:
@@ -239,10 +239,10 @@ def _has_work_tree(entries: Mapping[str, str], layout: Layout) -> bool:
 
 def _signature(path: str) -> _Signature | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_ctime_ns
 
 
 def _link_on_windows(target: str, link_path: str) -> None:

@@ -60,7 +60,9 @@ class PipeReader:
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
-        self._ahead, self._poll = (_ThreadedReader(pipe), None) if sys.platform == "win32" else (None, select.poll())
+        self._threaded_reader, self._poll = (
+            (_ThreadedReader(pipe), None) if sys.platform == "win32" else (None, select.poll())
+        )
         if self._poll:
             self._poll.register(pipe, select.POLLIN)
 
@@ -75,7 +77,7 @@ class PipeReader:
         """
         while True:
             stop.check()
-            piece = self._ahead.take() if self._ahead else self._read()
+            piece = self._threaded_reader.take() if self._threaded_reader else self._read()
             if piece is None:
                 if meanwhile:
                     meanwhile()
@@ -90,8 +92,8 @@ class PipeReader:
 
     def close(self) -> None:
         """Read no more; what writes has ended."""
-        if self._ahead:
-            self._ahead.leave()
+        if self._threaded_reader:
+            self._threaded_reader.close()
         else:
             self._pipe.close()
 
@@ -103,12 +105,12 @@ class _ThreadedReader:
         self._pipe = pipe
         self._pieces: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._room = threading.Semaphore(_MAX_PIECES_AHEAD)
-        self._left = False
+        self._is_closed = False
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
         piece = b"more"
-        while piece and not self._left:
+        while piece and not self._is_closed:
             piece = os.read(self._pipe.fileno(), _PIECE_BYTES)
             self._pieces.put(piece)
             self._room.acquire()
@@ -124,7 +126,7 @@ class _ThreadedReader:
         return piece
 
     def close(self) -> None:
-        self._left = True
+        self._is_closed = True
         self._room.release()
 
 
@@ -253,7 +255,7 @@ class StandbyProcess:
             if has_stdin:
                 reads, self._feed = os.pipe()
             spawned = _spawn(
-                replace(command, environment=environment), reads if has_stdin else None, stderr.fileno(), waits=waits
+                replace(command, environment=environment), reads if has_stdin else None, stderr.fileno(), gate=waits
             )
             if spawned is None:
                 raise OSError(errno.EBADF, "standard descriptors are closed")
@@ -288,19 +290,19 @@ class StandbyProcess:
         self._feed = self._gate = -1
 
 
-def _spawn(command: Command, reads: int | None, said: int, waits: int | None = None) -> _SpawnedProcess | None:
+def _spawn(command: Command, stdin: int | None, stderr: int, gate: int | None = None) -> _SpawnedProcess | None:
     """Start a process by `posix_spawn`; return None where standard descriptors were closed."""
     assert sys.platform != "win32"
     _close_on_exec()
-    out, into = os.pipe()
+    read_end, write_end = os.pipe()
     try:
-        if min(out, into, said, into if reads is None else reads) <= _LAST_STANDARD_DESCRIPTOR:
+        if min(read_end, write_end, stderr, write_end if stdin is None else stdin) <= _LAST_STANDARD_DESCRIPTOR:
             return None
         actions = [
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0) if reads is None else (os.POSIX_SPAWN_DUP2, reads, 0),
-            (os.POSIX_SPAWN_DUP2, into, 1),
-            (os.POSIX_SPAWN_DUP2, said, 2),
-            *([] if waits is None else [(os.POSIX_SPAWN_DUP2, waits, _STANDBY_DESCRIPTOR)]),
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0) if stdin is None else (os.POSIX_SPAWN_DUP2, stdin, 0),
+            (os.POSIX_SPAWN_DUP2, write_end, 1),
+            (os.POSIX_SPAWN_DUP2, stderr, 2),
+            *([] if gate is None else [(os.POSIX_SPAWN_DUP2, gate, _STANDBY_DESCRIPTOR)]),
         ]
 
         def spawn(words: Sequence[str]) -> int:
@@ -310,12 +312,12 @@ def _spawn(command: Command, reads: int | None, said: int, waits: int | None = N
             )
 
         pid = _start_confined(command, [command.program, "-C", command.working_folder, *command.arguments], spawn)
-        out, stdout = -1, open(out, "rb", buffering=0)  # noqa: SIM115 - `Pipe` closes it
+        read_end, stdout = -1, open(read_end, "rb", buffering=0)  # noqa: SIM115 - `Pipe` closes it
         return _SpawnedProcess(pid, stdout)
     finally:
-        os.close(into)
-        if out >= 0:
-            os.close(out)
+        os.close(write_end)
+        if read_end >= 0:
+            os.close(read_end)
 
 
 def _start_confined(command: Command, words: Sequence[str], spawn: Callable[[Sequence[str]], T]) -> T:

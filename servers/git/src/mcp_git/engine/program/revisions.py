@@ -65,8 +65,8 @@ def _list_revisions(named: Revision | Range | None) -> list[Revision]:
 def _explain_missing_revision(git: Git, repository: Repository, revision: Revision, stop: Stop) -> NotFound:
     if revision.text == "HEAD":
         return NotFound("`HEAD` has no commit yet.", "`get_status` has what is there.")
-    listed = git.run(repository, ["for-each-ref", "--format=%(refname:short)", "--count=5000"], stop)
-    similar = difflib.get_close_matches(revision.text, listed.text.split(), n=3)
+    output = git.run(repository, ["for-each-ref", "--format=%(refname:short)", "--count=5000"], stop)
+    similar = difflib.get_close_matches(revision.text, output.text.split(), n=3)
     if revision.text.startswith("stash@"):
         fix = "`list_refs` with kind=stashes has those there are."
     elif similar:

@@ -62,9 +62,9 @@ def fetch(
 def _list_refs(git: Git, repository: Repository, remote: Remote, stop: Stop) -> dict[str, str]:
     """Return the hashes of the remote's branches, as they are known here, and of all tags, by their whole names."""
     arguments = ["for-each-ref", "--format=%(objectname) %(refname)", f"refs/remotes/{remote.name}", "refs/tags"]
-    listed = git.run(repository, arguments, stop).stdout.decode("utf-8", "surrogateescape")
+    output = git.run(repository, arguments, stop).stdout.decode("utf-8", "surrogateescape")
     hashes: dict[str, str] = {}
-    for line in listed.split("\n"):
+    for line in output.split("\n"):
         oid, _, name = line.partition(" ")
         if name:
             hashes[name] = oid

@@ -90,8 +90,8 @@ def _describe_push(plan: PlannedPush, flag: str, remarks: Sequence[str]) -> Answ
     if flag != _UP_TO_DATE:
         rows += [*plan.new_commits, *remarks]
     if plan.known_commit and flag in (" ", "+"):
-        known = plan.known_commit[:12]
-        undo_call = format_call("run_push", rev=known, to=plan.target_name, remote=remote.name, force=True)
+        commit = plan.known_commit[:12]
+        undo_call = format_call("run_push", rev=commit, to=plan.target_name, remote=remote.name, force=True)
         rows.append(f"undo: {undo_call}")
     return Answer(facts, rows)
 

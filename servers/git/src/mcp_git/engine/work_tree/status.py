@@ -243,10 +243,10 @@ def _open_largest_folder(groups: dict[bytes, list[StatusEntry]]) -> bool:
     for name, group in sorted(groups.items(), key=lambda item: -len(item[1])):
         if not name.endswith(b"/") or len(group) < 2:
             continue
-        opened = _group_by_name(group, name)
-        if len(groups) + len(opened) - 1 <= _MAX_FOLDED_LINES:
+        subgroups = _group_by_name(group, name)
+        if len(groups) + len(subgroups) - 1 <= _MAX_FOLDED_LINES:
             del groups[name]
-            groups |= opened
+            groups |= subgroups
             return True
     return False
 

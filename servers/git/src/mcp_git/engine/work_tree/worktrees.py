@@ -157,8 +157,8 @@ class Worktrees:
         self._git.run(repository, arguments, stop, writes=True)
 
     def _refuse_submodules(self, repository: Repository, top: str, stop: Stop) -> None:
-        listed = self._git.run(repository, ["ls-files", "--stage", "-z"], stop).stdout
-        for path in re.findall(rb"(?:^|\0)160000 [^\t]*\t([^\0]+)", listed):
+        output = self._git.run(repository, ["ls-files", "--stage", "-z"], stop).stdout
+        for path in re.findall(rb"(?:^|\0)160000 [^\t]*\t([^\0]+)", output):
             if os.path.lexists(os.path.join(os.fsencode(top), path, b".git")):
                 raise Refused("It holds submodules with repositories of their own.", "The user can remove it.")
 
