@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated
 
+from mcp_types import TextResourceContents
 from pydantic import Field
 
 from mcp_batteries.errors import quote
 from mcp_batteries.server.declare import Messages, prompt
 from mcp_git.policy import Policy
-from mcp_git.resources import Resources
 
 __all__ = ["Prompts"]
 
@@ -19,8 +20,14 @@ RepositoryName = Annotated[str, Field(description="Name of the repository; may b
 
 @dataclass(frozen=True)
 class Prompts:
+    """The prompts.
+
+    Attributes:
+        attach: reads a resource as an attachment.
+    """
+
     policy: Policy
-    resources: Resources
+    attach: Callable[[str], Awaitable[TextResourceContents]]
 
     @prompt("Explain changes")
     async def explain_changes(
@@ -85,4 +92,4 @@ class Prompts:
         return f"in the repository {quote(self.policy.repository(repo).name)}"
 
     async def _with(self, ask: str, kind: str, repo: str) -> Messages:
-        return [ask, await self.resources.attach(self.policy.repository(repo).uri(kind))]
+        return [ask, await self.attach(self.policy.repository(repo).uri(kind))]

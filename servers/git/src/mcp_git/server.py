@@ -20,9 +20,8 @@ from mcp_git.policy import Policy
 from mcp_git.prompts import Prompts
 from mcp_git.resources import Resources
 from mcp_git.settings import Settings
-from mcp_git.tools.confirmation import PushConfirmation
 from mcp_git.tools.read import ReadTools
-from mcp_git.tools.remote import RemoteTools
+from mcp_git.tools.remote import PushConfirmation, RemoteTools
 from mcp_git.tools.write import WriteTools
 
 __all__ = ["build", "confinement"]
@@ -52,7 +51,7 @@ def build(settings: Settings) -> Assembled:
     return assemble(
         settings.COMMAND,
         settings,
-        rooms=[*tools, resources, Prompts(policy, resources), Completions(policy, engine)],
+        rooms=[*tools, resources, Prompts(policy, resources.attach), Completions(policy, engine)],
         sources=[RepositoryWatcher(policy, engine, resources.read_text, settings)],
         consent=consent,
         withholds=lambda declared: Missing([f"--{gate}" for gate in declared.gates if gate not in open_gates]),

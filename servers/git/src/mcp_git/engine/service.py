@@ -20,7 +20,7 @@ from mcp_git.engine.remote.fetch import fetch
 from mcp_git.engine.remote.plan_push import plan_push
 from mcp_git.engine.remote.push import push
 from mcp_git.engine.remote.push_request import PlannedPush, PushRequest
-from mcp_git.engine.work_tree.status import describe_status
+from mcp_git.engine.work_tree.status_report import describe_status
 from mcp_git.engine.work_tree.watched_folders import find_watched_folders
 from mcp_git.engine.work_tree.worktrees import Worktrees
 from mcp_git.models import Answer

@@ -10,9 +10,8 @@ from pydantic import Field
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declare import renames, tool
-from mcp_git.engine.operation.operation import GitInput, Operation
+from mcp_git.engine.operation.operation import GitInput, Operation, UndoKind
 from mcp_git.engine.operation.plan import OperationPlanner
-from mcp_git.engine.operation.undo import UndoKind
 from mcp_git.engine.service import Engine
 from mcp_git.models import Answer
 from mcp_git.policy import Policy

@@ -14,7 +14,7 @@ from mcp_git.engine.history.log import list_reflog
 from mcp_git.engine.history.page_position import decode_position
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, split_lines
-from mcp_git.engine.program.revisions import explain_failure, find_commits, find_hash
+from mcp_git.engine.program.revisions import explain_failure, find_commits
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import Policy, Repository, Revision
@@ -84,7 +84,7 @@ def _list_rows(
         case "worktrees":
             return _list_worktrees(git, repository, stop)
         case "stashes":
-            if not find_hash(git, repository, "refs/stash", stop):
+            if not git.find_hash(repository, "refs/stash", stop):
                 return []
             return list_reflog(git, repository, policy.parse_ref("stash"), limit, stop)
         case "reflog":

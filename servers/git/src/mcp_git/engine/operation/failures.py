@@ -6,8 +6,8 @@ import re
 
 from mcp_batteries.errors import Conflict, Invalid, Problem, Refused
 from mcp_batteries.limits import Stop
-from mcp_git.engine.operation.operation import Operation
-from mcp_git.engine.operation.undo import Snapshot, UndoKind, take_snapshot
+from mcp_git.engine.operation.operation import Operation, UndoKind
+from mcp_git.engine.operation.undo import Snapshot
 from mcp_git.engine.operation.untracked_files import describe_remaining_files
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.revisions import explain_failure
@@ -15,7 +15,7 @@ from mcp_git.path_quoting import escape_line_breaks, quote_path
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout
 
-__all__ = ["explain_operation_failure", "nothing_to_do"]
+__all__ = ["explain_half_done", "explain_operation_failure", "is_same_state", "nothing_to_do"]
 
 _MAX_MESSAGE_LENGTH = 400
 _ASIDE = re.compile(r"^(?:hint|warning|<stdin>):|is not a valid attribute name")
@@ -41,22 +41,13 @@ _NEXT_MOVES = {
 
 
 def explain_operation_failure(
-    failure: GitFailed,
-    git: Git,
-    repository: Repository,
-    layout: Layout,
-    operation: Operation,
-    before: Snapshot,
-    stop: Stop,
+    failure: GitFailed, git: Git, repository: Repository, operation: Operation, branch: str, stop: Stop
 ) -> Problem:
-    """Return what a failure of an operation means to the caller.
+    """Return what the failure of an operation that changed nothing means to the caller.
 
     Args:
-        before: the state before the operation.
+        branch: where HEAD is.
     """
-    with take_snapshot(git, repository, layout, bool(operation.overwritten_paths), stop) as now:
-        if not _is_same_state(now, before):
-            return _explain_half_done(failure, layout, operation, before, now)
     if failure.is_in_nested_repository:
         return failure
     if "tell me who you are" in failure.stderr or "auto-detection is disabled" in failure.stderr:
@@ -72,7 +63,7 @@ def explain_operation_failure(
     if not message:
         return nothing_to_do(operation)
     message = _SHELL_ADVICE.sub("", message).rstrip(".")
-    next_move = _find_next_move(message, before.status.head)
+    next_move = _find_next_move(message, branch)
     return Conflict(
         f"git: `{escape_line_breaks(message)[:_MAX_MESSAGE_LENGTH]}`.", f"Nothing was changed. {next_move}".rstrip()
     )
@@ -89,7 +80,8 @@ def nothing_to_do(operation: Operation) -> Conflict:
     return Conflict(f"git found nothing to {operation.command}.", fix)
 
 
-def _is_same_state(one: Snapshot, other: Snapshot) -> bool:
+def is_same_state(one: Snapshot, other: Snapshot) -> bool:
+    """Whether nothing changed between two snapshots."""
     has_same_trees = one.index_tree == other.index_tree and one.files_tree == other.files_tree
     return has_same_trees and one.status == other.status
 
@@ -108,7 +100,7 @@ def _find_next_move(message: str, branch: str) -> str:
     return ""
 
 
-def _explain_half_done(
+def explain_half_done(
     failure: GitFailed, layout: Layout, operation: Operation, before: Snapshot, now: Snapshot
 ) -> Conflict:
     """Return what is left when git failed in the middle; only where the files were kept does a call lead back."""

@@ -9,8 +9,9 @@ from mcp_batteries.errors import Conflict, NotFound, quote
 from mcp_batteries.limits import Stop
 from mcp_git.engine.operation.operation import INSPECTION_SECONDS, Operation, refuse_in_progress
 from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.program.revisions import explain_failure, find_hash
-from mcp_git.engine.work_tree.status import Status, read_status
+from mcp_git.engine.program.revisions import explain_failure
+from mcp_git.engine.work_tree.status import Status
+from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import Answer
 from mcp_git.policy import Repository, Revision
 from mcp_git.repository_paths import Layout
@@ -51,7 +52,7 @@ def run_on_branch(
     except GitFailed as failure:
         raise explain_failure(failure, git, repository, operation.revision, stop) from None
     return_call = format_call("run_switch", rev=before.oid if before.is_detached else before.head)
-    tip = find_hash(git, repository, f"refs/heads/{branch.text}", stop)
+    tip = git.find_hash(repository, f"refs/heads/{branch.text}", stop)
     arrival = _Arrival(branch.text, tip, before.entries)
     try:
         run(Operation([*_SWITCH, branch.text], revision=branch, undo_calls=(), overwritten_paths=["."]))
@@ -95,7 +96,7 @@ def _name_target(git: Git, repository: Repository, target: str, commit: str, bef
     name = target
     if not before.is_detached and target in ("HEAD", "@"):
         name = before.head
-    if find_hash(git, repository, f"{name}^{{commit}}", stop) == commit:
+    if git.find_hash(repository, f"{name}^{{commit}}", stop) == commit:
         return name
     return commit
 
@@ -109,7 +110,7 @@ def _refuse_leaving(git: Git, repository: Repository, branch: str, status: Statu
         NotFound: no such branch.
         Conflict: it would not.
     """
-    if not find_hash(git, repository, f"refs/heads/{branch}", stop):
+    if not git.find_hash(repository, f"refs/heads/{branch}", stop):
         fix = "`list_refs` has branches; of a remote's `create_branch` makes one here."
         raise NotFound(f"There is no branch {quote(branch)} here.", fix)
     if not status.has_commit:

@@ -10,13 +10,12 @@ from typing import Literal, NamedTuple
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
 from mcp_batteries.limits import Stop
-from mcp_git.engine.operation.operation import GitInput, Operation, refuse_program_steps
-from mcp_git.engine.operation.undo import HASH_LENGTH, UndoKind
+from mcp_git.engine.operation.operation import HASH_LENGTH, GitInput, Operation, UndoKind, refuse_program_steps
 from mcp_git.engine.operation.untracked_files import list_untracked_of_stash, refuse_obstructed_stash
 from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.program.revisions import find_commits, find_hash
+from mcp_git.engine.program.revisions import find_commits
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
-from mcp_git.engine.work_tree.status import read_status
+from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import NewName, Policy, Repository, Revision
 from mcp_git.repository_paths import Layout, read_small_file
@@ -284,7 +283,7 @@ class OperationPlanner:
         return [format_call("run_switch", rev=position)]
 
     def _find_hash(self, ref: str) -> str:
-        return find_hash(self.git, self.repository, ref, self.stop)[:HASH_LENGTH]
+        return self.git.find_hash(self.repository, ref, self.stop)[:HASH_LENGTH]
 
     def _disambiguate(self, revision: Revision) -> str:
         """Return what stands for `revision` in every command.

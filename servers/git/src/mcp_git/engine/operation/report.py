@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from mcp_batteries.limits import Stop
 from mcp_git.engine.history.diff import read_conflict_sides
 from mcp_git.engine.operation.conflicts import is_empty_pick, list_conflicts, list_new_conflicts
-from mcp_git.engine.operation.operation import Operation
-from mcp_git.engine.operation.undo import HASH_LENGTH, Snapshot, UndoKind, list_staged_since
+from mcp_git.engine.operation.operation import HASH_LENGTH, Operation, UndoKind
+from mcp_git.engine.operation.undo import Snapshot, list_staged_since
 from mcp_git.engine.operation.untracked_files import describe_remaining_files, list_untracked
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.output import clip, split_lines
 from mcp_git.engine.work_tree.in_progress import find_picked_commits
-from mcp_git.engine.work_tree.status import Status, read_status
+from mcp_git.engine.work_tree.status import Status
+from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks, quote_path
 from mcp_git.policy import Repository

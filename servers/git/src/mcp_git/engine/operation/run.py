@@ -10,18 +10,24 @@ from dataclasses import dataclass
 from mcp_batteries.errors import Conflict, Problem, Refused, quote
 from mcp_batteries.limits import Stop
 from mcp_git.engine.operation.conflicts import is_empty_pick, list_new_conflicts, refuse_conflict_marks
-from mcp_git.engine.operation.failures import explain_operation_failure, nothing_to_do
+from mcp_git.engine.operation.failures import (
+    explain_half_done,
+    explain_operation_failure,
+    is_same_state,
+    nothing_to_do,
+)
 from mcp_git.engine.operation.index_backup import IndexBackup
 from mcp_git.engine.operation.on_branch import run_on_branch
 from mcp_git.engine.operation.operation import INSPECTION_SECONDS, GitInput, Operation, refuse_in_progress
 from mcp_git.engine.operation.report import report_operation
-from mcp_git.engine.operation.undo import Snapshot, take_snapshot
+from mcp_git.engine.operation.snapshot import take_snapshot
+from mcp_git.engine.operation.undo import Snapshot
 from mcp_git.engine.operation.untracked_files import refuse_overwriting_untracked
 from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.program.revisions import find_hash
 from mcp_git.engine.work_tree.filters import refuse_filters
 from mcp_git.engine.work_tree.in_progress import find_picked_commits
-from mcp_git.engine.work_tree.status import Status, read_status
+from mcp_git.engine.work_tree.status import Status
+from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.git_config import TRUE_VALUES
 from mcp_git.models import Answer
 from mcp_git.policy import Repository, WritableRepository
@@ -127,7 +133,7 @@ class _Run:
     def _find_moved_ref(self) -> str:
         if not self.operation.moved_ref:
             return ""
-        return find_hash(self.git, self.repository, self.operation.moved_ref, self.stop)
+        return self.git.find_hash(self.repository, self.operation.moved_ref, self.stop)
 
     def _find_picked_commits(self) -> Sequence[str]:
         return find_picked_commits(self.git, self.repository, self.layout, self.stop)
@@ -155,15 +161,21 @@ class _Run:
                 return
             if backup is not None and now.oid == before.status.oid:
                 backup.restore()
-            raise explain_operation_failure(
-                failure, self.git, self.repository, self.layout, operation, before, self.stop
-            ) from None
+            raise self._explain_failure(failure, before) from None
         except BaseException:
             if backup is not None:
                 now = read_status(self.git, self.repository, Stop(INSPECTION_SECONDS), layout=self.layout)
                 if now.oid == before.status.oid and now.in_progress == before.status.in_progress:
                     backup.restore()
             raise
+
+    def _explain_failure(self, failure: GitFailed, before: Snapshot) -> Problem:
+        keeps_files = bool(self.operation.overwritten_paths)
+        with take_snapshot(self.git, self.repository, self.layout, keeps_files, self.stop) as now:
+            if not is_same_state(now, before):
+                return explain_half_done(failure, self.layout, self.operation, before, now)
+        branch = before.status.head
+        return explain_operation_failure(failure, self.git, self.repository, self.operation, branch, self.stop)
 
     def _refuse_empty_pick(self, before: Status, now: Status) -> None:
         """Return unless a cherry-pick or revert began just now at a commit that changes nothing here; end that one.

@@ -1,57 +1,26 @@
-"""Keeps the state before an operation as trees, and names the calls that restore it.
-
-The trees use our own index and object folder, so that a refused operation leaves nothing behind.
-"""
+"""The state before an operation, and the calls that restore it."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 
-from mcp_batteries.errors import Conflict
 from mcp_batteries.limits import Stop
-from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.work_tree.status import Status, is_conflict, read_status
+from mcp_git.engine.operation.operation import HASH_LENGTH, UndoKind
+from mcp_git.engine.program.git import Git
+from mcp_git.engine.work_tree.status import Status, is_conflict
 from mcp_git.path_quoting import quote_path
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout
 from mcp_git.tool_calls import format_call
 
-__all__ = ["HASH_LENGTH", "Snapshot", "UndoKind", "list_staged_since", "take_snapshot"]
+__all__ = ["Snapshot", "list_staged_since"]
 
-HASH_LENGTH = 12
 _MAX_PATHS = 20
 _WITHOUT_CONFLICT = " (the files; not that they were in conflict)"
 _WHOLE_TREE = (".",)
-
-
-class UndoKind(StrEnum):
-    """How an operation is undone.
-
-    Attributes:
-        KEEP, SOFT, MIXED, HARD: by a reset of that mode.
-        UNCOMMIT_ALL: by taking apart a commit that also staged its files.
-        FILES: by writing files again.
-        INDEX: by staging what was staged.
-        CARRIED: by another call, and then the files that it did not carry along.
-    """
-
-    KEEP = "keep"
-    SOFT = "soft"
-    MIXED = "mixed"
-    HARD = "hard"
-    UNCOMMIT_ALL = "uncommit all"
-    FILES = "files"
-    INDEX = "index"
-    CARRIED = "carried"
-
-    @property
-    def is_reset(self) -> bool:
-        return self in (UndoKind.KEEP, UndoKind.SOFT, UndoKind.MIXED, UndoKind.HARD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,45 +138,6 @@ def _quote_paths(paths: Sequence[str]) -> list[str]:
     if len(paths) > _MAX_PATHS:
         return ["."]
     return [quote_path(os.fsencode(path)) for path in paths]
-
-
-@contextmanager
-def take_snapshot(
-    git: Git, repository: Repository, layout: Layout, keeps_files: bool, stop: Stop
-) -> Generator[Snapshot]:
-    """Keep the state as it is now, for the time of an operation.
-
-    Args:
-        keeps_files: whether what is not committed may go.
-
-    Raises:
-        Conflict: what is not committed can't be kept.
-    """
-    status = read_status(git, repository, stop, layout=layout)
-    tracked = [entry.letters for entry in status.entries if entry.letters != "??"]
-    is_staged = any(letters[0] != " " for letters in tracked) and not any(map(is_conflict, tracked))
-    has_files = keeps_files and bool(tracked)
-    has_index = os.path.exists(os.path.join(layout.git_dir, "index"))
-    if not has_index or not (is_staged or has_files):
-        yield Snapshot(status)
-        return
-    with git.copy_index(layout) as folder:
-
-        def write_tree() -> str:
-            return git.run(repository, ["write-tree"], stop, scratch_index=folder).text.strip()[:HASH_LENGTH]
-
-        index_tree = ""
-        files_tree = ""
-        try:
-            if is_staged:
-                index_tree = write_tree()
-            if has_files:
-                git.run(repository, ["add", "--update"], stop, scratch_index=folder)
-                files_tree = write_tree()
-        except GitFailed as failure:
-            fix = "Commit it, or put it aside with `run_stash`, first."
-            raise Conflict(f"What is not committed can't be kept: {failure}", fix) from None
-        yield Snapshot(status, index_tree, files_tree, folder)
 
 
 def list_staged_since(git: Git, repository: Repository, before: Snapshot, stop: Stop) -> list[str]:

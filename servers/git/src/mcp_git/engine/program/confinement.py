@@ -22,7 +22,6 @@ from mcp_batteries.processes.confinement import Confinement, everything_but, rea
 from mcp_batteries.processes.program_files import DEVICES, is_elf, program_files
 from mcp_batteries.processes.sandbox import NoSandbox, Sandbox
 from mcp_git import git_config
-from mcp_git.remote_addresses import Address
 from mcp_git.repository_paths import Layout
 
 __all__ = ["Confinements", "choose_program", "prove"]
@@ -84,7 +83,8 @@ class Confinements:
     def remote(
         self,
         layout: Layout,
-        address: Address,
+        protocol: str,
+        remote_layout: Layout | None,
         users: Sequence[git_config.Entry],
         remote_folders: Sequence[str],
         scratch: str,
@@ -92,14 +92,16 @@ class Confinements:
         """Return what a git may do that talks to a remote.
 
         Args:
+            protocol: That git talks.
+            remote_layout: Where the parts of a remote on this machine are.
             users: The operator's own configuration.
             remote_folders: The real paths of the folders that may have remotes.
             scratch: Our private folder.
         """
-        if address.layout is not None:
-            return self._to_a_folder(layout, address.layout, remote_folders, scratch)
+        if remote_layout is not None:
+            return self._to_a_folder(layout, remote_layout, remote_folders, scratch)
         has_helper = any(_CREDENTIAL_HELPER.fullmatch(key) and value for key, value in users)
-        if address.protocol == "ssh" or has_helper:
+        if protocol == "ssh" or has_helper:
             return self._with_operators_programs(layout, scratch)
         return self._over_https(layout, users, scratch)
 

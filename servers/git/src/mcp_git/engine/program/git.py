@@ -7,12 +7,12 @@ import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from mcp_batteries.limits import Stop
 from mcp_batteries.processes.confinement import Confinement
 from mcp_git import git_config
 from mcp_git.engine.program.git_binary import GitBinary, GitFailed
+from mcp_git.engine.program.output import Output
 from mcp_git.engine.program.prespawn import Prespawner, RunningGit
 from mcp_git.engine.program.private_git_dir import PrivateGitDir, PrivateGitDirs
 from mcp_git.engine.program.process import Command
@@ -20,7 +20,7 @@ from mcp_git.policy import Policy, Repository
 from mcp_git.remote_addresses import Address
 from mcp_git.repository_paths import Layout, refuse_links_below, refuse_nested_repositories
 
-__all__ = ["Git", "GitFailed", "Output"]
+__all__ = ["Git", "GitFailed"]
 
 _MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 _MAX_STDERR_BYTES = 16_000
@@ -29,24 +29,6 @@ _COMMANDS_WITHOUT_PATTERNS = frozenset(
     {"cat-file", "for-each-ref", "log", "ls-files", "ls-tree", "merge-base", "rev-list", "rev-parse", "status"}
 )
 _PATTERN_OPTIONS = ("--author=", "--grep=", "-G")
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """What a run of git printed.
-
-    Attributes:
-        is_cut: whether there was more than was wanted.
-        stderr: what it said beside that, such as how far it is.
-    """
-
-    stdout: bytes
-    is_cut: bool = False
-    stderr: str = ""
-
-    @property
-    def text(self) -> str:
-        return self.stdout.decode("utf-8", "replace")
 
 
 class Git:
@@ -132,6 +114,11 @@ class Git:
         out = b"".join(pieces)
         return Output(out[:max_bytes], len(out) > max_bytes)
 
+    def find_hash(self, repository: Repository, name: str, stop: Stop) -> str:
+        """Return the hash of what a name stands for now; empty where it stands for nothing."""
+        arguments = ["rev-parse", "--verify", "--quiet", name]
+        return self.run(repository, arguments, stop, exit_codes=(0, 1)).text.strip()
+
     @contextmanager
     def stream(
         self,
@@ -216,7 +203,12 @@ class Git:
         confinement = None
         if self.binary.confinements is not None:
             confinement = self.binary.confinements.remote(
-                layout, address, self.binary.user_configuration, self._policy.remote_folders, self.binary.scratch_folder
+                layout,
+                address.protocol,
+                address.layout,
+                self.binary.user_configuration,
+                self._policy.remote_folders,
+                self.binary.scratch_folder,
             )
         with self._start(
             layout, private_git_dir, arguments, environment, confinement, stop, b"", exit_codes, on_stderr

@@ -18,7 +18,7 @@ from mcp_batteries.processes.sandbox import NoSandbox, find_sandbox
 from mcp_batteries.scratch import Scratch
 from mcp_git import git_config
 from mcp_git.engine.program.confinement import Confinements, choose_program, prove
-from mcp_git.policy import Policy
+from mcp_git.policy.repositories import Repositories
 from mcp_git.repository_paths import is_inside
 
 __all__ = ["GitBinary", "GitFailed"]
@@ -71,10 +71,10 @@ class GitBinary:
         unconfined: why nothing confines git here, if so.
     """
 
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+    def __init__(self, repositories: Repositories) -> None:
+        self._repositories = repositories
         self._scratch = Scratch("mcp-git")
-        self.served_paths = policy.served_paths
+        self.served_paths = repositories.served_paths
         self.why_unconfined = ""
 
     @cached_property
@@ -128,7 +128,7 @@ class GitBinary:
 
     @cached_property
     def _path(self) -> str:
-        roots = [repository.path for repository in self._policy.repositories.values()]
+        roots = [repository.path for repository in self._repositories.repositories.values()]
         folders = [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)]
         return os.pathsep.join(
             folder for folder in folders if not any(is_inside(os.path.realpath(folder), root) for root in roots)

@@ -1,13 +1,31 @@
-"""Takes apart what git prints, piece by piece, and cuts lines to the size of an answer."""
+"""What git prints: takes it apart, piece by piece, and cuts lines to the size of an answer."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
+from dataclasses import dataclass
 
 from mcp_batteries.limits import head
-from mcp_git.engine.program.git import Output
 
-__all__ = ["clip", "split_lines", "split_records"]
+__all__ = ["Output", "clip", "split_lines", "split_records"]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a run of git printed.
+
+    Attributes:
+        is_cut: whether there was more than was wanted.
+        stderr: what it said beside that, such as how far it is.
+    """
+
+    stdout: bytes
+    is_cut: bool = False
+    stderr: str = ""
+
+    @property
+    def text(self) -> str:
+        return self.stdout.decode("utf-8", "replace")
 
 
 def split_records(pieces: Iterable[bytes], end: bytes = b"\0") -> Generator[bytes]:

@@ -10,7 +10,7 @@ from mcp_batteries.limits import Stop
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.policy import Range, Repository, Revision
 
-__all__ = ["EMPTY_TREES", "explain_failure", "find_commits", "find_hash", "head_has_commit", "resolve_commits"]
+__all__ = ["EMPTY_TREES", "explain_failure", "find_commits", "head_has_commit", "resolve_commits"]
 
 # The tree with nothing in it, by the length of a hash.
 EMPTY_TREES = {
@@ -26,12 +26,7 @@ def resolve_commits(git: Git, repository: Repository, revision: Revision | Range
 
 def head_has_commit(git: Git, repository: Repository, stop: Stop) -> bool:
     """Whether HEAD is a commit."""
-    return bool(find_hash(git, repository, "HEAD", stop))
-
-
-def find_hash(git: Git, repository: Repository, name: str, stop: Stop) -> str:
-    """Return the hash of what a name stands for now; empty where it stands for nothing."""
-    return git.run(repository, ["rev-parse", "--verify", "--quiet", name], stop, exit_codes=(0, 1)).text.strip()
+    return bool(git.find_hash(repository, "HEAD", stop))
 
 
 def explain_failure(

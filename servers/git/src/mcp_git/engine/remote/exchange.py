@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 from mcp_batteries.errors import Conflict, NotFound, Problem, Refused, Unavailable, quote
 from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
-from mcp_git.engine.program.git import Git, GitFailed, Output
-from mcp_git.engine.program.output import clip
+from mcp_git.engine.program.git import Git, GitFailed
+from mcp_git.engine.program.output import Output, clip
 from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import Policy, Remote, Repository
 from mcp_git.remote_addresses import hide_password

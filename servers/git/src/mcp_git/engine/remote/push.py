@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from mcp_batteries.errors import Conflict, Problem, Refused, quote
 from mcp_batteries.limits import Stop
-from mcp_git.engine.program.git import Git, Output
+from mcp_git.engine.program.git import Git
+from mcp_git.engine.program.output import Output
 from mcp_git.engine.remote.exchange import exchange, list_remarks
 from mcp_git.engine.remote.push_request import PlannedPush
 from mcp_git.models import Answer

@@ -6,7 +6,6 @@ import os
 
 from mcp_batteries.limits import Stop
 from mcp_git.engine.program.git import Git
-from mcp_git.engine.program.revisions import find_hash
 from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout, read_small_file
@@ -38,7 +37,7 @@ def find_operations_in_progress(git: Git, repository: Repository, layout: Layout
 def find_picked_commits(git: Git, repository: Repository, layout: Layout, stop: Stop) -> list[str]:
     """Return the commits at which a cherry-pick and a revert stand; empty for none, as between two of several."""
     if layout.has_reftable:
-        return [find_hash(git, repository, name, stop) for name in _PICKS]
+        return [git.find_hash(repository, name, stop) for name in _PICKS]
     return [read_small_file(os.path.join(layout.git_dir, name)) or "" for name in _PICKS]
 
 
@@ -70,7 +69,7 @@ def _find_picks(git: Git, repository: Repository, layout: Layout, stop: Stop) ->
         is_begun = command == command_of_list or _exists(layout, name)
         if not is_begun and layout.has_reftable:
             # A reftable holds what is otherwise a file.
-            is_begun = bool(find_hash(git, repository, name, stop))
+            is_begun = bool(git.find_hash(repository, name, stop))
         if is_begun:
             operations.append(f"{command} under way")
     return operations

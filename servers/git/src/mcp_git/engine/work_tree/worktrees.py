@@ -14,10 +14,10 @@ from contextlib import ExitStack, suppress
 from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable, quote, reason
 from mcp_batteries.limits import Stop
 from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.program.revisions import explain_failure, find_hash, head_has_commit
+from mcp_git.engine.program.revisions import explain_failure, head_has_commit
 from mcp_git.engine.work_tree.filters import refuse_filters
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
-from mcp_git.engine.work_tree.status import read_status
+from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import NewName, NewWorktree, Policy, RemovableWorktree, Repository, Revision, WritableRepository
@@ -47,7 +47,7 @@ class Worktrees:
         if layout.has_reftable:
             raise Refused("Where refs are in a reftable no worktree is made here.", "The user can: `git worktree add`.")
         ref = f"refs/heads/{branch.text}"
-        branch_exists = bool(find_hash(self._git, repository, ref, stop))
+        branch_exists = bool(self._git.find_hash(repository, ref, stop))
         self._refuse_wrong_start(repository, branch, branch_exists, start, stop)
         holder = _find_holder(layout, ref)
         if holder:

@@ -1,0 +1,61 @@
+"""Keeps the state before an operation as trees.
+
+The trees use our own index and object folder, so that a refused operation leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from mcp_batteries.errors import Conflict
+from mcp_batteries.limits import Stop
+from mcp_git.engine.operation.operation import HASH_LENGTH
+from mcp_git.engine.operation.undo import Snapshot
+from mcp_git.engine.program.git import Git, GitFailed
+from mcp_git.engine.work_tree.status import is_conflict
+from mcp_git.engine.work_tree.status_reader import read_status
+from mcp_git.policy import Repository
+from mcp_git.repository_paths import Layout
+
+__all__ = ["take_snapshot"]
+
+
+@contextmanager
+def take_snapshot(
+    git: Git, repository: Repository, layout: Layout, keeps_files: bool, stop: Stop
+) -> Generator[Snapshot]:
+    """Keep the state as it is now, for the time of an operation.
+
+    Args:
+        keeps_files: whether what is not committed may go.
+
+    Raises:
+        Conflict: what is not committed can't be kept.
+    """
+    status = read_status(git, repository, stop, layout=layout)
+    tracked = [entry.letters for entry in status.entries if entry.letters != "??"]
+    is_staged = any(letters[0] != " " for letters in tracked) and not any(map(is_conflict, tracked))
+    has_files = keeps_files and bool(tracked)
+    has_index = os.path.exists(os.path.join(layout.git_dir, "index"))
+    if not has_index or not (is_staged or has_files):
+        yield Snapshot(status)
+        return
+    with git.copy_index(layout) as folder:
+
+        def write_tree() -> str:
+            return git.run(repository, ["write-tree"], stop, scratch_index=folder).text.strip()[:HASH_LENGTH]
+
+        index_tree = ""
+        files_tree = ""
+        try:
+            if is_staged:
+                index_tree = write_tree()
+            if has_files:
+                git.run(repository, ["add", "--update"], stop, scratch_index=folder)
+                files_tree = write_tree()
+        except GitFailed as failure:
+            fix = "Commit it, or put it aside with `run_stash`, first."
+            raise Conflict(f"What is not committed can't be kept: {failure}", fix) from None
+        yield Snapshot(status, index_tree, files_tree, folder)

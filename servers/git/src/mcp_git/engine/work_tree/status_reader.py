@@ -1,0 +1,77 @@
+"""Runs `git status`, and parses what it prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mcp_batteries.limits import Stop
+from mcp_git.engine.program.git import Git
+from mcp_git.engine.program.output import split_records
+from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
+from mcp_git.engine.work_tree.status import Status, StatusEntry
+from mcp_git.policy import Repository, RepositoryPath
+from mcp_git.repository_paths import Layout
+
+__all__ = ["read_status"]
+
+
+def read_status(
+    git: Git, repository: Repository, stop: Stop, path: RepositoryPath | None = None, layout: Layout | None = None
+) -> Status:
+    """Run `git status`, and find meanwhile which operations are in progress."""
+    if layout is None:
+        layout = git.layout(repository)
+    arguments = ["status", "--porcelain=v2", "--branch", "--show-stash", "-z", "--ignore-submodules=dirty", "--"]
+    is_whole_tree = path is None or not path.text
+    if path is not None and path.text:
+        arguments.append(path.text)
+    status = Status()
+    with git.stream(repository, arguments, stop, layout=layout, is_repeated=is_whole_tree) as pieces:
+        status.in_progress = find_operations_in_progress(git, repository, layout, stop)
+        records = split_records(pieces)
+        for record in records:
+            _add_record(status, record, records)
+    return status
+
+
+def _add_record(status: Status, record: bytes, following: Iterator[bytes]) -> None:
+    """Add a record of `git status --porcelain=v2`; the earlier path of a renamed file is the record behind it."""
+    match record[:1]:
+        case b"#":
+            _add_header(status, record.decode("utf-8", "replace"))
+        case b"1":
+            _, letters, _, _, _, _, _, _, path = record.split(b" ", 8)
+            status.entries.append(StatusEntry(_decode_letters(letters), path))
+        case b"2":
+            _, letters, _, _, _, _, _, _, _, path = record.split(b" ", 9)
+            status.entries.append(StatusEntry(_decode_letters(letters), path, next(following, b"")))
+        case b"u":
+            _, letters, _, _, _, _, _, _, _, _, path = record.split(b" ", 10)
+            status.entries.append(StatusEntry(_decode_letters(letters), path))
+        case b"?":
+            status.entries.append(StatusEntry("??", record[2:]))
+        case _:
+            pass
+
+
+def _add_header(status: Status, header: str) -> None:
+    _, name, *values = header.split(" ")
+    match name:
+        case "branch.oid":
+            status.oid = values[0]
+        case "branch.head":
+            status.head = values[0]
+        case "branch.upstream":
+            status.upstream = values[0]
+        case "branch.ab":
+            status.has_upstream_commit = True
+            status.ahead = abs(int(values[0]))
+            status.behind = abs(int(values[1]))
+        case "stash":
+            status.stashes = int(values[0])
+        case _:
+            pass
+
+
+def _decode_letters(letters: bytes) -> str:
+    return letters.decode("ascii", "replace").replace(".", " ")

@@ -1,0 +1,117 @@
+"""Describes the state of a work tree: the branch, operations in progress, and differences, folded if there are many."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+
+from mcp_batteries.limits import Stop
+from mcp_git.engine.history.missing_paths import refuse_missing_path
+from mcp_git.engine.program.git import Git
+from mcp_git.engine.work_tree.status import StatusEntry, is_conflict
+from mcp_git.engine.work_tree.status_reader import read_status
+from mcp_git.models import Answer, count
+from mcp_git.path_quoting import escape_line_breaks, quote_path
+from mcp_git.policy import Repository, RepositoryPath
+from mcp_git.repository_paths import Layout
+
+__all__ = ["describe_status"]
+
+_MAX_FOLDED_LINES = 60
+_MAX_LINES = 4 * _MAX_FOLDED_LINES
+
+
+def describe_status(git: Git, repository: Repository, path: RepositoryPath, limit: int, stop: Stop) -> Answer:
+    """Return the state in one answer: each file, or the folders with their counts if more than `limit` files differ."""
+    layout = git.layout(repository)
+    if layout.work_tree is None:
+        return _describe_bare(git, repository, layout, stop)
+    status = read_status(git, repository, stop, path, layout)
+    if not status.entries:
+        refuse_missing_path(git, repository, path, (), stop)
+    counts = _count_kinds(status.entries)
+    facts = [status.branch, *status.in_progress, _describe_counts(counts) or _describe_clean(path)]
+    is_rebasing = any(operation.startswith("rebase") for operation in status.in_progress)
+    if "in conflict" in counts and is_rebasing:
+        facts.append("there rev=`:2` is the new base and `:3` the commit put on it")
+    if status.stashes:
+        facts.append(count(status.stashes, "stash"))
+    if len(status.entries) <= limit:
+        return Answer(facts, [entry.line for entry in status.entries])
+    facts.append(f"folded: name a folder as `path`, or a `limit` of {len(status.entries)}, for the files")
+    return Answer(facts, _fold(status.entries, path))
+
+
+def _describe_bare(git: Git, repository: Repository, layout: Layout, stop: Stop) -> Answer:
+    arguments = ["symbolic-ref", "--short", "HEAD"]
+    head = git.run(repository, arguments, stop, exit_codes=(0, 1, 128)).text.strip()
+    configured = ""
+    if layout.git_dir != repository.path:
+        configured = " by `core.bare` or `core.worktree`"
+    fact = f"bare repository{configured}, HEAD is {escape_line_breaks(head) or 'detached'}"
+    return Answer([fact, "there is no work tree here"])
+
+
+def _describe_clean(path: RepositoryPath) -> str:
+    return f"{path.display} is clean" if path.text else "clean"
+
+
+def _count_kinds(entries: Sequence[StatusEntry]) -> Counter[str]:
+    """Count what is staged, changed and so on; one file can be both."""
+    counts: Counter[str] = Counter()
+    for entry in entries:
+        # The order in which the kinds appear first is that in which an answer has them.
+        if entry.letters == "??":
+            counts["untracked"] += 1
+        elif is_conflict(entry.letters):
+            counts["in conflict"] += 1
+        else:
+            counts["staged"] += entry.letters[0] != " "
+            counts["changed"] += entry.letters[1] != " "
+    return +counts
+
+
+def _describe_counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{number:,} {kind}" for kind, number in counts.items())
+
+
+def _fold(entries: Sequence[StatusEntry], path: RepositoryPath) -> list[str]:
+    """Return a line for each folder, opened as deep as there is room for."""
+    top = os.fsencode(path.text).strip(b"/")
+    if top:
+        top += b"/"
+    groups = _group_by_name(entries, top)
+    while _open_largest_folder(groups):
+        pass
+    lines: list[str] = []
+    for name, group in sorted(groups.items()):
+        if len(group) == 1 and not name.endswith(b"/"):
+            lines.append(group[0].line)
+        else:
+            lines.append(f"{quote_path(name)} {_describe_counts(_count_kinds(group))}")
+    if len(lines) > _MAX_LINES:
+        return [*lines[:_MAX_LINES], f"… {len(lines)} lines in all"]
+    return lines
+
+
+def _open_largest_folder(groups: dict[bytes, list[StatusEntry]]) -> bool:
+    """Replace the largest folder that leaves room by what is in it; False if none does."""
+    for name, group in sorted(groups.items(), key=lambda item: -len(item[1])):
+        if not name.endswith(b"/") or len(group) < 2:
+            continue
+        subgroups = _group_by_name(group, name)
+        if len(groups) + len(subgroups) - 1 <= _MAX_FOLDED_LINES:
+            del groups[name]
+            groups |= subgroups
+            return True
+    return False
+
+
+def _group_by_name(entries: Sequence[StatusEntry], folder: bytes) -> dict[bytes, list[StatusEntry]]:
+    """Group entries by the file or folder of `folder` in which they are; the name of a folder ends in a slash."""
+    groups: dict[bytes, list[StatusEntry]] = {}
+    for entry in entries:
+        name, slash, _ = entry.path[len(folder) :].partition(b"/")
+        groups.setdefault(folder + name + slash, []).append(entry)
+    return groups
