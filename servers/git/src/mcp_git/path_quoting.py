@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["LINE_BREAKS", "escape_line_breaks", "quote_path", "unquote_path"]
+__all__ = ["LINE_BREAKS", "escape_line_breaks", "quote_path", "quote_paths", "unquote_path"]
 
 _ESCAPES = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
 _UNESCAPES = {letter: bytes([code]) for code, letter in _ESCAPES.items()}
@@ -23,6 +24,11 @@ def quote_path(name: bytes) -> str:
     if not _ODD.search(text) and not text.endswith(" "):
         return text
     return '"' + "".join(_escaped(character) for character in text) + '"'
+
+
+def quote_paths(names: Iterable[bytes]) -> list[str]:
+    """Return names as in answers, in their order."""
+    return [quote_path(name) for name in names]
 
 
 def _escaped(character: str) -> str:
@@ -52,7 +58,9 @@ def _unescaped(piece: re.Match[bytes]) -> bytes:
     if piece[1] is None:
         return piece[0]
     escape = piece[1].decode("ascii")
-    return _UNESCAPES[escape] if escape in _UNESCAPES else bytes([int(escape, 8)])
+    if escape in _UNESCAPES:
+        return _UNESCAPES[escape]
+    return bytes([int(escape, 8)])
 
 
 def escape_line_breaks(text: str) -> str:

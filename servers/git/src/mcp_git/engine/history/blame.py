@@ -47,12 +47,7 @@ class _BlamePage:
         listed_oid = ""
         for record in records:
             if not record.startswith(b"\t"):
-                key, _, value = record.decode("utf-8", "replace").partition(" ")
-                if len(key) >= _MIN_HASH_LENGTH and value[:1].isdigit():
-                    oid = key
-                    self.last_line = int(value.split()[1])
-                elif oid:
-                    self._details.setdefault(oid, {})[key] = value
+                oid = self._read_header(record, oid)
                 continue
             added: list[str] = []
             if oid != listed_oid:
@@ -65,6 +60,16 @@ class _BlamePage:
                 return
             self.lines += added
             listed_oid = oid
+
+    def _read_header(self, record: bytes, oid: str) -> str:
+        """Read the numbers of a line or a detail of its commit, and return the hash of that commit."""
+        key, _, value = record.decode("utf-8", "replace").partition(" ")
+        if len(key) >= _MIN_HASH_LENGTH and value[:1].isdigit():
+            self.last_line = int(value.split()[1])
+            return key
+        if oid:
+            self._details.setdefault(oid, {})[key] = value
+        return oid
 
 
 def blame_lines(
@@ -92,13 +97,17 @@ def blame_lines(
         if first == 1 and "has only 0 lines" in failure.stderr:
             return Answer([f"{path.display} is empty"])
         raise _explain_failure(failure, git, repository, path, revision, stop) from None
+    return Answer(_describe_page(page, path, first, last), page.lines)
+
+
+def _describe_page(page: _BlamePage, path: RepositoryPath, first: int, last: int) -> list[str]:
     last_shown = page.last_line
     if page.next_line is not None:
         last_shown = page.next_line - 1
     facts = [f"{path.display} lines {first}-{last_shown}"]
     if page.next_line is not None or last_shown == last:
         facts.append(f"for more, start_line={last_shown + 1}")
-    return Answer(facts, page.lines)
+    return facts
 
 
 class LineSpan(NamedTuple):
@@ -136,12 +145,24 @@ def resolve_lines(
         else:
             return _read_span(output, with_first_line=bool(lines.function))
     assert failure is not None
+    raise _explain_missing_lines(failure, git, repository, path, revision, lines, stop)
+
+
+def _explain_missing_lines(
+    failure: GitFailed,
+    git: Git,
+    repository: Repository,
+    path: RepositoryPath,
+    revision: Revision,
+    lines: LineRange,
+    stop: Stop,
+) -> Exception:
     if "no match" in failure.stderr:
         fix = "Name its lines: `search_text` finds them."
-        raise NotFound(f"Git sees no function {quote(lines.function)} in `{path.display}`.", fix)
+        return NotFound(f"Git sees no function {quote(lines.function)} in `{path.display}`.", fix)
     if "has only" in failure.stderr:
-        raise Invalid(f"{failure}".rstrip(), "Name `lines` that the file has.")
-    raise _explain_failure(failure, git, repository, path, revision, stop)
+        return Invalid(f"{failure}".rstrip(), "Name `lines` that the file has.")
+    return _explain_failure(failure, git, repository, path, revision, stop)
 
 
 def _list_spans(lines: LineRange) -> list[str]:
@@ -200,13 +221,15 @@ def _explain_failure(
 ) -> Exception:
     if "has only" in failure.stderr:
         return Invalid(f"{failure}".rstrip(), "Name a `start_line` that the file has.")
+    # Without a revision git begins at HEAD all the same, and there may be none.
+    start = revision or HEAD
     if not re.search("no such path|unsupported file type", failure.stderr):
-        # Without a revision git begins at HEAD all the same, and there may be none.
-        return explain_failure(failure, git, repository, revision or HEAD, stop)
-    name = revision.text if revision else "HEAD"
-    arguments = ["cat-file", "-t", f"{name}:{path.text}"]
+        return explain_failure(failure, git, repository, start, stop)
+    arguments = ["cat-file", "-t", f"{start.text}:{path.text}"]
     if git.run(repository, arguments, stop, exit_codes=(0, 128)).text.strip() == "tree":
         return Invalid(f"`{path.display}` is a folder.", "Name a file; `list_files` has them.")
-    place = f"`{revision.text}`" if revision else "the work tree or `HEAD`"
-    fix = suggest_path(git, repository, path, revision.text if revision else None, stop)
-    return NotFound(f"There is no file `{path.display}` in {place}.", fix)
+    if revision is None:
+        fix = suggest_path(git, repository, path, None, stop)
+        return NotFound(f"There is no file `{path.display}` in the work tree or `HEAD`.", fix)
+    fix = suggest_path(git, repository, path, revision.text, stop)
+    return NotFound(f"There is no file `{path.display}` in `{revision.text}`.", fix)

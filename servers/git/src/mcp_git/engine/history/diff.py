@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,9 +20,9 @@ from mcp_git.engine.history.missing_paths import refuse_missing_path
 from mcp_git.engine.history.page_position import PagePosition, decode_position
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, split_lines
-from mcp_git.engine.program.revisions import EMPTY_TREES, explain_failure, head_has_commit
+from mcp_git.engine.program.revisions import EMPTY_TREES, explained_failures, head_has_commit
 from mcp_git.models import Answer, count
-from mcp_git.path_quoting import escape_line_breaks, quote_path
+from mcp_git.path_quoting import escape_line_breaks, quote_path, quote_paths
 from mcp_git.policy import Policy, Range, Repository, RepositoryPath, Revision
 
 __all__ = ["Comparison", "UncommittedPart", "read_conflict_sides", "read_diff"]
@@ -69,8 +69,12 @@ class Comparison:
 
     @property
     def title(self) -> str:
-        title = _TITLES[self.part] if self.revision is None else escape_line_breaks(self.revision.text)
-        return f"{title}, {self.path.display}" if self.path.text else title
+        title = _TITLES[self.part]
+        if self.revision is not None:
+            title = escape_line_breaks(self.revision.text)
+        if self.path.text:
+            title += f", {self.path.display}"
+        return title
 
     @property
     def paths(self) -> list[str]:
@@ -86,6 +90,10 @@ class Comparison:
                 return start.text, end.text
             case Revision(text=text):
                 return (text,)
+
+    @property
+    def compares_work_tree(self) -> bool:
+        return self.revision is None and self.part != "staged"
 
     @property
     def scope(self) -> list[Any]:
@@ -122,7 +130,7 @@ class _ChangedFile:
 
     @property
     def paths(self) -> list[str]:
-        return [os.fsdecode(path) for path in (self.renamed_from, self.path) if path]
+        return [os.fsdecode(path) for path in filter(None, (self.renamed_from, self.path))]
 
 
 def read_diff(
@@ -131,32 +139,25 @@ def read_diff(
     """Return a page of a change."""
     position = decode_position("diff", cursor, comparison.scope)
     is_first = cursor is None
-    try:
+    with explained_failures(git, repository, comparison.revision, stop):
         page = _make_page(git, repository, comparison, is_first, position, stop)
-    except GitFailed as failure:
-        raise explain_failure(failure, git, repository, comparison.revision, stop) from None
     if not page.files and is_first:
         refuse_missing_path(git, repository, comparison.path, comparison.revisions, stop)
     digest = _digest_files(page.files)
     if position.hashes not in ([], [digest]):
         raise Conflict("The changes are no longer those of the page before.", "Call again without `cursor`.")
     remaining = len(page.files) - page.file_index
+    facts = [comparison.title, _describe_counts(page)]
     next_cursor = None
     if remaining > 0:
         next_cursor = Cursor.encode("diff", [page.file_index, page.line_offset, [digest]], comparison.scope)
-    facts = [comparison.title, _describe_counts(page)]
-    if next_cursor is not None:
         facts.append(f"the patch of {count(remaining, 'file')} follows")
     if comparison.revision is None and not cursor:
         facts += _describe_omitted(git, repository, comparison, stop)
     view: dict[str, Any] = {"parts": page.parts}
     if comparison == Comparison(None, "all", policy.parse_path("")) and not cursor:
         view["uri"] = repository.uri("diff")
-
-    def get_view() -> Mapping[str, Any]:
-        return view
-
-    return Answer(facts, page.lines, next_cursor, get_view)
+    return Answer(facts, page.lines, next_cursor, lambda: view)
 
 
 def _make_page(
@@ -199,10 +200,9 @@ def _copy_index(git: Git, repository: Repository, comparison: Comparison) -> Gen
     Of files that have another time and the same contents `git diff` puts the time down in the index, under its lock,
     whatever GIT_OPTIONAL_LOCKS says. One that is not a file, or very large, is left to git: most often git refuses it.
     """
-    compares_work_tree = comparison.revision is None and comparison.part != "staged"
     with ExitStack() as stack:
         folder = ""
-        if compares_work_tree:
+        if comparison.compares_work_tree:
             layout = git.layout(repository)
             if _can_be_copied(os.path.join(layout.git_dir, "index")):
                 with suppress(FileNotFoundError):  # A git that ends has just taken it away.
@@ -223,10 +223,14 @@ def _describe_omitted(git: Git, repository: Repository, comparison: Comparison, 
     arguments = ["ls-files", "-z", "-t", "--unmerged", "--exclude-standard", "--directory", "--no-empty-directory"]
     if comparison.part != "staged":
         arguments.append("--others")
-    records = git.run(repository, [*arguments, "--", *comparison.paths], stop).stdout.split(b"\0")[:-1]
-    untracked = [record[2:] for record in records if record.startswith(b"? ")]
+    untracked: list[bytes] = []
     # A file in conflict has a record for each of its sides.
-    conflicts = dict.fromkeys(record.partition(b"\t")[2] for record in records if record.startswith(b"M "))
+    conflicts: dict[bytes, None] = {}
+    for record in git.run(repository, [*arguments, "--", *comparison.paths], stop).stdout.split(b"\0")[:-1]:
+        if record.startswith(b"? "):
+            untracked.append(record[2:])
+        elif record.startswith(b"M "):
+            conflicts[record.partition(b"\t")[2]] = None
     facts: list[str] = []
     if conflicts:
         facts.append(f"{len(conflicts):,} in conflict: {_name_files(list(conflicts))}")
@@ -236,8 +240,10 @@ def _describe_omitted(git: Git, repository: Repository, comparison: Comparison, 
 
 
 def _name_files(paths: Sequence[bytes]) -> str:
-    names = ", ".join(quote_path(path) for path in paths[:_MAX_NAMES])
-    return f"{names}, ..." if len(paths) > _MAX_NAMES else names
+    names = ", ".join(quote_paths(paths[:_MAX_NAMES]))
+    if len(paths) > _MAX_NAMES:
+        names += ", ..."
+    return names
 
 
 class _Page:
@@ -285,12 +291,16 @@ class _Page:
                 self.file_index = len(self.files)
                 return
             if reads_both and not self.is_cut:
-                is_full = self._read_patch(reader, len(self.files))
-                if not is_full:
-                    self.file_index = len(self.files)
-                    self.line_offset = 0
+                self._read_all_patches(reader)
                 return
         self._read_patches(patch_arguments)
+
+    def _read_all_patches(self, reader: _RecordReader) -> None:
+        """Read the patches of all files, which follow their list."""
+        is_full = self._read_patch(reader, len(self.files))
+        if not is_full:
+            self.file_index = len(self.files)
+            self.line_offset = 0
 
     def _stream(self, arguments: Sequence[str]) -> AbstractContextManager[Generator[bytes]]:
         return self._git.stream(self._repository, arguments, self._stop, scratch_index=self._scratch_index)
@@ -390,8 +400,7 @@ class _Page:
                 line_number = 0
                 header = line
             line_number += 1
-            is_shown_before = index == self.file_index and line_number <= self.line_offset
-            if index < self.file_index or is_shown_before or index >= end:
+            if not self._begins_by(index, line_number) or index >= end:
                 continue
             text = _format_line(line)
             self._remaining_bytes -= len(text.encode("utf-8", "replace")) + 1
@@ -401,11 +410,20 @@ class _Page:
                 self.file_index = index
                 self.line_offset = line_number - 1
                 return True
-            if not line.startswith(_OMITTED_LINES):
-                self.lines.append(text)
-            elif line.startswith(b"diff --git ") and self.files[index].added is None:
-                self.lines.append(self.files[index].line)
+            self._add_patch_line(line, text, index)
         return False
+
+    def _begins_by(self, index: int, line_number: int) -> bool:
+        """Whether this page begins with a line of a file's patch, or before it."""
+        if index == self.file_index:
+            return line_number > self.line_offset
+        return index > self.file_index
+
+    def _add_patch_line(self, line: bytes, text: str, index: int) -> None:
+        if not line.startswith(_OMITTED_LINES):
+            self.lines.append(text)
+        elif line.startswith(b"diff --git ") and self.files[index].added is None:
+            self.lines.append(self.files[index].line)
 
 
 def _describe_parents(parents: Sequence[str], subject: str) -> str:
@@ -490,6 +508,11 @@ def read_conflict_sides(git: Git, repository: Repository, paths: Sequence[bytes]
     lines = split_lines(output)
     if output.is_cut:
         lines[-1] = "@@@ `read_diff` has the rest"
+    return _group_by_file(lines)
+
+
+def _group_by_file(lines: Sequence[str]) -> dict[str, list[str]]:
+    """Group the lines of a combined diff by their file, without its header."""
     sides: dict[str, list[str]] = {}
     name = ""
     side_lines: list[str] | None = None

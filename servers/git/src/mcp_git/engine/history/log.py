@@ -16,9 +16,9 @@ from mcp_git.engine.history.dates import to_git_date
 from mcp_git.engine.history.missing_paths import refuse_missing_path
 from mcp_git.engine.history.page_position import PagePosition, decode_position
 from mcp_git.engine.history.patterns import refuse_foreign_syntax
-from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.program.output import clip, split_lines, split_records
-from mcp_git.engine.program.revisions import explain_failure, head_has_commit, resolve_commits
+from mcp_git.engine.program.git import Git
+from mcp_git.engine.program.output import clip, select_options, split_lines, split_records
+from mcp_git.engine.program.revisions import explained_failures, head_has_commit, resolve_commits
 from mcp_git.models import Answer
 from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import LineRange, Range, Repository, RepositoryPath, Revision
@@ -77,24 +77,41 @@ class LogQuery:
 
     @property
     def options(self) -> list[str]:
-        options: list[str] = []
-        if self.all_branches:
-            options.append("--all")
-        if self.graph:
-            options.append("--graph")
-        if self.author:
-            options.append(f"--author={self.author}")
-        if self.message:
-            options.append(f"--grep={self.message}")
+        options = select_options(
+            {
+                "--all": self.all_branches,
+                "--graph": self.graph,
+                f"--author={self.author}": self.author,
+                f"--grep={self.message}": self.message,
+            }
+        )
         if self.since:
             options.append(f"--since={to_git_date(self.since, 'since')}")
         if self.until:
             options.append(f"--until={to_git_date(self.until, 'until', to_end=True)}")
+        return [*options, *self._syntax_options]
+
+    @property
+    def _syntax_options(self) -> list[str]:
+        """The options that say how texts are looked for, with the text that was added or removed."""
+        options: list[str] = []
         if self.author or self.message:
             options += ["--regexp-ignore-case", "--extended-regexp" if self.is_regex else "--fixed-strings"]
         if self.text:
             options.append(f"-G{self.text}" if self.is_regex else f"-S{self.text}")
         return options
+
+    @property
+    def newest(self) -> Revision:
+        """The revision with the newest commits."""
+        if isinstance(self.revision, Range):
+            return self.revision.end
+        return self.revision
+
+    @property
+    def may_be_meant_as_regex(self) -> bool:
+        """Whether a text is looked for as it stands, and has signs of a regular expression."""
+        return not self.is_regex and bool(_EXPRESSION_SIGNS.search(f"{self.author or ''}{self.message or ''}"))
 
     @property
     def begins_at_its_tip(self) -> bool:
@@ -162,25 +179,30 @@ class _CommitPage:
             if number > limit:
                 self.has_more = True
                 break
-            if ignored and number < 1:
-                continue
-            commit = _parse_commit(fields)
-            self.rows.append(_Row(graph, commit))
-            if commit is not None:
-                self.commits[oid] = commit
+            if number >= 1 or not ignored:
+                self._add(graph, oid, fields)
         self.commit_count = max(0, min(number, limit))
+
+    def _add(self, graph: str, oid: str, fields: str) -> None:
+        commit = _parse_commit(fields)
+        self.rows.append(_Row(graph, commit))
+        if commit is not None:
+            self.commits[oid] = commit
 
     @property
     def common_date(self) -> str | None:
         """The date of all commits, if there are several and they have one."""
-        dates = {commit.date for commit in self.commits.values()}
-        return dates.pop() if len(self.commits) > 1 and len(dates) == 1 else None
+        return self._find_common({commit.date for commit in self.commits.values()})
 
     @property
     def common_author(self) -> str | None:
         """The author of all commits, if there are several and they have one."""
-        authors = {commit.author for commit in self.commits.values()}
-        return authors.pop() if len(self.commits) > 1 and len(authors) == 1 else None
+        return self._find_common({commit.author for commit in self.commits.values()})
+
+    def _find_common(self, values: set[str]) -> str | None:
+        if len(self.commits) > 1 and len(values) == 1:
+            return values.pop()
+        return None
 
 
 def list_commits(
@@ -192,39 +214,75 @@ def list_commits(
     """
     query.validate()
     position = decode_position("log", cursor, query.scope)
-    digest = ""
-    tips = list(position.hashes)
-    if query.all_branches:
-        # A cursor has no room for the tips of all branches, so it has a digest of them.
-        digest = _digest_refs(git, repository, stop)
-        if position.hashes not in ([], [digest]):
-            raise Conflict("The branches are no longer those of the page before.", "Call again without `cursor`.")
-        tips = []
-    command = _LogCommand.build(git, repository, query, limit, position, tips, stop)
+    start = _find_start(git, repository, query, position, stop)
+    command = _LogCommand.build(git, repository, query, limit, position, start.tips, stop)
     page = _CommitPage()
     next_cursor = None
-    try:
-        with git.stream(
-            repository, command.arguments, stop, stdin=command.stdin, is_repeated=command.is_repeated
-        ) as pieces:
-            lines = split_records(pieces, b"\n")
-            page.read(lines, command.ignored_commits, limit)
-            rows = _format_rows(page)
-            # Read to the end, which came meanwhile: git that is left before it has to be killed.
-            for _ in lines:
-                pass
+    with explained_failures(git, repository, query.revision, stop):
+        rows = _read_page(git, repository, command, page, limit, stop)
         if page.has_more:
-            if not tips and query.begins_at_its_tip:
-                tips = [page.first_commit]
-            if not tips:
-                tips = [digest] if digest else resolve_commits(git, repository, query.revision, stop)
-            next_cursor = Cursor.encode("log", [position.skip + limit, 0, tips], query.scope)
-    except GitFailed as failure:
-        raise explain_failure(failure, git, repository, query.revision, stop) from None
-    if query.path.text and query.lines is None and not page.commit_count and not position.skip:
+            hashes = _choose_cursor_hashes(git, repository, query, start, page, stop)
+            next_cursor = Cursor.encode("log", [position.skip + limit, 0, hashes], query.scope)
+    is_whole_file = query.path.text and query.lines is None
+    if is_whole_file and not page.commit_count and not position.skip:
         _refuse_missing_path(git, repository, query, stop)
     facts = _describe_page(query, page, position.skip, command.described_lines)
     return Answer(facts, rows, next_cursor, lambda: _build_view(repository, query, page, position.skip))
+
+
+class _Start(NamedTuple):
+    """From where a listing goes back.
+
+    Attributes:
+        tips: the commits at which the pages before this one started; none if this is the first.
+        ref_digest: of the tips of all branches, for which a cursor has no room; empty for other listings.
+    """
+
+    tips: Sequence[str]
+    ref_digest: str = ""
+
+
+def _find_start(git: Git, repository: Repository, query: LogQuery, position: PagePosition, stop: Stop) -> _Start:
+    """Return where a listing starts.
+
+    Raises:
+        Conflict: it is one of all branches, and these moved since the page before.
+    """
+    if not query.all_branches:
+        return _Start(position.hashes)
+    digest = _digest_refs(git, repository, stop)
+    if position.hashes not in ([], [digest]):
+        raise Conflict("The branches are no longer those of the page before.", "Call again without `cursor`.")
+    return _Start([], digest)
+
+
+def _read_page(
+    git: Git, repository: Repository, command: _LogCommand, page: _CommitPage, limit: int, stop: Stop
+) -> list[str]:
+    """Read a page, and return its rows."""
+    with git.stream(
+        repository, command.arguments, stop, stdin=command.stdin, is_repeated=command.is_repeated
+    ) as pieces:
+        lines = split_records(pieces, b"\n")
+        page.read(lines, command.ignored_commits, limit)
+        rows = _format_rows(page)
+        # Read to the end, which came meanwhile: git that is left before it has to be killed.
+        for _ in lines:
+            pass
+    return rows
+
+
+def _choose_cursor_hashes(
+    git: Git, repository: Repository, query: LogQuery, start: _Start, page: _CommitPage, stop: Stop
+) -> Sequence[str]:
+    """Return the hashes by which the next page knows where this listing started."""
+    if start.tips:
+        return start.tips
+    if query.begins_at_its_tip:
+        return [page.first_commit]
+    if start.ref_digest:
+        return [start.ref_digest]
+    return resolve_commits(git, repository, query.revision, stop)
 
 
 @dataclass(frozen=True)
@@ -258,22 +316,20 @@ class _LogCommand:
         ignored = position.skip if query.text else 0
         arguments = ["log", f"--format={_ROW_FORMAT}", f"--max-count={ignored + limit + 1}"]
         arguments += [f"--skip={position.skip - ignored}", *query.options]
-        paths = [query.path.text] if query.path.text else []
-        described_lines = ""
+        revisions = tips or _start_revisions(query)
         if query.lines is not None:
-            last = query.revision.end if isinstance(query.revision, Range) else query.revision
-            commit = tips[0] if tips else ""
-            span = resolve_lines(git, repository, query.path, last, query.lines, stop, commit)
-            arguments += [f"-L{span.numbers}:{query.path.text}", "--no-patch"]
-            described_lines = span.description
-            paths = []
-        named = [*(tips or _start_revisions(query)), "--", *paths]
+            span = resolve_lines(git, repository, query.path, query.newest, query.lines, stop, next(iter(tips), ""))
+            arguments += [f"-L{span.numbers}:{query.path.text}", "--no-patch", *revisions, "--"]
+            return cls(arguments, b"", ignored, False, span.description)
+        operands = [*revisions, "--"]
+        if query.path.text:
+            operands.append(query.path.text)
         has_line_break = re.search("[\r\n]", query.path.text) is not None
-        if query.options or described_lines or has_line_break:
-            return cls([*arguments, *named], b"", ignored, False, described_lines)
+        if query.options or has_line_break:
+            return cls([*arguments, *operands], b"", ignored, False, "")
         # What is asked for goes through standard input, so that the arguments are always the same.
-        stdin = os.fsencode("\n".join(named) + "\n")
-        return cls([*arguments, "--stdin"], stdin, ignored, not position.skip, described_lines)
+        stdin = os.fsencode("\n".join(operands) + "\n")
+        return cls([*arguments, "--stdin"], stdin, ignored, not position.skip, "")
 
 
 def _start_revisions(query: LogQuery) -> list[str]:
@@ -286,7 +342,9 @@ def _start_revisions(query: LogQuery) -> list[str]:
 
 def _parse_commit(fields: str) -> _CommitFields | None:
     parts = fields.split("\0", _ROW_FIELDS - 1)
-    return _CommitFields(*parts) if len(parts) == _ROW_FIELDS else None
+    if len(parts) < _ROW_FIELDS:
+        return None
+    return _CommitFields(*parts)
 
 
 def _format_rows(page: _CommitPage) -> list[str]:
@@ -297,14 +355,8 @@ def _format_rows(page: _CommitPage) -> list[str]:
 
 
 def _describe_page(query: LogQuery, page: _CommitPage, skip: int, described_lines: str) -> list[str]:
-    if page.commit_count:
-        commits = f"commits {skip + 1:,}-{skip + page.commit_count:,}"
-    elif skip:
-        commits = "no more commits"
-    else:
-        commits = "no commits"
     source = "all branches" if query.all_branches else escape_line_breaks(query.revision.text)
-    title = f"{commits} of {source}"
+    title = f"{_describe_number(page, skip)} of {source}"
     if query.path.text:
         title += f", {query.path.display}{described_lines}"
     facts = [title]
@@ -313,9 +365,17 @@ def _describe_page(query: LogQuery, page: _CommitPage, skip: int, described_line
     if page.common_author is not None:
         facts.append(f"all by {escape_line_breaks(clip(page.common_author, _MAX_LONG_AUTHOR_BYTES))}")
     is_empty = not page.commit_count and not skip
-    if is_empty and not query.is_regex and _EXPRESSION_SIGNS.search(f"{query.author or ''}{query.message or ''}"):
+    if is_empty and query.may_be_meant_as_regex:
         facts.append("`author` and `message` were looked for as they stand: for a regular expression set `regex`")
     return facts
+
+
+def _describe_number(page: _CommitPage, skip: int) -> str:
+    if page.commit_count:
+        return f"commits {skip + 1:,}-{skip + page.commit_count:,}"
+    if skip:
+        return "no more commits"
+    return "no commits"
 
 
 def _digest_refs(git: Git, repository: Repository, stop: Stop) -> str:
@@ -367,32 +427,37 @@ def _refuse_missing_path(git: Git, repository: Repository, query: LogQuery, stop
     if isinstance(revision, Range):
         names = [revision.start.text, revision.end.text]
     # Without a condition the whole history of it was just looked through.
-    if query.has_condition:
-        arguments = ["log", "--format=%H", "--max-count=1"]
-        if query.all_branches:
-            arguments.append("--all")
-        arguments += [*names, "--", query.path.text]
-        if git.run(repository, arguments, stop, exit_codes=(0, 128)).stdout:
-            return
+    if query.has_condition and _has_history(git, repository, query, names, stop):
+        return
     refuse_missing_path(git, repository, query.path, names, stop)
+
+
+def _has_history(git: Git, repository: Repository, query: LogQuery, names: Sequence[str], stop: Stop) -> bool:
+    arguments = ["log", "--format=%H", "--max-count=1", *select_options({"--all": query.all_branches})]
+    arguments += [*names, "--", query.path.text]
+    return bool(git.run(repository, arguments, stop, exit_codes=(0, 128)).stdout)
 
 
 def _format_row(row: _Row, with_date: bool = True, with_author: bool = True) -> str:
     commit = row.commit
     if commit is None:
         return clip(row.graph.rstrip(), _MAX_ROW_BYTES)
-    words: list[str] = []
-    if with_date:
-        words.append(commit.date)
-    if with_author:
-        words.append(clip(commit.author, _MAX_AUTHOR_BYTES))
     line = f"{row.graph}{commit.short_hash} "
-    origin = " ".join(words)
+    origin = _format_origin(commit, with_date, with_author)
     if origin:
         line += f"{origin}: "
     if commit.refs:
         line += f"({_format_refs(commit.refs.replace('HEAD -> ', '*').split(', '))}) "
     return clip(escape_line_breaks(line + commit.subject), _MAX_ROW_BYTES)
+
+
+def _format_origin(commit: _CommitFields, with_date: bool, with_author: bool) -> str:
+    words: list[str] = []
+    if with_date:
+        words.append(commit.date)
+    if with_author:
+        words.append(clip(commit.author, _MAX_AUTHOR_BYTES))
+    return " ".join(words)
 
 
 def _format_refs(refs: Sequence[str]) -> str:
@@ -413,10 +478,10 @@ def describe_head(git: Git, repository: Repository, stop: Stop) -> Answer:
     arguments = ["symbolic-ref", "--quiet", "--short", "HEAD"]
     branch = git.run(repository, arguments, stop, exit_codes=(0, 1, 128)).text.strip()
     fact = f"HEAD is {escape_line_breaks(branch)}" if branch else "HEAD is detached"
-    if not head_has_commit(git, repository, stop):
-        return Answer([fact], ["no commits yet"])
-    arguments = ["log", f"--format={_ROW_FORMAT}", "--max-count=1", "HEAD", "--"]
-    line = git.run(repository, arguments, stop).text.rstrip("\n")
+    line = ""
+    if head_has_commit(git, repository, stop):
+        arguments = ["log", f"--format={_ROW_FORMAT}", "--max-count=1", "HEAD", "--"]
+        line = git.run(repository, arguments, stop).text.rstrip("\n")
     if not line:
         return Answer([fact], ["no commits yet"])
     fields = line.partition("\0")[2]
@@ -426,14 +491,13 @@ def describe_head(git: Git, repository: Repository, stop: Stop) -> Answer:
 def list_reflog(git: Git, repository: Repository, name: Revision, limit: int, stop: Stop) -> list[str]:
     """Return where a branch or HEAD was before, newest first: the revision that leads there, and what moved it."""
     arguments = ["log", "--walk-reflogs", "--format=%h%x00%gd%x00%cs%x00%gs", f"--max-count={limit}", name.text, "--"]
-    try:
+    with explained_failures(git, repository, name, stop):
         output = git.run(repository, arguments, stop)
-    except GitFailed as failure:
-        raise explain_failure(failure, git, repository, name, stop) from None
-    rows: list[str] = []
-    for line in split_lines(output):
-        fields = line.split("\0")
-        fields += [""] * (4 - len(fields))
-        oid, selector, date, action, *_ = fields
-        rows.append(clip(escape_line_breaks(f"{selector} {oid} {date} {hide_password(action)}"), 2 * _MAX_ROW_BYTES))
-    return rows
+    return [_format_move(line) for line in split_lines(output)]
+
+
+def _format_move(line: str) -> str:
+    fields = line.split("\0")
+    fields += [""] * (4 - len(fields))
+    oid, selector, date, action, *_ = fields
+    return clip(escape_line_breaks(f"{selector} {oid} {date} {hide_password(action)}"), 2 * _MAX_ROW_BYTES)

@@ -29,6 +29,15 @@ class PagePosition:
     offset: int = 0
     hashes: Sequence[str] = ()
 
+    @property
+    def first_hash(self) -> str:
+        """The first of the hashes; empty if there is none."""
+        return next(iter(self.hashes), "")
+
+    @property
+    def is_valid(self) -> bool:
+        return self.skip >= 0 and self.offset >= 0 and all(map(_HASH.fullmatch, self.hashes))
+
 
 def decode_position(kind: str, cursor: str | None, scope: Any) -> PagePosition:
     """Return the position in a cursor: whoever can read one can make one, so nothing else comes out of it.
@@ -43,6 +52,6 @@ def decode_position(kind: str, cursor: str | None, scope: Any) -> PagePosition:
         position = PagePosition(int(skip), int(offset), [str(item) for item in hashes])
     except (TypeError, ValueError):
         position = PagePosition(-1)
-    if position.skip >= 0 and position.offset >= 0 and all(map(_HASH.fullmatch, position.hashes)):
+    if position.is_valid:
         return position
     raise Invalid("The `cursor` is not one of this listing.", "Call again without `cursor`.")

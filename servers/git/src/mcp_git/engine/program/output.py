@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+import os
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 
 from mcp_batteries.limits import head
 
-__all__ = ["Output", "clip", "split_lines", "split_records"]
+__all__ = ["Output", "clip", "select_options", "split_lines", "split_names", "split_records"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,25 @@ def split_records(pieces: Iterable[bytes], end: bytes = b"\0") -> Generator[byte
 
 def split_lines(output: Output) -> list[str]:
     """Return the lines that git printed: what else ends a line for Python may stand in a subject."""
-    return output.text.removesuffix("\n").split("\n") if output.stdout else []
+    if not output.stdout:
+        return []
+    return output.text.removesuffix("\n").split("\n")
+
+
+def split_names(stdout: bytes) -> list[str]:
+    """Return the names of files that git printed, each of which a NUL ends."""
+    return [os.fsdecode(name) for name in stdout.split(b"\0")[:-1]]
+
+
+def select_options(conditions: Mapping[str, object]) -> list[str]:
+    """Return the options of a command whose conditions are true."""
+    return [option for option, condition in conditions.items() if condition]
 
 
 def clip(text: str, max_bytes: int) -> str:
-    """`text`, cut to `most` bytes of UTF-8."""
+    """Return a text, cut to so many bytes of UTF-8."""
     if len(text) <= max_bytes and text.isascii():
         return text
-    return text if head(text, max_bytes) == text else head(text, max_bytes - 3) + "…"
+    if head(text, max_bytes) == text:
+        return text
+    return head(text, max_bytes - 3) + "…"

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, quote
 from mcp_batteries.limits import Stop
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.policy import Range, Repository, Revision
 
-__all__ = ["EMPTY_TREES", "explain_failure", "find_commits", "head_has_commit", "resolve_commits"]
+__all__ = ["EMPTY_TREES", "explain_failure", "explained_failures", "find_commits", "head_has_commit", "resolve_commits"]
 
+# What git says of a regular expression that it can't read.
+_BAD_PATTERN = re.compile(r"invalid regex|(?:-e option|command line|header), ")
 # The tree with nothing in it, by the length of a hash.
 EMPTY_TREES = {
     40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
@@ -29,6 +33,15 @@ def head_has_commit(git: Git, repository: Repository, stop: Stop) -> bool:
     return bool(git.find_hash(repository, "HEAD", stop))
 
 
+@contextmanager
+def explained_failures(git: Git, repository: Repository, named: Revision | Range | None, stop: Stop) -> Generator[None]:
+    """Have failures of git in a block say what they mean to the caller who named a revision."""
+    try:
+        yield
+    except GitFailed as failure:
+        raise explain_failure(failure, git, repository, named, stop) from None
+
+
 def explain_failure(
     failure: GitFailed, git: Git, repository: Repository, named: Revision | Range | None, stop: Stop
 ) -> Problem:
@@ -40,7 +53,7 @@ def explain_failure(
     if "timed out" in failure.stderr:
         return failure
     message = str(failure).rstrip()
-    if re.search(r"invalid regex|(?:-e option|command line|header), ", failure.stderr):
+    if _BAD_PATTERN.search(failure.stderr):
         return Invalid(message, "Put a backslash before what is meant as it stands, such as `\\(`.")
     return Invalid(message, "`get_status` has the state of the repository.")
 
