@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, quote
@@ -15,8 +16,8 @@ from mcp_git.engine.history.missing_paths import refuse_missing_path, suggest_pa
 from mcp_git.engine.history.page_position import decode_position
 from mcp_git.engine.history.patterns import refuse_foreign_syntax
 from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.program.output import clip, split_records
-from mcp_git.engine.program.revisions import explain_failure, resolve_commits
+from mcp_git.engine.program.output import clip, select_options, split_records
+from mcp_git.engine.program.revisions import explain_failure, explained_failures, resolve_commits
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks, quote_path
 from mcp_git.policy import Repository, RepositoryPath, Revision
@@ -26,6 +27,9 @@ __all__ = ["TextSearch", "complete_paths", "list_files", "read_contents", "read_
 _MAX_LINE_BYTES = 2000
 _MAX_MATCH_BYTES = 300
 _MAX_RESOURCE_BYTES = 8 * 1024 * 1024
+# What tells the kinds of entries of a folder apart, behind their names.
+_ENTRY_ENDINGS = {b"tree": "/", b"commit": " (submodule)"}
+_LINK_MODE = b"120000"
 # A NUL among so many bytes at the beginning makes a file a binary one, as for git.
 _SNIFFED_BYTES = 8000
 
@@ -60,12 +64,10 @@ class _FilePage:
             seen_bytes += len(line) + 1
             if self.line_count < first:
                 continue
-            if last is not None and self.line_count > last:
-                self.is_cut = True
-                return
             text = clip(line.decode("utf-8", "replace").rstrip("\r"), _MAX_LINE_BYTES)
             remaining_bytes -= len(text.encode("utf-8", "replace")) + 1
-            if remaining_bytes < 0 and self.lines:
+            is_full = remaining_bytes < 0 and self.lines
+            if is_full or (last is not None and self.line_count > last):
                 self.is_cut = True
                 return
             self.lines.append(text)
@@ -89,17 +91,20 @@ def read_file(
         raise _explain_failure(failure, git, repository, revision, path, stop) from None
     if page.is_binary:
         return Answer([f"{path.display} at {revision.text} is binary", "its bytes are not shown"])
-    title = f"{path.display} at {escape_line_breaks(revision.text)}"
+    return Answer(_describe_page(page, f"{path.display} at {escape_line_breaks(revision.text)}", first), page.lines)
+
+
+def _describe_page(page: _FilePage, title: str, first: int) -> list[str]:
     end = first + len(page.lines) - 1
     if not page.lines:
-        facts = [f"{title} has {count(page.line_count, 'line')}"]
+        title += f" has {count(page.line_count, 'line')}"
     elif page.is_cut:
-        facts = [f"{title}, lines {first}-{end}"]
+        title += f", lines {first}-{end}"
     else:
-        facts = [f"{title}, lines {first}-{end} of {end}"]
+        title += f", lines {first}-{end} of {end}"
     if page.is_cut:
-        facts.append(f"continue with start_line={end + 1}")
-    return Answer(facts, page.lines)
+        return [title, f"continue with start_line={end + 1}"]
+    return [title]
 
 
 def read_contents(git: Git, repository: Repository, revision: Revision, path: RepositoryPath, stop: Stop) -> bytes:
@@ -135,46 +140,38 @@ def list_files(
     """
     scope = [revision.text, path.text, recursive]
     position = decode_position("tree", cursor, scope)
-    commits = position.hashes
-    arguments = ["ls-tree", "-z", "--long"]
-    if recursive:
-        arguments.append("-r")
-    source = commits[0] if commits else revision.text
-    arguments.append(f"{source}:{path.text}")
-    rows: list[tuple[str, str, Sequence[str]]] = []
+    options = select_options({"-r": recursive})
+    arguments = ["ls-tree", "-z", "--long", *options, f"{position.first_hash or revision.text}:{path.text}"]
     next_cursor = None
     try:
         with git.stream(repository, arguments, stop) as pieces:
-            for number, record in enumerate(split_records(pieces), start=1):
-                if number <= position.skip:
-                    continue
-                if len(rows) == limit:
-                    commits = commits or resolve_commits(git, repository, revision, stop)
-                    next_cursor = Cursor.encode("tree", [position.skip + limit, 0, commits], scope)
-                    break
-                rows.append(_format_entry(record))
+            # One entry more tells whether there is another page.
+            records = list(islice(split_records(pieces), position.skip, position.skip + limit + 1))
+            if len(records) > limit:
+                commits = position.hashes or resolve_commits(git, repository, revision, stop)
+                next_cursor = Cursor.encode("tree", [position.skip + limit, 0, commits], scope)
     except GitFailed as failure:
         raise _explain_failure(failure, git, repository, revision, path, stop) from None
-    if next_cursor is not None or position.skip:
-        number_phrase = f"entries {position.skip + 1:,}-{position.skip + len(rows):,}"
-    else:
-        number_phrase = count(len(rows), "entry")
+    rows = [_format_entry(record) for record in records[:limit]]
+    number_phrase = _describe_number(len(rows), "entry", "entries", position.skip, next_cursor)
     fact = f"{path.display} at {escape_line_breaks(revision.text)}, {number_phrase}"
     return Answer([fact], below(rows), next_cursor)
+
+
+def _describe_number(number: int, noun: str, plural: str, skip: int, next_cursor: str | None) -> str:
+    """Return how many items a page has, or which ones of several pages."""
+    if next_cursor is None and not skip:
+        return count(number, noun)
+    return f"{plural} {skip + 1:,}-{skip + number:,}"
 
 
 def _format_entry(record: bytes) -> tuple[str, str, Sequence[str]]:
     """Return what stands before the name of an entry of `git ls-tree --long`, and the name; no lines are below it."""
     description, _, name = record.partition(b"\t")
     mode, kind, _, size = description.split()
-    if kind == b"tree":
-        ending = "/"
-    elif kind == b"commit":
-        ending = " (submodule)"
-    elif mode == b"120000":
+    ending = _ENTRY_ENDINGS.get(kind, "")
+    if mode == _LINK_MODE:
         ending = " (link)"
-    else:
-        ending = ""
     # A partial clone knows no size of what it does not have.
     prefix = f"{size.decode()} " if size.isdigit() else ""
     return prefix, f"{quote_path(name)}{ending}", ()
@@ -223,10 +220,8 @@ class TextSearch:
 
     @property
     def options(self) -> list[str]:
-        options = ["-F" if self.is_literal else "-E"]
-        if self.ignores_case:
-            options.append("-i")
-        return [*options, "-e", self.pattern]
+        syntax = "-F" if self.is_literal else "-E"
+        return [syntax, *select_options({"-i": self.ignores_case}), "-e", self.pattern]
 
 
 class _Match(NamedTuple):
@@ -235,6 +230,11 @@ class _Match(NamedTuple):
     path: bytes
     number: bytes
     text: bytes
+
+    @property
+    def row(self) -> str:
+        text = clip(self.text.decode("utf-8", "replace").rstrip("\r"), _MAX_MATCH_BYTES)
+        return f"{self.number.decode('ascii', 'replace')}:{text}"
 
 
 @dataclass
@@ -259,8 +259,7 @@ class _MatchPage:
             self.seen_count += 1
             if self.seen_count <= skip:
                 continue
-            text = clip(match.text.decode("utf-8", "replace").rstrip("\r"), _MAX_MATCH_BYTES)
-            row = f"{match.number.decode('ascii', 'replace')}:{text}"
+            row = match.row
             path = quote_path(match.path.removeprefix(path_prefix))
             remaining_bytes -= len(row.encode("utf-8", "replace")) + 1
             if path not in self.rows:
@@ -287,28 +286,24 @@ def search_text(
     search.validate()
     scope = [revision.text, path.text, search.pattern, search.is_literal, search.ignores_case]
     position = decode_position("search", cursor, scope)
-    commits = position.hashes
-    searched = commits[0] if commits else revision.text
-    arguments = ["grep", "-I", "-n", "-z", "--no-color", *search.options, searched, "--"]
+    source = position.first_hash or revision.text
+    arguments = ["grep", "-I", "-n", "-z", "--no-color", *search.options, source, "--"]
     if path.text:
         arguments.append(path.text)
     page = _MatchPage()
     next_cursor = None
     stderr: list[str] = []
-    try:
-        with git.stream(repository, arguments, stop, exit_codes=(0, 1), remarks=stderr) as pieces:
-            page.read(_split_matches(pieces), os.fsencode(f"{searched}:"), position.skip, limit)
-            if page.is_full:
-                commits = commits or resolve_commits(git, repository, revision, stop)
-                next_cursor = Cursor.encode("search", [position.skip + page.match_count, 0, commits], scope)
-    except GitFailed as failure:
-        raise explain_failure(failure, git, repository, revision, stop) from None
+    with (
+        explained_failures(git, repository, revision, stop),
+        git.stream(repository, arguments, stop, exit_codes=(0, 1), remarks=stderr) as pieces,
+    ):
+        page.read(_split_matches(pieces), os.fsencode(f"{source}:"), position.skip, limit)
+        if page.is_full:
+            commits = position.hashes or resolve_commits(git, repository, revision, stop)
+            next_cursor = Cursor.encode("search", [position.skip + page.match_count, 0, commits], scope)
     if not page.seen_count:
         refuse_missing_path(git, repository, path, [revision.text], stop)
-    if next_cursor is not None or position.skip:
-        number_phrase = f"matches {position.skip + 1:,}-{position.skip + page.match_count:,}"
-    else:
-        number_phrase = count(page.match_count, "match")
+    number_phrase = _describe_number(page.match_count, "match", "matches", position.skip, next_cursor)
     facts = [f"{number_phrase} in {escape_line_breaks(revision.text)}"]
     if any("unable to read" in text for text in stderr):
         facts.append("files that are not here were not searched")

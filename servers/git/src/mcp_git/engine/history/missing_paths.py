@@ -4,13 +4,13 @@ misleads."""
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.limits import Stop
 from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.program.output import split_records
+from mcp_git.engine.program.output import split_names, split_records
 from mcp_git.path_quoting import escape_line_breaks, quote_path
 from mcp_git.policy import Repository, RepositoryPath
 
@@ -37,18 +37,20 @@ def refuse_missing_path(
         return
     if any(_is_in_revision(git, repository, revision, path, stop) for revision in revisions):
         return
-    places: list[str] = []
-    suggested_revision = None
+    places = [quote(escape_line_breaks(revision)) for revision in dict.fromkeys(revisions)]
+    suggested_revision = revisions[-1] if revisions else None
     if git.layout(repository).work_tree is not None:
-        arguments = ["ls-files", "-z", "--cached", "--others", "--directory", "--", path.text]
-        if git.run(repository, arguments, stop, max_bytes=1).stdout:
+        if _is_in_work_tree(git, repository, path, stop):
             return
-        places.append("the work tree")
-    else:
-        suggested_revision = revisions[-1]
-    places += [quote(escape_line_breaks(revision)) for revision in dict.fromkeys(revisions)]
+        places.insert(0, "the work tree")
+        suggested_revision = None
     fix = suggest_path(git, repository, path, suggested_revision, stop)
     raise NotFound(f"There is no {quote(path.display)} in {' or '.join(places)}.", fix)
+
+
+def _is_in_work_tree(git: Git, repository: Repository, path: RepositoryPath, stop: Stop) -> bool:
+    arguments = ["ls-files", "-z", "--cached", "--others", "--directory", "--", path.text]
+    return bool(git.run(repository, arguments, stop, max_bytes=1).stdout)
 
 
 def _is_in_revision(git: Git, repository: Repository, revision: str, path: RepositoryPath, stop: Stop) -> bool:
@@ -95,17 +97,19 @@ def _list_paths(git: Git, repository: Repository, folder: str, revision: str | N
     """Return the files below a folder, as far as they are looked through, and the folders on their way, in order."""
     if revision is None:
         arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        operand = folder
     else:
         arguments = ["ls-tree", "-r", "-z", "--name-only", revision]
+        operand = f"{folder}/"
     if folder:
-        arguments += ["--", folder if revision is None else f"{folder}/"]
+        arguments += ["--", operand]
     try:
         output = git.run(repository, arguments, stop, max_bytes=_MAX_LISTED_BYTES).stdout
     except GitFailed:
         return []
     paths: dict[str, None] = {}
-    for file in output.split(b"\0")[:-1]:
-        paths |= dict.fromkeys(_list_ancestors(os.fsdecode(file)))
+    for file in split_names(output):
+        paths |= dict.fromkeys(_list_ancestors(file))
     return list(paths)
 
 
@@ -114,17 +118,27 @@ def _find_similar(paths: Sequence[str], sought: str) -> list[str]:
     original = {path.casefold(): path for path in paths}
     if sought in original:
         return [original[sought]]
-    folder, _, name = sought.rpartition("/")
-    siblings = [path for path in original if path.rpartition("/")[0] == folder]
+    similar = (
+        _find_similar_siblings(original, sought)
+        or _find_same_names(original, sought)
+        or get_close_matches(sought, list(original)[:_MAX_COMPARED_PATHS], n=_MAX_SUGGESTIONS)
+    )
+    return [original[path] for path in similar]
+
+
+def _find_similar_siblings(paths: Iterable[str], sought: str) -> list[str]:
+    """Return the paths with a similar name in the same folder."""
+    folder, slash, name = sought.rpartition("/")
+    siblings = [path for path in paths if path.rpartition("/")[0] == folder]
     sibling_names = [path.rpartition("/")[2] for path in siblings[:_MAX_COMPARED_PATHS]]
     similar_names = get_close_matches(name, sibling_names, n=_MAX_SUGGESTIONS)
-    if similar_names:
-        return [original[f"{folder}/{similar}" if folder else similar] for similar in similar_names]
-    same_names = [path for folded, path in original.items() if folded.rpartition("/")[2] == name]
-    if same_names:
-        return same_names[:_MAX_SUGGESTIONS]
-    similar_paths = get_close_matches(sought, list(original)[:_MAX_COMPARED_PATHS], n=_MAX_SUGGESTIONS)
-    return [original[path] for path in similar_paths]
+    return [folder + slash + similar_name for similar_name in similar_names]
+
+
+def _find_same_names(paths: Iterable[str], sought: str) -> list[str]:
+    """Return the paths with the same name in another folder."""
+    name = sought.rpartition("/")[2]
+    return [path for path in paths if path.rpartition("/")[2] == name][:_MAX_SUGGESTIONS]
 
 
 def _list_ancestors(path: str) -> list[str]:

@@ -58,10 +58,10 @@ def list_refs(
     rows = _list_rows(git, policy, repository, kind, name, skip + limit + 1, stop)
     if position.hashes not in ([], [_digest_rows(kind, rows[:skip])]):
         raise Conflict("The list is no longer that of the page before.", "Call again without `cursor`.")
-    digest = _digest_rows(kind, rows[: skip + limit])
     page = rows[skip : skip + limit]
     next_cursor = None
     if len(rows) > skip + limit:
+        digest = _digest_rows(kind, rows[: skip + limit])
         next_cursor = Cursor.encode("refs", [skip + limit, 0, [digest]], scope)
     if not page:
         return Answer([f"no {kind}"], page, next_cursor)
@@ -119,11 +119,16 @@ class _Branch(NamedTuple):
         if self.symbolic_target:
             return clip(escape_line_breaks(f"{self.name} -> {self.symbolic_target}"), _MAX_ROW_BYTES)
         name = f"* {self.name}" if self.head_mark == "*" else self.name
-        subject = self.subject
-        if self.upstream:
-            distance = f": {self.track.strip('[]')}" if self.track else ""
-            subject = f"[{self.upstream}{distance}] {subject}"
-        return _format_row(name, self.oid, self.date, subject)
+        return _format_row(name, self.oid, self.date, f"{self._upstream_prefix}{self.subject}")
+
+    @property
+    def _upstream_prefix(self) -> str:
+        """The upstream, and how far it is from it, in brackets before the subject."""
+        if not self.upstream:
+            return ""
+        if not self.track:
+            return f"[{self.upstream}] "
+        return f"[{self.upstream}: {self.track.strip('[]')}] "
 
 
 def _list_branches(git: Git, repository: Repository, limit: int, stop: Stop) -> list[str]:
@@ -158,14 +163,7 @@ def _list_remotes(git: Git, repository: Repository) -> list[str]:
 
 def _list_worktrees(git: Git, repository: Repository, stop: Stop) -> list[str]:
     layout = git.layout(repository)
-    main = layout.common_dir
-    if os.path.basename(main) == ".git":
-        main = os.path.dirname(main)
-    if ("core.bare", "true") in git.read_allowed_configuration(repository):
-        position = "bare"
-    else:
-        position = _describe_position(git, repository, layout, layout.common_dir, "main-worktree/HEAD", stop)
-    rows = [f"{os.path.basename(main)} {position}"]
+    rows = [_describe_main_worktree(git, repository, layout, stop)]
     parent = os.path.join(layout.common_dir, "worktrees")
     names = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
     for name in names:
@@ -180,6 +178,17 @@ def _list_worktrees(git: Git, repository: Repository, stop: Stop) -> list[str]:
             row += " (its folder is gone)"
         rows.append(row)
     return [clip(escape_line_breaks(row), _MAX_ROW_BYTES) for row in rows]
+
+
+def _describe_main_worktree(git: Git, repository: Repository, layout: Layout, stop: Stop) -> str:
+    folder = layout.common_dir
+    if os.path.basename(folder) == ".git":
+        folder = os.path.dirname(folder)
+    if ("core.bare", "true") in git.read_allowed_configuration(repository):
+        position = "bare"
+    else:
+        position = _describe_position(git, repository, layout, layout.common_dir, "main-worktree/HEAD", stop)
+    return f"{os.path.basename(folder)} {position}"
 
 
 def _describe_position(
@@ -200,7 +209,9 @@ def _read_head_of_reftable(git: Git, repository: Repository, name: str, stop: St
         return git.run(repository, ["rev-parse", *arguments], stop, exit_codes=(0, 1, 128)).text.strip()
 
     head = parse("--symbolic-full-name", name)
-    return parse(name) if head == name else head
+    if head == name:
+        return parse(name)
+    return head
 
 
 def complete_refs(git: Git, repository: Repository, start: str, stop: Stop) -> Sequence[str]:

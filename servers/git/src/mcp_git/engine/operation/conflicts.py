@@ -55,9 +55,11 @@ def refuse_conflict_marks(
     marked = git.run(repository, arguments, stop, exit_codes=(0, 1)).stdout.split(b"\0")[:-1]
     if not marked:
         return
-    more = f" and {len(marked) - 1:,} more" if len(marked) > 1 else ""
+    names = quote(quote_path(marked[0]))
+    if len(marked) > 1:
+        names += f" and {len(marked) - 1:,} more"
     raise Conflict(
-        f"{quote(quote_path(marked[0]))}{more} still has the marks of a conflict, such as `<<<<<<<`.",
+        f"{names} still has the marks of a conflict, such as `<<<<<<<`.",
         "Nothing was changed. Resolve it first; where they are meant, stage it with `edit_index`.",
     )
 

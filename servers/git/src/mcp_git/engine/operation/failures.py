@@ -11,7 +11,8 @@ from mcp_git.engine.operation.undo import Snapshot
 from mcp_git.engine.operation.untracked_files import describe_remaining_files
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.revisions import explain_failure
-from mcp_git.path_quoting import escape_line_breaks, quote_path
+from mcp_git.engine.work_tree.status import Status
+from mcp_git.path_quoting import escape_line_breaks, quote_paths
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout
 
@@ -106,17 +107,19 @@ def explain_half_done(
     """Return what is left when git failed in the middle; only where the files were kept does a call lead back."""
     calls: list[str] = []
     if operation.overwritten_paths:
-        kind = UndoKind.HARD if now.status.oid != before.status.oid else UndoKind.FILES
-        calls = before.undo_calls(kind, now.status)
+        has_moved = now.status.oid != before.status.oid
+        calls = before.undo_calls(UndoKind.HARD if has_moved else UndoKind.FILES, now.status)
     if calls:
         before.store(layout)
     lines = [f"\nundo: {call}" for call in [*calls, *operation.return_calls]]
-    earlier_paths = {entry.path for entry in before.status.entries}
-    new_files = [
-        quote_path(entry.path)
-        for entry in now.status.entries
-        if entry.letters == "??" and entry.path not in earlier_paths
-    ]
+    new_files = _list_new_files(before.status, now.status)
     if new_files:
-        lines.append(f"\n{describe_remaining_files(sorted(new_files))}")
+        lines.append(f"\n{describe_remaining_files(new_files)}")
     return Conflict(f"{failure}, after a part of it was done.", f"`get_status` shows what.{''.join(lines)}")
+
+
+def _list_new_files(before: Status, now: Status) -> list[str]:
+    """Return the untracked files of which nothing was there before, in order."""
+    earlier_paths = {entry.path for entry in before.entries}
+    untracked = {entry.path for entry in now.entries if entry.letters == "??"}
+    return sorted(quote_paths(untracked - earlier_paths))

@@ -137,13 +137,9 @@ def refuse_program_steps(layout: Layout) -> None:
     """
     path = os.path.join(layout.git_dir, "rebase-merge", "git-rebase-todo")
     todo = read_small_file(path)
-    if todo is None:
-        if os.path.lexists(path):
-            raise Refused("The rebase under way has more steps than are looked at here.", "Use `git` itself for it.")
-        return
-    for line in todo.splitlines():
-        if not line.strip():
-            continue
+    if todo is None and os.path.lexists(path):
+        raise Refused("The rebase under way has more steps than are looked at here.", "Use `git` itself for it.")
+    for line in filter(str.strip, (todo or "").splitlines()):
         step = line.split()[0]
         if not step.startswith("#") and step not in _COMMIT_STEPS:
             raise Refused(f"The rebase under way has the step {quote(step)}, which is not done here.", "Abort it.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mcp_batteries.limits import Stop
@@ -18,7 +18,7 @@ from mcp_git.engine.work_tree.in_progress import find_picked_commits
 from mcp_git.engine.work_tree.status import Status
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import Answer, count
-from mcp_git.path_quoting import escape_line_breaks, quote_path
+from mcp_git.path_quoting import escape_line_breaks, quote_path, quote_paths
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout
 from mcp_git.tool_calls import format_call
@@ -33,8 +33,8 @@ _MAX_NAMES_BYTES = 50_000
 _COMMANDS_WITHOUT_NEWS = frozenset({"commit", "switch"})
 # What the two letters of a conflict say, in git's words; `UU` is the usual one.
 _CONFLICT_KINDS = {
-    "DD": "deleted by both", "AU": "added by us", "UD": "deleted by them", "UA": "added by them", "DU": "deleted by us",
-    "AA": "added by both",
+    "DD": " (deleted by both)", "AU": " (added by us)", "UD": " (deleted by them)", "UA": " (added by them)",
+    "DU": " (deleted by us)", "AA": " (added by both)",
 }  # fmt: skip
 
 
@@ -135,19 +135,22 @@ class _Report:
         letters = {entry.path: entry.letters for entry in self.after.entries}
         for path in conflicts[:_MAX_LISTED]:
             name = quote_path(path)
-            kind = _CONFLICT_KINDS.get(letters[path])
-            self.lines.append(f"conflict: {name} ({kind})" if kind else f"conflict: {name}")
+            kind = _CONFLICT_KINDS.get(letters[path], "")
+            self.lines.append(f"conflict: {name}{kind}")
             self.lines += sides.get(name, ())
 
     def _add_lost_operations(self) -> None:
         """Add what of operations in progress no undo brings back."""
         if self.operation.command == "commit" or self.operation.ends_in_progress:
             return
-        commands_after = {phrase.split(" ")[0] for phrase in self.after.in_progress}
-        lost = [phrase for phrase in self.before.status.in_progress if phrase.split(" ")[0] not in commands_after]
+        lost = self._list_lost_operations()
         if not lost and self._has_picked_another():
             lost = ["at which commit it stands"]
         self.lines += [f"not brought back by an undo: {phrase}" for phrase in lost]
+
+    def _list_lost_operations(self) -> list[str]:
+        commands_after = {phrase.split(" ")[0] for phrase in self.after.in_progress}
+        return [phrase for phrase in self.before.status.in_progress if phrase.split(" ")[0] not in commands_after]
 
     def _has_picked_another(self) -> bool:
         pairs = zip(self.picked_before, self.picked_after, strict=True)
@@ -163,9 +166,9 @@ class _Report:
         """Add what is staged as new and was deleted again, which a stash does not say."""
         if list(self.operation.arguments[:2]) != ["stash", "push"]:
             return
-        deleted = {quote_path(entry.path) for entry in self.before.status.entries if entry.letters == "AD"}
+        deleted = {entry.path for entry in self.before.status.entries if entry.letters == "AD"}
         if deleted:
-            names = ", ".join(sorted(deleted))
+            names = ", ".join(sorted(quote_paths(deleted)))
             self.lines.append(f"the undo brings back these files, which were staged and then deleted: {names}")
 
     def _add_next_step(self) -> None:
@@ -190,8 +193,8 @@ class _Report:
         self.lines += [f"undo: {call}" for call in [*calls, *self.operation.return_calls]]
 
     def _names_snapshot(self, calls: Sequence[str]) -> bool:
-        trees = [tree for tree in (self.before.index_tree, self.before.files_tree) if tree]
-        return any(tree in call for tree in trees for call in calls)
+        text = "\n".join(calls)
+        return any(tree in text for tree in filter(None, (self.before.index_tree, self.before.files_tree)))
 
     def _find_undo_calls(self) -> Sequence[str]:
         operation = self.operation
@@ -200,12 +203,16 @@ class _Report:
             return self.before.undo_calls(UndoKind.INDEX, self.after, staged)
         calls = self.before.undo_calls(operation.undo_kind, self.after, operation.overwritten_paths or (".",))
         if operation.undo_calls is not None:
-            if calls and operation.undo_calls and operation.undo_kind == UndoKind.CARRIED:
-                return [*self._discard_calls(), *operation.undo_calls, *calls]
-            return operation.undo_calls
+            return self._extend_planned_calls(operation.undo_calls, calls)
         if self.before.status.in_progress and operation.undo_kind in (UndoKind.SOFT, UndoKind.UNCOMMIT_ALL):
             return [f"{format_call('run_reset', rev=self.before.head, mode='keep')} (to before it began)"]
         return calls
+
+    def _extend_planned_calls(self, planned: Sequence[str], calls: Sequence[str]) -> Sequence[str]:
+        """Return the calls that were planned, with `calls` for what these do not bring back."""
+        if calls and planned and self.operation.undo_kind == UndoKind.CARRIED:
+            return [*self._discard_calls(), *planned, *calls]
+        return planned
 
     def _discard_calls(self) -> list[str]:
         """Return the call that takes away what was staged as it is here, and changed since.
@@ -222,31 +229,43 @@ class _Report:
         A restore takes away what is staged.
         """
         created = {os.fsencode(name) for name in self.operation.created_files}
-        untracked: list[bytes] = []
-        # More names fit into no command, and nobody reads them one by one.
-        if sum(map(len, created)) < _MAX_NAMES_BYTES:
-            untracked = list_untracked(self.git, self.repository, created, self.stop)
+        untracked = self._list_untracked(created)
         paths = list(dict.fromkeys(untracked))
         if len(paths) > _MAX_LISTED:
             paths = self._fold_into_folders(untracked, created)
         if len(paths) > _MAX_LISTED:
             paths = []
             untracked = []
-        top = os.fsencode(self.layout.work_tree or "")
-        remaining = sorted(created.difference(untracked))
-        remaining_names = [quote_path(path) for path in remaining if os.path.lexists(os.path.join(top, path))]
+        remaining = self._list_existing(created.difference(untracked))
         if not paths:
-            return [], remaining_names
-        return [format_call("edit_index", paths=[quote_path(path) for path in paths])], remaining_names
+            return [], remaining
+        return [format_call("edit_index", paths=quote_paths(paths))], remaining
+
+    def _list_untracked(self, created: set[bytes]) -> list[bytes]:
+        # More names fit into no command, and nobody reads them one by one.
+        if sum(map(len, created)) >= _MAX_NAMES_BYTES:
+            return []
+        return list_untracked(self.git, self.repository, created, self.stop)
+
+    def _list_existing(self, paths: set[bytes]) -> list[str]:
+        top = os.fsencode(self.layout.work_tree or "")
+        return quote_paths(path for path in sorted(paths) if os.path.lexists(os.path.join(top, path)))
 
     def _fold_into_folders(self, files: Sequence[bytes], created: set[bytes]) -> list[bytes]:
         """Replace files by the new folders in which they lie, where these hold nothing else."""
+        own_folders = self._list_own_folders(created)
+        return list(dict.fromkeys(_find_folder(path, own_folders) or path for path in files))
+
+    def _list_own_folders(self, created: set[bytes]) -> list[bytes]:
+        """Return the new folders that hold only what the operation made."""
         folders = [entry.path for entry in self.after.entries if entry.letters == "??" and entry.path.endswith(b"/")]
         # Somebody else's file in a folder, seen before the operation or not, is not taken away with it.
-        untracked = list_untracked(self.git, self.repository, folders, self.stop)
-        others = [path for path in untracked if path not in created]
-        own_folders = [folder for folder in folders if not any(path.startswith(folder) for path in others)]
-        return list(dict.fromkeys(_find_folder(path, own_folders) or path for path in files))
+        others = set(list_untracked(self.git, self.repository, folders, self.stop)) - created
+        return [folder for folder in folders if not _holds_any(folder, others)]
+
+
+def _holds_any(folder: bytes, paths: Iterable[bytes]) -> bool:
+    return any(path.startswith(folder) for path in paths)
 
 
 def _find_folder(path: bytes, folders: Sequence[bytes]) -> bytes:

@@ -30,7 +30,7 @@ from mcp_git.engine.work_tree.status import Status
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.git_config import TRUE_VALUES
 from mcp_git.models import Answer
-from mcp_git.policy import Repository, WritableRepository
+from mcp_git.policy import Repository, Revision, WritableRepository
 from mcp_git.repository_paths import Layout
 
 __all__ = ["OperationRunner"]
@@ -93,12 +93,15 @@ class _Run:
             self._run_commands(before, picked_commits)
             if self.operation.moved_ref and self._find_moved_ref() == moved_from:
                 raise nothing_to_do(self.operation)
-            try:
-                return report_operation(
-                    self.git, self.repository, self.layout, self.operation, before, picked_commits, self.stop
-                )
-            except Problem as problem:
-                return Answer(["done", f"git can't tell the state now: {problem}"])
+            return self._report(before, picked_commits)
+
+    def _report(self, before: Snapshot, picked_commits: Sequence[str]) -> Answer:
+        try:
+            return report_operation(
+                self.git, self.repository, self.layout, self.operation, before, picked_commits, self.stop
+            )
+        except Problem as problem:
+            return Answer(["done", f"git can't tell the state now: {problem}"])
 
     def _refuse_losing_files(self) -> None:
         """Return if files go through no filter, and none that git does not know would be overwritten."""
@@ -106,13 +109,14 @@ class _Run:
         if operation.touches_files:
             refuse_filters(self.git, self.repository, self.layout, self.stop)
         if operation.source is not None:
-            refuse_overwriting_untracked(
-                self.git, self.repository, self.layout, operation.source, operation.overwritten_paths, self.stop
-            )
+            self._refuse_overwriting(operation.source, operation.overwritten_paths, even_same_content=False)
         elif operation.revision is not None and self._checks_out_commit() and self._is_sparse_checkout():
-            refuse_overwriting_untracked(
-                self.git, self.repository, self.layout, operation.revision, ["."], self.stop, even_same_content=True
-            )
+            self._refuse_overwriting(operation.revision, ["."], even_same_content=True)
+
+    def _refuse_overwriting(self, source: Revision, paths: Sequence[str], *, even_same_content: bool) -> None:
+        refuse_overwriting_untracked(
+            self.git, self.repository, self.layout, source, paths, self.stop, even_same_content=even_same_content
+        )
 
     def _checks_out_commit(self) -> bool:
         """Whether files of the named commit come: in a sparse checkout git takes untracked ones there for these."""
@@ -164,10 +168,14 @@ class _Run:
             raise self._explain_failure(failure, before) from None
         except BaseException:
             if backup is not None:
-                now = read_status(self.git, self.repository, Stop(INSPECTION_SECONDS), layout=self.layout)
-                if now.oid == before.status.oid and now.in_progress == before.status.in_progress:
-                    backup.restore()
+                self._restore_index(backup, before.status)
             raise
+
+    def _restore_index(self, backup: IndexBackup, before: Status) -> None:
+        """Put the index back after the operation was stopped, unless it got further than that."""
+        now = read_status(self.git, self.repository, Stop(INSPECTION_SECONDS), layout=self.layout)
+        if now.oid == before.oid and now.in_progress == before.in_progress:
+            backup.restore()
 
     def _explain_failure(self, failure: GitFailed, before: Snapshot) -> Problem:
         keeps_files = bool(self.operation.overwritten_paths)

@@ -6,7 +6,7 @@ The trees use our own index and object folder, so that a refused operation leave
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from mcp_batteries.errors import Conflict
@@ -36,26 +36,33 @@ def take_snapshot(
     """
     status = read_status(git, repository, stop, layout=layout)
     tracked = [entry.letters for entry in status.entries if entry.letters != "??"]
-    is_staged = any(letters[0] != " " for letters in tracked) and not any(map(is_conflict, tracked))
+    is_staged = _is_staged(tracked)
     has_files = keeps_files and bool(tracked)
     has_index = os.path.exists(os.path.join(layout.git_dir, "index"))
     if not has_index or not (is_staged or has_files):
         yield Snapshot(status)
         return
     with git.copy_index(layout) as folder:
-
-        def write_tree() -> str:
-            return git.run(repository, ["write-tree"], stop, scratch_index=folder).text.strip()[:HASH_LENGTH]
-
         index_tree = ""
         files_tree = ""
         try:
             if is_staged:
-                index_tree = write_tree()
+                index_tree = _write_tree(git, repository, folder, stop)
             if has_files:
                 git.run(repository, ["add", "--update"], stop, scratch_index=folder)
-                files_tree = write_tree()
+                files_tree = _write_tree(git, repository, folder, stop)
         except GitFailed as failure:
             fix = "Commit it, or put it aside with `run_stash`, first."
             raise Conflict(f"What is not committed can't be kept: {failure}", fix) from None
         yield Snapshot(status, index_tree, files_tree, folder)
+
+
+def _is_staged(letters_of_files: Sequence[str]) -> bool:
+    """Whether something is staged that a tree can hold, which a conflict can't be."""
+    if any(map(is_conflict, letters_of_files)):
+        return False
+    return any(letters[0] != " " for letters in letters_of_files)
+
+
+def _write_tree(git: Git, repository: Repository, scratch_index: str, stop: Stop) -> str:
+    return git.run(repository, ["write-tree"], stop, scratch_index=scratch_index).text.strip()[:HASH_LENGTH]

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from mcp_batteries.limits import Stop
 from mcp_git.engine.operation.operation import HASH_LENGTH, UndoKind
 from mcp_git.engine.program.git import Git
+from mcp_git.engine.program.output import split_names
 from mcp_git.engine.work_tree.status import Status, is_conflict
-from mcp_git.path_quoting import quote_path
+from mcp_git.path_quoting import quote_paths
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout
 from mcp_git.tool_calls import format_call
@@ -55,11 +56,7 @@ class Snapshot:
             target = os.path.join(layout.objects, os.path.relpath(folder, source))
             # Git takes a pack for whole once its index is there.
             for name in sorted(names, key=lambda name: name.endswith(".idx")):
-                os.makedirs(target, exist_ok=True)
-                if not os.path.lexists(os.path.join(target, name)):
-                    temporary = os.path.join(target, f"tmp_obj_{name}")
-                    shutil.copy2(os.path.join(folder, name), temporary)
-                    os.replace(temporary, os.path.join(target, name))
+                _copy_object(os.path.join(folder, name), target)
 
     def undo_calls(self, kind: UndoKind, after: Status, paths: Sequence[str] = _WHOLE_TREE) -> list[str]:
         """Return the calls that lead back to this state, in their order.
@@ -69,21 +66,28 @@ class Snapshot:
             paths: whose files were written, or what of the index was.
         """
         if kind == UndoKind.INDEX:
-            if self.is_in_conflict or not paths:
-                return []
-            return [self._unstage_call(paths)]
-        has_moved = after.oid != self.status.oid
-        has_same_entries = after.entries == self.status.entries
+            return self._undo_staging_calls(paths)
         if not self.head:
             return []
-        if kind != UndoKind.FILES and not has_moved and has_same_entries:
+        if kind == UndoKind.FILES:
+            return self._restore_calls([], after, paths)
+        if after.oid == self.status.oid and after.entries == self.status.entries:
             return []
         if kind == UndoKind.UNCOMMIT_ALL:
             return self._uncommit_calls(paths)
+        return self._undo_move_calls(kind, after, paths)
+
+    def _undo_staging_calls(self, paths: Sequence[str]) -> list[str]:
+        if self.is_in_conflict or not paths:
+            return []
+        return [self._unstage_call(paths)]
+
+    def _undo_move_calls(self, kind: UndoKind, after: Status, paths: Sequence[str]) -> list[str]:
+        """Return the calls that lead back where HEAD was, and restore what that does not bring along."""
         calls: list[str] = []
-        if has_moved and kind.is_reset:
+        if after.oid != self.status.oid and kind.is_reset:
             calls.append(self._reset_call(kind))
-        if self._has_to_restore_files(kind, has_same_entries):
+        if self._has_to_restore_files(kind, after):
             return self._restore_calls(calls, after, paths)
         if calls and kind == UndoKind.MIXED and self.is_in_conflict:
             return [calls[0] + _WITHOUT_CONFLICT]
@@ -91,14 +95,12 @@ class Snapshot:
             calls.append(self._unstage_call(paths))
         return calls
 
-    def _has_to_restore_files(self, kind: UndoKind, has_same_entries: bool) -> bool:
+    def _has_to_restore_files(self, kind: UndoKind, after: Status) -> bool:
         match kind:
-            case UndoKind.FILES:
-                return True
             case UndoKind.HARD:
                 return bool(self.files_tree)
             case UndoKind.KEEP | UndoKind.CARRIED:
-                return bool(self.files_tree) and not has_same_entries
+                return bool(self.files_tree) and after.entries != self.status.entries
             case _:
                 return False
 
@@ -111,19 +113,22 @@ class Snapshot:
 
     def _restore_calls(self, calls: Sequence[str], after: Status, paths: Sequence[str]) -> list[str]:
         """Return the calls that write files again, behind `calls`."""
-        conflicts = [quote_path(entry.path) for entry in after.entries if is_conflict(entry.letters)]
+        conflicts = [entry.path for entry in after.entries if is_conflict(entry.letters)]
         if conflicts and tuple(paths) == _WHOLE_TREE:
-            # A file that is in conflict is not written over; a reset would end the operation in progress.
-            if self.status.in_progress:
-                calls = [format_call("edit_index", paths=conflicts)]
-            else:
-                calls = [self._reset_call(UndoKind.HARD)]
+            calls = [self._end_conflict_call(conflicts)]
         restore = format_call("run_restore", paths=_quote_paths(paths), rev=self.files_tree or self.head)
         if self.is_in_conflict:
             return [*calls, restore + _WITHOUT_CONFLICT]
         if self.files_tree:
             return [*calls, restore, self._unstage_call(paths)]
         return [*calls, restore]
+
+    def _end_conflict_call(self, conflicts: Sequence[bytes]) -> str:
+        """Return the call after which files are in conflict no more: one that is would not be written over."""
+        if self.status.in_progress:
+            # A reset would end that too.
+            return format_call("edit_index", paths=quote_paths(conflicts))
+        return self._reset_call(UndoKind.HARD)
 
     def _reset_call(self, kind: UndoKind) -> str:
         return format_call("run_reset", rev=self.head, mode=kind.value)
@@ -134,10 +139,20 @@ class Snapshot:
         return format_call("edit_index", paths=_quote_paths(paths), unstage=True)
 
 
+def _copy_object(path: str, folder: str) -> None:
+    """Copy a file of the object database into a folder, unless it is there."""
+    os.makedirs(folder, exist_ok=True)
+    name = os.path.basename(path)
+    if not os.path.lexists(os.path.join(folder, name)):
+        temporary = os.path.join(folder, f"tmp_obj_{name}")
+        shutil.copy2(path, temporary)
+        os.replace(temporary, os.path.join(folder, name))
+
+
 def _quote_paths(paths: Sequence[str]) -> list[str]:
     if len(paths) > _MAX_PATHS:
         return ["."]
-    return [quote_path(os.fsencode(path)) for path in paths]
+    return quote_paths(map(os.fsencode, paths))
 
 
 def list_staged_since(git: Git, repository: Repository, before: Snapshot, stop: Stop) -> list[str]:
@@ -147,5 +162,4 @@ def list_staged_since(git: Git, repository: Repository, before: Snapshot, stop: 
     if tree:
         arguments = ["diff-index", "--cached", "--ita-invisible-in-index", "--name-only", "--no-renames", "-z", tree]
         arguments.append("--")
-    output = git.run(repository, arguments, stop).stdout
-    return [os.fsdecode(path) for path in output.split(b"\0")[:-1]]
+    return split_names(git.run(repository, arguments, stop).stdout)

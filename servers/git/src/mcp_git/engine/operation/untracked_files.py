@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from mcp_batteries.errors import Conflict, quote
 from mcp_batteries.limits import Stop
 from mcp_git.engine.program.git import Git, GitFailed
+from mcp_git.engine.program.output import split_names
 from mcp_git.path_quoting import quote_path
 from mcp_git.policy import Repository, Revision
 from mcp_git.repository_paths import Layout
@@ -42,22 +44,11 @@ def refuse_overwriting_untracked(
     Raises:
         Conflict: one does, and nothing would bring it back.
     """
-    arguments = ["diff-index", "--cached", "--raw", "--no-renames", "--diff-filter=D", "-z", source.text, "--", *paths]
-    try:
-        output = git.run(repository, arguments, stop).stdout
-    except GitFailed:
-        return  # The operation itself will say so.
     top = layout.work_tree or ""
-    # Each file has two fields: how it differs, and its name.
-    fields = output.split(b"\0")[:-1]
     obstacles: set[str] = set()
-    for difference, encoded_name in zip(fields[::2], fields[1::2], strict=True):
-        name = os.fsdecode(encoded_name)
-        mode, _, oid, *_ = difference.decode().split(" ")
-        if mode == _SUBMODULE_MODE:
-            continue  # A submodule's folder stays as it is.
-        obstacle = _find_obstacle(top, name)
-        if obstacle and (even_same_content or not _has_content(git, repository, top, obstacle, oid, stop)):
+    for file in _list_files_to_write(git, repository, source, paths, stop):
+        obstacle = _find_obstacle(top, file.name)
+        if obstacle and (even_same_content or not _has_content(git, repository, top, obstacle, file.oid, stop)):
             obstacles.add(obstacle)
     if not obstacles:
         return
@@ -68,6 +59,32 @@ def refuse_overwriting_untracked(
             f"{quote(quote_path(untracked))} is untracked, and would be overwritten for good.",
             "Stage it with `edit_index` first, or move it away.",
         )
+
+
+class _CommittedFile(NamedTuple):
+    """A file that a commit has and the index has not."""
+
+    name: str
+    oid: str
+
+
+def _list_files_to_write(
+    git: Git, repository: Repository, source: Revision, paths: Sequence[str], stop: Stop
+) -> list[_CommittedFile]:
+    """Return the files that `source` has and the index has not; none if there is no such commit."""
+    arguments = ["diff-index", "--cached", "--raw", "--no-renames", "--diff-filter=D", "-z", source.text, "--", *paths]
+    try:
+        output = git.run(repository, arguments, stop).stdout
+    except GitFailed:
+        return []  # The operation itself will say so.
+    # Each file has two fields: how it differs, and its name.
+    fields = split_names(output)
+    files: list[_CommittedFile] = []
+    for difference, name in zip(fields[::2], fields[1::2], strict=True):
+        mode, _, oid, *_ = difference.split(" ")
+        if mode != _SUBMODULE_MODE:  # A submodule's folder stays as it is.
+            files.append(_CommittedFile(name, oid))
+    return files
 
 
 def refuse_obstructed_stash(git: Git, repository: Repository, layout: Layout, stash: str, stop: Stop) -> None:
@@ -88,8 +105,7 @@ def refuse_obstructed_stash(git: Git, repository: Repository, layout: Layout, st
 def list_untracked_of_stash(git: Git, repository: Repository, stash: str, stop: Stop) -> list[str]:
     """Return the untracked files that a stash has."""
     arguments = ["ls-tree", "-r", "--name-only", "-z", f"{stash}^3"]
-    output = git.run(repository, arguments, stop, exit_codes=(0, 128)).stdout
-    return [os.fsdecode(name) for name in output.split(b"\0")[:-1]]
+    return split_names(git.run(repository, arguments, stop, exit_codes=(0, 128)).stdout)
 
 
 def list_untracked(git: Git, repository: Repository, paths: Collection[bytes], stop: Stop) -> list[bytes]:
@@ -121,7 +137,13 @@ def _find_obstacle(top: str, name: str) -> str:
     parts = name.split("/")
     for depth in range(1, len(parts)):
         folder = "/".join(parts[:depth])
-        path = os.path.join(top, folder)
-        if os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path)):
+        if _is_no_folder(os.path.join(top, folder)):
             return folder
-    return name if os.path.lexists(os.path.join(top, name)) else ""
+    if os.path.lexists(os.path.join(top, name)):
+        return name
+    return ""
+
+
+def _is_no_folder(path: str) -> bool:
+    """Whether something else than a folder lies at a path, such as a link to one."""
+    return os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path))
