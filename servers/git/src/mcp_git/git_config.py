@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from mcp_batteries.errors import Refused, quote
 
@@ -20,6 +21,7 @@ __all__ = [
     "filter_user_entries",
     "format_entries",
     "is_partial",
+    "list_remotes",
     "parse_entries",
     "quote_value",
     "rewrite_url",
@@ -39,6 +41,8 @@ _ALLOWED_PATTERNS = (
     r"receive\.(?:denydeletes|denynonfastforwards)",
 )
 _ALLOWED_KEYS = re.compile("|".join(_ALLOWED_PATTERNS))
+_REMOTE_URL = re.compile(r"remote\.(.+)\.url", re.DOTALL)
+_REWRITE_KEY = re.compile(r"url\.(.+)\.(insteadof|pushinsteadof)", re.DOTALL)
 
 # Of the operator's own configuration, which no repository can write.
 _USER_KEYS = re.compile(r"user\.(?:name|email)|core\.(?:autocrlf|eol|excludesfile)")
@@ -96,6 +100,12 @@ def filter_repository_entries(entries: Iterable[Entry]) -> list[Entry]:
     return allowed
 
 
+def list_remotes(entries: Iterable[Entry]) -> set[str]:
+    """Return the names of the remotes that a configuration has."""
+    matches = (_REMOTE_URL.fullmatch(key) for key, _ in entries)
+    return {match[1] for match in matches if match}
+
+
 def is_partial(entries: Iterable[Entry]) -> bool:
     """Whether a repository is a partial clone."""
     return any(key == "extensions.partialclone" or re.fullmatch(r"remote\..+\.promisor", key) for key, _ in entries)
@@ -113,19 +123,31 @@ def filter_remote_user_entries(entries: Iterable[Entry]) -> list[Entry]:
 
 def rewrite_url(url: str, entries: Iterable[Entry], push: bool) -> str:
     """Return a remote's address rewritten by the operator's `url.*.insteadOf`, the longest prefix first, as in git."""
-    matching: list[tuple[bool, int, str, str]] = []
-    for key, prefix in entries:
-        rule = re.fullmatch(r"url\.(.+)\.(insteadof|pushinsteadof)", key, re.DOTALL)
-        if rule is None or not prefix or not url.startswith(prefix):
-            continue
-        is_for_push = rule[2] == "pushinsteadof"
-        if push or not is_for_push:
-            # A rule for pushes alone goes before others, however long their prefixes.
-            matching.append((is_for_push, len(prefix), prefix, rule[1]))
-    if not matching:
+    rules = [rule for rule in _list_rewrite_rules(entries) if url.startswith(rule.prefix)]
+    if not push:
+        rules = [rule for rule in rules if not rule.is_for_push]
+    if not rules:
         return url
-    _, _, prefix, base = max(matching)
-    return base + url[len(prefix) :]
+    rule = max(rules)
+    return rule.base + url[len(rule.prefix) :]
+
+
+class _RewriteRule(NamedTuple):
+    """A rule for addresses; the greatest goes first: those for pushes alone, then those with the longest prefix."""
+
+    is_for_push: bool
+    prefix_length: int
+    prefix: str
+    base: str
+
+
+def _list_rewrite_rules(entries: Iterable[Entry]) -> list[_RewriteRule]:
+    rules: list[_RewriteRule] = []
+    for key, prefix in entries:
+        match = _REWRITE_KEY.fullmatch(key)
+        if match and prefix:
+            rules.append(_RewriteRule(match[2] == "pushinsteadof", len(prefix), prefix, match[1]))
+    return rules
 
 
 def parse_entries(output: bytes) -> list[Entry]:

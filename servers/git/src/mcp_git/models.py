@@ -12,11 +12,18 @@ __all__ = ["Answer", "count"]
 
 
 def count(number: int, noun: str) -> str:
-    """`1 file`, `2,000 files`, `3 branches`."""
+    """Return a number and its noun: `1 file`, `2,000 files`, `3 branches`."""
     if number == 1:
         return f"1 {noun}"
-    ending = noun[:-1] + "ies" if noun.endswith("y") else f"{noun}es" if noun.endswith(("ch", "sh")) else f"{noun}s"
-    return f"{number:,} {ending}"
+    return f"{number:,} {_plural(noun)}"
+
+
+def _plural(noun: str) -> str:
+    if noun.endswith("y"):
+        return f"{noun[:-1]}ies"
+    if noun.endswith(("ch", "sh")):
+        return f"{noun}es"
+    return f"{noun}s"
 
 
 @dataclass(frozen=True, slots=True)

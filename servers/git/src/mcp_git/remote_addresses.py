@@ -14,7 +14,7 @@ from typing import Literal
 from urllib.parse import unquote
 
 from mcp_batteries.errors import Refused, quote
-from mcp_git.repository_paths import Layout, find_layout, is_inside
+from mcp_git.repository_paths import Layout, find_layout, is_inside_any
 
 __all__ = ["Address", "hide_password", "parse_address"]
 
@@ -23,6 +23,7 @@ _USER = r"(?:[\w.+][\w.+-]*@)?"
 _HTTPS = re.compile(rf"https://(?:[^\s@/\\]*@)?{_HOST}(?:/\S*)?", re.ASCII)
 _SSH = re.compile(rf"(?:ssh|git\+ssh|ssh\+git)://{_USER}{_HOST}/\S+", re.ASCII)
 _SHORT_SSH = re.compile(rf"{_USER}(?:\w[\w.-]+|\[[0-9A-Fa-f:.]+\]):(?![-:]).+", re.ASCII)
+_SCHEME = re.compile(r"[\w.+-]*::|[\w.+-]+://")
 _ODD = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\\\\\ud800-\udfff]")
 # Up to the last @, because nobody has percent-encoded those of the password.
 _PASSWORD = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*)://([^\s/@]*:(?!\d{1,5}(?:[/\s'\"]|$))[^\s'\"]*|[^\s/]*)@")
@@ -61,30 +62,42 @@ def parse_address(url: str, top: str, folders: Sequence[str]) -> Address:
         raise Refused(f"The address {quote(hide_password(url))} holds characters that no address has.", _FIX)
     if _HTTPS.fullmatch(url):
         return Address(url, "https")
-    if _SSH.fullmatch(url) or (_SHORT_SSH.fullmatch(url) and "/" not in url.partition(":")[0] and "://" not in url):
+    if _SSH.fullmatch(url) or _is_short_ssh(url):
         return Address(url, "ssh")
     path = plain.removeprefix("file://") if url.startswith("file:///") else url
-    if re.match(r"[\w.+-]*::|[\w.+-]+://", path) or path.startswith("-"):
+    if _SCHEME.match(path) or path.startswith("-"):
         kind = url.partition(":")[0]
         raise Refused(f"A remote is not reached by {quote(kind)} here, only by `https` and `ssh`.", _FIX)
-    place = os.path.realpath(os.path.join(top, path))
-    if not any(is_inside(place, folder) for folder in folders):
+    return _locate_remote(os.path.realpath(os.path.join(top, path)), folders)
+
+
+def _is_short_ssh(url: str) -> bool:
+    """Whether it is an address like `user@host:path`."""
+    if "://" in url or "/" in url.partition(":")[0]:
+        return False
+    return _SHORT_SSH.fullmatch(url) is not None
+
+
+def _locate_remote(path: str, folders: Sequence[str]) -> Address:
+    """Return the address of a remote on this machine."""
+    if not is_inside_any(path, folders):
         raise Refused(
             "This remote is a path on this machine, in none of the folders that may have remotes.",
             "The operator can name its folder: `--remote-folder`.",
         )
-    layout = find_layout(place, folders)
+    layout = find_layout(path, folders)
     return Address(layout.common_dir, "file", layout)
 
 
 def hide_password(text: str) -> str:
-    """`text` without possible passwords in addresses; a token can be in the place of the user."""
+    """Return `text` without possible passwords in addresses; a token can be in the place of the user."""
+    return _PASSWORD.sub(_hide_user, text)
 
-    def replace(match: re.Match[str]) -> str:
-        plain = match[1].lower() in ("ssh", "git+ssh", "ssh+git") and ":" not in match[2]
-        return match[0] if plain else f"{match[1]}://…@"
 
-    return _PASSWORD.sub(replace, text)
+def _hide_user(match: re.Match[str]) -> str:
+    if match[1].lower() in ("ssh", "git+ssh", "ssh+git") and ":" not in match[2]:
+        return match[0]
+    return f"{match[1]}://…@"
 
 
 _FIX = "The operator can set another: `git remote set-url`."

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from mcp_batteries.errors import NotFound, Refused, Unavailable, quote, reason
@@ -19,6 +20,7 @@ __all__ = [
     "Layout",
     "find_layout",
     "is_inside",
+    "is_inside_any",
     "read_small_file",
     "refuse_links_below",
     "refuse_nested_repositories",
@@ -29,6 +31,7 @@ _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLO
 _MAX_SMALL_FILE_BYTES = 64 * 1024
 # Levels, as many as git follows.
 _MAX_ALTERNATE_LEVELS = 5
+_DOT_GIT = re.compile(r"gitdir: ([^\0\r\n]+)[\r\n]*")
 # What git is never led to here, so that it may be anything.
 _UNUSED_NAMES = frozenset(
     {"annex", "branches", "description", "fsmonitor--daemon", "fsmonitor--daemon.ipc", "hooks", "lfs", "modules", "svn"}
@@ -64,7 +67,7 @@ def find_layout(folder: str, served_paths: Sequence[str]) -> Layout:
 
     Args:
         folder: a real path.
-        served: the real paths of everything served.
+        served_paths: the real paths of everything served.
 
     Raises:
         NotFound: there is no repository.
@@ -72,18 +75,23 @@ def find_layout(folder: str, served_paths: Sequence[str]) -> Layout:
     """
     try:
         layout = _locate_parts(folder, served_paths)
-        for part in {layout.git_dir, layout.common_dir}:
-            _refuse_links(part, _UNUSED_NAMES)
-            for name in ("refs", "reftable", "logs"):
-                _refuse_links(f"{part}{os.sep}{name}", recursive=True)
-        _refuse_links(f"{layout.common_dir}{os.sep}worktrees", _UNUSED_NAMES, recursive=True)
-        objects = layout.objects
-        for part in (objects, f"{objects}{os.sep}info", f"{objects}{os.sep}pack", f"{layout.common_dir}{os.sep}info"):
-            _refuse_links(part)
+        _refuse_links_in(layout)
         _refuse_foreign_alternates(layout.objects, served_paths, _MAX_ALTERNATE_LEVELS)
     except OSError as error:
         raise _unreadable(error) from None
     return layout
+
+
+def _refuse_links_in(layout: Layout) -> None:
+    """Check the folders of a git directory that git reads, some of them at any depth."""
+    for part in {layout.git_dir, layout.common_dir}:
+        _refuse_links(part, _UNUSED_NAMES)
+        for name in ("refs", "reftable", "logs"):
+            _refuse_links(f"{part}{os.sep}{name}", recursive=True)
+    _refuse_links(f"{layout.common_dir}{os.sep}worktrees", _UNUSED_NAMES, recursive=True)
+    objects = layout.objects
+    for part in (objects, f"{objects}{os.sep}info", f"{objects}{os.sep}pack", f"{layout.common_dir}{os.sep}info"):
+        _refuse_links(part)
 
 
 def _locate_parts(folder: str, served_paths: Sequence[str]) -> Layout:
@@ -91,41 +99,48 @@ def _locate_parts(folder: str, served_paths: Sequence[str]) -> Layout:
     try:
         mode = os.lstat(dot_git).st_mode
     except FileNotFoundError:
-        parts = (os.path.join(folder, name) for name in ("HEAD", "objects", "refs"))
-        if all(map(os.path.lexists, parts)):
-            return Layout(None, folder, folder)
-        raise NotFound(
-            f"{quote(os.path.basename(folder))} is not a Git repository.",
-            "Serve the top folder of one, with its `.git`.",
-        ) from None
+        return _locate_bare(folder)
     if stat.S_ISDIR(mode):
         git_dir = dot_git
     elif stat.S_ISREG(mode):
         git_dir = _follow_dot_git(folder, dot_git, served_paths)
     else:
         raise _not_a_file("`.git`")
-    shared = read_small_file(f"{git_dir}{os.sep}commondir")
-    if not shared:
-        return Layout(folder, git_dir, git_dir)
-    common = os.path.realpath(os.path.join(git_dir, shared))
-    if common != os.path.realpath(git_dir) and os.path.dirname(os.path.realpath(git_dir)) != os.path.join(
-        common, "worktrees"
-    ):
+    return Layout(folder, git_dir, _locate_common_dir(git_dir))
+
+
+def _locate_bare(folder: str) -> Layout:
+    parts = (os.path.join(folder, name) for name in ("HEAD", "objects", "refs"))
+    if all(map(os.path.lexists, parts)):
+        return Layout(None, folder, folder)
+    raise NotFound(
+        f"{quote(os.path.basename(folder))} is not a Git repository.",
+        "Serve the top folder of one, with its `.git`.",
+    ) from None
+
+
+def _locate_common_dir(git_dir: str) -> str:
+    """Return the directory that a git directory shares with others; a linked worktree's lies in `worktrees` there."""
+    pointer = read_small_file(f"{git_dir}{os.sep}commondir")
+    if not pointer:
+        return git_dir
+    real_git_dir = os.path.realpath(git_dir)
+    common_dir = os.path.realpath(os.path.join(git_dir, pointer))
+    if common_dir == real_git_dir:
+        return git_dir
+    if os.path.dirname(real_git_dir) != os.path.join(common_dir, "worktrees"):
         raise Refused("The `commondir` of this repository leads elsewhere.", "Nothing outside it is read through it.")
-    return Layout(folder, git_dir, git_dir if common == os.path.realpath(git_dir) else common)
+    return common_dir
 
 
 def _follow_dot_git(folder: str, dot_git: str, served_paths: Sequence[str]) -> str:
-    pointer = re.fullmatch(r"gitdir: ([^\0\r\n]+)[\r\n]*", read_small_file(dot_git) or "")
+    pointer = _DOT_GIT.fullmatch(read_small_file(dot_git) or "")
     if pointer is None:
         raise Refused(
             "The `.git` of this folder is not a git directory, nor does it name one.", "`git worktree repair`."
         )
     git_dir = os.path.realpath(os.path.join(folder, pointer[1]))
-    backlink = read_small_file(os.path.join(git_dir, "gitdir"))
-    if backlink is not None and os.path.realpath(os.path.join(git_dir, backlink.rstrip("\r\n"))) == dot_git:
-        return git_dir
-    if not any(is_inside(git_dir, root) for root in served_paths):
+    if not _names_worktree(git_dir, dot_git) and not is_inside_any(git_dir, served_paths):
         raise Refused(
             "The `.git` file of this folder names a git directory outside, which does not name this folder.",
             "Serve the repository it belongs to.",
@@ -133,23 +148,29 @@ def _follow_dot_git(folder: str, dot_git: str, served_paths: Sequence[str]) -> s
     return git_dir
 
 
+def _names_worktree(git_dir: str, dot_git: str) -> bool:
+    """Whether a git directory names a worktree's `.git` in return."""
+    backlink = read_small_file(os.path.join(git_dir, "gitdir"))
+    if backlink is None:
+        return False
+    return os.path.realpath(os.path.join(git_dir, backlink.rstrip("\r\n"))) == dot_git
+
+
 def _refuse_links(folder: str, but: frozenset[str] = frozenset(), *, recursive: bool = False) -> None:
-    """Check that everything directly in `folder`, or `below` it, is a file or a folder.
+    """Check that everything directly in `folder`, or at any depth, is a file or a folder.
 
     Raises:
         Refused: something is a link, a pipe or a device.
     """
     folders = [folder]
     while folders:
-        try:
-            with os.scandir(folders.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        folders += [entry.path] * recursive
-                    elif not (entry.is_file(follow_symlinks=False) or entry.name in but):
-                        raise _not_a_file(quote(entry.name))
-        except (FileNotFoundError, NotADirectoryError):
-            pass
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    if recursive:
+                        folders.append(entry.path)
+                elif not (entry.is_file(follow_symlinks=False) or entry.name in but):
+                    raise _not_a_file(quote(entry.name))
 
 
 def refuse_links_below(layout: Layout) -> None:
@@ -192,24 +213,32 @@ def refuse_submodules_elsewhere(layout: Layout, submodules: Sequence[str], serve
     """
     if layout.work_tree is None:
         return
+    roots = [*served_paths, layout.git_dir, layout.common_dir]
     for submodule in submodules:
         folder = os.path.join(layout.work_tree, submodule)
-        dot_git = os.path.join(folder, ".git")
-        if not os.path.lexists(dot_git):
-            continue
-        target = os.path.realpath(dot_git)
-        if os.path.isfile(target):
-            pointer = re.fullmatch(r"gitdir: ([^\0\r\n]+)[\r\n]*", read_small_file(target) or "")
-            target = os.path.realpath(os.path.join(folder, pointer[1])) if pointer else ""
-        try:
-            if not any(is_inside(target, root) for root in [*served_paths, layout.git_dir, layout.common_dir]):
-                raise _nested_repository(submodule)
-            if os.path.lexists(os.path.join(target, "commondir")):
-                raise _nested_repository(submodule)
-            _refuse_links(target, _UNUSED_NAMES)
-            _refuse_links(os.path.join(target, "refs"), recursive=True)
-        except Refused:
-            raise _nested_repository(submodule) from None
+        if os.path.lexists(os.path.join(folder, ".git")):
+            _refuse_submodule_elsewhere(submodule, _locate_submodule(folder), roots)
+
+
+def _locate_submodule(folder: str) -> str:
+    """Return the git directory of a submodule that is checked out; empty if it names none."""
+    target = os.path.realpath(os.path.join(folder, ".git"))
+    if not os.path.isfile(target):
+        return target
+    pointer = _DOT_GIT.fullmatch(read_small_file(target) or "")
+    if pointer is None:
+        return ""
+    return os.path.realpath(os.path.join(folder, pointer[1]))
+
+
+def _refuse_submodule_elsewhere(submodule: str, git_dir: str, roots: Sequence[str]) -> None:
+    if not is_inside_any(git_dir, roots) or os.path.lexists(os.path.join(git_dir, "commondir")):
+        raise _nested_repository(submodule)
+    try:
+        _refuse_links(git_dir, _UNUSED_NAMES)
+        _refuse_links(os.path.join(git_dir, "refs"), recursive=True)
+    except Refused:
+        raise _nested_repository(submodule) from None
 
 
 def _unreadable(error: OSError) -> Unavailable:
@@ -232,26 +261,35 @@ def _not_a_file(item: str) -> Refused:
 
 def _refuse_foreign_alternates(objects: str, served_paths: Sequence[str], levels: int) -> None:
     for name in ("alternates", "http-alternates"):
-        path = f"{objects}{os.sep}info{os.sep}{name}"
-        text = read_small_file(path)
-        if text is None and os.path.lexists(path):
-            raise Refused("The list of `alternates` of this repository is too long.", "`git repack -a -d` ends it.")
-        # As git reads it: line ends are nothing else, and in quotes are escapes, which nobody needs here.
-        for line in (text or "").split("\n"):
-            if not line or line.startswith("#"):
-                continue
-            other = os.path.realpath(os.path.join(objects, line))
-            if levels == 0 or line.startswith('"') or not any(is_inside(other, root) for root in served_paths):
+        for path in _list_alternates(f"{objects}{os.sep}info{os.sep}{name}"):
+            folder = os.path.realpath(os.path.join(objects, path))
+            if levels == 0 or path.startswith('"') or not is_inside_any(folder, served_paths):
                 raise Refused(
                     "This repository takes objects from another that is not served (`alternates`).",
                     "The operator can serve that one too, or run `git repack -a -d`.",
                 )
-            _refuse_foreign_alternates(other, served_paths, levels - 1)
+            _refuse_foreign_alternates(folder, served_paths, levels - 1)
+
+
+def _list_alternates(path: str) -> list[str]:
+    """Return the folders that a file names, as git reads it.
+
+    Line ends are nothing else, and in quotes are escapes, which nobody needs here.
+    """
+    text = read_small_file(path)
+    if text is None and os.path.lexists(path):
+        raise Refused("The list of `alternates` of this repository is too long.", "`git repack -a -d` ends it.")
+    return [line for line in (text or "").split("\n") if line and not line.startswith("#")]
 
 
 def is_inside(path: str, root: str) -> bool:
     """Whether a real path is `root` or lies below it."""
     return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
+
+
+def is_inside_any(path: str, roots: Iterable[str]) -> bool:
+    """Whether a real path is one of `roots` or lies below one."""
+    return any(is_inside(path, root) for root in roots)
 
 
 def read_small_file(path: str) -> str | None:
@@ -268,4 +306,6 @@ def read_small_file(path: str) -> str | None:
         return None
     finally:
         os.close(file)
-    return None if len(text) > _MAX_SMALL_FILE_BYTES else os.fsdecode(text).rstrip("\n")
+    if len(text) > _MAX_SMALL_FILE_BYTES:
+        return None
+    return os.fsdecode(text).rstrip("\n")

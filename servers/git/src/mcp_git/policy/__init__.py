@@ -139,10 +139,14 @@ class Policy(Repositories):
     clean_message = staticmethod(clean_message)
 
     def __init__(self, settings: PolicySettings) -> None:
-        write, fetch, push = (
-            is_open and not settings.read_only for is_open in (settings.write, settings.fetch, settings.push)
+        may_change = not settings.read_only
+        super().__init__(
+            settings.repositories,
+            settings.worktree_folder,
+            write=settings.write and may_change,
+            fetch=settings.fetch and may_change,
+            push=settings.push and may_change,
         )
-        super().__init__(settings.repositories, settings.worktree_folder, write=write, fetch=fetch, push=push)
         self.remote_folders = [os.path.realpath(folder) for folder in settings.remote_folder]
 
     def remote(
@@ -166,23 +170,9 @@ class Policy(Repositories):
             Refused: git may not use its name or its address.
         """
         ref = self.parse_ref(name)
-        fetch_urls = _list_values(entries, f"remote.{name}.url")
-        if not fetch_urls:
-            raise NotFound(f"There is no remote {quote(name)}.", _name_remotes(entries))
-        push_urls: list[str] = []
-        if push:
-            push_urls = _list_values(entries, f"remote.{name}.pushurl")
-        urls = push_urls or fetch_urls
-        if push and len(urls) > 1:
-            raise Refused(f"The remote {quote(name)} has several addresses to push to.", "Use `git` itself for that.")
-        url = git_config.rewrite_url(urls[0], users, push and not push_urls)
-        tracking = re.escape(f"refs/remotes/{ref.text}/")
-        allowed = re.compile(rf"\+?refs/heads/([^\s:]+):{tracking}([^\s:]+)")
-        refspecs = [value for value in _list_values(entries, f"remote.{name}.fetch") if allowed.fullmatch(value)]
-        if not refspecs:
-            refspecs = [f"+refs/heads/*:refs/remotes/{ref.text}/*"]
+        url = _choose_url(name, entries, users, push=push)
         address = parse_address(url, layout.work_tree or layout.git_dir, self.remote_folders)
-        return Remote(ref.text, address, refspecs)
+        return Remote(ref.text, address, _list_refspecs(name, entries))
 
     def resource(self, uri: str) -> GitResource | None:
         """Return the meaning of a URI; None if it belongs to another server.
@@ -206,17 +196,37 @@ class Policy(Repositories):
         return GitResource(repository, kind, self.parse_revision(unquote(revision)), parsed_path)
 
 
+def _choose_url(
+    name: str, entries: Sequence[git_config.Entry], users: Sequence[git_config.Entry], *, push: bool
+) -> str:
+    """Return the address of a remote, as the operator's configuration rewrites it."""
+    fetch_urls = _list_values(entries, f"remote.{name}.url")
+    if not fetch_urls:
+        raise NotFound(f"There is no remote {quote(name)}.", _name_remotes(entries))
+    if not push:
+        return git_config.rewrite_url(fetch_urls[0], users, push=False)
+    push_urls = _list_values(entries, f"remote.{name}.pushurl")
+    urls = push_urls or fetch_urls
+    if len(urls) > 1:
+        raise Refused(f"The remote {quote(name)} has several addresses to push to.", "Use `git` itself for that.")
+    return git_config.rewrite_url(urls[0], users, push=not push_urls)
+
+
+def _list_refspecs(name: str, entries: Sequence[git_config.Entry]) -> list[str]:
+    """Return the configured refspecs of a remote that stay below its own name; else the usual one."""
+    tracking = re.escape(f"refs/remotes/{name}/")
+    allowed = re.compile(rf"\+?refs/heads/([^\s:]+):{tracking}([^\s:]+)")
+    refspecs = [value for value in _list_values(entries, f"remote.{name}.fetch") if allowed.fullmatch(value)]
+    return refspecs or [f"+refs/heads/*:refs/remotes/{name}/*"]
+
+
 def _list_values(entries: Sequence[git_config.Entry], key: str) -> list[str]:
     return [value for entry_key, value in entries if entry_key == key]
 
 
 def _name_remotes(entries: Sequence[git_config.Entry]) -> str:
     """Return the sentence that names the remotes that a configuration has."""
-    names: set[str] = set()
-    for key, _ in entries:
-        match = re.fullmatch(r"remote\.(.+)\.url", key, re.DOTALL)
-        if match:
-            names.add(match[1])
+    names = git_config.list_remotes(entries)
     if not names:
         return "There is none."
     return f"There are: {', '.join(quote(name, 60) for name in sorted(names)[:10])}."

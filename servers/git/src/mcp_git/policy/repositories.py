@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, quote, reason
@@ -107,27 +107,33 @@ class Repositories:
     def __init__(self, folders: Sequence[str], worktrees: str | None, *, write: bool, fetch: bool, push: bool) -> None:
         if not folders:
             raise Unavailable("There is no repository to serve.", "Name one, such as `mcp-git .`.")
-        self._write, self._fetch, self._push = write, fetch, push
+        self._write = write
+        self._fetch = fetch
+        self._push = push
         self._worktree_folder = worktrees and os.path.realpath(worktrees)
         self.repositories: dict[str, Repository] = {}
-        failed: list[str] = []
+        self._open_all(folders)
+        self.served_paths = [repository.path for repository in self.repositories.values()]
+        if self._worktree_folder and os.path.isdir(self._worktree_folder):
+            for name in sorted(os.listdir(self._worktree_folder)):
+                self.adopt(name)
+
+    def _open_all(self, folders: Sequence[str]) -> None:
+        """Open the folders that can be, and log which can't."""
+        messages: list[str] = []
         fix = ""
         for folder in folders:
             try:
                 repository = _open(folder, self.repositories)
             except OSError as error:
-                failed.append(f"{quote(folder, 1000)} can't be opened: {reason(error)}.")
+                messages.append(f"{quote(folder, 1000)} can't be opened: {reason(error)}.")
                 fix = fix or why_not_there(folder)
             else:
                 self.repositories[repository.name] = repository
         if not self.repositories:
-            raise Unavailable(" ".join(failed), fix or "Name the top folder of a repository.")
-        for message in failed:
+            raise Unavailable(" ".join(messages), fix or "Name the top folder of a repository.")
+        for message in messages:
             _log.warning("not served: %s", message)
-        self.served_paths = [repository.path for repository in self.repositories.values()]
-        if self._worktree_folder and os.path.isdir(self._worktree_folder):
-            for name in sorted(os.listdir(self._worktree_folder)):
-                self.adopt(name)
 
     def repository(self, name: str) -> Repository:
         """Return the served repository with a name; the only one for an empty name.
@@ -203,14 +209,19 @@ class Repositories:
             return None
         if name not in self.repositories:
             try:
-                common = find_layout(path, self.served_paths).common_dir
-                if common not in {find_layout(served, self.served_paths).common_dir for served in self.served_paths}:
+                if not self._belongs_here(path):
                     return None
                 self.repositories[name] = _open(path, self.repositories)
             except (Problem, OSError) as problem:
                 _log.info("not served: %s", problem)
                 return None
         return self.repositories[name]
+
+    def _belongs_here(self, path: str) -> bool:
+        """Whether a worktree is one of a repository that is served."""
+        common_dir = find_layout(path, self.served_paths).common_dir
+        common_dirs = {find_layout(root, self.served_paths).common_dir for root in self.served_paths}
+        return common_dir in common_dirs
 
     def new_worktree(self, name: str) -> NewWorktree:
         """Return a name for a new worktree.
@@ -249,16 +260,23 @@ def _refuse_closed(is_open: bool, does: str, flag: str) -> None:
         raise Refused("On Windows this server only reads yet.", "Use `git` itself.")
 
 
-def _open(folder: str, used_names: dict[str, Repository]) -> Repository:
+def _open(folder: str, used_names: Collection[str]) -> Repository:
     path = os.path.realpath(folder)
     if not os.path.isdir(path):
-        os.listdir(path)  # says in the kernel's words why it cannot be served
+        os.listdir(path)  # Says in the kernel's words why it can't be served.
+    descriptor = -1 if os.name == "nt" else os.open(path, _OPEN)
+    return Repository(_choose_name(folder, used_names), path, _identity(path), descriptor)
+
+
+def _choose_name(folder: str, used_names: Collection[str]) -> str:
+    """Return the name of a folder, with a number if it is in use."""
     base = re.sub(r"[^\w.+-]", "-", os.path.basename(folder)).strip(".-") or "repository"
-    name, number = base, 2
+    name = base
+    number = 1
     while name in used_names:
-        name, number = f"{base}-{number}", number + 1
-    fd = -1 if os.name == "nt" else os.open(path, _OPEN)
-    return Repository(name, path, _identity(path), fd)
+        number += 1
+        name = f"{base}-{number}"
+    return name
 
 
 def _identity(path: str) -> tuple[int, int]:

@@ -31,6 +31,8 @@ __all__ = [
 _MOST_REVISION = 250
 _STAGE = re.compile(r":[0-3]")
 _LINES = re.compile(r"\s*L?(\d{1,9})(?:\s*(?:,|-|\.\.)\s*L?(\d{1,9}))?\s*", re.A)
+_ABSOLUTE = re.compile(r"/|[A-Za-z]:|(?ai:file:/)")
+_CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 _NAME = re.compile(r"[^\x00-\x20\x7f:?*\[\\]+")
 
 
@@ -121,10 +123,11 @@ def parse_range(text: str) -> Range | Revision:
         Invalid: it can't be either.
     """
     _refuse_options(text)
-    start, dots, end = text.partition("...") if "..." in text else text.partition("..")
-    if not dots:
+    dots = "..." if "..." in text else ".."
+    start, separator, end = text.partition(dots)
+    if not separator:
         return parse_revision(text)
-    return Range(parse_revision(start) if start else HEAD, dots, parse_revision(end) if end else HEAD)
+    return Range(parse_revision(start or "HEAD"), dots, parse_revision(end or "HEAD"))
 
 
 def parse_ref(name: str) -> Revision:
@@ -156,19 +159,24 @@ def parse_path(path: str) -> RepositoryPath:
         Refused: it leads out of the repository, or into the git directory.
         Invalid: not a path.
     """
-    original, path = path, unquote_path(path)
-    if "\0" in path:
-        raise Invalid(f"{quote(original)} holds a NUL.", "Paths have none.")
+    name = unquote_path(path)
+    if "\0" in name:
+        raise Invalid(f"{quote(path)} holds a NUL.", "Paths have none.")
     if os.sep != "/":
-        path = path.replace(os.sep, "/")
-    if path.startswith("/") or re.match(r"[A-Za-z]:", path) or path[:6].lower() == "file:/":
-        raise Refused(f"{quote(original)} is absolute.", "Paths are relative to the top folder of the repository.")
-    parts = [part for part in path.split("/") if part not in ("", ".")]
+        name = name.replace(os.sep, "/")
+    if _ABSOLUTE.match(name):
+        raise Refused(f"{quote(path)} is absolute.", "Paths are relative to the top folder of the repository.")
+    parts = [part for part in name.split("/") if part not in ("", ".")]
     if ".." in parts:
-        raise Refused(f"{quote(original)} may lead out of the repository.", "Use a path from its top, without `..`.")
-    if any(part.casefold().rstrip(" .") in (".git", "git~1") for part in parts):
-        raise Refused(f"{quote(original)} is inside of the git directory.", "The tools show what is in it.")
+        raise Refused(f"{quote(path)} may lead out of the repository.", "Use a path from its top, without `..`.")
+    if any(map(_is_git_dir, parts)):
+        raise Refused(f"{quote(path)} is inside of the git directory.", "The tools show what is in it.")
     return RepositoryPath("/".join(parts))
+
+
+def _is_git_dir(name: str) -> bool:
+    """Whether some file system takes a name for that of the git directory."""
+    return name.casefold().rstrip(" .") in (".git", "git~1")
 
 
 def parse_lines(text: str) -> LineRange:
@@ -177,12 +185,16 @@ def parse_lines(text: str) -> LineRange:
     Raises:
         Invalid: it can't be either.
     """
-    if match := _LINES.fullmatch(text):
-        first, last = int(match[1]), int(match[2] or match[1])
+    match = _LINES.fullmatch(text)
+    if match is None:
+        name = text.strip().removeprefix(":").removesuffix("()")
+        if name and name.isprintable():
+            return LineRange(function=name)
+    else:
+        first = int(match[1])
+        last = int(match[2] or first)
         if 0 < first <= last:
             return LineRange(first, last)
-    elif (name := text.strip().removeprefix(":").removesuffix("()")) and name.isprintable():
-        return LineRange(function=name)
     raise Invalid(f"{quote(text)} names no `lines`.", "Write `10-20`, or the name of a function.")
 
 
@@ -200,7 +212,7 @@ def clean_message(text: str) -> str:
 def _refuse_options(text: str) -> None:
     if text.startswith("-"):
         raise Invalid(f"{quote(text)} begins with a dash, as no revision does.", "`list_refs` has names of revisions.")
-    if len(text) > _MOST_REVISION or any(ord(character) < 32 or character == "\x7f" for character in text):
+    if len(text) > _MOST_REVISION or _CONTROL_CHARACTER.search(text):
         raise Invalid(f"{quote(text)} is not a revision.", "Use a hash, a branch, a tag, `HEAD~2`.")
     try:
         text.encode()

@@ -362,14 +362,7 @@ class _Page:
                 if self.files:
                     return
                 continue
-            renamed_from = b""
-            if not name:
-                renamed_from = reader.take(b"\0") or b""
-                name = reader.take(b"\0") or b""
-            if added == b"-":
-                self.files.append(_ChangedFile(name, renamed_from, None, None))
-            else:
-                self.files.append(_ChangedFile(name, renamed_from, int(added), int(removed)))
+            self.files.append(_read_counted_file(reader, added, removed, name))
             if len(self.files) == _MAX_FILES:
                 self.is_cut = True
                 return
@@ -424,6 +417,17 @@ class _Page:
             self.lines.append(text)
         elif line.startswith(b"diff --git ") and self.files[index].added is None:
             self.lines.append(self.files[index].line)
+
+
+def _read_counted_file(reader: _RecordReader, added: bytes, removed: bytes, name: bytes) -> _ChangedFile:
+    """Return the file of a record of `--numstat`; if that has no name, the next two are the earlier one and the new."""
+    renamed_from = b""
+    if not name:
+        renamed_from = reader.take(b"\0") or b""
+        name = reader.take(b"\0") or b""
+    if added == b"-":
+        return _ChangedFile(name, renamed_from, None, None)
+    return _ChangedFile(name, renamed_from, int(added), int(removed))
 
 
 def _describe_parents(parents: Sequence[str], subject: str) -> str:

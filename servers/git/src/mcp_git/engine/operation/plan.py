@@ -10,9 +10,11 @@ from typing import Literal, NamedTuple
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
 from mcp_batteries.limits import Stop
+from mcp_git import git_config
 from mcp_git.engine.operation.operation import HASH_LENGTH, GitInput, Operation, UndoKind, refuse_program_steps
 from mcp_git.engine.operation.untracked_files import list_untracked_of_stash, refuse_obstructed_stash
 from mcp_git.engine.program.git import Git, GitFailed
+from mcp_git.engine.program.output import select_options
 from mcp_git.engine.program.revisions import find_commits
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
 from mcp_git.engine.work_tree.status_reader import read_status
@@ -29,6 +31,10 @@ class _ReturnFile(NamedTuple):
 
     path: tuple[str, ...]
     participle: Literal["rebased", "bisected"]
+
+    def short_names(self, branch: str) -> list[str]:
+        """Return how else the file names a branch than by its ref."""
+        return [branch] if self.participle == "bisected" else []
 
 
 _RETURN_FILES = [
@@ -84,14 +90,13 @@ class OperationPlanner:
             self._configure_branch(new.text, "merge", followed.ref)
             return [f"it follows {upstream.text}"]
 
+        arguments = ["branch", "--no-track"]
+        undo_calls: list[str] = []
+        overwritten_paths: list[str] = []
         if switches:
             arguments = ["switch", "--quiet", "--no-track", "--create"]
-            undo_calls = list(self._return_calls(new.text))
+            undo_calls += self._return_calls(new.text)
             overwritten_paths = ["."]
-        else:
-            arguments = ["branch", "--no-track"]
-            undo_calls = []
-            overwritten_paths = []
         undo_calls.append(format_call("delete_ref", name=new.text, force=True))
         return Operation(
             [*arguments, new.text, self._disambiguate(start)],
@@ -150,19 +155,16 @@ class OperationPlanner:
         """
         layout = self.git.layout(self.repository)
         for folder in _list_git_dirs(layout):
-            for file in _RETURN_FILES:
-                lines = (read_small_file(os.path.join(folder, *file.path)) or "").splitlines()
-                is_named = f"refs/heads/{branch}" in lines
-                if file.participle == "bisected":
-                    is_named = is_named or branch in lines
-                if not is_named:
-                    continue
-                is_here = folder == layout.git_dir
-                location = "" if is_here else " in another worktree"
-                fix = "End that first."
-                if is_here and file.participle == "rebased":
+            participle = _find_return(folder, branch)
+            if not participle:
+                continue
+            location = " in another worktree"
+            fix = "End that first."
+            if folder == layout.git_dir:
+                location = ""
+                if participle == "rebased":
                     fix = "End that first, with `run_step`."
-                raise Conflict(f"The branch {quote(branch)} is being {file.participle}{location}.", fix)
+            raise Conflict(f"The branch {quote(branch)} is being {participle}{location}.", fix)
 
     def store_stash(self, revision: Revision, message: str) -> Operation:
         """Plan to put a stash back that was dropped."""
@@ -184,10 +186,7 @@ class OperationPlanner:
         store_call = self._store_call(revision)
         layout = self.git.layout(self.repository)
         refuse_obstructed_stash(self.git, self.repository, layout, revision.text, self.stop)
-        arguments = ["stash", action, "--quiet"]
-        if restores_index:
-            arguments.append("--index")
-        arguments.append(revision.text)
+        options = select_options({"--index": restores_index})
         stash_before = self._find_hash("refs/stash")
         number_before = self._count_stashes()
 
@@ -197,7 +196,7 @@ class OperationPlanner:
             return [f"undo: {store_call}"]
 
         return Operation(
-            arguments,
+            ["stash", action, "--quiet", *options, revision.text],
             revision=revision,
             undo_kind=UndoKind.FILES,
             overwritten_paths=["."],
@@ -238,10 +237,9 @@ class OperationPlanner:
         undo_calls = [f"{format_call('run_reset', rev=start, mode='keep')} (to before it began)"]
         arguments = [command, f"--{action}"]
         git_options: Sequence[str] = ()
-        if _SCISSORS.search(read_small_file(os.path.join(layout.git_dir, "MERGE_MSG")) or ""):
+        if _has_scissors(layout):
             git_options = _SCISSORS_OPTIONS
-            is_single = not os.path.lexists(os.path.join(layout.git_dir, "sequencer"))
-            if action == "continue" and command == "cherry-pick" and is_single:
+            if action == "continue" and _is_single_pick(layout, command):
                 # `--continue` cleans the message its own way.
                 arguments = ["commit", "--quiet", "--no-verify", "--no-gpg-sign"]
         return Operation(
@@ -338,12 +336,29 @@ class OperationPlanner:
 
     def _list_remotes(self) -> list[str]:
         """Return the names of the remotes, the longest first."""
-        names: set[str] = set()
-        for key, _ in self.git.read_allowed_configuration(self.repository):
-            match = re.fullmatch(r"remote\.(.+)\.url", key, re.DOTALL)
-            if match:
-                names.add(match[1])
+        names = git_config.list_remotes(self.git.read_allowed_configuration(self.repository))
         return sorted(names, key=len, reverse=True)
+
+
+def _find_return(git_dir: str, branch: str) -> str:
+    """Return what will have been done to a branch once an operation in progress goes back to it; empty if none will."""
+    for file in _RETURN_FILES:
+        lines = (read_small_file(os.path.join(git_dir, *file.path)) or "").splitlines()
+        names = [f"refs/heads/{branch}", *file.short_names(branch)]
+        if not set(names).isdisjoint(lines):
+            return file.participle
+    return ""
+
+
+def _has_scissors(layout: Layout) -> bool:
+    """Whether the message of the commit at hand has the line below which nothing counts."""
+    message = read_small_file(os.path.join(layout.git_dir, "MERGE_MSG")) or ""
+    return _SCISSORS.search(message) is not None
+
+
+def _is_single_pick(layout: Layout, command: str) -> bool:
+    """Whether a cherry-pick of one commit is in progress."""
+    return command == "cherry-pick" and not os.path.lexists(os.path.join(layout.git_dir, "sequencer"))
 
 
 def _list_git_dirs(layout: Layout) -> list[str]:

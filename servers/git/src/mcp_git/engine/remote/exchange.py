@@ -175,12 +175,11 @@ def _explain_failure(failure: GitFailed, remote: Remote) -> Problem:
 
 def list_remarks(stderr: str) -> list[str]:
     """Return what the remote itself said, which is the text of a stranger; without how far it was."""
-    remarks: list[str] = []
-    for line in re.split(r"[\r\n]+", stderr):
-        if not line.startswith(_REMARK_PREFIX):
-            continue
-        remark = line.removeprefix(_REMARK_PREFIX).strip()
-        if remark and not _PROGRESS_REMARK.search(remark):
-            text = f"remote says: {escape_line_breaks(hide_password(remark))}"
-            remarks.append(clip(text, _MAX_REMARK_BYTES))
-    return remarks[:_MAX_REMARKS]
+    lines = re.split(r"[\r\n]+", stderr)
+    remarks = [line.removeprefix(_REMARK_PREFIX).strip() for line in lines if line.startswith(_REMARK_PREFIX)]
+    texts = [remark for remark in remarks if remark and not _PROGRESS_REMARK.search(remark)]
+    return [_format_remark(text) for text in texts[:_MAX_REMARKS]]
+
+
+def _format_remark(text: str) -> str:
+    return clip(f"remote says: {escape_line_breaks(hide_password(text))}", _MAX_REMARK_BYTES)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mcp_batteries.limits import Stop
 from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.program.output import clip
+from mcp_git.engine.program.output import clip, select_options
 from mcp_git.engine.remote.exchange import exchange, list_remarks, resolve_remote
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks
@@ -44,10 +44,7 @@ def fetch(
     if branch is not None:
         refspecs.append(f"+refs/heads/{branch.text}:refs/remotes/{remote.name}/{branch.text}")
     arguments = ["fetch", "--progress", "--atomic", "--no-recurse-submodules", "--no-auto-maintenance"]
-    if all_tags:
-        arguments.append("--tags")
-    if prune:
-        arguments.append("--prune")
+    arguments += select_options({"--tags": all_tags, "--prune": prune})
     before = _list_refs(git, repository, remote, stop)
     output = exchange(git, repository, remote, arguments, "upload-pack", refspecs, stop)
     after = _list_refs(git, repository, remote, stop)
@@ -80,18 +77,22 @@ def _describe_moves(
         new = after.get(ref, "")
         if old == new or ref.endswith("/HEAD"):
             continue
-        name = escape_line_breaks(ref.removeprefix("refs/").removeprefix("remotes/"))
-        if not old:
-            row = f"new {name} {new[:9]}"
-        elif not new:
-            row = f"gone {name}, was {old[:9]}"
-        else:
-            row = f"{name} {old[:9]}..{new[:9]}"
-            # A git for each ref takes its time, so only the first ones are compared.
-            if len(rows) < _MAX_COMPARED and not _is_ancestor(git, repository, old, new, stop):
-                row += " (rewritten)"
+        row = _describe_move(ref, old, new)
+        # A git for each ref takes its time, so only the first ones are compared.
+        is_compared = old and new and len(rows) < _MAX_COMPARED
+        if is_compared and not _is_ancestor(git, repository, old, new, stop):
+            row += " (rewritten)"
         rows.append(clip(row, _MAX_ROW_BYTES))
     return rows
+
+
+def _describe_move(ref: str, old: str, new: str) -> str:
+    name = escape_line_breaks(ref.removeprefix("refs/").removeprefix("remotes/"))
+    if not old:
+        return f"new {name} {new[:9]}"
+    if not new:
+        return f"gone {name}, was {old[:9]}"
+    return f"{name} {old[:9]}..{new[:9]}"
 
 
 def _is_ancestor(git: Git, repository: Repository, old: str, new: str, stop: Stop) -> bool:

@@ -15,7 +15,7 @@ from mcp_git.engine.remote.exchange import resolve_remote
 from mcp_git.engine.remote.push_request import PlannedPush, PushRequest
 from mcp_git.models import count
 from mcp_git.path_quoting import escape_line_breaks
-from mcp_git.policy import Policy, PushableRepository, Remote, Repository
+from mcp_git.policy import Policy, PushableRepository, Remote, Repository, Revision
 
 __all__ = ["plan_push"]
 
@@ -64,11 +64,7 @@ class _PushPlanner:
         request = self.request
         source = self._find_source()
         self._refuse_large_files(source.commit)
-        if request.target is None and not request.is_tag and not source.branch:
-            raise Invalid(f"{quote(source.name)} is not a branch, so it needs a name there.", "Give it as `to`.")
-        if request.sets_upstream and not source.branch:
-            message = f"Only a branch can follow another, and {quote(source.name)} is none."
-            raise Invalid(message, "Leave `upstream` out.")
+        self._refuse_wrong_source(source)
         target = self._choose_target(source)
         known_commit = ""
         if not request.is_tag:
@@ -84,12 +80,22 @@ class _PushPlanner:
             source=source.name,
             following_branch=source.branch if request.sets_upstream else "",
             commit=source.commit,
-            target_ref=f"refs/{'tags' if request.is_tag else 'heads'}/{target}",
+            target_ref=f"{request.ref_prefix}{target}",
             known_commit=known_commit,
             force=request.force,
             new_commits=new_commits,
             lost_commits=lost_commits,
         )
+
+    def _refuse_wrong_source(self, source: _Source) -> None:
+        """Return if what is pushed has a name there, and is a branch where one is needed."""
+        if source.branch:
+            return
+        if self.request.target is None and not self.request.is_tag:
+            raise Invalid(f"{quote(source.name)} is not a branch, so it needs a name there.", "Give it as `to`.")
+        if self.request.sets_upstream:
+            message = f"Only a branch can follow another, and {quote(source.name)} is none."
+            raise Invalid(message, "Leave `upstream` out.")
 
     def _unknown_target(self, target: str) -> Conflict:
         if self.request.is_tag:
@@ -119,12 +125,8 @@ class _PushPlanner:
             raise Invalid("`delete` goes with neither `force` nor `upstream`.", "Leave them out.")
         name = self._choose_deleted()
         remote_branch = f"{self.remote.name}/{name}"
-        if request.is_tag:
-            target_ref = f"refs/tags/{name}"
-            known_commit = self._find_hash(target_ref)
-        else:
-            target_ref = f"refs/heads/{name}"
-            known_commit = self._find_hash(f"refs/remotes/{remote_branch}")
+        target_ref = f"{request.ref_prefix}{name}"
+        known_commit = self._find_hash(target_ref if request.is_tag else f"refs/remotes/{remote_branch}")
         if not known_commit:
             fix = "`run_fetch` with `tags` first." if request.is_tag else "`run_fetch` first."
             raise Conflict(f"What the remote {quote(self.remote.name)} has as {quote(name)} is not known here.", fix)
@@ -153,30 +155,35 @@ class _PushPlanner:
 
     def _find_source(self) -> _Source:
         revision = self.request.revision
-        if revision is None:
-            name = self._find_current_branch()
-            if not name or self.request.is_tag:
-                raise Invalid("It is not said what is to be pushed.", "Name it as `rev`.")
-        else:
-            name = revision.text
         if self.request.is_tag:
-            commit = self._find_hash(f"refs/tags/{name}")
-            if not commit:
-                raise _missing_source("tag", name)
-            return _Source(name, "", commit)
-        commit = self._find_hash(f"refs/heads/{name}")
-        if commit:
-            return _Source(name, name, commit)
+            return self._find_tag(revision)
         if revision is None:
-            raise _missing_source("commit of the branch", name)
+            return self._find_current_branch()
+        commit = self._find_hash(f"refs/heads/{revision.text}")
+        if commit:
+            return _Source(revision.text, revision.text, commit)
         commits = find_commits(self.git, self.repository, revision, self.stop)
         if len(commits) != 1:
-            raise _missing_source("revision", name)
-        return _Source(name, "", commits[0])
+            raise _missing_source("revision", revision.text)
+        return _Source(revision.text, "", commits[0])
 
-    def _find_current_branch(self) -> str:
+    def _find_tag(self, revision: Revision | None) -> _Source:
+        if revision is None:
+            raise _unnamed_source()
+        commit = self._find_hash(f"refs/tags/{revision.text}")
+        if not commit:
+            raise _missing_source("tag", revision.text)
+        return _Source(revision.text, "", commit)
+
+    def _find_current_branch(self) -> _Source:
         arguments = ["symbolic-ref", "--quiet", "--short", "HEAD"]
-        return self.git.run(self.repository, arguments, self.stop, exit_codes=(0, 1, 128)).text.strip()
+        name = self.git.run(self.repository, arguments, self.stop, exit_codes=(0, 1, 128)).text.strip()
+        if not name:
+            raise _unnamed_source()
+        commit = self._find_hash(f"refs/heads/{name}")
+        if not commit:
+            raise _missing_source("commit of the branch", name)
+        return _Source(name, name, commit)
 
     def _find_hash(self, ref: str) -> str:
         arguments = ["rev-parse", "--verify", "--quiet", "--end-of-options", ref]
@@ -208,6 +215,10 @@ class _PushPlanner:
                 "Files of this repository are in Git LFS, which a hook would upload, and none is run here.",
                 "Use `git` itself for this push.",
             )
+
+
+def _unnamed_source() -> Invalid:
+    return Invalid("It is not said what is to be pushed.", "Name it as `rev`.")
 
 
 def _missing_source(kind: str, name: str) -> NotFound:

@@ -32,6 +32,11 @@ class PushRequest:
     sets_upstream: bool = False
     delete: bool = False
 
+    @property
+    def ref_prefix(self) -> str:
+        """What stands before the name there in its ref."""
+        return "refs/tags/" if self.is_tag else "refs/heads/"
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedPush:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 
 from mcp_batteries.errors import Refused
 from mcp_batteries.limits import Stop
@@ -14,6 +15,8 @@ from mcp_git.repository_paths import Layout, read_small_file
 __all__ = ["refuse_filters"]
 
 _FILTER = r"(^|[[:space:]])filter="
+_ATTRIBUTE_FILES = ":(top,glob)**/.gitattributes"
+_OWN_FILTER = re.compile(r"(?m)^[^#].*\sfilter=")
 
 
 def refuse_filters(git: Git, repository: Repository, layout: Layout, stop: Stop, tree: str = "") -> None:
@@ -25,14 +28,33 @@ def refuse_filters(git: Git, repository: Repository, layout: Layout, stop: Stop,
     Raises:
         Refused: one is.
     """
-    own = read_small_file(os.path.join(layout.common_dir, "info", "attributes")) or ""
-    found = re.search(r"(?m)^[^#].*\sfilter=", own) is not None
-    for where in [tree] if tree else ["--cached", "--untracked"]:
-        words = ["grep", "-l", "--no-color", *([] if tree else [where]), "-E", "-e", _FILTER]
-        words += [*([where] if tree else []), "--", ":(top,glob)**/.gitattributes"]
-        if found or git.run(repository, words, stop, exit_codes=(0, 1), literal_paths=False).stdout:
-            raise Refused(
-                "Files of this repository go through a filter (`filter=` in `.gitattributes`), such as Git LFS, "
-                "and none is run here.",
-                "Use `git` itself for this change.",
-            )
+    own_attributes = read_small_file(os.path.join(layout.common_dir, "info", "attributes")) or ""
+    if _OWN_FILTER.search(own_attributes) or _has_filter(git, repository, tree, stop):
+        raise Refused(
+            "Files of this repository go through a filter (`filter=` in `.gitattributes`), such as Git LFS, "
+            "and none is run here.",
+            "Use `git` itself for this change.",
+        )
+
+
+def _has_filter(git: Git, repository: Repository, tree: str, stop: Stop) -> bool:
+    if tree:
+        return _finds_filter(git, repository, [], [tree], stop)
+    sources = ("--cached", "--untracked")
+    return any(_finds_filter(git, repository, [source], [], stop) for source in sources)
+
+
+def _finds_filter(git: Git, repository: Repository, options: Sequence[str], trees: Sequence[str], stop: Stop) -> bool:
+    arguments = [
+        "grep",
+        "-l",
+        "--no-color",
+        *options,
+        "-E",
+        "-e",
+        _FILTER,
+        *trees,
+        "--",
+        ":(top,glob)**/.gitattributes",
+    ]
+    return bool(git.run(repository, arguments, stop, exit_codes=(0, 1), literal_paths=False).stdout)

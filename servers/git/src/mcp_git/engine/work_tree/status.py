@@ -77,12 +77,17 @@ class Status:
         upstream = escape_line_breaks(self.upstream)
         if not self.has_upstream_commit:
             return f"{position}, {upstream} is gone"
+        return f"{position}, {self._distance} {upstream}"
+
+    @property
+    def _distance(self) -> str:
+        """How far the branch is from its upstream."""
         distances: list[str] = []
         if self.ahead:
             distances.append(f"{self.ahead} ahead")
         if self.behind:
             distances.append(f"{self.behind} behind")
-        return f"{position}, {', '.join(distances) or 'even with'} {upstream}"
+        return ", ".join(distances) or "even with"
 
 
 def is_conflict(letters: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from mcp_batteries.limits import Stop
 from mcp_git.engine.history.missing_paths import refuse_missing_path
 from mcp_git.engine.program.git import Git
-from mcp_git.engine.work_tree.status import StatusEntry, is_conflict
+from mcp_git.engine.work_tree.status import Status, StatusEntry, is_conflict
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks, quote_path
@@ -30,6 +30,14 @@ def describe_status(git: Git, repository: Repository, path: RepositoryPath, limi
     status = read_status(git, repository, stop, path, layout)
     if not status.entries:
         refuse_missing_path(git, repository, path, (), stop)
+    facts = _describe_state(status, path)
+    if len(status.entries) <= limit:
+        return Answer(facts, [entry.line for entry in status.entries])
+    facts.append(f"folded: name a folder as `path`, or a `limit` of {len(status.entries)}, for the files")
+    return Answer(facts, _fold(status.entries, path))
+
+
+def _describe_state(status: Status, path: RepositoryPath) -> list[str]:
     counts = _count_kinds(status.entries)
     facts = [status.branch, *status.in_progress, _describe_counts(counts) or _describe_clean(path)]
     is_rebasing = any(operation.startswith("rebase") for operation in status.in_progress)
@@ -37,10 +45,7 @@ def describe_status(git: Git, repository: Repository, path: RepositoryPath, limi
         facts.append("there rev=`:2` is the new base and `:3` the commit put on it")
     if status.stashes:
         facts.append(count(status.stashes, "stash"))
-    if len(status.entries) <= limit:
-        return Answer(facts, [entry.line for entry in status.entries])
-    facts.append(f"folded: name a folder as `path`, or a `limit` of {len(status.entries)}, for the files")
-    return Answer(facts, _fold(status.entries, path))
+    return facts
 
 
 def _describe_bare(git: Git, repository: Repository, layout: Layout, stop: Stop) -> Answer:
@@ -84,15 +89,16 @@ def _fold(entries: Sequence[StatusEntry], path: RepositoryPath) -> list[str]:
     groups = _group_by_name(entries, top)
     while _open_largest_folder(groups):
         pass
-    lines: list[str] = []
-    for name, group in sorted(groups.items()):
-        if len(group) == 1 and not name.endswith(b"/"):
-            lines.append(group[0].line)
-        else:
-            lines.append(f"{quote_path(name)} {_describe_counts(_count_kinds(group))}")
+    lines = [_describe_group(name, group) for name, group in sorted(groups.items())]
     if len(lines) > _MAX_LINES:
         return [*lines[:_MAX_LINES], f"… {len(lines)} lines in all"]
     return lines
+
+
+def _describe_group(name: bytes, group: Sequence[StatusEntry]) -> str:
+    if len(group) == 1 and not name.endswith(b"/"):
+        return group[0].line
+    return f"{quote_path(name)} {_describe_counts(_count_kinds(group))}"
 
 
 def _open_largest_folder(groups: dict[bytes, list[StatusEntry]]) -> bool:

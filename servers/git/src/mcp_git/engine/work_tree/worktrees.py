@@ -14,13 +14,22 @@ from contextlib import ExitStack, suppress
 from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable, quote, reason
 from mcp_batteries.limits import Stop
 from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.program.revisions import explain_failure, head_has_commit
+from mcp_git.engine.program.revisions import explained_failures, head_has_commit
 from mcp_git.engine.work_tree.filters import refuse_filters
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks
-from mcp_git.policy import NewName, NewWorktree, Policy, RemovableWorktree, Repository, Revision, WritableRepository
+from mcp_git.policy import (
+    HEAD,
+    NewName,
+    NewWorktree,
+    Policy,
+    RemovableWorktree,
+    Repository,
+    Revision,
+    WritableRepository,
+)
 from mcp_git.repository_paths import Layout, read_small_file
 from mcp_git.tool_calls import format_call
 
@@ -52,24 +61,18 @@ class Worktrees:
         holder = _find_holder(layout, ref)
         if holder:
             raise Conflict(f"The branch {quote(branch.text)} is already in {quote(holder)}.", "Use that, or another.")
+        undo_calls = [format_call("delete_worktree", name=new.name)]
         with ExitStack() as undo:
             if not branch_exists:
                 self._create_branch(repository, branch, start, stop)
                 undo.callback(self._forget_branch, repository, branch)
+                undo_calls.append(format_call("delete_ref", name=branch.text, force=True, repo=repository.name))
             refuse_filters(self._git, repository, layout, stop, ref)
-            try:
-                linked = self._link(layout, new, ref, undo)
-            except OSError as error:
-                raise Unavailable(
-                    f"The worktree can't be made: {reason(error)}.", "The operator can mend it."
-                ) from None
+            linked = self._link(layout, new, ref, undo)
             self._git.run(linked, ["reset", "--hard", "--quiet", "--no-recurse-submodules"], stop, writes=True)
             undo.pop_all()
         status = read_status(self._git, linked, stop)
         facts = [f"worktree {new.name}: {status.branch}", f'use it as repo="{new.name}"']
-        undo_calls = [format_call("delete_worktree", name=new.name)]
-        if not branch_exists:
-            undo_calls.append(format_call("delete_ref", name=branch.text, force=True, repo=repository.name))
         return Answer(facts, [f"undo: {undo_call}" for undo_call in undo_calls])
 
     def _refuse_wrong_start(
@@ -82,25 +85,16 @@ class Worktrees:
             raise Conflict("`HEAD` has no commit yet.", "`create_commit` first.")
 
     def _create_branch(self, repository: Repository, branch: NewName, start: Revision | None, stop: Stop) -> None:
-        arguments = ["branch", "--no-track", branch.text, start.text if start else "HEAD"]
-        try:
+        arguments = ["branch", "--no-track", branch.text, (start or HEAD).text]
+        with explained_failures(self._git, repository, start, stop):
             self._git.run(repository, arguments, stop, writes=True)
-        except GitFailed as failure:
-            raise explain_failure(failure, self._git, repository, start, stop) from None
 
     def _link(self, layout: Layout, new: NewWorktree, ref: str, undo: ExitStack) -> Repository:
-        """Write the files that make a folder a worktree of a branch, and serve it."""
-        os.makedirs(os.path.dirname(new.path), exist_ok=True)
-        os.mkdir(new.path)
-        undo.callback(shutil.rmtree, new.path, ignore_errors=True)
-        git_dir = _choose_git_dir(layout, new.name)
-        os.mkdir(git_dir)
-        undo.callback(shutil.rmtree, git_dir, ignore_errors=True)
-        dot_git = os.path.join(new.path, ".git")
-        _write_line(os.path.join(git_dir, "gitdir"), dot_git)
-        _write_line(os.path.join(git_dir, "commondir"), "../..")
-        _write_line(os.path.join(git_dir, "HEAD"), f"ref: {ref}")
-        _write_line(dot_git, f"gitdir: {os.path.realpath(git_dir)}")
+        """Make a folder a worktree of a branch, and serve it."""
+        try:
+            _write_links(layout, new, ref, undo)
+        except OSError as error:
+            raise Unavailable(f"The worktree can't be made: {reason(error)}.", "The operator can mend it.") from None
         linked = self._policy.adopt(new.name)
         if linked is None:
             raise Unavailable(f"The worktree {quote(new.name)} can't be served.", "The log of the server says why.")
@@ -122,15 +116,7 @@ class Worktrees:
         layout = self._git.layout(repository, writes=True)
         if layout.git_dir == layout.common_dir or layout.work_tree is None:
             raise Refused(f"{quote(repository.name)} is a repository, not a worktree of one.", "It stays.")
-        lock_reason = read_small_file(os.path.join(layout.git_dir, "locked"))
-        if lock_reason is not None:
-            message = f"It is locked: {quote(escape_line_breaks(lock_reason))}."
-            raise Refused(message, "The user can unlock it: `git worktree unlock`.")
-        in_progress = find_operations_in_progress(self._git, repository, layout, stop)
-        if in_progress:
-            raise Conflict(f"In it a {in_progress[0]}.", "`run_step` with `abort` there, first.")
-        self._refuse_submodules(repository, layout.work_tree, stop)
-        self._git.refuse_to_enter(layout)
+        self._refuse_busy(repository, layout, layout.work_tree, stop)
         status = read_status(self._git, repository, stop)
         undo_calls = [format_call("create_worktree", name=repository.name, branch=status.head)]
         if status.entries:
@@ -139,18 +125,24 @@ class Worktrees:
                 raise Conflict(message, "Commit, or `force`, which makes a stash of it.")
             self._stash(repository, stop)
             undo_calls.append(format_call("run_stash", action="pop", index=True, repo=repository.name))
-        try:
-            shutil.rmtree(self._git.layout(repository).work_tree or layout.work_tree)
-            shutil.rmtree(layout.git_dir)
-        except OSError as error:
-            raise Unavailable(f"It can't be removed: {reason(error)}.", "The user can remove the rest.") from None
-        with suppress(OSError):
-            os.rmdir(os.path.dirname(layout.git_dir))
+        _remove_folders(self._git.layout(repository).work_tree or layout.work_tree, layout.git_dir)
         self._policy.forget(linked)
         facts = [f"removed the worktree {repository.name}", f"it was {status.branch}"]
         if status.is_detached:
             return Answer(facts)  # A worktree is made for a branch, so no call makes this one again.
         return Answer(facts, [f"undo: {undo_call}" for undo_call in undo_calls])
+
+    def _refuse_busy(self, repository: Repository, layout: Layout, work_tree: str, stop: Stop) -> None:
+        """Return if a worktree is not locked, nothing is in progress in it, and it holds no other repository."""
+        lock_reason = read_small_file(os.path.join(layout.git_dir, "locked"))
+        if lock_reason is not None:
+            message = f"It is locked: {quote(escape_line_breaks(lock_reason))}."
+            raise Refused(message, "The user can unlock it: `git worktree unlock`.")
+        in_progress = find_operations_in_progress(self._git, repository, layout, stop)
+        if in_progress:
+            raise Conflict(f"In it a {in_progress[0]}.", "`run_step` with `abort` there, first.")
+        self._refuse_submodules(repository, work_tree, stop)
+        self._git.refuse_to_enter(layout)
 
     def _stash(self, repository: Repository, stop: Stop) -> None:
         arguments = ["stash", "push", "--quiet", "--include-untracked", "--message", f"worktree {repository.name}"]
@@ -175,6 +167,32 @@ def _choose_git_dir(layout: Layout, name: str) -> str:
     return git_dir
 
 
+def _write_links(layout: Layout, new: NewWorktree, ref: str, undo: ExitStack) -> None:
+    """Write the files that make a folder a worktree of a branch."""
+    os.makedirs(os.path.dirname(new.path), exist_ok=True)
+    os.mkdir(new.path)
+    undo.callback(shutil.rmtree, new.path, ignore_errors=True)
+    git_dir = _choose_git_dir(layout, new.name)
+    os.mkdir(git_dir)
+    undo.callback(shutil.rmtree, git_dir, ignore_errors=True)
+    dot_git = os.path.join(new.path, ".git")
+    _write_line(os.path.join(git_dir, "gitdir"), dot_git)
+    _write_line(os.path.join(git_dir, "commondir"), "../..")
+    _write_line(os.path.join(git_dir, "HEAD"), f"ref: {ref}")
+    _write_line(dot_git, f"gitdir: {os.path.realpath(git_dir)}")
+
+
+def _remove_folders(work_tree: str, git_dir: str) -> None:
+    """Remove a worktree with its git directory, and the folder of these if it was the last one."""
+    try:
+        shutil.rmtree(work_tree)
+        shutil.rmtree(git_dir)
+    except OSError as error:
+        raise Unavailable(f"It can't be removed: {reason(error)}.", "The user can remove the rest.") from None
+    with suppress(OSError):
+        os.rmdir(os.path.dirname(git_dir))
+
+
 def _write_line(path: str, line: str) -> None:
     with open(path, "x", encoding="utf-8", errors="surrogateescape") as file:
         file.write(f"{line}\n")
@@ -182,14 +200,19 @@ def _write_line(path: str, line: str) -> None:
 
 def _find_holder(layout: Layout, ref: str) -> str:
     """Return the name of the worktree in which a branch is, or in which a rebase will come back to it."""
+    if _leads_to(layout.common_dir, ref):
+        return "the main worktree"
     parent = os.path.join(layout.common_dir, "worktrees")
-    git_dirs = [layout.common_dir, *(os.path.join(parent, name) for name in _list_names(parent))]
-    for git_dir in git_dirs:
-        for name in ("HEAD", "rebase-merge/head-name"):
-            head = read_small_file(os.path.join(git_dir, name))
-            if head is not None and head.removeprefix("ref: ").strip() == ref:
-                return "the main worktree" if git_dir == layout.common_dir else os.path.basename(git_dir)
+    for name in _list_names(parent):
+        if _leads_to(os.path.join(parent, name), ref):
+            return name
     return ""
+
+
+def _leads_to(git_dir: str, ref: str) -> bool:
+    """Whether HEAD of a worktree is a branch, or will be once a rebase ends."""
+    heads = [read_small_file(os.path.join(git_dir, name)) for name in ("HEAD", "rebase-merge/head-name")]
+    return ref in [head.removeprefix("ref: ").strip() for head in heads if head]
 
 
 def _list_names(folder: str) -> list[str]:
