@@ -58,7 +58,14 @@ class _WatchedRepository:
 
     @property
     def of_work_tree(self) -> bool:
-        return any(resource.kind in _WORK_TREE_KINDS for resource in self.resources.values())
+        return bool(self.select_resources(of_work_tree=True))
+
+    def select_resources(self, *, of_work_tree: bool) -> list[GitResource]:
+        """Return its resources, all or only those that the work tree can change."""
+        resources = list(self.resources.values())
+        if not of_work_tree:
+            return resources
+        return [resource for resource in resources if resource.kind in _WORK_TREE_KINDS]
 
 
 class RepositoryWatcher:
@@ -73,7 +80,9 @@ class RepositoryWatcher:
     def __init__(
         self, policy: Policy, engine: Engine, text: Callable[[GitResource], Awaitable[str]], settings: Settings
     ) -> None:
-        self._policy, self._engine, self._read_text = policy, engine, text
+        self._policy = policy
+        self._engine = engine
+        self._read_text = text
         self._watched: dict[Repository, _WatchedRepository] = {}
         self._tasks: TaskGroup | None = None
         self._resources: dict[str, GitResource] = {}
@@ -129,7 +138,9 @@ class RepositoryWatcher:
         finally:
             self._tasks = None
             for watched in self._watched.values():
-                watched.resources, watched.digests, watched.folders = {}, {}, set()
+                watched.resources = {}
+                watched.digests = {}
+                watched.folders = set()
 
     def followed(self, uri: str) -> Hashable | None:
         return self.key(uri)
@@ -173,8 +184,9 @@ class RepositoryWatcher:
         layout = self._layouts.get(watched.repository.name)
         if layout is None or layout.work_tree is None:
             return False
-        inside, git = layout.work_tree + os.sep, (layout.git_dir, layout.common_dir)
-        return all(folder.startswith(inside) and not folder.startswith(git) for folder in folders)
+        top = layout.work_tree + os.sep
+        git_dirs = (layout.git_dir, layout.common_dir)
+        return all(folder.startswith(top) and not folder.startswith(git_dirs) for folder in folders)
 
     async def _follow(self, watched: _WatchedRepository) -> None:
         pause = _CHECK_INTERVAL_SECONDS
@@ -199,16 +211,14 @@ class RepositoryWatcher:
         """Announce what has another answer than at the last check."""
         await self._wait_for_locks(watched)
         digests: dict[str, str] = {}
-        whole = False
+        checks_all = False
         for _ in range(_MAX_CHECKS):
-            events = watched.event_count
-            whole, watched.needs_full_check = whole or watched.needs_full_check, False
+            event_count = watched.event_count
+            checks_all = checks_all or watched.needs_full_check
+            watched.needs_full_check = False
             await self._watch_folders(watched)
-            items = watched.resources.values()
-            digests = await self._compute_digests(
-                items if whole else [item for item in items if item.kind in _WORK_TREE_KINDS]
-            )
-            if events == watched.event_count:
+            digests = await self._compute_digests(watched.select_resources(of_work_tree=not checks_all))
+            if event_count == watched.event_count:
                 break
             await self._wait_for_locks(watched)
         differing = [key for key, digest in digests.items() if watched.digests.get(key, digest) != digest]
@@ -231,9 +241,9 @@ class RepositoryWatcher:
             _log.info("Not followed: %s", problem)
             return
         self._layouts[watched.repository.name] = layout
-        new, left_folders = folders - watched.folders, watched.folders - folders
+        new = folders - watched.folders
+        self._file_watcher.discard(watched.folders - folders)
         watched.folders = folders
-        self._file_watcher.discard(left_folders)
         if new:
             await self._file_watcher.add(new)
 

@@ -12,7 +12,7 @@ from mcp_batteries.server.declare import lists_resources, resource
 from mcp_git.engine.history.diff import Comparison
 from mcp_git.engine.history.log import LogQuery
 from mcp_git.engine.service import Engine
-from mcp_git.policy import RESOURCE_KINDS, GitResource, Policy
+from mcp_git.policy import RESOURCE_KINDS, GitResource, Policy, Repository
 
 __all__ = ["Resources"]
 
@@ -25,6 +25,15 @@ _MAX_FILES = 200
 _MAX_COMMITS = 50
 
 
+def _describe(repository: Repository, kind: str) -> Resource:
+    return Resource(
+        uri=repository.uri(kind),
+        name=f"{repository.name} {kind}",
+        title=_TITLES[kind].format(repository.name),
+        mime_type=_TEXT,
+    )
+
+
 @dataclass(frozen=True)
 class Resources:
     policy: Policy
@@ -33,16 +42,10 @@ class Resources:
     @lists_resources
     async def list_resources(self) -> list[Resource]:
         """The state of each repository."""
-        return [
-            Resource(
-                uri=repository.uri(kind),
-                name=f"{repository.name} {kind}",
-                title=_TITLES[kind].format(repository.name),
-                mime_type=_TEXT,
-            )
-            for repository in self.policy.repositories.values()
-            for kind in RESOURCE_KINDS
-        ]
+        resources: list[Resource] = []
+        for repository in self.policy.repositories.values():
+            resources += [_describe(repository, kind) for kind in RESOURCE_KINDS]
+        return resources
 
     @resource("git://{repo}/status", name="status", title="The state of a work tree", mime_type=_TEXT)
     async def read_status(self, uri: str, repo: str) -> TextResourceContents:
@@ -88,7 +91,8 @@ class Resources:
 
     async def read_text(self, parsed: GitResource) -> str:
         """The text of a resource; for a file a value that identifies its contents."""
-        repository, engine = parsed.repository, self.engine
+        repository = parsed.repository
+        engine = self.engine
         top = self.policy.parse_path("")
         match parsed.kind:
             case "status":

@@ -47,7 +47,9 @@ def build(settings: Settings) -> Assembled:
         "worktree-folder": bool(settings.worktree_folder),
     }
     open_gates = {gate for gate, is_open in switches.items() if is_open}
-    followed = [repository.uri(kind) for repository in policy.repositories.values() for kind in ("head", "status")]
+    followed: list[str] = []
+    for repository in policy.repositories.values():
+        followed += [repository.uri("head"), repository.uri("status")]
     return assemble(
         settings.COMMAND,
         settings,

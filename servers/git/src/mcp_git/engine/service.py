@@ -52,7 +52,9 @@ class Engine:
     """
 
     def __init__(self, policy: Policy, *, timeout_seconds: int, remote_timeout_seconds: int) -> None:
-        self._policy, self._seconds, self._remote_seconds = policy, timeout_seconds, remote_timeout_seconds
+        self._policy = policy
+        self._seconds = timeout_seconds
+        self._remote_seconds = remote_timeout_seconds
         self.git = Git(policy)
         self._changes = OperationRunner(self.git)
         self._worktrees = Worktrees(self.git, policy)

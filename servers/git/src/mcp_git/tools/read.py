@@ -66,7 +66,8 @@ class ReadTools:
         A line each: hash, date, author, (refs), subject; `graph` draws how they join. To see what one changed
         use `read_diff`, who last wrote a line `get_blame`.
         """
-        revision, parsed_path = self.policy.parse_range(rev), self.policy.parse_path(path)
+        revision = self.policy.parse_range(rev)
+        parsed_path = self.policy.parse_path(path)
         if regex and not (text or author or message):
             raise Invalid("`regex` says how to read a text, and there is none.", "Give one, or leave `regex` out.")
         if lines is not None and (not path or text or all_branches):

@@ -45,7 +45,8 @@ class PushConfirmation:
         """
         if tool != _PUSH_TOOL:
             return None
-        rev, to = values["rev"], values["to"]
+        rev = values["rev"]
+        to = values["to"]
         request = PushRequest(
             values["remote"],
             self.policy.parse_revision(rev) if rev else None,

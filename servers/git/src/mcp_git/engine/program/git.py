@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from mcp_batteries.limits import Stop
 from mcp_batteries.processes.confinement import Confinement
@@ -233,49 +234,23 @@ class Git:
         on_stderr: Callable[[str], None] | None = None,
         is_repeated: bool = False,
     ) -> Generator[tuple[Generator[bytes], Callable[[], str]]]:
-        scratch_folder = self.binary.scratch_folder
-        prespawner = self._prespawner
         folder = layout.work_tree or layout.git_dir
         command = Command(self.binary.program, arguments, folder, environment, confinement)
         running = self._take_or_start(command, stdin, is_repeated, new_session=on_stderr is not None)
-        is_read = False
-
-        def read_stderr() -> str:
-            size = running.stderr.seek(0, os.SEEK_END)
-            running.stderr.seek(max(0, size - _MAX_STDERR_BYTES))
-            return _hide_paths(running.stderr.read(_MAX_STDERR_BYTES), private, layout, scratch_folder)
-
-        def report_stderr() -> None:
-            assert on_stderr is not None
-            on_stderr(read_stderr())
-
-        def read_stdout() -> Generator[bytes]:
-            nonlocal is_read, running
-            if is_repeated:
-                prespawner.prespawn(command, has_stdin=bool(stdin))
-            is_silent = True
-            for piece in running.stream(stop, report_stderr if on_stderr else None):
-                is_silent = False
-                yield piece
-            if is_silent and running.link and running.wait() not in exit_codes:
-                # Whatever was the matter, a git that was not started ahead tells it.
-                running.close()
-                running = prespawner.start(command, stdin)
-                yield from running.stream(stop)
-            is_read = True
-
+        hidden_paths = (
+            private.folder, layout.git_dir, layout.common_dir, layout.work_tree, self.binary.scratch_folder
+        )  # fmt: skip
+        run = _Run(self._prespawner, command, running, stop, stdin, exit_codes, on_stderr, is_repeated, hidden_paths)
         try:
-            yield read_stdout(), read_stderr
-            if is_read:
-                exit_code = running.wait()
-                if exit_code not in exit_codes:
-                    failure = GitFailed(read_stderr(), exit_code)
-                    if confinement is not None and _DENIED in failure.stderr:
-                        # What the kernel refused was most likely behind a link.
-                        refuse_links_below(layout)
-                    raise failure
+            yield run.read_stdout(), run.read_stderr
+            failure = run.find_failure()
+            if failure is not None:
+                if confinement is not None and _DENIED in failure.stderr:
+                    # What the kernel refused was most likely behind a link.
+                    refuse_links_below(layout)
+                raise failure
         finally:
-            running.close()
+            run.running.close()
 
     def _take_or_start(self, command: Command, stdin: bytes, is_repeated: bool, *, new_session: bool) -> RunningGit:
         if is_repeated:
@@ -341,8 +316,65 @@ def _needs_no_locale(arguments: Sequence[str], stdin: bytes) -> bool:
     return not any(argument.startswith(_PATTERN_OPTIONS) or "{/" in argument for argument in arguments)
 
 
-def _hide_paths(stderr: bytes, private_git_dir: PrivateGitDir, layout: Layout, scratch: str) -> str:
-    text = stderr.decode("utf-8", "replace")
-    for path in (private_git_dir.folder, layout.git_dir, layout.common_dir, layout.work_tree, scratch):
-        text = text.replace(path, ".") if path else text
-    return text
+@dataclass
+class _Run:
+    """One run of git.
+
+    Attributes:
+        running: the git that runs, or the one that took its place.
+        exit_codes: how it may end.
+        on_stderr: is given the latest of what it says meanwhile.
+        is_repeated: whether another is to be started ahead for the same arguments.
+        hidden_paths: those of this machine that what it says may name.
+        is_read: whether its output was read to the end.
+    """
+
+    prespawner: Prespawner
+    command: Command
+    running: RunningGit
+    stop: Stop
+    stdin: bytes
+    exit_codes: Iterable[int]
+    on_stderr: Callable[[str], None] | None
+    is_repeated: bool
+    hidden_paths: Sequence[str | None]
+    is_read: bool = False
+
+    def read_stdout(self) -> Generator[bytes]:
+        """Return what git prints, until its end."""
+        if self.is_repeated:
+            self.prespawner.prespawn(self.command, has_stdin=bool(self.stdin))
+        meanwhile = self._report_stderr if self.on_stderr else None
+        is_silent = True
+        for piece in self.running.stream(self.stop, meanwhile):
+            is_silent = False
+            yield piece
+        if is_silent and self.running.link and self.running.wait() not in self.exit_codes:
+            # Whatever was the matter, a git that was not started ahead tells it.
+            self.running.close()
+            self.running = self.prespawner.start(self.command, self.stdin)
+            yield from self.running.stream(self.stop)
+        self.is_read = True
+
+    def read_stderr(self) -> str:
+        """Return the latest of what git said besides, without paths of this machine."""
+        stderr = self.running.stderr
+        size = stderr.seek(0, os.SEEK_END)
+        stderr.seek(max(0, size - _MAX_STDERR_BYTES))
+        text = stderr.read(_MAX_STDERR_BYTES).decode("utf-8", "replace")
+        for path in filter(None, self.hidden_paths):
+            text = text.replace(path, ".")
+        return text
+
+    def _report_stderr(self) -> None:
+        assert self.on_stderr is not None
+        self.on_stderr(self.read_stderr())
+
+    def find_failure(self) -> GitFailed | None:
+        """Return how git failed; None if it ended as it may, or was left before its end."""
+        if not self.is_read:
+            return None
+        exit_code = self.running.wait()
+        if exit_code in self.exit_codes:
+            return None
+        return GitFailed(self.read_stderr(), exit_code)

@@ -19,7 +19,7 @@ from mcp_batteries.scratch import Scratch
 from mcp_git import git_config
 from mcp_git.engine.program.confinement import Confinements, choose_program, prove
 from mcp_git.policy.repositories import Repositories
-from mcp_git.repository_paths import is_inside
+from mcp_git.repository_paths import is_inside_any
 
 __all__ = ["GitBinary", "GitFailed"]
 
@@ -37,14 +37,16 @@ _REMOTE_VARIABLES = (
 
 
 class GitFailed(Problem):
-    """Raised when git ends with an error; `said` is what it said.
+    """Raised when git ends with an error.
 
     Attributes:
+        stderr: what it said.
         is_in_nested_repository: whether a git failed that had entered a repository inside the one at hand.
     """
 
     def __init__(self, stderr: str, exit_code: int) -> None:
-        self.stderr, self.exit_code = stderr, exit_code
+        self.stderr = stderr
+        self.exit_code = exit_code
         entered = re.search(r"failed in submodule (.+?)'?$", stderr, re.MULTILINE)
         self.is_in_nested_repository = entered is not None
         if entered:
@@ -128,11 +130,10 @@ class GitBinary:
 
     @cached_property
     def _path(self) -> str:
+        """The folders of programs, without those that are served."""
         roots = [repository.path for repository in self._repositories.repositories.values()]
-        folders = [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)]
-        return os.pathsep.join(
-            folder for folder in folders if not any(is_inside(os.path.realpath(folder), root) for root in roots)
-        )
+        folders = filter(os.path.isabs, os.environ.get("PATH", os.defpath).split(os.pathsep))
+        return os.pathsep.join(folder for folder in folders if not is_inside_any(os.path.realpath(folder), roots))
 
     # What confines it
 

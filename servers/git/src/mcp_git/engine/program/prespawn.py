@@ -49,7 +49,9 @@ class RunningGit:
 
     def __init__(self, process: Process, stderr: IO[bytes], link: str = "") -> None:
         assert process.stdout is not None
-        self._process, self.stderr, self.link = process, stderr, link
+        self._process = process
+        self.stderr = stderr
+        self.link = link
         self._pipe = PipeReader(process.stdout)
 
     def stream(self, stop: Stop, meanwhile: Callable[[], None] | None = None) -> Generator[bytes]:
@@ -102,18 +104,18 @@ class Prespawner:
         """
         with ExitStack() as files:
             stderr = files.enter_context(open_unnamed_file(self._binary.scratch_folder))
-            reads = None
-            if stdin:
-                reads = open_unnamed_file(self._binary.scratch_folder)
-                with reads:
-                    reads.write(stdin)
-                    reads.seek(0)
-                    process = start(command, stdin=reads, stderr=stderr, new_session=new_session)
-            else:
-                process = start(command, stdin=None, stderr=stderr, new_session=new_session)
+            process = self._start(command, stdin, stderr, new_session)
             files.pop_all()
         limit_memory(process.pid)
         return RunningGit(process, stderr)
+
+    def _start(self, command: Command, stdin: bytes, stderr: IO[bytes], new_session: bool) -> Process:
+        if not stdin:
+            return start(command, stdin=None, stderr=stderr, new_session=new_session)
+        with open_unnamed_file(self._binary.scratch_folder) as file:
+            file.write(stdin)
+            file.seek(0)
+            return start(command, stdin=file, stderr=stderr, new_session=new_session)
 
     def take(self, command: Command, stdin: bytes) -> RunningGit | None:
         """Return the one that waits for this command, let go; None if none does.

@@ -48,7 +48,8 @@ class PrivateGitDir:
     """
 
     def __init__(self, folder: str) -> None:
-        self.folder, self.config_path = folder, os.path.join(folder, "config")
+        self.folder = folder
+        self.config_path = os.path.join(folder, "config")
         self.lock = threading.Lock()
         self.config_signatures: tuple[_Signature | None, _Signature | None] | None = None
         self.written_signature: _Signature | None = None
@@ -147,7 +148,8 @@ class PrivateGitDirs:
 
     def _link_shared_parts(self, private: PrivateGitDir, layout: Layout) -> None:
         for name in ("refs", "logs", "info", "packed-refs", "reftable", "worktrees", "HEAD"):
-            target, link_path = f"{layout.common_dir}{os.sep}{name}", f"{private.folder}{os.sep}{name}"
+            target = f"{layout.common_dir}{os.sep}{name}"
+            link_path = f"{private.folder}{os.sep}{name}"
             if sys.platform == "win32":
                 _link_on_windows(target, link_path)
             elif not os.path.lexists(link_path) and (name != "reftable" or os.path.isdir(target)):
@@ -168,10 +170,8 @@ class PrivateGitDirs:
                 "The operator can install git 2.45 or newer, or run `git refs migrate --ref-format=files`.",
             )
         private.has_work_tree = _has_work_tree(dict(entries), layout)
-        private.configuration, private.is_partial = (
-            git_config.filter_repository_entries(entries),
-            git_config.is_partial(entries),
-        )
+        private.configuration = git_config.filter_repository_entries(entries)
+        private.is_partial = git_config.is_partial(entries)
         bare = [("core.bare", "false" if layout.work_tree else "true")]
         text = git_config.format_entries(
             [*self._binary.passed_configuration, *private.configuration, *git_config.HARDENED.items(), *bare]
@@ -180,7 +180,8 @@ class PrivateGitDirs:
             file.write(text)
         private.written_signature = None
         os.replace(f"{private.config_path}.new", private.config_path)
-        private.config_signatures, private.written_signature = now, _signature(private.config_path)
+        private.config_signatures = now
+        private.written_signature = _signature(private.config_path)
 
     def _read_configuration(self, path: str) -> list[git_config.Entry]:
         signature = _signature(path)

@@ -146,7 +146,8 @@ class _SpawnedProcess:
     """
 
     def __init__(self, pid: int, stdout: IO[bytes]) -> None:
-        self.pid, self.stdout = pid, stdout
+        self.pid = pid
+        self.stdout = stdout
         self.returncode: int | None = None
         self._turn = threading.Lock()
 
@@ -312,7 +313,8 @@ def _spawn(command: Command, stdin: int | None, stderr: int, gate: int | None = 
             )
 
         pid = _start_confined(command, [command.program, "-C", command.working_folder, *command.arguments], spawn)
-        read_end, stdout = -1, open(read_end, "rb", buffering=0)  # noqa: SIM115 - `Pipe` closes it
+        stdout = open(read_end, "rb", buffering=0)  # noqa: SIM115 - `Pipe` closes it
+        read_end = -1
         return _SpawnedProcess(pid, stdout)
     finally:
         os.close(write_end)

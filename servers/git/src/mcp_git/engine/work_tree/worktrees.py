@@ -40,7 +40,8 @@ class Worktrees:
     """Makes and removes worktrees; every method blocks."""
 
     def __init__(self, git: Git, policy: Policy) -> None:
-        self._git, self._policy = git, policy
+        self._git = git
+        self._policy = policy
 
     def create(
         self, writable: WritableRepository, new: NewWorktree, branch: NewName, start: Revision | None, stop: Stop
