@@ -1,7 +1,7 @@
 """The only place that refuses: turns a caller's string into a trusted repository, revision or path, or refuses it.
 
 Git runs on a `Layout` that was checked just before; git never reads the repository's own configuration (module
-`config`).
+`git_config`).
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class GitResource:
     """The meaning of a `git://` URI.
 
     Attributes:
-        kind: one of `KINDS`, or `files`, which has a revision and a place.
+        kind: one of `RESOURCE_KINDS`, or `files`, which has a revision and a path.
     """
 
     repository: Repository
@@ -179,7 +179,7 @@ class Policy(Repositories):
 
         Raises:
             NotFound: the resource or repository does not exist.
-            Problem: as `revision` and `place`.
+            Problem: as `parse_revision` and `parse_path`.
         """
         scheme, _, remainder = uri.partition("://")
         if scheme.lower() != "git":

@@ -72,8 +72,10 @@ class ReadTools:
             raise Invalid("`regex` says how to read a text, and there is none.", "Give one, or leave `regex` out.")
         if lines is not None and (not path or text or all_branches):
             raise Invalid("`lines` are of one `path`, without `text` and `all_branches`.", "Name the file alone.")
-        of = None if lines is None else self.policy.parse_lines(lines)
-        query = LogQuery(revision, parsed_path, author, message, text, regex, since, until, all_branches, graph, of)
+        line_range = None if lines is None else self.policy.parse_lines(lines)
+        query = LogQuery(
+            revision, parsed_path, author, message, text, regex, since, until, all_branches, graph, line_range
+        )
         return await self.engine.list_commits(self.policy.repository(repo), query, limit, cursor)
 
     @tool("Read a diff", effect="read", view=CHANGES, seconds=MAX_CALL_SECONDS, adapt=_adapt)

@@ -81,7 +81,7 @@ class Git:
         literal_paths: bool = True,
         scratch_index: str = "",
     ) -> Output:
-        """Run git and return what it prints, its first `most` bytes.
+        """Run git and return what it prints, at most `max_bytes` of it.
 
         Args:
             stdin: what it reads.

@@ -70,7 +70,7 @@ class GitBinary:
 
     Attributes:
         served: the real paths of all that is served.
-        unconfined: why nothing confines git here, if so.
+        why_unconfined: why nothing confines git here, if so.
     """
 
     def __init__(self, repositories: Repositories) -> None:
@@ -139,7 +139,7 @@ class GitBinary:
 
     @cached_property
     def confinements(self) -> Confinements | None:
-        """What each git may do, enforced by the kernel; None where nothing does that, as `unconfined` says."""
+        """What each git may do, enforced by the kernel; None where nothing does that, as `why_unconfined` says."""
         try:
             sandbox = find_sandbox()
             exec_path = os.fsdecode(self.run_without_repository(["--exec-path"]).rstrip(b"\n"))

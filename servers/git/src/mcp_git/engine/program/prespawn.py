@@ -55,7 +55,7 @@ class RunningGit:
         self._pipe = PipeReader(process.stdout)
 
     def stream(self, stop: Stop, meanwhile: Callable[[], None] | None = None) -> Generator[bytes]:
-        """Return what it prints, as `Pipe.pieces`."""
+        """Return what it prints, as `PipeReader.stream`."""
         return self._pipe.stream(stop, meanwhile)
 
     def wait(self) -> int:

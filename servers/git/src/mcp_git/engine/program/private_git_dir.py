@@ -1,6 +1,6 @@
 """Our own common directory for each repository, which git uses instead of the repository's.
 
-Its configuration is what `config.allowed` leaves of the repository's, and links lead on to the refs and logs. The git
+Its configuration is what `git_config` leaves of the repository's, and links lead on to the refs and logs. The git
 directory proper stays the repository's. This is how `git new-workdir` shares a repository, but for the configuration
 and the hooks.
 """
@@ -72,7 +72,7 @@ class PrivateGitDirs:
         """Return the layout as the repository's configuration has it, which may say that it is bare.
 
         Raises:
-            Unavailable, Refused: as `environment`.
+            Unavailable, Refused: as `prepare`.
         """
         if not layout.work_tree:
             return layout

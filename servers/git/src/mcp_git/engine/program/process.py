@@ -313,7 +313,7 @@ def _spawn(command: Command, stdin: int | None, stderr: int, gate: int | None = 
             )
 
         pid = _start_confined(command, [command.program, "-C", command.working_folder, *command.arguments], spawn)
-        stdout = open(read_end, "rb", buffering=0)  # noqa: SIM115 - `Pipe` closes it
+        stdout = open(read_end, "rb", buffering=0)  # noqa: SIM115 - `PipeReader` closes it
         read_end = -1
         return _SpawnedProcess(pid, stdout)
     finally:
