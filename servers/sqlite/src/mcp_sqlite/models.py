@@ -126,16 +126,10 @@ def _render_run(run: Sequence[_Json], guesses: Mapping[str, str]) -> str:
 
 def _render_listed_column(table: _Json, name: str, type_name: str, guesses: Mapping[str, str]) -> str:
     """Return a column in the list of tables: its type if neither a key nor values show it."""
-    is_key = name in table["primary"]
     column = name
     if table["detailed"]:
-        is_plain_key = is_key and type_name == "integer"
-        shows_type = not (name in table["keys"] or name in table["values"] or is_plain_key)
-        if shows_type and type_name:
-            column += f" {type_name}"
-        if name in table["needed"]:
-            column += "!"
-    if is_key:
+        column += _render_details(table, name, type_name)
+    if name in table["primary"]:
         column += " (key)"
     if name in table["keys"]:
         return f"{column} -> {table['keys'][name]}"
@@ -146,6 +140,17 @@ def _render_listed_column(table: _Json, name: str, type_name: str, guesses: Mapp
     if name in guesses:
         return f"{column} -> {guesses[name]}?"
     return column
+
+
+def _render_details(table: _Json, name: str, type_name: str) -> str:
+    is_plain_key = name in table["primary"] and type_name == "integer"
+    shows_type = not (name in table["keys"] or name in table["values"] or is_plain_key)
+    details = ""
+    if shows_type and type_name:
+        details = f" {type_name}"
+    if name in table["needed"]:
+        details += "!"
+    return details
 
 
 def _render_row_count(tables: Sequence[_Json]) -> str:

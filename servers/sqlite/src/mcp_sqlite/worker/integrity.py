@@ -24,10 +24,7 @@ def check_integrity(connections: Connections, request: dict[str, Any]) -> dict[s
         database = connections.reader(request["path"])
         rows = database.run_internal(f"PRAGMA {pragma}({_MAX_COMPLAINTS})")
         complaints = [str(complaint) for (complaint,) in rows]
-        broken = foreign_keys.find_broken(database)
-        broken_keys = [*sorted(broken.misfits), *foreign_keys.describe_broken_keys(broken.rows)]
-        if broken_keys and shows_part:
-            broken_keys = [f"foreign keys of {broken.number:,} rows point nowhere; the operator can find out which"]
+        broken_keys = _describe_broken_keys(foreign_keys.find_broken(database), shows_part=shows_part)
     except sqlite3.DatabaseError as error:
         # Damage that stops the check itself is what it was asked for.
         if not errors.is_damage(error):
@@ -40,3 +37,10 @@ def check_integrity(connections: Connections, request: dict[str, Any]) -> dict[s
     elif shows_part:
         complaints = ["something is wrong in the file; the operator can find out what"]
     return {"complaints": complaints, "broken_keys": broken_keys}
+
+
+def _describe_broken_keys(broken: foreign_keys.BrokenKeys, *, shows_part: bool) -> list[str]:
+    lines = [*sorted(broken.misfits), *foreign_keys.describe_broken_keys(broken.rows)]
+    if lines and shows_part:
+        return [f"foreign keys of {broken.number:,} rows point nowhere; the operator can find out which"]
+    return lines

@@ -103,6 +103,11 @@ class _Memory:
             self.digests[key] = digest
             self.changed[key] = now
 
+    def is_paused(self, key: str, now: float) -> bool:
+        """Return whether a subject is not read yet, because it took too long before."""
+        pause = self.pauses.get(key)
+        return pause is not None and now < pause.until
+
     def pause(self, key: str, now: float) -> None:
         """Note that a subject took too long, unless it is not read yet because of that."""
         pause = self.pauses.get(key)
@@ -207,22 +212,25 @@ def _read_subjects(
             result.postponed.append(key)
             result.retry_seconds = 0.0
             continue
-        pause = memory.pauses.get(key)
-        is_paused = pause is not None and now < pause.until and not is_new
         digest: str | None = None
-        if not is_paused:
+        if is_new or not memory.is_paused(key, now):
             digest = _read_subject(memory, reader, key, subjects[key], now)
-        if digest is not None:
+        if digest is None:
+            _postpone(memory, result, key, now)
+        else:
             result.digests[key] = digest
             memory.remember_digest(key, digest, now)
-            continue
-        if now - memory.postponed.setdefault(key, now) > _MAX_POSTPONED_SECONDS:
-            memory.postponed.pop(key)
-            result.digests[key] = f"unknown {now}"
-        if result.retry_seconds is None:
-            result.retry_seconds = _RETRY_SECONDS
-        result.postponed.append(key)
     return result
+
+
+def _postpone(memory: _Memory, result: _Poll, key: str, now: float) -> None:
+    """Leave a subject to a later poll; what was left so for long gets another digest, as it may have changed."""
+    if now - memory.postponed.setdefault(key, now) > _MAX_POSTPONED_SECONDS:
+        memory.postponed.pop(key)
+        result.digests[key] = f"unknown {now}"
+    if result.retry_seconds is None:
+        result.retry_seconds = _RETRY_SECONDS
+    result.postponed.append(key)
 
 
 def _read_subject(
@@ -247,21 +255,39 @@ def _digest(
         memory.table_keys = {}
     database.table_keys = memory.table_keys
     if subject is None:
-        objects = database.run_internal("SELECT type, name FROM sqlite_master ORDER BY 1, 2")
-        return _hash(repr(objects if database.visible_schema is None else lookup.list_table_names(database)))
+        return _digest_schema(database)
     try:
         with reader.connections.interrupt.shorten(_SUBJECT_SECONDS):
             content = _read_content(reader.connections, {**subject, "path": reader.path})
     except Failure as failure:
-        match failure.kind:
-            case "stopped":
-                raise _TooSlow from None
-            case "locked":
-                raise BeingWritten from None
-            case "not_found":
-                return f"{_ABSENT}{failure.message} {failure.fix}".rstrip()
-            case _:
-                content = {"failure": failure.message}
+        return _digest_failure(failure)
+    return _digest_content(content)
+
+
+def _digest_schema(database: Database) -> str:
+    if database.visible_schema is not None:
+        return _hash(repr(lookup.list_table_names(database)))
+    return _hash(repr(database.run_internal("SELECT type, name FROM sqlite_master ORDER BY 1, 2")))
+
+
+def _digest_failure(failure: Failure) -> str:
+    """Return what stands for a content that can't be read.
+
+    Raises:
+        _TooSlow, BeingWritten: it is to be read later.
+    """
+    match failure.kind:
+        case "stopped":
+            raise _TooSlow from None
+        case "locked":
+            raise BeingWritten from None
+        case "not_found":
+            return f"{_ABSENT}{failure.message} {failure.fix}".rstrip()
+        case _:
+            return _digest_content({"failure": failure.message})
+
+
+def _digest_content(content: dict[str, Any]) -> str:
     if "lines" in content:
         return _hash(f"{content['columns']}{content['more']}{content['lines']}")
     return _hash(repr(sorted(content.items())))

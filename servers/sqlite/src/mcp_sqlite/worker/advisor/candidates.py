@@ -70,6 +70,7 @@ class _Token:
 
 
 _END = _Token("sign", ";")
+_DEPTH_CHANGES = {"(": 1, ")": -1}
 
 
 def find_comparisons(sql: str) -> Comparisons:
@@ -77,18 +78,17 @@ def find_comparisons(sql: str) -> Comparisons:
     tokens = _split_tokens(sql)
     comparisons = Comparisons()
     ignores_case = any(token.word == "NOCASE" for token in tokens)
+    # So that the first and the last token have neighbours too.
+    words = ["", *(token.word for token in tokens), ""]
     for number, token in enumerate(tokens):
-        previous_word = tokens[number - 1].word if number else ""
-        next_word = tokens[number + 1].word if number + 1 < len(tokens) else ""
         if token.is_comparison:
             _add_comparison(comparisons, tokens, number, ignores_case=ignores_case)
-        elif token.word == "BY" and previous_word in ("ORDER", "GROUP", "PARTITION"):
+        elif token.word == "BY" and words[number] in ("ORDER", "GROUP", "PARTITION"):
             items = _read_list(tokens[number + 1 :])
             if items:
                 comparisons.orders.append(items)
-        elif token.word == "USING" and next_word == "(":
-            for item in _read_list(tokens[number + 2 :]):
-                comparisons.equal.setdefault(item)
+        elif token.word == "USING" and words[number + 2] == "(":
+            comparisons.equal |= dict.fromkeys(_read_list(tokens[number + 2 :]))
     return comparisons
 
 
@@ -148,22 +148,26 @@ def _read_list(tokens: Sequence[_Token]) -> tuple[str, ...]:
     item: list[_Token] = []
     depth = 0
     for token in [*tokens, _END]:
-        if token.word == "(":
-            depth += 1
-        elif token.word == ")":
-            depth -= 1
+        depth += _DEPTH_CHANGES.get(token.word, 0)
         ends_item = depth < 0 or (depth == 0 and token.word in _BOUNDARIES)
         if not ends_item:
             item.append(token)
             continue
-        sql = _to_sql([part for part in item if part.word not in _DIRECTIONS])
-        if sql is not None:
-            is_descending = bool(item) and item[-1].word == "DESC"
-            items.append(f"{sql} DESC" if is_descending else sql)
+        items += _read_item(item)
         item = []
         if token.word != "," or depth < 0:
             break
     return tuple(items)
+
+
+def _read_item(tokens: Sequence[_Token]) -> list[str]:
+    """Return the expression of an item of a list; none where it has no column."""
+    sql = _to_sql([token for token in tokens if token.word not in _DIRECTIONS])
+    if sql is None:
+        return []
+    if tokens[-1].word == "DESC":
+        return [f"{sql} DESC"]
+    return [sql]
 
 
 def _to_sql(tokens: Sequence[_Token]) -> str | None:

@@ -395,20 +395,20 @@ class _Advisor:
         if self._database.read_internal("PRAGMA page_count") < _MIN_PAGES:
             return False
         index = self._copy.indexes[name]
+        is_small = self._row_counts[index.table] <= _MIN_ROWS
         for step in plan.steps:
             match = _SEARCH.match(step.detail)
             if match is None or match["index"] != name:
                 continue
-            if self._row_counts[index.table] <= _MIN_ROWS:
+            if is_small:
                 return True
             if "COVERING" in step.detail:
                 continue
+            terms = match["terms"] or ""
             if match["operation"] == "SCAN":
                 if not self._has_limit:
-                    return True  # to sort is faster than to fetch every row by itself
-                continue
-            terms = match["terms"] or ""
-            if "=?" in terms:
+                    return True  # To sort is faster than to fetch every row by itself.
+            elif "=?" in terms:
                 return self._finds_large_share(index, terms)
         return False
 

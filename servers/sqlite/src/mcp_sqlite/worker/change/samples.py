@@ -104,8 +104,8 @@ def _sample_table(before: Database, after: Database, table: str) -> dict[str, An
 
 def _prepare_comparison(before: Database, after: Database, table: str) -> _Comparison | None:
     """Return what is compared of a table; None where its rows have no key by which they could be."""
-    columns_before = [str(column.name) for column in lookup.list_columns(before, table)]
-    columns_after = [str(column.name) for column in lookup.list_columns(after, table)]
+    columns_before = lookup.list_column_names(before, table)
+    columns_after = lookup.list_column_names(after, table)
     columns = [*columns_after, *(name for name in columns_before if name not in columns_after)]
     if not columns:
         return None
@@ -163,10 +163,12 @@ def _find_difference(before: Iterator[_Row], after: Iterator[_Row], *, is_descen
                 added.append(new.values)
             new = next(after, None)
     # Keys in another order than Python's (COLLATE) make rows look gone that come a little later.
-    return _Difference(
-        [values for values in removed if values not in added][:_MAX_ROWS],
-        [values for values in added if values not in removed][:_MAX_ROWS],
-    )
+    return _Difference(_select_other_rows(removed, added), _select_other_rows(added, removed))
+
+
+def _select_other_rows(rows: Sequence[_Values], others: Sequence[_Values]) -> list[_Values]:
+    """Return the first of `rows` that are not among `others`."""
+    return [values for values in rows if values not in others][:_MAX_ROWS]
 
 
 def _compare_keys(one: _Row | None, other: _Row | None, *, is_descending: bool) -> int:

@@ -85,7 +85,7 @@ class _Undo:
     def _compare(self) -> _Changes:
         changes = _Changes(taken_names={name.lower() for name in self._renamed.values()})
         for key in self._after.objects:
-            if not changes.is_taken(key) and (key not in self._before.objects or self._is_renamed(key)):
+            if self._is_added(key, changes):
                 changes.added.append(key)
         for key in self._before.objects:
             if self._is_renamed(key):
@@ -95,6 +95,12 @@ class _Undo:
             elif self._is_altered(key):
                 changes.altered.append(key)
         return changes
+
+    def _is_added(self, key: ObjectKey, changes: _Changes) -> bool:
+        """Return whether an object is new, and not an earlier one by another name."""
+        if changes.is_taken(key):
+            return False
+        return key not in self._before.objects or self._is_renamed(key)
 
     def _is_renamed(self, key: ObjectKey) -> bool:
         return key.is_table and key.name in self._renamed

@@ -7,6 +7,7 @@ import re
 import sqlite3
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -165,22 +166,14 @@ class _Change:
         tables: set[str] = set()
         for step in self.steps:
             tables.update(step.tables_written)
-        for key in before.objects.keys() | after.objects.keys():
-            if key.is_table:
-                item = before.objects.get(key)
-                item_now = after.objects.get(key)
-                if item is None or item_now is None or item.sql != item_now.sql:
-                    tables.add(key.name)
+        # A name and a definition: what is in one of both sets only was changed.
+        shapes_before = {(key, item.sql) for key, item in before.objects.items()}
+        shapes_after = {(key, item.sql) for key, item in after.objects.items()}
+        tables.update(key.name for key, _ in shapes_before ^ shapes_after if key.is_table)
         return tables
 
     def _run_statement(self, number: int, trail: RenameTrail | None) -> None:
         sql = self.statements[number]
-        statement = {
-            **self.request,
-            "sql": sql,
-            "parameters": self.parameters[number],
-            "spool": f"{self.request['spool']}{number}",
-        }
         if self.steps and self.database.authorizer.shadow_tables:
             # A full-text table writes what it has gathered when a savepoint begins; in the middle of this
             # statement it would look as if that wrote there.
@@ -188,21 +181,31 @@ class _Change:
             self.database.run_internal("RELEASE gathered")
         if trail is not None:
             trail.observe_before(sql)
-        try:
-            if _has_value_sets(self.parameters[number]):
-                step = _run_with_value_sets(self.database, self.mode, statement)
-            else:
-                step = _run_once(self.database, self.mode, statement)
-        except Failure as failure:
-            message = failure.message
-            if len(self.statements) > 1:
-                message = f"Statement {number + 1} of {len(self.statements)}: {message}"
-            raise Failure(failure.kind, message, f"{failure.fix} {_UNCHANGED}".strip()) from None
+        step = self._take_step(number)
         self.steps.append(step)
         if trail is not None:
             trail.observe_after(step.action, step.tables_written)
         if step.action:  # There may be a virtual table more, or one by another name.
             self._read_shadow_tables()
+
+    def _take_step(self, number: int) -> _Step:
+        """Run a statement, once or with each set of values.
+
+        Raises:
+            Failure: it failed; the message says which one it was.
+        """
+        parameters = self.parameters[number]
+        spool = f"{self.request['spool']}{number}"
+        statement = {**self.request, "sql": self.statements[number], "parameters": parameters, "spool": spool}
+        try:
+            if _has_value_sets(parameters):
+                return _run_with_value_sets(self.database, self.mode, statement)
+            return _run_once(self.database, self.mode, statement)
+        except Failure as failure:
+            message = failure.message
+            if len(self.statements) > 1:
+                message = f"Statement {number + 1} of {len(self.statements)}: {message}"
+            raise Failure(failure.kind, message, f"{failure.fix} {_UNCHANGED}".strip()) from None
 
     def _check_keys(self, broken_before: foreign_keys.BrokenKeys | None, *, refuses: bool) -> dict[str, Any]:
         """Return which foreign keys point nowhere now.
@@ -213,31 +216,37 @@ class _Change:
         now = foreign_keys.find_broken(self.database)
         if broken_before is None and (now.rows or now.misfits):
             broken_before = _find_broken_before(self.connections, self.database)
-        if broken_before is None:
-            newly_broken = now.rows
-            misfits = sorted(now.misfits)
-        else:
-            newly_broken = foreign_keys.find_newly_broken(broken_before, now)
-            misfits = sorted(now.misfits - broken_before.misfits)
-        lines = foreign_keys.describe_broken_keys(newly_broken)
-        if refuses and newly_broken:
-            raise Failure(
-                "conflict",
-                f"Foreign keys would point nowhere: {'; '.join(lines[:_MAX_REFUSED_KEYS])}.",
-                f"Change or delete those rows in the same call. {_UNCHANGED}",
-            )
-        if misfits:
-            raise Failure(
-                "conflict",
-                f"SQLite says: `{misfits[0]}`.",
-                f"What a foreign key refers to is a primary key or has a unique index. {_UNCHANGED}",
-            )
-        if not self.is_migration:
-            return {}
+        newly_broken = now.rows
+        misfits = now.misfits
         number_before: int | None = None
         if broken_before is not None:
+            newly_broken = foreign_keys.find_newly_broken(broken_before, now)
+            misfits = now.misfits - broken_before.misfits
             number_before = now.number - sum(rows.number for rows in newly_broken.values())
+        lines = foreign_keys.describe_broken_keys(newly_broken)
+        if refuses and newly_broken:
+            raise _refuse_broken_keys(lines)
+        if misfits:
+            raise _refuse_misfit(min(misfits))
+        if not self.is_migration:
+            return {}
         return {"broken_keys": {"new": lines[:_MAX_BROKEN_KEYS], "number_before": number_before}}
+
+
+def _refuse_broken_keys(lines: Sequence[str]) -> Failure:
+    return Failure(
+        "conflict",
+        f"Foreign keys would point nowhere: {'; '.join(lines[:_MAX_REFUSED_KEYS])}.",
+        f"Change or delete those rows in the same call. {_UNCHANGED}",
+    )
+
+
+def _refuse_misfit(message: str) -> Failure:
+    return Failure(
+        "conflict",
+        f"SQLite says: `{message}`.",
+        f"What a foreign key refers to is a primary key or has a unique index. {_UNCHANGED}",
+    )
 
 
 def run_change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
@@ -286,18 +295,25 @@ def _run_with_value_sets(database: Database, mode: Mode, statement: dict[str, An
         else:
             total.row_count += step.row_count
             total.total_row_count += step.total_row_count
-        try:
-            database.interrupt.check()
-        except sqlite3.Error as error:
-            raise explain_error(database, error) from None
+        _check_interrupt(database)
     assert total is not None
     total.seconds = _seconds_if_slow(started)
     return total
 
 
+def _check_interrupt(database: Database) -> None:
+    """Return unless the time is over, or the caller is gone."""
+    try:
+        database.interrupt.check()
+    except sqlite3.Error as error:
+        raise explain_error(database, error) from None
+
+
 def _seconds_if_slow(started: float) -> float | None:
     seconds = time.monotonic() - started
-    return seconds if seconds > _SLOW_SECONDS else None
+    if seconds > _SLOW_SECONDS:
+        return seconds
+    return None
 
 
 def _run_once(database: Database, mode: Mode, statement: dict[str, Any]) -> _Step:
@@ -312,34 +328,41 @@ def _run_once(database: Database, mode: Mode, statement: dict[str, Any]) -> _Ste
     returned: dict[str, Any] | None = None
     if cursor.description is not None:
         returned = _read_returned(database, cursor, statement)
-    authorizer = database.authorizer
-    written = dict(authorizer.tables_written)
-    changes_schema = authorizer.changes_schema
+    written = dict(database.authorizer.tables_written)
+    changes_schema = database.authorizer.changes_schema
     if cursor.description is None and not written and not changes_schema:
         raise Failure("invalid", "There is a statement that does nothing.", "A comment alone is none.")
-    visible = {
-        table: trigger
-        for table, trigger in written.items()
-        if table.lower() not in authorizer.shadow_tables and database.is_visible(table)
-    }
-    action = ""
-    if changes_schema:
-        words = _LEADING_BLANK.sub("", sql, count=1).split()
-        action = " ".join(words[:2]).upper()
+    visible = _select_visible(database, written)
+    action = _name_action(sql) if changes_schema else ""
     row_count = _count_changed_rows(database, cursor, has_written=bool(written))
     # What a virtual table writes for itself is counted too, and is nobody's business.
     total_row_count = row_count
     if visible == written:
         total_row_count = database.connection.total_changes - changes_before
-    return _Step(
-        action,
-        row_count,
-        total_row_count,
-        [table if trigger is None else f"{table} (trigger {trigger})" for table, trigger in visible.items()],
-        list(visible),
-        _seconds_if_slow(started),
-        returned,
-    )
+    table_phrases = [_describe_written_table(table, trigger) for table, trigger in visible.items()]
+    return _Step(action, row_count, total_row_count, table_phrases, list(visible), _seconds_if_slow(started), returned)
+
+
+def _select_visible(database: Database, written: dict[str, str | None]) -> dict[str, str | None]:
+    """Return the tables of those that were written that a caller knows, with the trigger that wrote there."""
+    shadow_tables = database.authorizer.shadow_tables
+    return {
+        table: trigger
+        for table, trigger in written.items()
+        if table.lower() not in shadow_tables and database.is_visible(table)
+    }
+
+
+def _name_action(sql: str) -> str:
+    """Return the first two words of a statement."""
+    words = _LEADING_BLANK.sub("", sql, count=1).split()
+    return " ".join(words[:2]).upper()
+
+
+def _describe_written_table(table: str, trigger: str | None) -> str:
+    if trigger is None:
+        return table
+    return f"{table} (trigger {trigger})"
 
 
 def _count_changed_rows(database: Database, cursor: sqlite3.Cursor, *, has_written: bool) -> int:

@@ -220,23 +220,30 @@ class Authorizer:
                 return self._allows_pragma(access)
             case sqlite3.SQLITE_INSERT | sqlite3.SQLITE_UPDATE | sqlite3.SQLITE_DELETE:
                 return self._allows_rows(access)
+            case _:
+                return self._allows_schema_change(access)
+
+    def _allows_schema_change(self, access: Access) -> bool:
+        match access.action:
             case sqlite3.SQLITE_ALTER_TABLE:
                 # This action has the schema as its first name and the table as its second.
                 self._note_schema_change(access.second)
                 return self.may_change_schema and access.first == "main" and self._may_change(access.second)
             case sqlite3.SQLITE_CREATE_VTABLE:
                 self._note_schema_change(access.first)
-                is_allowed_module = access.second.lower() in CREATABLE_MODULES
-                return self.may_change_schema and access.schema == "main" and is_allowed_module
+                return self._may_change_main(access) and access.second.lower() in CREATABLE_MODULES
             case sqlite3.SQLITE_ANALYZE | sqlite3.SQLITE_REINDEX:
                 self.changes_schema = True
-                return self.may_change_schema and access.schema == "main"
+                return self._may_change_main(access)
             case action if action in _SCHEMA_ACTIONS:
                 self._note_schema_change(access.first)
                 may_change_both = self._may_change(access.first) and self._may_change(access.second)
-                return self.may_change_schema and access.schema == "main" and may_change_both
+                return self._may_change_main(access) and may_change_both
             case _:
                 return False
+
+    def _may_change_main(self, access: Access) -> bool:
+        return self.may_change_schema and access.schema == "main"
 
     def _allows_read(self, access: Access) -> bool:
         table = access.first
@@ -292,12 +299,16 @@ class Authorizer:
             case Mode.EXPLAIN:
                 return True
             case Mode.WRITE | Mode.MIGRATE:
-                if access.schema != "main" or name.startswith("sqlite_") or not self._may_change(name):
-                    return False
-                self.tables_written.setdefault(access.first, access.source)
-                return True
+                return self._allows_write(access)
             case _:
                 return False
+
+    def _allows_write(self, access: Access) -> bool:
+        name = access.first.lower()
+        if access.schema != "main" or name.startswith("sqlite_") or not self._may_change(name):
+            return False
+        self.tables_written.setdefault(access.first, access.source)
+        return True
 
     def _belongs_to_schema_change(self, access: Access) -> bool:
         """Return whether rows change as a part of what the statement does to the schema."""

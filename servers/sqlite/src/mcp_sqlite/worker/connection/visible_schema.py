@@ -369,6 +369,12 @@ def _mask_generated_columns(item: _Object, masked: set[str]) -> None:
         masked |= more
 
 
+_DEPTH_CHANGES = {"(": 1, ")": -1}
+# A token and the depth of parentheses behind it.
+_LIST_START = ("(", 1)
+_DEFINITION_ENDS = ((",", 1), (")", 0))
+
+
 def _split_definitions(sql: str) -> dict[str, str]:
     """Return the definition of each column in a CREATE TABLE, by its folded name."""
     definitions: dict[str, str] = {}
@@ -376,19 +382,18 @@ def _split_definitions(sql: str) -> dict[str, str]:
     tokens: list[str] = []
     for match in TOKEN.finditer(sql):
         token = " " if match.lastgroup == "skip" else match[0]
-        if token == "(":
-            depth += 1
-        elif token == ")":
-            depth -= 1
-        ends_definition = (token == "," and depth == 1) or (token == ")" and depth == 0)
-        opens_list = token == "(" and depth == 1
-        if ends_definition:
-            name = next((token for token in tokens if token.strip()), "")
-            definitions.setdefault(fold_name(_unquote(name)), "".join(tokens))
+        depth += _DEPTH_CHANGES.get(token, 0)
+        if (token, depth) in _DEFINITION_ENDS:
+            _add_definition(definitions, tokens)
             tokens = []
-        elif (depth >= 1 and not opens_list) or token == ")":
+        elif token == ")" or (depth >= 1 and (token, depth) != _LIST_START):
             tokens.append(token)
     return definitions
+
+
+def _add_definition(definitions: dict[str, str], tokens: Sequence[str]) -> None:
+    name = next(filter(str.strip, tokens), "")
+    definitions.setdefault(fold_name(_unquote(name)), "".join(tokens))
 
 
 def _read_columns(run_internal: RunInternal, table: str) -> dict[str, bool]:

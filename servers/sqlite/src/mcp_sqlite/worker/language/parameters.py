@@ -33,7 +33,7 @@ def parse_parameters(parameters: Any, sql: str = "") -> list[Any] | dict[str, An
     if not values:
         return values
     placeholders = find_placeholders(sql)
-    if all(name.startswith("?") for name in placeholders):
+    if _has_only_marks(placeholders):
         return values
     return _assign_to_names(placeholders, values)
 
@@ -47,21 +47,34 @@ def _parse_named(parameters: dict[str, Any]) -> dict[str, Any]:
 
 def _assign_to_names(placeholders: list[str], values: list[Any]) -> dict[str, Any]:
     """Return `values` by the names or numbers that `placeholders` have for them."""
-    listed = ", ".join(placeholders)
-    if any(name.startswith("?") for name in placeholders):
-        message = f"The statement has parameters with and without a name: {listed}."
+    listing = ", ".join(placeholders)
+    if _has_marks(placeholders):
+        message = f"The statement has parameters with and without a name: {listing}."
         raise Failure("invalid", message, explain_parameters(placeholders))
     names = [name[1:] for name in placeholders]
     if len(set(names)) < len(names):
-        raise Failure("invalid", f"The statement has a name with different signs: {listed}.", _ONE_NAME)
-    if all(name.isdecimal() for name in names):
-        numbers = [int(name) for name in names]
-    else:
-        numbers = list(range(1, len(names) + 1))
+        raise Failure("invalid", f"The statement has a name with different signs: {listing}.", _ONE_NAME)
+    numbers = _number_names(names)
     if max(numbers) != len(values) or 0 in numbers:
-        message = f"The statement has the parameters {listed}, and `parameters` has {len(values)} values."
+        message = f"The statement has the parameters {listing}, and `parameters` has {len(values)} values."
         raise Failure("invalid", message, explain_parameters(placeholders))
     return {name: values[number - 1] for name, number in zip(names, numbers, strict=True)}
+
+
+def _number_names(names: Sequence[str]) -> list[int]:
+    """Return the positions of the values for names: the numbers that they are, or else in their order."""
+    if all(map(str.isdecimal, names)):
+        return list(map(int, names))
+    return list(range(1, len(names) + 1))
+
+
+def _has_marks(placeholders: Sequence[str]) -> bool:
+    """Whether something stands for a value without a name."""
+    return any(name.startswith("?") for name in placeholders)
+
+
+def _has_only_marks(placeholders: Sequence[str]) -> bool:
+    return all(name.startswith("?") for name in placeholders)
 
 
 def find_placeholders(sql: str) -> list[str]:
@@ -79,7 +92,7 @@ def _find_all_placeholders(sql: str) -> list[str]:
 def null_parameters(sql: str) -> list[None] | dict[str, None]:
     """Return NULL for whatever stands for a value in a statement that is only planned: values do not matter then."""
     placeholders = _find_all_placeholders(sql)
-    if placeholders and not any(name.startswith("?") for name in placeholders):
+    if placeholders and not _has_marks(placeholders):
         return dict.fromkeys(placeholders)
     highest = 0
     for name in placeholders:
@@ -94,18 +107,17 @@ def explain_parameters(placeholders: Sequence[str]) -> str:
     """Return how values are passed for what `find_placeholders` found."""
     if not placeholders:
         return "Write ? where each value of `parameters` stands, without quotes."
-    has_names = any(not name.startswith("?") for name in placeholders)
-    has_marks = any(name.startswith("?") for name in placeholders)
-    if has_names and has_marks:
+    has_only_marks = _has_only_marks(placeholders)
+    if _has_marks(placeholders) and not has_only_marks:
         return "Write ? for each of them, or a name for each."
-    if all(name.startswith("?") or name[1:].isdecimal() for name in placeholders):
-        subject = f"every {placeholders[0]}"
-        if len(placeholders) > 1:
-            subject = f"each of {', '.join(placeholders)}"
-        return f"Pass an array as `parameters`: a value for {subject}."
     names = dict.fromkeys(name[1:] for name in placeholders)
-    members = ", ".join(f'"{name}": …' for name in names)
-    return f"Pass an object as `parameters`: {{{members}}}."
+    if not has_only_marks and not all(map(str.isdecimal, names)):
+        members = ", ".join(f'"{name}": …' for name in names)
+        return f"Pass an object as `parameters`: {{{members}}}."
+    subject = f"every {placeholders[0]}"
+    if len(placeholders) > 1:
+        subject = f"each of {', '.join(placeholders)}"
+    return f"Pass an array as `parameters`: a value for {subject}."
 
 
 def _parse_value(value: Any, description: str) -> Any:

@@ -113,15 +113,19 @@ def _explain_state(error: BaseException, message: str, path_to_write: str | None
     if extended_code(error) == sqlite3.SQLITE_READONLY_ROLLBACK or is_locked(error):
         return Failure("locked", "The database is locked", "Try again in a moment.")
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
-        if path_to_write is not None:
-            fix = _explain_unwritable(path_to_write)
-            return Failure("refused", f"This server may not write the database: {message}.", fix)
-        return Failure(
-            "refused", f"SQLite can't do that here: {message}.", "The operator can look at the file's permissions."
-        )
+        return _explain_refused_access(message, path_to_write)
     if is_damage(error):
         return Failure("unavailable", f"The file is damaged or no database: {message}.", "`run_check` tells more.")
     return None
+
+
+def _explain_refused_access(message: str, path_to_write: str | None) -> Failure:
+    if path_to_write is not None:
+        fix = _explain_unwritable(path_to_write)
+        return Failure("refused", f"This server may not write the database: {message}.", fix)
+    return Failure(
+        "refused", f"SQLite can't do that here: {message}.", "The operator can look at the file's permissions."
+    )
 
 
 def _explain_statement(database: Database | None, error: BaseException, message: str, sql: str) -> Failure:

@@ -86,27 +86,39 @@ _DIALECTS = [
 ]  # fmt: skip
 
 
+# sqlite3's words for a value too few or too many, and for an array or an object in the place of the other.
+_WRONG_PARAMETERS = re.compile(" binding|supplied a sequence|supplied a dictionary")
+
+
 def find_hint(database: Database | None, message: str, sql: str) -> str:
     """Return one sentence on what to do about `message`, SQLite's words on `sql`; nothing where nobody knows."""
     if database is None:
         return ""
-    # sqlite3's words for a value too few or too many, and for an array or an object in the place of the other.
-    if " binding" in message or "supplied a sequence" in message or "supplied a dictionary" in message:
+    if _WRONG_PARAMETERS.search(message):
         return explain_parameters(find_placeholders(sql))
+    hint = _explain_missing_thing(database, message) or _explain_message(message)
+    return hint or _find_hint_in_sql(database, message, _TEXT_OR_COMMENT.sub(_blank_out, sql))
+
+
+def _explain_missing_thing(database: Database, message: str) -> str:
+    """Return what to do where a table or a function is not there, if there is another than one of a like name."""
     problem, _, name = message.partition(": ")
     if problem == "no such table":
-        file_hint = _explain_file_name(database, name)
-        if file_hint:
-            return file_hint
+        return _explain_file_name(database, name)
+    if problem == "no such function" and name.lower() in _FUNCTIONS:
+        return f"SQLite has {_FUNCTIONS[name.lower()]}."
+    return ""
+
+
+def _explain_message(message: str) -> str:
+    """Return what to do about words of SQLite that say all there is to know."""
     if message == "no such module: vec0":
         return "It is sqlite-vec's; the operator can start the server with `--sqlite-vec`."
     if "constraint is required on vec0 knn queries" in message:
         return "Say how many: `WHERE embedding MATCH ? AND k = 10 ORDER BY distance`."
-    if problem == "no such function" and name.lower() in _FUNCTIONS:
-        return f"SQLite has {_FUNCTIONS[name.lower()]}."
     if _OTHER_TOOLS.match(message):
         return "`list_tables` and `get_table` tell what there is."
-    return _find_hint_in_sql(database, message, _TEXT_OR_COMMENT.sub(_blank_out, sql))
+    return ""
 
 
 def _blank_out(match: re.Match[str]) -> str:
@@ -190,25 +202,30 @@ def _find_intended_name(database: Database, message: str, sql: str) -> str:
         return _explain_syntax_error(database, problem, sql)
     if message == "FOREIGN KEY constraint failed":
         return _list_foreign_keys(database, sql)
-    missing_column = re.fullmatch("table (.+) has no column named (.+)", message)
-    if missing_column is not None:
-        return _suggest_column(database, missing_column[2], [missing_column[1]], [])
-    miscounted = re.fullmatch(r"table (.+) has \d+ columns? but \d+ values? were supplied", message)
-    if miscounted is not None:
-        return f"Name those that you give values for. {_list_columns(database, [miscounted[1]])}".strip()
     match problem:
+        case "no such index" | "no such trigger":
+            return _suggest_object(database, problem.split()[-1], name)
         case "no such function":
             functions = database.run_internal("SELECT DISTINCT name FROM pragma_function_list")
             return near(name, [str(function) for (function,) in functions], _MIN_FUNCTION_SIMILARITY)
-        case "no such index" | "no such trigger":
-            return _suggest_object(database, problem.split()[-1], name)
         case "no such table" | "no such view":
             table = name.rpartition(".")[2]
             return near(table, lookup.list_table_names(database)) or _HOW_TO_FIND_NAMES
         case "no such column":
             return _explain_missing_column(database, name, sql)
         case _:
-            return _find_remedy(message)
+            return _explain_inserted_columns(database, message) or _find_remedy(message)
+
+
+def _explain_inserted_columns(database: Database, message: str) -> str:
+    """Return what to do where an INSERT has columns that the table has not, or another number of values."""
+    missing_column = re.fullmatch("table (.+) has no column named (.+)", message)
+    if missing_column is not None:
+        return _suggest_column(database, missing_column[2], [missing_column[1]], [])
+    miscounted = re.fullmatch(r"table (.+) has \d+ columns? but \d+ values? were supplied", message)
+    if miscounted is not None:
+        return f"Name those that you give values for. {_list_columns(database, [miscounted[1]])}".strip()
+    return ""
 
 
 def _explain_syntax_error(database: Database, problem: str, sql: str) -> str:
@@ -216,7 +233,7 @@ def _explain_syntax_error(database: Database, problem: str, sql: str) -> str:
     tables = lookup.list_table_names(database)
     columns: list[str] = []
     for table in lookup.find_named_tables(sql, tables):
-        columns += _name_columns(database, table)
+        columns += lookup.list_column_names(database, table)
     return where_it_stopped(near_word[1] if near_word else "", sql, tables, columns)
 
 
@@ -248,18 +265,20 @@ def _suggest_column(database: Database, name: str, named: Sequence[str], others:
     qualifier, _, column = name.replace('"', "").rpartition(".")
     columns: list[str] = []
     for table in named:
-        columns += _name_columns(database, table)
+        columns += lookup.list_column_names(database, table)
     if qualifier and column.casefold() in map(str.casefold, columns):
         return f"No table of the statement is called `{qualifier}`."
     suggestion = near(column, columns)
     if suggestion:
         return suggestion
-    owners = [
-        f"`{table}`" for table in others if column.casefold() in map(str.casefold, _name_columns(database, table))
-    ]
+    owners = [f"`{table}`" for table in others if _has_column(database, table, column)]
     if owners:
         return f"It is a column of {', '.join(owners[:3])}."
     return _list_columns(database, named) or _HOW_TO_FIND_NAMES
+
+
+def _has_column(database: Database, table: str, name: str) -> bool:
+    return name.casefold() in map(str.casefold, lookup.list_column_names(database, table))
 
 
 def _list_columns(database: Database, tables: Sequence[str]) -> str:
@@ -267,14 +286,10 @@ def _list_columns(database: Database, tables: Sequence[str]) -> str:
     sentences: list[str] = []
     count = 0
     for table in tables:
-        columns = _name_columns(database, table)
+        columns = lookup.list_column_names(database, table)
         count += len(columns)
         sentences.append(f"`{table}` has: {', '.join(f'`{name}`' for name in columns)}.")
     return " ".join(sentences) if count <= _MAX_LISTED_COLUMNS else ""
-
-
-def _name_columns(database: Database, table: str) -> list[str]:
-    return [str(column.name) for column in lookup.list_columns(database, table)]
 
 
 def _list_foreign_keys(database: Database, sql: str) -> str:

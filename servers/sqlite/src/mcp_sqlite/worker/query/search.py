@@ -118,21 +118,26 @@ def _explain_search_error(error: sqlite3.Error) -> Failure:
 
 def _choose_full_text_table(database: Database, table: str | None) -> _FullTextTable:
     """Return the full-text table `table`, or the only one."""
+    tables = _list_full_text_tables(database)
+    message = "There is no full-text table."
+    if table is not None:
+        name = find_table(database, table)
+        tables = [item for item in tables if item.name == name]
+        message = "There is no full-text table of that name."
+    if not tables:
+        raise Failure("not_found", message, "Use `query_rows` with LIKE.")
+    if len(tables) > 1:
+        names = ", ".join(f"`{item.name}`" for item in tables)
+        raise Failure("invalid", "There are several full-text tables.", f"Name one as `table`: {names}.")
+    return tables[0]
+
+
+def _list_full_text_tables(database: Database) -> list[_FullTextTable]:
     rows = database.run_internal(
         "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'"
     )
     candidates = [_FullTextTable(str(name), parse_virtual_module(str(sql))) for name, sql in rows]
-    tables = [item for item in candidates if item.module in FULL_TEXT_MODULES and database.is_visible(item.name)]
-    if table is not None:
-        name = find_table(database, table)
-        tables = [item for item in tables if item.name == name]
-    if len(tables) == 1:
-        return tables[0]
-    if tables:
-        names = ", ".join(f"`{item.name}`" for item in tables)
-        raise Failure("invalid", "There are several full-text tables.", f"Name one as `table`: {names}.")
-    message = "There is no full-text table." if table is None else "There is no full-text table of that name."
-    raise Failure("not_found", message, "Use `query_rows` with LIKE.")
+    return [item for item in candidates if item.module in FULL_TEXT_MODULES and database.is_visible(item.name)]
 
 
 def _build_search(full_text_table: _FullTextTable) -> str:

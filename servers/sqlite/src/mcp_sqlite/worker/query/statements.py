@@ -444,7 +444,7 @@ def refuse_misspelled_columns(database: Database, mode: Mode, sql: str, paramete
 def _list_named_columns(database: Database, sql: str) -> list[str]:
     columns: list[str] = []
     for table in lookup.find_named_tables(sql, lookup.list_table_names(database)):
-        columns += [str(column.name) for column in lookup.list_columns(database, table)]
+        columns += lookup.list_column_names(database, table)
     return columns
 
 

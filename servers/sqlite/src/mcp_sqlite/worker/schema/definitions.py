@@ -6,7 +6,7 @@ from typing import Any
 
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.language.tokens import terminate
-from mcp_sqlite.worker.schema.lookup import find_table, list_columns, list_table_names
+from mcp_sqlite.worker.schema.lookup import find_table, list_column_names, list_table_names
 
 __all__ = ["complete_names", "read_definitions"]
 
@@ -38,6 +38,6 @@ def complete_names(connections: Connections, request: dict[str, Any]) -> dict[st
     if table is None:
         names = list_table_names(database)
     elif database.is_visible(table):
-        names = [str(column.name) for column in list_columns(database, table)]
+        names = list_column_names(database, table)
     prefix = request["typed"].casefold()
     return {"names": [name for name in names if name.casefold().startswith(prefix)][:_MAX_COMPLETIONS]}

@@ -67,9 +67,7 @@ def describe_table(connections: Connections, request: dict[str, Any]) -> dict[st
         "kind": name_kind(kind, sql or ""),
         "rows": rows.number,
         "exact": rows.is_exact,
-        "columns": [
-            _describe_column(column, values, is_masked=database.is_masked(name, str(column.name))) for column in columns
-        ],
+        "columns": _describe_columns(database, name, columns, values),
         "broken": error,
         "refers_to": [_describe_own_key(key) for key in own_keys],
         "referred_by": _describe_incoming_keys(all_keys, name),
@@ -84,6 +82,16 @@ def describe_table(connections: Connections, request: dict[str, Any]) -> dict[st
     if request["sample"]:
         description["sample"] = _read_sample(database, name, request["sample"], request["max_cell"])
     return description
+
+
+def _describe_columns(
+    database: Database, table: str, columns: Sequence[Column], values: dict[str, list[ValueCount]]
+) -> list[dict[str, Any]]:
+    descriptions: list[dict[str, Any]] = []
+    for column in columns:
+        is_masked = database.is_masked(table, str(column.name))
+        descriptions.append(_describe_column(column, values, is_masked=is_masked))
+    return descriptions
 
 
 def _read_columns(database: Database, table: str) -> _Columns:

@@ -20,6 +20,7 @@ __all__ = [
     "find_named_tables",
     "find_shadow_tables",
     "find_table",
+    "list_column_names",
     "list_columns",
     "list_key_columns",
     "list_objects",
@@ -183,6 +184,11 @@ def read_all_columns(database: Database, table: str) -> list[Column]:
         sqlite3.Error: the table is broken.
     """
     return [Column(*row) for row in database.run_internal(f"PRAGMA main.table_xinfo({identifier(table)})")]
+
+
+def list_column_names(database: Database, table: str) -> list[str]:
+    """Return the names of the columns that `list_columns` has."""
+    return [str(column.name) for column in list_columns(database, table)]
 
 
 def list_columns(database: Database, table: str) -> list[Column]:
