@@ -108,8 +108,10 @@ class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
         channel: str | None,
     ) -> None:
         super().__init__(map(_WatchedDatabase, policy.databases.values()), readable)
-        self._policy, self._engine = policy, engine
-        self._seconds, self._channel = seconds, channel
+        self._policy = policy
+        self._engine = engine
+        self._seconds = seconds
+        self._channel = channel
         self._tables = _TABLE_NAMES.format("" if policy.has_callers else _MAY_READ)
 
     async def begin(self, watched: _WatchedDatabase, readables: Mapping[str, Readable[Request]]) -> None:
@@ -159,7 +161,8 @@ class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
 
     async def look_at(self, watched: _WatchedDatabase) -> float:
         """Announce what changed; returns the seconds that this took, without resources that have their own pace."""
-        start_time, own_pace_seconds = anyio.current_time(), 0.0
+        start_time = anyio.current_time()
+        own_pace_seconds = 0.0
         gate = await self._query(watched, _SNAPSHOT)
         now = anyio.current_time()
         looked = {

@@ -187,7 +187,8 @@ def _make_role(connection: _Connection, target: _Target, settings: Settings, fil
         return "was there already and keeps its password (`--renew-reader` gives it another)"
     password = secrets.token_urlsafe(_PASSWORD_BYTES)
     verifier = connection.pgconn.encrypt_password(password.encode(), READER_ROLE.encode(), b"scram-sha-256").decode()
-    role, secret = sql.Identifier(READER_ROLE), sql.Literal(verifier)
+    role = sql.Identifier(READER_ROLE)
+    secret = sql.Literal(verifier)
     if row is None:
         connection.execute(
             sql.SQL(
@@ -243,7 +244,8 @@ def _grant_everything(connection: _Connection) -> bool:
 
 
 def _grant_part(connection: _Connection, parts: tuple[str, ...]) -> None:
-    role, schema = sql.Identifier(READER_ROLE), sql.Identifier(parts[0])
+    role = sql.Identifier(READER_ROLE)
+    schema = sql.Identifier(parts[0])
     connection.execute(sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(schema, role))
     if len(parts) == 1:
         connection.execute(sql.SQL("GRANT SELECT ON ALL TABLES IN SCHEMA {} TO {}").format(schema, role))

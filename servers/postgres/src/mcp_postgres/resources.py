@@ -69,7 +69,8 @@ class Resources(resources.Resources[Policy, Engine]):
             return []  # a database that is down shows nothing
         found: list[Resource] = []
         for what in ("schema", "role", "health", "activity"):
-            uri, mime_type = f"postgres://{database.name}/.{what}", JSON if what == "activity" else _TEXT
+            uri = f"postgres://{database.name}/.{what}"
+            mime_type = JSON if what == "activity" else _TEXT
             name = f"{database.name} {what}"
             found.append(Resource(uri=uri, name=name, title=what.capitalize(), mime_type=mime_type))
         for _, _, _, objects in tables.databases:

@@ -43,7 +43,8 @@ def build(settings: Settings) -> Assembled:
         trusted_functions=policy.trusted_functions,
     )
     resources = Resources(policy, engine, saved_queries(settings.queries, policy, engine))
-    seconds, channel = settings.poll / 1000, settings.listen
+    seconds = settings.poll / 1000
+    channel = settings.listen
     offered = ToolAvailability(policy, engine) if policy.can_reshape and not policy.can_administer else None
     server = assemble_sql(
         settings,

@@ -102,7 +102,8 @@ def _tokenize(sql: str) -> Iterator[tuple[str, str, int]]:
     """Kind, text and place of each token."""
     place = 0
     while match := _TOKEN.match(sql, place):
-        kind, end = match.lastgroup or "", match.end()
+        kind = match.lastgroup or ""
+        end = match.end()
         if kind == "comment":
             end = _end_of_comment(sql, end)
         elif kind == "dollar":

@@ -21,7 +21,8 @@ class ToolAvailability(Offering):
 
     def __init__(self, policy: Policy, engine: Engine) -> None:
         super().__init__()
-        self._policy, self._engine = policy, engine
+        self._policy = policy
+        self._engine = engine
 
     async def _begin(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
         return [self._check_databases]

@@ -110,7 +110,8 @@ class Engine:
         trusted_functions: Mapping[str, frozenset[tuple[str, ...]]],
     ) -> None:
         self.limits = limits
-        self._demo, self._cluster = demo, None
+        self._demo = demo
+        self._cluster = None
         self._pages = ResultPages(limits)
         make = functools.partial(ConnectionPool, passwords=passwords, is_trusted=trusted, has_callers=callers)
         self._pools: dict[str, ConnectionPool] = {}
@@ -151,7 +152,8 @@ class Engine:
         if self._cluster is None:
             raise Unavailable("The database `demo` is not running.")
         if self._cluster.has_crashed:
-            old_cluster, self._cluster = self._cluster, Cluster(SCRIPT)
+            old_cluster = self._cluster
+            self._cluster = Cluster(SCRIPT)
             await anyio.to_thread.run_sync(old_cluster.close)
         port = await anyio.to_thread.run_sync(self._cluster.wait_until_ready, abandon_on_cancel=True)
         return f"host=127.0.0.1 port={port} dbname=demo user=demo password={self._cluster.password}"
@@ -162,7 +164,8 @@ class Engine:
         return await run_shielded(self._within(database, work, database.role))
 
     async def _within(self, database: Database, work: Callable[[Session], Awaitable[T]], role: object) -> T:
-        first, seconds = transaction_opening(self.limits), self.limits.statement_seconds
+        first = transaction_opening(self.limits)
+        seconds = self.limits.statement_seconds
         async with self._pools[database.name].session(first, seconds=seconds, role=role) as session:
             return await work(session)
 
@@ -221,7 +224,10 @@ class Engine:
 
     async def catalog(self, wanted: ListOf, *, limit: int) -> Catalog:
         """Return schemas and objects of a kind, `limit` of them, of one database after the other."""
-        databases, kind, schema, part = wanted.databases, wanted.kind, wanted.schema, wanted.name
+        databases = wanted.databases
+        kind = wanted.kind
+        schema = wanted.schema
+        part = wanted.name
         names = [database.name for database in databases]
         match Cursor.decode("objects", wanted.cursor, [kind, schema, part, names]) if wanted.cursor else [names[0], 0]:
             case [str() as first, int() as offset] if first in names and offset >= 0:
@@ -244,7 +250,8 @@ class Engine:
             role = self._pools[database.name].role
             databases_shown.append((database.name, role.describe(database.role) if role else "", held, objects[:limit]))
             position = [database.name, offset + limit] if len(objects) > limit else None
-            limit, offset = limit - len(objects), 0
+            limit = limit - len(objects)
+            offset = 0
             if position is None and limit <= 0 and place + 1 < len(names):
                 position = [names[place + 1], 0]
             if position is not None:
@@ -315,10 +322,8 @@ class Engine:
         return replace(plan, findings=[*plan.findings, *advice.format_prerequisites(), *result.format_lines()])
 
     async def _advise(self, database: Database, advice: AdvisorInput, *, limit: int) -> AdvisorResult:
-        first, seconds = (
-            transaction_opening(self.limits, write=advice.hypopg_schema is None),
-            self.limits.statement_seconds,
-        )
+        first = transaction_opening(self.limits, write=advice.hypopg_schema is None)
+        seconds = self.limits.statement_seconds
         session_context = self._pools[database.name].session(first, seconds=seconds, role=database.role)
         return await run_shielded(advise(session_context, advice, limit=limit, search_seconds=seconds / 2))
 

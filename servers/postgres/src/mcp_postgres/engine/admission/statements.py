@@ -59,7 +59,8 @@ class TransactionLimits:
     """
 
     def __init__(self, statement_seconds: float, lock_seconds: float) -> None:
-        self.statement_seconds, self.lock_seconds = statement_seconds, lock_seconds
+        self.statement_seconds = statement_seconds
+        self.lock_seconds = lock_seconds
 
 
 def transaction_opening(limits: TransactionLimits, *, write: bool = False, same_snapshot: bool = False) -> Opening:
@@ -142,7 +143,8 @@ async def judge(
     """
     if not session.role.is_judged:
         return frozenset()
-    world, search_path = session.audit, search_path or session.role.search_path
+    world = session.audit
+    search_path = search_path or session.role.search_path
     snapshot, _ = await session.run_pipeline((SNAPSHOT, ()), ("SAVEPOINT mcp_judge", ()))
     await world.refresh(session, snapshot)
     if (harm := world.harm_of_literals(statement.sql)) is not None:

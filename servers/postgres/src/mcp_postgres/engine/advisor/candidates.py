@@ -328,7 +328,8 @@ def parse_nested(text: str) -> list[NestedToken]:
     """Return the tokens of an expression; what stands in parentheses is a list."""
     stack: list[list[NestedToken]] = [[]]
     for match in _TOKEN.finditer(text):
-        kind, word = match.lastgroup or "", match[0]
+        kind = match.lastgroup or ""
+        word = match[0]
         if kind == "space":
             continue
         if word == "(":

@@ -396,7 +396,8 @@ async def _drop_useless(trial: Trial, cost: Any, chosen: list[Index], base: floa
         others = [item for item in chosen if item != index]
         loss = cost(await trial.plan_with(others)) - best
         if loss <= 0.02 * base and len(chosen) > 1:
-            chosen, best = others, best + loss
+            chosen = others
+            best = best + loss
         else:
             losses[index] = loss
     return sorted(chosen, key=lambda index: -losses.get(index, 0))[:limit]

@@ -51,7 +51,8 @@ async def explain(session: Session, request: PlanOf, *, analyze: bool) -> tuple[
     Raises:
         Problem: the statement is refused, or hypopg is missing.
     """
-    statement, indexes = request.statement, request.indexes
+    statement = request.statement
+    indexes = request.indexes
     notes: list[str] = []
     if indexes:
         if analyze:
@@ -274,7 +275,8 @@ def _find_problems(node: _Node, was_run: bool) -> list[str]:
         elif node["Total Cost"] > 1000 and read * 10 < node["Total Cost"]:
             findings.append(f"Reads `{relation}` whole for a few rows: an index on what it filters by may help.")
     if was_run:
-        expected, actual = max(node["Plan Rows"], 1), max(node["Actual Rows"], 1)
+        expected = max(node["Plan Rows"], 1)
+        actual = max(node["Actual Rows"], 1)
         if max(expected, actual) >= 1000 and not 0.1 <= expected / actual <= 10 and not node.get("Plans"):
             findings.append(
                 f"`{relation or node['Node Type']}`: {actual:,.0f} rows, {expected:,} were expected: ANALYZE may help."

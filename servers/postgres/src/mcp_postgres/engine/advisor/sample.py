@@ -35,7 +35,8 @@ _MAX_BYTES = 16_000_000
 _MAX_PARTS = 64
 _MAX_ROWS = 200_000
 # Rows, and their part of a table, whose change makes its statistics old; autovacuum's are 50 and 0.1.
-_MIN_CHANGED_ROWS, _MIN_CHANGED_SHARE = 50, 0.2
+_MIN_CHANGED_ROWS = 50
+_MIN_CHANGED_SHARE = 0.2
 _TABLES = f"""
 WITH found AS (SELECT DISTINCT coalesce(pg_partition_root(c.oid), c.oid) AS oid
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -195,7 +196,8 @@ class TableSample:
         tables = {table.shown: table for table in self.tables}
         await self._set_search_path("pg_catalog, pg_temp")
         for number, index in enumerate(candidates):
-            table, name = tables[index.table], f"mcp_try_{number}"
+            table = tables[index.table]
+            name = f"mcp_try_{number}"
             if self.session.role.is_judged and any("." in re.sub(r"'[^']*'|\d\.\d", "", key) for key in index.keys):
                 continue  # not PostgreSQL's own
             try:
@@ -207,7 +209,8 @@ class TableSample:
                 await self._run("ROLLBACK TO SAVEPOINT mcp_try")
                 continue
             await self._run("RELEASE SAVEPOINT mcp_try")
-            self._names[index], self._index_of_name[name] = name, index
+            self._names[index] = name
+            self._index_of_name[name] = index
             if len(table.parts) > 1:
                 partition_query = f"SELECT relid::regclass::text FROM pg_partition_tree('pg_temp.{name}')"
                 for each in await self.session.fetch_column(partition_query):

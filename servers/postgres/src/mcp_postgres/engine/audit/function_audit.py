@@ -229,7 +229,9 @@ class CodeAudit:
     def __init__(
         self, *, closed: bool, visible: VisibleObjects, trusted: frozenset[tuple[str, ...]] = frozenset()
     ) -> None:
-        self.closed, self.visible, self._trusted = closed, visible, trusted
+        self.closed = closed
+        self.visible = visible
+        self._trusted = trusted
         self._snapshot: str | None = None
         self._catalog_state: str | None = None
         self._built_in: dict[int, str] = {}
@@ -258,7 +260,8 @@ class CodeAudit:
             state = await session.fetch_value(_CATALOG_STATE)
             if state != self._catalog_state:
                 await self._load(session)
-        self._snapshot, self._catalog_state = snapshot, state
+        self._snapshot = snapshot
+        self._catalog_state = state
 
     async def refresh_visible(self, session: CatalogReader) -> None:
         """Know which columns are masked now, for who shows of a table more than a statement would.
@@ -338,7 +341,8 @@ class CodeAudit:
             (_BUILT_IN, ("{" + ",".join(INPUT_RUNNING_FUNCTIONS) + "}",)), (_PROCEDURES, ()), (_CATALOG_ROWS, ())
         )
         self._built_in = {int(oid): name for oid, name in built_in.rows() if name not in READ_ONLY_FUNCTIONS}
-        self._procedures, rows = {}, list[_CatalogRow]()
+        self._procedures = {}
+        rows = list[_CatalogRow]()
         for row in procedures.rows():
             oid, name, schema, spelled, owner, volatility, extension, version, *details = row
             arguments, is_overload, parts, numbers, tree, body = details
@@ -532,7 +536,8 @@ def _spread_to_referrers(rows: Iterable[_CatalogRow], dangers: dict[int, str]) -
     for thing in rows:
         for oid in thing.references:
             referrers[oid].append(thing)
-    reached, pending = dict(dangers), list(dangers)
+    reached = dict(dangers)
+    pending = list(dangers)
     while pending:
         oid = pending.pop()
         for thing in referrers[oid]:

@@ -15,7 +15,9 @@ from typing import NamedTuple, Protocol, Union
 __all__ = ["AllowedObjects", "ColumnOrigins", "ForbiddenReference", "Node", "ReferencedRelation", "read_tree"]
 
 _TOKEN = re.compile(r"(?:\\.|[^\s(){}\\])+|[(){}]", re.DOTALL)
-_SELECT, _EXISTS, _UNION = "1", "0", "1"
+_SELECT = "1"
+_EXISTS = "0"
+_UNION = "1"
 # Fields of a query that are looked at by themselves.
 _SEPARATE_FIELDS = {"cteList", "rtable", "targetList", "returningList"}
 # Fields that list columns whether anything uses them or not; policies; and what was looked at before.
@@ -51,7 +53,8 @@ class ForbiddenReference(Exception):
 
     def __init__(self, failure: str, fix: str) -> None:
         super().__init__(failure)
-        self.failure, self.fix = failure, fix
+        self.failure = failure
+        self.fix = fix
 
 
 class ReferencedRelation(NamedTuple):
@@ -110,7 +113,9 @@ def _parse_value(token: str, tokens: Iterator[str]) -> Value:
 
 
 def _parse_node(tokens: Iterator[str]) -> Node:
-    kind, fields, token = next(tokens, ""), dict[str, Value](), next(tokens, "")
+    kind = next(tokens, "")
+    fields = dict[str, Value]()
+    token = next(tokens, "")
     while token != "}":
         if not token.startswith(":"):
             raise ValueError("a value without a field")
@@ -181,7 +186,8 @@ class ColumnOrigins:
         is_select = query.text("commandType") == _SELECT
         if not is_select:
             self._refuse_masked(query.fields.get("targetList"), levels, unrestricted=unrestricted)
-        masked, number = set[int](), 0
+        masked = set[int]()
+        number = 0
         for entry in query.nodes("targetList" if is_select else "returningList"):
             is_output = entry.text("resjunk") != "true"
             number += is_output
@@ -291,7 +297,8 @@ class ColumnOrigins:
     def _masked_name(self, variable: Node, levels: Sequence[_QueryLevel]) -> str:
         """Return what a column is called, if it is masked; a whole row has all its columns."""
         outer_levels = levels[variable.number("varlevelsup") :]
-        number, column = variable.number("varno"), variable.number("varattno")
+        number = variable.number("varno")
+        column = variable.number("varattno")
         if not outer_levels or not 1 <= number <= len(outer_levels[0].sources):
             raise ValueError("a column of nothing")
         entry = outer_levels[0].sources[number - 1]

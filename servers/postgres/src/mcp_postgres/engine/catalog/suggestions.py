@@ -201,7 +201,8 @@ def suggest_syntax(sql: str, *, name: str = "", kind: str = "", message: str = "
         return f"PostgreSQL has `{equivalent}`."
     if kind == "column" and re.search(rf'"{re.escape(name)}"', sql):
         return f"Text stands in single quotes: '{name}'."
-    place, blanked_sql = _ERROR_POSITION.search(message), _blank_quoted(sql)
+    place = _ERROR_POSITION.search(message)
+    blanked_sql = _blank_quoted(sql)
     error_offset = int(place[1]) - 1 if place else None
     return next(
         (
@@ -365,7 +366,8 @@ def _columns_of_named_tables(sql: str, columns: list[dict[str, Any]]) -> list[di
 
 def _explain_non_column(sql: str, missing: MissingName) -> str:
     """Return what to do about a name that is no column but an output, or a unit of time; empty where it is neither."""
-    name, plain = missing.name, re.escape(missing.name)
+    name = missing.name
+    plain = re.escape(missing.name)
     if unit := re.search(rf"\b(\w+)\s*\(\s*{plain}\s*,", _blank_quoted(sql), re.I):
         if equivalent := _FOREIGN_FUNCTIONS.get(unit[1].lower()):
             return f"PostgreSQL has `{equivalent}`."

@@ -184,7 +184,10 @@ class Effects:
 
         And tables read whole.
         """
-        touched, read, total, unnamed = list[str](), list[str](), 0, False
+        touched = list[str]()
+        read = list[str]()
+        total = 0
+        unnamed = False
         written = sql.lower()
         for oid, (table, *numbers) in (await self._fetch_json(_ROW_COUNTERS)).items():
             made, changed, gone, looked = (

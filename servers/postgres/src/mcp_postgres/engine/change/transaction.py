@@ -110,7 +110,8 @@ async def run_change(
         Problem: one of them is of another kind, has effects beyond its kind, or fails; nothing is changed then.
     """
     name = request.database.name
-    first, role = transaction_opening(limits, write=True), request.database.role
+    first = transaction_opening(limits, write=True)
+    role = request.database.role
     async with connections.session(first, seconds=limits.statement_seconds, role=role) as session:
         run = _ChangeRun(session, request, dry_run=dry_run, pages=pages, limit=limit)
         non_transactional: str | None = None
@@ -159,7 +160,11 @@ class _ChangeRun:
     """Statements under way in one transaction."""
 
     def __init__(self, session: Session, request: Changes, *, dry_run: bool, pages: ResultPages, limit: int) -> None:
-        self.session, self.request, self.dry_run, self.pages, self.limit = session, request, dry_run, pages, limit
+        self.session = session
+        self.request = request
+        self.dry_run = dry_run
+        self.pages = pages
+        self.limit = limit
         self.changes_schema = isinstance(request, Migration)
         self.effects = Effects(session, self.changes_schema) if dry_run or self.changes_schema else None
         self.transaction_id = ""
@@ -167,7 +172,8 @@ class _ChangeRun:
 
     async def start(self) -> None:
         """Look before the first statement."""
-        session, request = self.session, self.request
+        session = self.session
+        request = self.request
         if isinstance(request, Migration) and not request.admin and can_reach_server(session):
             raise Refused(
                 f"The role {session.role.explain_judging()}: `edit_schema` could reach files and programs by what "
@@ -185,7 +191,8 @@ class _ChangeRun:
 
     async def run_statement(self, part: ReadStatement) -> Step:
         """Run one statement."""
-        session, head = self.session, strip_leading_comments(part.sql)
+        session = self.session
+        head = strip_leading_comments(part.sql)
         began = time.monotonic()
         if not self.changes_schema or _ROW_STATEMENT.match(head):
             step = await self._change_rows(part, head)
@@ -266,7 +273,8 @@ class _ChangeRun:
         return quick and plain and not self.session.role.is_judged and not can_reach_server(self.session)
 
     async def _change_rows(self, part: ReadStatement, head: str) -> Step:
-        session, name = self.session, part.database.name
+        session = self.session
+        name = part.database.name
         if isinstance(self.request, Migration) and not self.request.rows:
             raise Refused(
                 f"{quote(head.split()[0])} changes rows, which this server was not opened for.",

@@ -84,7 +84,8 @@ class MissingName(NotFound):
 
     def __init__(self, failure: str, fix: str, *, kind: str, name: str) -> None:
         super().__init__(failure, fix)
-        self.kind, self.name = kind, name
+        self.kind = kind
+        self.name = name
 
     @classmethod
     def from_error(cls, error: psycopg.Error, failure: str, fix: str) -> MissingName | None:

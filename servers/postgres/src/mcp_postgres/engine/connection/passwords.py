@@ -42,7 +42,8 @@ class Passwords:
     """
 
     def __init__(self, file: str | None = None, command: str | None = None) -> None:
-        self._file, self._command = file, command
+        self._file = file
+        self._command = command
 
     async def __call__(self, parameters: Mapping[str, Any]) -> str | None:
         """Return the password for a connection by these words of libpq's; None where there is no source of any.

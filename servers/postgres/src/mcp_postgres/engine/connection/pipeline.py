@@ -37,7 +37,8 @@ class Answer:
     """What one statement came to, whole."""
 
     def __init__(self, connection: Connection, result: PGresult) -> None:
-        self._connection, self._result = connection, result
+        self._connection = connection
+        self._result = result
 
     @property
     def columns(self) -> list[tuple[str, int]]:
@@ -74,7 +75,8 @@ class Pipeline:
     """
 
     def __init__(self, connection: Connection, statements: Sequence[Statement], *, flush_after: int = 0) -> None:
-        self._connection, self._flush_after = connection, flush_after
+        self._connection = connection
+        self._flush_after = flush_after
         self._pending = deque(statements)
         self._is_open = self._has_unread_rows = self._has_failed = False
 
@@ -122,7 +124,9 @@ class Pipeline:
             psycopg.Error: it failed, or one before it.
         """
         self._pending.popleft()
-        connection, loader, first = self._connection.pgconn, Transformer(self._connection), True
+        connection = self._connection.pgconn
+        loader = Transformer(self._connection)
+        first = True
         if _CHUNK_ROWS > 1:
             connection.set_chunked_rows_mode(_CHUNK_ROWS)
         else:

@@ -119,12 +119,15 @@ class ConnectionPool:
     ) -> None:
         self._announces = announces
         self._trusted_functions = trusted_functions
-        self.database, self.is_trusted, self.has_callers = database, is_trusted, has_callers
+        self.database = database
+        self.is_trusted = is_trusted
+        self.has_callers = has_callers
         # As of the last connect.
         self.role: Role | None = None
         self._visible_schema = visible_schema
         self._audit = self._new_audit(closed=True)
-        self._find_address, self._passwords = find_address, passwords
+        self._find_address = find_address
+        self._passwords = passwords
         self._free_slots = asyncio.Semaphore(max_connections)
         self._idle_sessions: list[Session] = []
         self._open_sessions: set[Session] = set()
@@ -387,10 +390,8 @@ def _read_service_state(address: str) -> ServiceFileState:
     if "service=" not in address.replace(" ", "") and "PGSERVICE" not in os.environ:
         return ()
     states: list[tuple[int, int]] = []
-    user_file, system_folder = (
-        os.environ.get("PGSERVICEFILE", "~/.pg_service.conf"),
-        os.environ.get("PGSYSCONFDIR", "/etc"),
-    )
+    user_file = os.environ.get("PGSERVICEFILE", "~/.pg_service.conf")
+    system_folder = os.environ.get("PGSYSCONFDIR", "/etc")
     for path in (user_file, os.path.join(system_folder, "pg_service.conf")):
         with contextlib.suppress(OSError):
             state = os.stat(os.path.expanduser(path))

@@ -33,7 +33,10 @@ class Session:
     """
 
     def __init__(self, connection: Connection, role: Role, service: ServiceFileState, audit: CodeAudit) -> None:
-        self.connection, self.role, self.service, self.audit = connection, role, service, audit
+        self.connection = connection
+        self.role = role
+        self.service = service
+        self.audit = audit
         self.notices: list[tuple[str, str]] = []
         # The role, as SQL spells it, that the caller is there; None where everybody is the server's own.
         self.caller_role: str | None = None
@@ -83,7 +86,8 @@ class Session:
 
     async def finish_pipeline(self) -> bool:
         """Be done with what is under way; whether there was more than was asked for."""
-        pipeline, self._pipeline = self._pipeline, None
+        pipeline = self._pipeline
+        self._pipeline = None
         return pipeline is not None and await pipeline.finish()
 
     async def _send(self, *statements: Statement, flush_after: int = 0) -> Pipeline:

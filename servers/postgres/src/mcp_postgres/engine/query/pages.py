@@ -99,7 +99,8 @@ class ResultPages:
         self, connections: ConnectionPool, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int
     ) -> RowPage:
         """Return the first page of a statement's rows."""
-        first, role = transaction_opening(self._limits), statement.database.role
+        first = transaction_opening(self._limits)
+        role = statement.database.role
         key = _RunKey(statement.database.name, statement.sql, max(limit, _MAX_KEPT_ROWS), max_cell)
         seconds = self._limits.statement_seconds
 
@@ -193,7 +194,9 @@ class ResultPages:
             case [str() as name, int() as shown_rows] if shown_rows >= 0:
                 result = self._results.get(name)
             case _:
-                name, shown_rows, result = "", 0, None
+                name = ""
+                shown_rows = 0
+                result = None
         if result is None or result.statement.database.role != request.role:
             raise Invalid(
                 f"The result behind the `cursor` is gone; the last {_MAX_RESULTS} are kept.", "Run the query again."
@@ -209,7 +212,8 @@ class ResultPages:
         self._results.move_to_end(name)
         if not result.first_row <= shown_rows < result.first_row + len(result.lines):
             notes = [f"read again from row {shown_rows + 1} on: what changed meanwhile may be missing or twice"]
-            first, role = transaction_opening(self._limits), result.statement.database.role
+            first = transaction_opening(self._limits)
+            role = result.statement.database.role
             async with connections.session(first, seconds=self._limits.statement_seconds, role=role) as session:
                 result = await _read_result(session, result.statement, limit, max_bytes, result.max_cell, shown_rows)
             result.notes += notes
@@ -229,7 +233,8 @@ class ResultPages:
 
     def _make_page(self, result: _Result, name: str | None, shown_rows: int, limit: int, max_bytes: int) -> RowPage:
         start = shown_rows - result.first_row
-        row_count, used = 0, 0
+        row_count = 0
+        used = 0
         for line in result.lines[start : start + limit]:
             used += len(line.encode())
             if row_count and used > max_bytes:
@@ -308,7 +313,8 @@ async def _read_rows(
     max_bytes: int,
     skipped_rows: int = 0,
 ) -> None:
-    used, deadline = 0, None
+    used = 0
+    deadline = None
     try:
         async with aclosing(stream_statement(session, sql, statement)) as rows:
             async for row in rows:

@@ -74,7 +74,8 @@ async def export_rows(
     form = _AS_CSV if file.name.lower().endswith(".csv") else _AS_JSON
     as_parquet = file.name.lower().endswith(".parquet")
     size = count = 0
-    first, role = transaction_opening(limits), statement.database.role
+    first = transaction_opening(limits)
+    role = statement.database.role
     async with connections.session(first, seconds=limits.statement_seconds, role=role) as session:
         columns = await admit(session, statement)
         if any(column.masked for column in columns):
@@ -322,7 +323,9 @@ async def _copy_csv(
         ("FORCE_NULL", [column["spelled"] for column in columns if column["never_empty"]]),
     ):
         options += [f"{option} ({', '.join(names)})"] if names else []
-    cursor, sent_records, has_end_mark = session.cursor(), 0, False
+    cursor = session.cursor()
+    sent_records = 0
+    has_end_mark = False
     with closing(csv_texts(raw, _make_problem, dialect)) as records:
         async with cursor.copy(f"COPY {target} ({', '.join(options)})".encode()) as copy:
             while batch := await in_thread(lambda stop: list(itertools.islice(records, _BATCH_RECORDS))):

@@ -66,7 +66,8 @@ async def try_undo(
 
 async def _try_lines(session: Session, lines: Sequence[str], end: float) -> list[str]:
     """Return those that work, in an order that works, and remarks why the others fail."""
-    working, failed = list[str](), dict.fromkeys(lines, "")
+    working = list[str]()
+    failed = dict.fromkeys(lines, "")
     while failed:
         before = len(failed)
         for line in [*failed]:
@@ -129,7 +130,8 @@ def _find_leftovers(change: SchemaChange, now: ObjectsByKey, lines: Sequence[str
     differing += [(current[label], "new") for label in fresh if label in current]
     differing_keys = {thing.key for thing, _ in differing}
     leftovers = [(f"{thing.label}, {how}", thing) for thing, how in differing if thing.parent not in differing_keys]
-    ordered, others = _columns_by_table(change.was), _columns_by_table(now)
+    ordered = _columns_by_table(change.was)
+    others = _columns_by_table(now)
     for label, names in ordered.items():
         if label in others and names != others[label] and {*names} == {*others[label]}:
             leftovers.append((f"{label}, the order of its columns", was[label]))

@@ -28,7 +28,8 @@ def find_owners(keys: Collection[str], depends: Iterable[Dependency], look: Obje
     }
     owner_of: dict[str, str] = {}
     for key in owner:
-        visited, end = {key}, owner[key]
+        visited = {key}
+        end = owner[key]
         while end in owner and end not in visited:
             visited.add(end)
             end = owner[end]

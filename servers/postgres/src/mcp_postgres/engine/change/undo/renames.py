@@ -9,7 +9,8 @@ from mcp_postgres.engine.change.objects import DatabaseObject, Dependency, Objec
 
 __all__ = ["rename_statements"]
 
-_OUTER, _INNER = "cfysl", "aktpre"
+_OUTER = "cfysl"
+_INNER = "aktpre"
 _FORMS = {
     "a": "ALTER {what} {on} RENAME COLUMN {now} TO {was};", "k": "ALTER {what} {on} RENAME CONSTRAINT {now} TO {was};",
     "t": "ALTER TRIGGER {now} ON {on} RENAME TO {was};", "p": "ALTER POLICY {now} ON {on} RENAME TO {was};",
@@ -62,7 +63,8 @@ def _rename_in_schemas(was: ObjectsByKey, now: ObjectsByKey, keys: Sequence[str]
     things: dict[str, DatabaseObject] = {}
     divided: dict[str, tuple[str, str]] = {}
     for key in keys:
-        one, other = was[key], now[key]
+        one = was[key]
+        other = now[key]
         schema = (now if one.parent in now else was)[one.parent].name
         there = now[other.parent].name
         moves = other.parent != one.parent and other.kind != "index" and key not in owned
@@ -85,16 +87,19 @@ def _rename_in_schemas(was: ObjectsByKey, now: ObjectsByKey, keys: Sequence[str]
     spares: dict[str, DatabaseObject] = {}
 
     def spare(target: str, number: int) -> str:
-        there, name = divided[relations[target]][0], f"mcp_back_{number}"
+        there = divided[relations[target]][0]
+        name = f"mcp_back_{number}"
         made = f"{there}.{name}"
-        spares[made], divided[made] = things[target], (there, name)
+        spares[made] = things[target]
+        divided[made] = (there, name)
         return made
 
     by_now = {thing.qualified_name: thing for thing in things.values()}
     for current, target in renames_back(relations, spare):
         thing = spares.get(current) or by_now[current]
         word = thing.sql_kind
-        (place, name), (there, called) = divided[target], divided[current]
+        place, name = divided[target]
+        there, called = divided[current]
         if called != name:
             lines.append(f"ALTER {word} {current} RENAME TO {name};")
         if place != there:

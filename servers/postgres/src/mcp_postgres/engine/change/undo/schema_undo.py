@@ -28,7 +28,8 @@ _DROPS = {
         "schema", "extension", "role", "operator", "cast",
     )},
 }  # fmt: skip
-_GRANT, _COMMENT = "g", "d"
+_GRANT = "g"
+_COMMENT = "d"
 _WAITS = "when the values are back: "
 # Parts of a value for which there are statements.
 _SPELLED = {
@@ -89,7 +90,8 @@ async def undo_statements(session: Session, change: SchemaChange) -> Sequence[st
 
 class _UndoPlan:
     def __init__(self, session: Session, change: SchemaChange) -> None:
-        self.session, self.change = session, change
+        self.session = session
+        self.change = change
 
     async def lines(self) -> list[str]:
         change = self.change
@@ -116,7 +118,8 @@ class _UndoPlan:
     async def _find_remade(self) -> set[str]:
         """Return views whose columns can't be taken off in their place, and what depends on them."""
         change = self.change
-        now, was = change.now, change.was
+        now = change.now
+        was = change.was
         remade = {now[key].parent for key in change.new if now[key].label is None and now[key].parent in was}
         fresh = remade
         while fresh:
@@ -133,7 +136,8 @@ class _UndoPlan:
                 # Who tries the way back looks at them too.
                 was.update(more)
                 change = self.change = SchemaChange(was, more | now, change.depends, change.recreated)
-                now, was = change.now, change.was
+                now = change.now
+                was = change.was
             fresh = {key for key in ones if key in was and key in now} - remade
             remade |= fresh
         return remade
@@ -143,8 +147,10 @@ class _UndoPlan:
 
         What is left; and what can be dropped behind all else only.
         """
-        now, depends = self.change.now, self.change.depends
-        new, changed = {*self.change.new}, dict.fromkeys(self.change.changed)
+        now = self.change.now
+        depends = self.change.depends
+        new = {*self.change.new}
+        changed = dict.fromkeys(self.change.changed)
         root = find_owners(
             new, [edge for edge in depends if edge[1] in new or (edge[1] in changed and edge[2] == "i")], now
         )
@@ -159,7 +165,8 @@ class _UndoPlan:
             late |= more
         order = sort_by_dependency(own, [(root.get(other, other), root.get(one, one)) for one, other, _ in depends])
         lines = [line for key in changed for line in self._detach_statements(key)]
-        remarks, granted = list[str](), list[DatabaseObject]()
+        remarks = list[str]()
+        granted = list[DatabaseObject]()
         for key in self.change.new:
             thing = now[key]
             whole = thing.parent in new or thing.parent in self.remade
@@ -182,7 +189,8 @@ class _UndoPlan:
 
     def _detach_statements(self, key: str) -> Iterable[str]:
         """Yield what takes a table from those it has as parents now."""
-        thing, had = self.change.now[key], (self.change.was[key].state[6] or "").split() if key[0] == "c" else []
+        thing = self.change.now[key]
+        had = (self.change.was[key].state[6] or "").split() if key[0] == "c" else []
         for parent in (thing.state[6] or "").split() if key[0] == "c" else []:
             if parent not in had:
                 on = self.change.now[parent].qualified_name
@@ -209,7 +217,8 @@ class _UndoPlan:
 
     async def _restore_old(self) -> list[str]:
         """Return what makes again what is gone, and what it was what is changed; in the names of before."""
-        was, now = self.change.was, self.change.now
+        was = self.change.was
+        now = self.change.now
         dropped = {*self.change.dropped, *self.remade}
         changed = {*self.change.changed} - self.remade
         things = _without_grants((*dropped, *changed))
@@ -240,7 +249,8 @@ class _UndoPlan:
         ]
         waits = {key for key, needed in needs if key[0] == "k" and needed & lost}
         waits |= {one for one, other in pairs if other in waits}
-        lines, late = list[str](), list[str]()
+        lines = list[str]()
+        late = list[str]()
         for keys in sort_by_dependency([key for key in things if key not in along], pairs):
             for key in keys:
                 # Schemas are there already.
@@ -284,7 +294,8 @@ class _UndoPlan:
 
     def _remark_on_rest(self, key: str, is_spelled: bool) -> list[str]:
         """Return a remark for what no statement brings back."""
-        thing, now = self.change.was[key], self.change.now
+        thing = self.change.was[key]
+        now = self.change.now
         if thing.label is None:
             return []
         if key in now and key not in self.remade:
@@ -329,7 +340,8 @@ def _match_recreated(
 
     now: ObjectsByKey = {}
     for key, thing in change.now.items():
-        parent, kept = same.get(thing.parent, thing.parent), old(key)
+        parent = same.get(thing.parent, thing.parent)
+        kept = old(key)
         if key[0] == _COMMENT and parent != thing.parent:
             kept = next(
                 (one for one, other in change.was.items() if one[0] == _COMMENT and other.parent == parent), key
@@ -372,9 +384,13 @@ def _request_dropped(thing: DatabaseObject) -> DefinitionRequest:
 
 def _request_changed(was: DatabaseObject, now: DatabaseObject) -> DefinitionRequest:
     parts = _changed_parts(was, now)
-    options, parents, flags = "", "", ""
+    options = ""
+    parents = ""
+    flags = ""
     if was.key[0] == "c":
-        options, parents, flags = _new_options(now.state[2], was.state[2]), now.state[6] or "", now.state[8] or ""
+        options = _new_options(now.state[2], was.state[2])
+        parents = now.state[6] or ""
+        flags = now.state[8] or ""
     elif was.key[0] == "a":
         options = _new_options(now.state[8], was.state[8])
         flags = f"{'d' if now.state[2] and now.state[4] == '' else '-'} {'i' if now.state[3] else ''}"
