@@ -208,7 +208,10 @@ class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
         except Problem as problem:
             # Treat unreadable as changed: an extra notice is better than a missed one.
             return f"unreadable: {problem}"
-        text = content.document() if isinstance(content, RowPage) else content
+        if isinstance(content, RowPage):
+            text = content.document()
+        else:
+            text = content
         if isinstance(readable.request, HealthOf):
             text = re.sub(r"\d+", "", text)
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()

@@ -37,19 +37,26 @@ class Catalog:
     cursor: str | None = None
 
     def text(self) -> str:
-        blocks = [f"[truncated: the next page: cursor={self.cursor}]"] if self.cursor else []
+        if self.cursor:
+            blocks = [f"[truncated: the next page: cursor={self.cursor}]"]
+        else:
+            blocks = []
         for name, about, schemas, objects in self.databases:
             lines = [f"{name}: {about}; postgres://{name}/.schema"]
             for schema in schemas:
                 held = f"{count(schema['tables'], 'table')}, {count(schema['views'], 'view')}, {size(schema['bytes'])}"
                 lines.append(f"schema {schema['spelled']}: {held}{_format_comment(schema)}")
             tables = bool(objects) and "columns" in objects[0]
-            runs = folded(objects, _group_name, _group_facts) if tables else [[item] for item in objects]
+            if tables:
+                runs = folded(objects, _group_name, _group_facts)
+            else:
+                runs = [[item] for item in objects]
             brief = tables and len(runs) > _MANY_TABLES
             if brief:
                 lines.append(f"[{len(objects)} here, without columns: `name` shows those of a few, `get_table` of one]")
             lines += [_format_briefly(run) if brief else f"- {_format_object(run)}" for run in runs]
-            lines += [] if schemas or objects else ["nothing of that kind"]
+            if not schemas and not objects:
+                lines.append("nothing of that kind")
             blocks.append("\n".join(lines))
         return "\n".join(blocks)
 
@@ -66,7 +73,10 @@ def _format_object(run: Sequence[_Json]) -> str:
     item = run[0]
     if "signature" in item:
         return f"{item['spelled']}{item['signature'] or ''} ({item['kind']}){_format_comment(item)}"
-    facts = [_format_rows(run)] if item["kind"] not in ("view", "sequence", "foreign table") else []
+    if item["kind"] not in ("view", "sequence", "foreign table"):
+        facts = [_format_rows(run)]
+    else:
+        facts = []
     if item["bytes"] is not None and item["kind"] != "sequence":
         facts.append(size(sum(each["bytes"] or 0 for each in run)) + (" together" if len(run) > 1 else ""))
     if item["partitions"] is not None:
@@ -74,8 +84,13 @@ def _format_object(run: Sequence[_Json]) -> str:
     columns: Sequence[str] = [*(item["columns"] or ()), *(item["wide"] or ())]
     key: Sequence[str] = item["key"] or ()
     columns = [f"{column} (key)" if column.partition(" -> ")[0] in key else column for column in columns]
-    more = f", … {len(columns) - _MAX_COLUMNS} more" if len(columns) > _MAX_COLUMNS else ""
-    held = "" if item["kind"] == "sequence" else f": {', '.join(columns[:_MAX_COLUMNS])}{more}"
+    more = ""
+    if len(columns) > _MAX_COLUMNS:
+        more = f", … {len(columns) - _MAX_COLUMNS} more"
+    if item["kind"] == "sequence":
+        held = ""
+    else:
+        held = f": {', '.join(columns[:_MAX_COLUMNS])}{more}"
     return f"{_format_title(run)}{' ' if facts else ''}{', '.join(facts)}{held}{_format_comment(item)}"
 
 
@@ -85,28 +100,37 @@ def _format_briefly(run: Sequence[_Json]) -> str:
     row_counts = [
         each["rows"] for each in run if each["rows"] is not None and each["rows"] >= 0 and item["kind"] != "view"
     ]
-    rows = f" {spread(row_counts)}" if row_counts else ""
+    rows = ""
+    if row_counts:
+        rows = f" {spread(row_counts)}"
     return f"{_format_title(run)}{rows}{' -> ' if refers else ''}{', '.join(refers)}"
 
 
 def _format_title(run: Sequence[_Json]) -> str:
     item = run[0]
-    several = f" … {run[-1]['spelled']} ({len(run)} of them)" if len(run) > 1 else ""
-    kind = "" if item["kind"] == "table" else f" ({item['kind']})"
+    several = ""
+    if len(run) > 1:
+        several = f" … {run[-1]['spelled']} ({len(run)} of them)"
+    if item["kind"] == "table":
+        kind = ""
+    else:
+        kind = f" ({item['kind']})"
     return f"{item['spelled']}{several}{kind}"
 
 
 def _format_comment(item: _Json) -> str:
-    return f" -- {' '.join(item['comment'].split())}" if item.get("comment") else ""
+    if item.get("comment"):
+        return f" -- {' '.join(item['comment'].split())}"
+    return ""
 
 
 def _format_rows(run: Sequence[_Json]) -> str:
     # What ANALYZE last estimated; -1 where it never ran.
     row_counts = [item["rows"] for item in run if item["rows"] is not None and item["rows"] >= 0]
     each = " each" if len(run) > 1 else ""
-    return (
-        f"about {spread(row_counts)} {'row' if row_counts == [1] else 'rows'}{each}" if row_counts else "not analyzed"
-    )
+    if row_counts:
+        return f"about {spread(row_counts)} {'row' if row_counts == [1] else 'rows'}{each}"
+    return "not analyzed"
 
 
 @dataclass(frozen=True)
@@ -129,7 +153,8 @@ class TableInfo:
         lines += [f"- {item['definition']}" for item in found["constraints"]]
         lines += [f"- {item['definition']}" for item in found["indexes"]]
         lines += [f"- {item}" for title in ("triggers", "rules", "policies") for item in found[title]]
-        lines += [str(found["definition"])] if found["definition"] else []
+        if found["definition"]:
+            lines += [str(found["definition"])]
         return "\n".join(lines)
 
     def text(self) -> str:
@@ -226,7 +251,10 @@ _INDEX = re.compile(rf"CREATE (UNIQUE )?INDEX (?P<name>{_WORD}) ON (?:{_WORD}\.)
 
 def _format_index(index: _Json, constraints: Collection[str]) -> str:
     """Return an index without the words that every definition has, and without what its constraint already says."""
-    scans = "" if index["scans"] is None else f", {count(index['scans'], 'scan')}"
+    if index["scans"] is None:
+        scans = ""
+    else:
+        scans = f", {count(index['scans'], 'scan')}"
     facts = f"{size(index['bytes'])}{scans}{'' if index['valid'] else ', INVALID'}"
     match = _INDEX.fullmatch(index["definition"])
     if match is None:

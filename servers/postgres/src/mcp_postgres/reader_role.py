@@ -86,7 +86,9 @@ class _Target:
     @property
     def entry(self) -> str:
         """The value for the settings."""
-        return f"{self.name}={self.reader_address}" if self.name else self.reader_address
+        if self.name:
+            return f"{self.name}={self.reader_address}"
+        return self.reader_address
 
     def password_file(self, folder: Path) -> Path:
         """Return the file for the reader's password on this server."""

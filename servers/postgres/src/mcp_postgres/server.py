@@ -45,7 +45,9 @@ def build(settings: Settings) -> Assembled:
     resources = Resources(policy, engine, saved_queries(settings.queries, policy, engine))
     seconds = settings.poll / 1000
     channel = settings.listen
-    offered = ToolAvailability(policy, engine) if policy.can_reshape and not policy.can_administer else None
+    offered = None
+    if policy.can_reshape and not policy.can_administer:
+        offered = ToolAvailability(policy, engine)
     server = assemble_sql(
         settings,
         resources,

@@ -71,7 +71,9 @@ class _StatementScanner:
 def split_statements(sql: str) -> list[str]:
     """Return the statements in `sql`; the text after the last semicolon is one only if it is more than a comment."""
     if ";" not in sql:  # most of them, and long ones take a while
-        return [sql.strip()] if strip_leading_comments(sql) else []
+        if strip_leading_comments(sql):
+            return [sql.strip()]
+        return []
     statements: list[str] = []
     start = 0
     scanner = _StatementScanner()
@@ -108,7 +110,10 @@ def _tokenize(sql: str) -> Iterator[tuple[str, str, int]]:
             end = _end_of_comment(sql, end)
         elif kind == "dollar":
             closing = sql.find(match[0], end)
-            end = len(sql) if closing < 0 else closing + len(match[0])
+            if closing < 0:
+                end = len(sql)
+            else:
+                end = closing + len(match[0])
         yield kind, sql[place:end], place
         place = end
 
@@ -118,4 +123,6 @@ def _end_of_comment(sql: str, place: int) -> int:
     while depth and (match := _COMMENT.search(sql, place)):
         depth += 1 if match[0] == "/*" else -1
         place = match.end()
-    return len(sql) if depth else place
+    if depth:
+        return len(sql)
+    return place

@@ -118,7 +118,9 @@ class Engine:
         # A connection of its own for who follows changes: it waits for no query.
         self.following: dict[str, ConnectionPool] = {}
         for name, database in databases.items():
-            locate = self._demo_address if demo and name == "demo" else None
+            locate = None
+            if demo and name == "demo":
+                locate = self._demo_address
             make_one = functools.partial(
                 make,
                 database,
@@ -178,11 +180,9 @@ class Engine:
             pages = self._pages.first_pages(connections, wanted, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
             return await run_shielded(pages)
         page = self._read_page(wanted, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
-        return (
-            await page
-            if isinstance(wanted, NextPage)
-            else await self._with_suggestion(wanted.database, wanted.sql, page)
-        )
+        if isinstance(wanted, NextPage):
+            return await page
+        return await self._with_suggestion(wanted.database, wanted.sql, page)
 
     async def _with_suggestion(
         self, database: Database, sql: str, work: Coroutine[Any, Any, T], *, is_schema: bool = False
@@ -249,7 +249,9 @@ class Engine:
                 continue
             role = self._pools[database.name].role
             databases_shown.append((database.name, role.describe(database.role) if role else "", held, objects[:limit]))
-            position = [database.name, offset + limit] if len(objects) > limit else None
+            position = None
+            if len(objects) > limit:
+                position = [database.name, offset + limit]
             limit = limit - len(objects)
             offset = 0
             if position is None and limit <= 0 and place + 1 < len(names):
@@ -351,7 +353,9 @@ class Engine:
         """Return why no change of the schema would be taken from this server's role; None where some would."""
 
         async def look(session: Session) -> str | None:
-            return session.role.explain_judging() if can_reach_server(session) else None
+            if can_reach_server(session):
+                return session.role.explain_judging()
+            return None
 
         return await self.within(database, look)
 
@@ -460,7 +464,10 @@ async def _list_page(
     session: Session, *, kind: str, schema: str | None, name: str | None, limit: int, offset: int, alone: bool
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the schemas, where they are to be shown, and one object more than `limit` if there is."""
-    held = [] if schema or name or offset or kind != "tables" else await listing.list_schemas(session)
+    if schema or name or offset or kind != "tables":
+        held = []
+    else:
+        held = await listing.list_schemas(session)
     objects = await listing.list_objects(session, kind, schema, limit + 1, offset, name)
     if schema and not objects and alone:
         there = await listing.list_schemas(session)

@@ -184,10 +184,14 @@ class Policy(sql.Policy[Table, Request]):
 
     def database(self, name: str | None) -> Database:
         found = super().database(name)
-        return found if self._claim is None else replace(found, role=self._caller_role())
+        if self._claim is None:
+            return found
+        return replace(found, role=self._caller_role())
 
     def served(self, name: str | None) -> tuple[Database, ...]:
-        return tuple(map(self.database, self.databases)) if name is None else (self.database(name),)
+        if name is None:
+            return tuple(map(self.database, self.databases))
+        return (self.database(name),)
 
     @contextmanager
     def on_behalf_of(self, database: Database) -> Generator[None]:
@@ -218,7 +222,10 @@ class Policy(sql.Policy[Table, Request]):
             raise Invalid(
                 f"{quote(name)} can't be the name of a table.", "Name it as `schema.table`, quoted as in SQL."
             )
-        schema = None if parts[1] is None else checked_name(unquoted(parts[1]))
+        if parts[1] is None:
+            schema = None
+        else:
+            schema = checked_name(unquoted(parts[1]))
         return Table(self.database(database), checked_name(unquoted(parts[2])), schema)
 
     def bound(self, parameters: Any) -> Any:
@@ -238,7 +245,9 @@ class Policy(sql.Policy[Table, Request]):
         """Return the request of `query_rows`: statements, or the page at a cursor."""
         if cursor is not None or sql is None:
             request = super().page(database, sql, parameters, cursor)
-            return replace(request, role=self._caller_role()) if isinstance(request, NextPage) else request
+            if isinstance(request, NextPage):
+                return replace(request, role=self._caller_role())
+            return request
         statement = self.read(database, sql)
         parts = split_statements(statement.sql)
         if len(parts) < 2:
@@ -259,7 +268,9 @@ class Policy(sql.Policy[Table, Request]):
         """Return statements that may change rows."""
         statement = super().write(database, sql)
         parts = _without_transaction(split_statements(statement.sql))
-        role = checked_name(as_role) if as_role is not None else None
+        role = None
+        if as_role is not None:
+            role = checked_name(as_role)
         return Writes(statement.database, statement.sql, (), self._bind_parts(statement, parts, parameters), role)
 
     def reshape(self, database: str | None, sql: str) -> Migration:
@@ -306,7 +317,9 @@ class Policy(sql.Policy[Table, Request]):
             case [what] if what in _DATABASE_RESOURCES and not options:
                 return _DATABASE_RESOURCES[what](database)
             case [schema, ".schema"] if schema:
-                return None if options else SchemaOf(database, checked_name(unquote(schema)))
+                if options:
+                    return None
+                return SchemaOf(database, checked_name(unquote(schema)))
             case [schema, name, ".schema"] if schema and name and not options:
                 return TableOf(table(schema, name))
             case [schema, name] if schema and name:

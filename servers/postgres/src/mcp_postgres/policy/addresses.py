@@ -69,5 +69,7 @@ def _database_name(address: str, environment: Mapping[str, str]) -> str:
         found = unquote(parts.path.lstrip("/"))
     else:
         word = re.search(r"\b(?:dbname|service)\s*=\s*'?([^'\s]+)", address)
-        found = word[1] if word else ""
+        found = ""
+        if word:
+            found = word[1]
     return found or environment.get("PGDATABASE") or environment.get("PGSERVICE") or "postgres"

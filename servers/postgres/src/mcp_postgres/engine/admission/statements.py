@@ -82,10 +82,15 @@ def transaction_opening(limits: TransactionLimits, *, write: bool = False, same_
     mode = "READ WRITE" if write else "READ ONLY"
 
     def first(role: Role, caller: str | None) -> Sequence[str]:
-        each = {**settings, "search_path": "pg_catalog"} if role.is_judged else settings
+        each = settings
+        if role.is_judged:
+            each = {**settings, "search_path": "pg_catalog"}
         calls = ", ".join(f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in each.items())
         level = "ISOLATION LEVEL REPEATABLE READ, " if same_snapshot and not role.harmful and caller is None else ""
-        become = [f"SET LOCAL ROLE {caller}"] if caller is not None else []
+        if caller is not None:
+            become = [f"SET LOCAL ROLE {caller}"]
+        else:
+            become = []
         return f"BEGIN TRANSACTION {level}{mode}", f"SELECT {calls}", *become, "SAVEPOINT mcp_start"
 
     return first
@@ -153,8 +158,14 @@ async def judge(
     # Parsing analyses and rewrites. A cursor would not do: it keeps views as they are, and plans.
     # Names, policies and what they call are those of the role as which it will run.
     run_as = session.acting_role or session.caller_role
-    role = [(f"SET LOCAL ROLE {run_as}", ())] if run_as else []
-    itself = [("SET LOCAL ROLE NONE", ())] if session.caller_role else []
+    if run_as:
+        role = [(f"SET LOCAL ROLE {run_as}", ())]
+    else:
+        role = []
+    if session.caller_role:
+        itself = [("SET LOCAL ROLE NONE", ())]
+    else:
+        itself = []
     debug = _SHOW_TREES + (_SHOW_PARSE_TREE if world.visible.schema else "")
     *_, snapshot, _ = await session.run_pipeline(
         *itself, (debug, (search_path,)), *role, (_PREPARE + statement.sql, ()), ("DEALLOCATE mcp_gate", ()),
@@ -171,7 +182,10 @@ async def judge(
     if not trees:
         fix = suggest_syntax(statement.sql) or "The operator can give the server another role."
         raise Refused("PostgreSQL did not show what `sql` would run.", fix)
-    masked = world.visible.masked_outputs(parsed) if world.visible.schema else frozenset[int]()
+    if world.visible.schema:
+        masked = world.visible.masked_outputs(parsed)
+    else:
+        masked = frozenset[int]()
     harm = world.harm_of_trees(trees, sequences=allow_sequences, planned=only_planned)
     if harm is not None:
         raise _refuse_harm(session.role, harm)
@@ -188,7 +202,9 @@ def _refuse_harm(role: Role, harm: Harm) -> Refused:
                 "who may create objects there by `--trust-database`.",
             )
         case Cause.EFFECT:
-            vouch_hint = f", vouch for it by `--trust-functions {harm.vouch}`" if harm.vouch else ""
+            vouch_hint = ""
+            if harm.vouch:
+                vouch_hint = f", vouch for it by `--trust-functions {harm.vouch}`"
             return Refused(
                 f"The role {role.explain_judging()}, and {quote(harm.description)} may do more than read.",
                 "Leave it out. The operator can give the server a role that can only read "
@@ -211,7 +227,9 @@ def _explain_refusal(error: psycopg.Error, database: str, prefix_length: int, sq
         if _OTHER_CLIENT.search(primary):
             return Invalid(problem.what, "`list_objects` and `get_table` tell what there is.")
         first_word = re.match(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(\w+)", sql, re.DOTALL)
-        verb = first_word[1].upper() if first_word else ""
+        verb = ""
+        if first_word:
+            verb = first_word[1].upper()
         if verb not in _READING_VERBS and f'at or near "{first_word[1] if first_word else sql}"' in primary:
             fix = f"This takes queries only: {', '.join(_READING_VERBS)}."
             if tool := "write_rows" if verb in _WRITING_VERBS else "edit_schema" if verb in _DEFINING_VERBS else "":

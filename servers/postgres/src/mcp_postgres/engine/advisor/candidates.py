@@ -73,9 +73,16 @@ class Index:
 
     def definition(self, table: str | None = None) -> str:
         """Return what follows `CREATE INDEX ON`."""
-        using = "" if self.method == "btree" else f"USING {self.method} "
-        include = f" INCLUDE ({', '.join(self.include)})" if self.include else ""
-        where = f" WHERE {self.predicate}" if self.predicate else ""
+        if self.method == "btree":
+            using = ""
+        else:
+            using = f"USING {self.method} "
+        include = ""
+        if self.include:
+            include = f" INCLUDE ({', '.join(self.include)})"
+        where = ""
+        if self.predicate:
+            where = f" WHERE {self.predicate}"
         return f"{table or self.table} {using}({', '.join(self.keys)}){include}{where}"
 
     def is_simpler_form_of(self, other: Index) -> bool:
@@ -140,7 +147,9 @@ class _PlanReader:
     @property
     def only_table(self) -> TableUse | None:
         """The only table there is: what a step gives then names columns alone."""
-        return next(iter(self.tables.values())) if len(self.tables) == 1 else None
+        if len(self.tables) == 1:
+            return next(iter(self.tables.values()))
+        return None
 
     def collect_tables(self, node: Node) -> None:
         if "Relation Name" in node and "Schema" in node:
@@ -165,8 +174,13 @@ class _PlanReader:
             if is_top or "Relation Name" not in node or str(node.get("Alias")) not in self._aliases:
                 self._read_columns(text)
             for extreme in re.finditer(r"\b(?:min|max)\(((?:[^()]|\([^()]*\))*)\)", text):
-                table = self.only_table if self.only_table and re.fullmatch(r'[\w$]+|"[^"]+"', extreme[1]) else None
-                operand = (table, extreme[1]) if table else self._parse_operand(parse_nested(extreme[1]))
+                table = None
+                if self.only_table and re.fullmatch(r'[\w$]+|"[^"]+"', extreme[1]):
+                    table = self.only_table
+                if table:
+                    operand = (table, extreme[1])
+                else:
+                    operand = self._parse_operand(parse_nested(extreme[1]))
                 if operand is not None:
                     operand[0].orders.setdefault((operand[1],))
         for child in _children(node):
@@ -262,7 +276,9 @@ class _PlanReader:
         for place, token in enumerate(parts):
             if token.kind not in ("word", "name"):
                 continue
-            after = parts[place + 1].text if place + 1 < len(parts) else ""
+            after = ""
+            if place + 1 < len(parts):
+                after = parts[place + 1].text
             if after == "." and (table := self._aliases.get(unquoted(token.text))) and place + 2 < len(parts):
                 table.columns.setdefault(parts[place + 2].text)
             elif (
@@ -288,7 +304,9 @@ class _PlanReader:
         place = 0
         while place < len(tokens):
             token = tokens[place]
-            next_text = tokens[place + 1].text if place + 1 < len(tokens) else ""
+            next_text = ""
+            if place + 1 < len(tokens):
+                next_text = tokens[place + 1].text
             if token.text in ("SubPlan", "InitPlan", "hashed", "ROW", "CURRENT_DATE") or token.text.startswith("$"):
                 return None
             if token.kind in ("word", "name") and next_text == ".":
@@ -360,7 +378,9 @@ def _iterate_tokens(parts: Iterable[NestedToken]) -> Iterator[_Token]:
 
 
 def _token_text(part: NestedToken) -> str:
-    return part.text if isinstance(part, _Token) else ""
+    if isinstance(part, _Token):
+        return part.text
+    return ""
 
 
 def _split_at_word(parts: Sequence[NestedToken], word: str) -> list[list[NestedToken]] | None:

@@ -94,11 +94,9 @@ class AdvisorResult:
         if self.obstacle:
             return [f"No index was tried: {self.obstacle}"]
         if not self.indexes:
-            return (
-                [f"None of {self.tried_count} indexes makes it much cheaper, {self.method}."]
-                if self.tried_count
-                else []
-            )
+            if self.tried_count:
+                return [f"None of {self.tried_count} indexes makes it much cheaper, {self.method}."]
+            return []
         before, after = self.costs[0]
         return [
             f"Cost {before:,.0f} -> {after:,.0f}, {self.method}, with:",
@@ -203,7 +201,10 @@ async def analyze_statements(
         item = AnalyzedStatement(
             statement, not statement.parameters and bool(re.search(r"\$\d", statement.sql)), weight
         )
-        plan = plans[number] if plans else await _plan_or_skip(session, item, strict=strict)
+        if plans:
+            plan = plans[number]
+        else:
+            plan = await _plan_or_skip(session, item, strict=strict)
         if plan:
             analyzed.append(item)
             for key, each in read_table_uses(plan).items():
@@ -437,7 +438,9 @@ def _index_only_order_scans(trial: Trial, plan: Node) -> list[tuple[float, Index
 def _find_order_scans(trial: Trial, node: Node, *, is_filtered: bool) -> list[Index]:
     is_filtered = is_filtered or "Filter" in node or "Join Filter" in node
     if (index := trial.index_of_name(str(node.get("Index Name", "")))) is not None:
-        return [index] if is_filtered and node["Node Type"] != "Bitmap Index Scan" else []
+        if is_filtered and node["Node Type"] != "Bitmap Index Scan":
+            return [index]
+        return []
     if node["Node Type"] not in _STREAMING_NODES:
         return []
     children: list[Node] = node.get("Plans", [])
@@ -461,7 +464,9 @@ def _format_plan(trial: Trial, plan: Node) -> list[str]:
     lines: list[str] = []
     for line in format_plan(plan):
         used = re.search(r" using ([^\s:]+)", line)
-        index = trial.index_of_name(used[1]) if used else None
+        index = None
+        if used:
+            index = trial.index_of_name(used[1])
         lines.append(
             line if used is None or index is None else line.replace(used[0], f" using {index.definition()}", 1)
         )
@@ -487,11 +492,10 @@ def format_report(advice: AdvisorInput, result: AdvisorResult) -> Report:
     ]
     if advice.skipped_count:
         notes.append(f"{advice.skipped_count} more have no plan that can be looked at")
-    prerequisites = (
-        [("Before all others:", [f"- {line}" for line in advice.format_prerequisites()])]
-        if advice.tables_without_statistics
-        else []
-    )
+    if advice.tables_without_statistics:
+        prerequisites = [("Before all others:", [f"- {line}" for line in advice.format_prerequisites()])]
+    else:
+        prerequisites = []
     if result.obstacle:
         return Report([*prerequisites, (f"No index was tried: {result.obstacle}", [])], notes)
     if not result.indexes:

@@ -71,7 +71,10 @@ async def explain(session: Session, request: PlanOf, *, analyze: bool) -> tuple[
         if indexes:
             await session.fetch_value(f"SELECT {await find_hypopg_schema(session)}.hypopg_reset()::text")
     except psycopg.Error as error:
-        ours = _PREPARE if generic and not analyze else explain_prefix(analyze=analyze)
+        if generic and not analyze:
+            ours = _PREPARE
+        else:
+            ours = explain_prefix(analyze=analyze)
         raise to_problem(error, statement.database.name, prefix_length=len(ours)) from error
     widths: list[int] = []
     lines = format_plan(top["Plan"], widths)
@@ -117,7 +120,9 @@ async def plan_unjudged(
         count = await session.fetch_value(
             "SELECT cardinality(parameter_types)::text FROM pg_prepared_statements WHERE name = 'mcp_plan'"
         )
-        values = f"({', '.join(['NULL'] * int(count or 0))})" if count and count != "0" else ""
+        values = ""
+        if count and count != "0":
+            values = f"({', '.join(['NULL'] * int(count or 0))})"
         await use_role_path(session)
         (answer,) = await session.run_pipeline((f"{explain_prefix(analyze=analyze)}EXECUTE mcp_plan{values}", ()))
         await use_catalog_path(session)
@@ -154,7 +159,10 @@ async def create_hypothetical(session: Session, indexes: Sequence[str], database
     session.must_be_closed = True
     created: list[str] = []
     for index in indexes:
-        text = index if re.match(r"\s*CREATE\s", index, re.I) else f"CREATE INDEX ON {index}"
+        if re.match(r"\s*CREATE\s", index, re.I):
+            text = index
+        else:
+            text = f"CREATE INDEX ON {index}"
         if (session.audit.closed or session.audit.visible.schema) and not PLAIN_INDEX.fullmatch(text):
             # hypopg parses and folds it, and PostgreSQL can't be asked before what that would run. What an index with
             # a condition would cost tells how many rows have masked values.

@@ -284,7 +284,9 @@ class TableSample:
     async def _create_copy(self, table: SampledTable, part: Mapping[str, Any], copied_columns: Collection[str]) -> None:
         """Create an empty temporary table like a table or a partition; what is not copied may be NULL there."""
         name = identifier(part["name"])
-        key = f" PARTITION BY {part['key']}" if part["key"] else ""
+        key = ""
+        if part["key"]:
+            key = f" PARTITION BY {part['key']}"
         if part["parent"] is not None:
             parent = identifier(part["parent"])
             await self._run(f"CREATE TEMP TABLE {name} PARTITION OF pg_temp.{parent} {part['bound']}{key}")
@@ -299,7 +301,9 @@ class TableSample:
 
     async def _copy_rows(self, part: Mapping[str, Any], columns: Sequence[str], share: float, max_rows: int) -> None:
         column_list = ", ".join(columns)
-        sampled = f" TABLESAMPLE SYSTEM ({100 * share:.4f}) REPEATABLE (0)" if share < 1 else ""
+        sampled = ""
+        if share < 1:
+            sampled = f" TABLESAMPLE SYSTEM ({100 * share:.4f}) REPEATABLE (0)"
         read_sql = f"COPY (SELECT {column_list} FROM ONLY {part['spelled']}{sampled} LIMIT {max_rows}) TO STDOUT"
         chunks: list[Any] = []
         async with self.session.cursor().copy(read_sql.encode()) as source:
@@ -349,7 +353,9 @@ def _remove_schemas(sql: str, tables: Collection[tuple[str, str]]) -> str:
 
 def _name_pattern(name: str) -> str:
     exact = re.escape(identifier(name))
-    return rf"(?:{exact}|(?i:{re.escape(name)}))" if name == name.lower() else exact
+    if name == name.lower():
+        return rf"(?:{exact}|(?i:{re.escape(name)}))"
+    return exact
 
 
 def _limit_toasted_rows(table: SampledTable, bytes_in_table: int) -> int:

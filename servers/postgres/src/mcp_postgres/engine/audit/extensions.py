@@ -86,7 +86,10 @@ class ExtensionRules:
 
     def lists(self, function: ExtensionFunction) -> bool:
         """Return whether the function is listed by its own name."""
-        listed_names = self.volatile if function.volatility == "v" else (self.functions or frozenset()) | self.tables
+        if function.volatility == "v":
+            listed_names = self.volatile
+        else:
+            listed_names = (self.functions or frozenset()) | self.tables
         return function.name in listed_names
 
 

@@ -253,7 +253,9 @@ class CodeAudit:
         Names must mean PostgreSQL's own things.
         """
         row = answer.first()
-        snapshot = row[0] if row else None
+        snapshot = None
+        if row:
+            snapshot = row[0]
         if snapshot == self._snapshot:
             return
         async with session.as_server_role():
@@ -323,7 +325,9 @@ class CodeAudit:
             name = self._built_in.get(oid)
             if name is None or (sequences and name in ("nextval", "setval")):
                 return None
-            return None if planned and name not in INPUT_RUNNING_FUNCTIONS else Harm(Cause.EFFECT, f"{name}()")
+            if planned and name not in INPUT_RUNNING_FUNCTIONS:
+                return None
+            return Harm(Cause.EFFECT, f"{name}()")
         proc = self._procedures.get(oid)
         if proc is None:
             return Harm(Cause.EFFECT, f"function {oid}")
@@ -361,7 +365,10 @@ class CodeAudit:
             )  # fmt: skip
         for oid, name, kind, changes, what, owner, numbers, tree in objects.rows():
             references = find_objects(f"{numbers} {tree or ''}")
-            calls = find_functions(tree or "") if owner is not None else set[int]()
+            if owner is not None:
+                calls = find_functions(tree or "")
+            else:
+                calls = set[int]()
             rows.append(
                 _CatalogRow(int(oid), name, kind, changes == "t", what, owner, frozenset(references), frozenset(calls))
             )
@@ -527,7 +534,9 @@ def _find_mention(body: str, names: _DangerousNames, *, is_listed: bool) -> str 
         if runs := RUNS_TEXT.search(text):
             return f"`{runs[0]}`"
         mentions |= names.called & set(CALLED.findall(text)) | {sign for sign in names.operators if sign in text}
-    return f"`{min(mentions)}`" if mentions else None
+    if mentions:
+        return f"`{min(mentions)}`"
+    return None
 
 
 def _spread_to_referrers(rows: Iterable[_CatalogRow], dangers: dict[int, str]) -> dict[int, str]:

@@ -98,7 +98,9 @@ class Procedure:
         if language not in ("sql", "plpgsql"):
             return f"it is written in {language}, which can't be looked into"
         match = RUNS_TEXT.search(source)
-        return f"its body has `{match[0]}`" if match else None
+        if match:
+            return f"its body has `{match[0]}`"
+        return None
 
 
 def find_input_runners(procedures: Mapping[int, Procedure]) -> dict[int, str]:

@@ -33,7 +33,9 @@ class Node(NamedTuple):
     def nodes(self, name: str) -> list[Node]:
         """Return the nodes that a field lists."""
         value = self.fields.get(name)
-        return [item for item in value if isinstance(item, Node)] if type(value) is list else []
+        if type(value) is list:
+            return [item for item in value if isinstance(item, Node)]
+        return []
 
     def text(self, name: str) -> str:
         """Return a field's plain value; empty where it has none."""
@@ -210,11 +212,10 @@ class ColumnOrigins:
         level.open_ctes.add(name)
         cte = next(item for item in level.query.nodes("cteList") if item.text("ctename") == name)
         query = cte.fields.get("ctequery")
-        masked = (
-            self._masked_outputs(query, levels, unrestricted=unrestricted)
-            if isinstance(query, Node)
-            else frozenset[int]()
-        )
+        if isinstance(query, Node):
+            masked = self._masked_outputs(query, levels, unrestricted=unrestricted)
+        else:
+            masked = frozenset[int]()
         if masked and "\0" + name in level.open_ctes:
             raise ForbiddenReference("A masked column can't go through WITH RECURSIVE.", _MASKED_COLUMN_FIX)
         level.ctes[name] = masked
@@ -229,15 +230,16 @@ class ColumnOrigins:
             return self._masked_outputs(subquery, levels, unrestricted=unrestricted)
         if name := entry.text("ctename"):
             outer_levels = levels[entry.number("ctelevelsup") :]
-            return (
-                self._masked_of_cte(name, outer_levels, unrestricted=unrestricted)
-                if outer_levels and name in outer_levels[0].ctes
-                else frozenset()
-            )
+            if outer_levels and name in outer_levels[0].ctes:
+                return self._masked_of_cte(name, outer_levels, unrestricted=unrestricted)
+            return frozenset()
         oid = entry.number("relid")
         if not oid or oid == own_view:  # up to 15 a view lists itself, as what it was and as what it will be
             return frozenset()
-        relation = self._allowed.any_relation(oid) if unrestricted else self._allowed.relation(oid)
+        if unrestricted:
+            relation = self._allowed.any_relation(oid)
+        else:
+            relation = self._allowed.relation(oid)
         if relation.tree is None:
             return relation.masked
         view_is_unrestricted = unrestricted or relation.is_vouched
@@ -245,7 +247,9 @@ class ColumnOrigins:
             if not view_is_unrestricted:
                 self._allowed.check_functions(relation.tree)
             view_tree = read_tree(relation.tree)
-            first = view_tree[0] if type(view_tree) is list and view_tree else None
+            first = None
+            if type(view_tree) is list and view_tree:
+                first = view_tree[0]
             if not isinstance(first, Node):
                 raise ValueError("a view without a tree")
             self._views[oid, view_is_unrestricted] = self._masked_outputs(
@@ -279,11 +283,10 @@ class ColumnOrigins:
             elif value.kind == "SUBLINK":
                 self._refuse_masked(value.fields.get("testexpr"), levels, unrestricted=unrestricted)
                 inner = value.fields.get("subselect")
-                masked = (
-                    self._masked_outputs(inner, levels, unrestricted=unrestricted)
-                    if isinstance(inner, Node)
-                    else frozenset[int]()
-                )
+                if isinstance(inner, Node):
+                    masked = self._masked_outputs(inner, levels, unrestricted=unrestricted)
+                else:
+                    masked = frozenset[int]()
                 if masked and value.text("subLinkType") != _EXISTS:
                     raise ForbiddenReference("A masked column is used as a value, by a subquery.", _MASKED_COLUMN_FIX)
             elif value.kind == "QUERY":
@@ -304,8 +307,14 @@ class ColumnOrigins:
         entry = outer_levels[0].sources[number - 1]
         if "joinaliasvars" in entry.fields:
             aliases = entry.fields["joinaliasvars"]
-            items = aliases if type(aliases) is list else []
-            chosen = items if column == 0 else items[column - 1 : column]
+            if type(aliases) is list:
+                items = aliases
+            else:
+                items = []
+            if column == 0:
+                chosen = items
+            else:
+                chosen = items[column - 1 : column]
             return next(
                 (
                     name
@@ -320,10 +329,17 @@ class ColumnOrigins:
         if column not in masked and not (column == 0 and masked):
             return ""
         alias = entry.fields.get("eref")
-        names = alias.fields.get("colnames") if isinstance(alias, Node) else None
+        names = None
+        if isinstance(alias, Node):
+            names = alias.fields.get("colnames")
         shown_column = column or min(masked)
-        quoted_name = names[shown_column - 1] if type(names) is list and len(names) >= shown_column else None
-        column_name = re.sub(r"\\(.)", r"\1", quoted_name[1:-1]) if isinstance(quoted_name, str) else str(shown_column)
+        quoted_name = None
+        if type(names) is list and len(names) >= shown_column:
+            quoted_name = names[shown_column - 1]
+        if isinstance(quoted_name, str):
+            column_name = re.sub(r"\\(.)", r"\1", quoted_name[1:-1])
+        else:
+            column_name = str(shown_column)
         return f"{outer_levels[0].names.get(number, '')}.{column_name}"
 
 

@@ -239,7 +239,10 @@ class VisibleObjects:
         return [each for child in self._children.get(oid, ()) for each in (child, *self._descendants(child))]
 
     def _ancestors(self, oid: int) -> list[int]:
-        parents = self._relations[oid].parents if oid in self._relations else ()
+        if oid in self._relations:
+            parents = self._relations[oid].parents
+        else:
+            parents = ()
         return [each for parent in parents for each in (parent, *self._ancestors(parent))]
 
     def _find_masked(self, columns: Sequence[tuple[int, str, int, str | None]]) -> None:

@@ -191,7 +191,9 @@ _COMPLETIONS = {
 
 async def fetch_json(session: Session, sql: str, *values: str | None) -> Any:
     text = await session.fetch_value(sql, *values)
-    return None if text is None else json.loads(text)
+    if text is None:
+        return None
+    return json.loads(text)
 
 
 async def find_table(session: Session, table: Table) -> dict[str, str]:
@@ -214,7 +216,9 @@ async def find_table(session: Session, table: Table) -> dict[str, str]:
             names = ", ".join(quote(item["spelled"]) for item in tables[:_MAX_NAMED])
             more = ", ..." if len(tables) > _MAX_NAMED else ""
             raise Invalid(f"Several schemas have a table {quote(name)}.", f"Name one of them: {names}{more}.")
-    schema_note = f" in {quote(table.schema)}" if table.schema else ""
+    schema_note = ""
+    if table.schema:
+        schema_note = f" in {quote(table.schema)}"
     failure = f"There is no table or view {quote(table.name)}{schema_note}."
     raise MissingName(failure, "`list_objects` lists them.", kind="relation", name=table.name)
 

@@ -194,16 +194,21 @@ def suggest_syntax(sql: str, *, name: str = "", kind: str = "", message: str = "
     # Where another column is missing, `@id` is an operator and a column that is there.
     if kind in ("", "column", "function") and (other := _suggest_parameters(sql, plain if kind == "column" else "")):
         return other
-    equivalent = (
-        _FOREIGN_TYPES.get(plain) if kind == "type" else _FOREIGN_FUNCTIONS.get(plain) if kind == "function" else None
-    )
+    if kind == "type":
+        equivalent = _FOREIGN_TYPES.get(plain)
+    elif kind == "function":
+        equivalent = _FOREIGN_FUNCTIONS.get(plain)
+    else:
+        equivalent = None
     if equivalent:
         return f"PostgreSQL has `{equivalent}`."
     if kind == "column" and re.search(rf'"{re.escape(name)}"', sql):
         return f"Text stands in single quotes: '{name}'."
     place = _ERROR_POSITION.search(message)
     blanked_sql = _blank_quoted(sql)
-    error_offset = int(place[1]) - 1 if place else None
+    error_offset = None
+    if place:
+        error_offset = int(place[1]) - 1
     return next(
         (
             f"In PostgreSQL: {advice}."
@@ -230,7 +235,9 @@ def _token_start(sql: str, at: int) -> int:
 
 def _end_of_next_tokens(sql: str, at: int) -> int:
     match = _TWO_TOKENS.match(sql, at)
-    return match.end() if match else at
+    if match:
+        return match.end()
+    return at
 
 
 def _suggest_parameters(sql: str, name: str = "") -> str:
@@ -248,16 +255,25 @@ async def add_suggestion(problem: Problem, sql: str, run_within: RunWithin, *, i
         )
     if isinstance(problem, Refused):
         denied = _PERMISSION_DENIED.search(problem.what)
-        columns = await run_within(partial(_list_readable_columns, name=denied[1])) if denied else ""
-        return Refused(problem.what, columns) if columns else problem
+        columns = ""
+        if denied:
+            columns = await run_within(partial(_list_readable_columns, name=denied[1]))
+        if columns:
+            return Refused(problem.what, columns)
+        return problem
     # Behind another code the statement was understood, and a word of it is another dialect's by chance only.
     is_other = "SQLSTATE 42601" in problem.what or ("SQLSTATE 42" in problem.what and not problem.fix)
-    word = suggest_syntax(sql, message=problem.what, is_schema=is_schema) if is_other else ""
-    word = _suggest_parameters(sql) if "SQLSTATE 08P01" in problem.what else word
+    word = ""
+    if is_other:
+        word = suggest_syntax(sql, message=problem.what, is_schema=is_schema)
+    if "SQLSTATE 08P01" in problem.what:
+        word = _suggest_parameters(sql)
     if not word and "SQLSTATE 42601" in problem.what:
         word = await run_within(partial(_suggest_at_error, message=problem.what, sql=sql))
     # What a tool takes says more than that this is not a command: it may be one that no tool takes.
-    return type(problem)(problem.what, word) if word and not (word == misspelt.NO_COMMAND and problem.fix) else problem
+    if word and not (word == misspelt.NO_COMMAND and problem.fix):
+        return type(problem)(problem.what, word)
+    return problem
 
 
 async def _list_readable_columns(session: Session, name: str) -> str:
@@ -266,7 +282,9 @@ async def _list_readable_columns(session: Session, name: str) -> str:
     Empty if it may read none.
     """
     columns = await fetch_json(session, _READABLE_COLUMNS, name)
-    return f"Of its columns the role may read {', '.join(columns[:_MAX_COLUMNS])}." if columns else ""
+    if columns:
+        return f"Of its columns the role may read {', '.join(columns[:_MAX_COLUMNS])}."
+    return ""
 
 
 async def _suggest_at_error(session: Session, message: str, sql: str) -> str:
@@ -374,7 +392,9 @@ def _explain_non_column(sql: str, missing: MissingName) -> str:
         if unit[1].lower() in _UNIT_FUNCTIONS:
             return f"It is text there: {unit[1]}('{name}', ...)."
     place = _ERROR_POSITION.search(missing.what)
-    before = _blank_quoted(sql[: int(place[1]) - 1]) if place else ""
+    before = ""
+    if place:
+        before = _blank_quoted(sql[: int(place[1]) - 1])
     output_name = re.search(rf'([\w)\]"]+)\s+"?{plain}"?\s*(?:,|\)|\bFROM\b)', before, re.I)
     if output_name is None or (output_name[1].upper() != "AS" and output_name[1].upper() in misspelt.RESERVED):
         return ""

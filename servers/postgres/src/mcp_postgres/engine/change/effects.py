@@ -112,7 +112,8 @@ class Effects:
         for oid, mode, name in await self._fetch_json(_LOCKS):
             if (oid, mode) not in self.locks:
                 self.locks[oid, mode] = began
-                new_tables += [name] if name else []
+                if name:
+                    new_tables.append(name)
             if name:
                 self.lock_names[oid] = name
         return new_tables
@@ -130,7 +131,10 @@ class Effects:
         objects: Sequence[str] | None = None
         if not self.comparison_failure and (found := await self._guarded(read_traces(self.session))) is not None:
             self.old_traces, self.new_traces = found
-            objects = await self._guarded(self._compare_objects(wants_undo=wants_undo)) if self.changes_schema else ()
+            if self.changes_schema:
+                objects = await self._guarded(self._compare_objects(wants_undo=wants_undo))
+            else:
+                objects = ()
         if objects is None:
             objects = [f"? objects that could not be compared: {self.comparison_failure}"]
         self.rewritten = [
@@ -153,11 +157,10 @@ class Effects:
         now = time.monotonic()
         held: dict[str, tuple[str, float]] = {}
         for (oid, mode), since in self.locks.items():
-            name = (
-                self.old_traces.relations[oid][0]
-                if oid in self.old_traces.relations
-                else self.lock_names.get(oid, "index ")
-            )
+            if oid in self.old_traces.relations:
+                name = self.old_traces.relations[oid][0]
+            else:
+                name = self.lock_names.get(oid, "index ")
             # What is new is nobody else's to wait for.
             if self._is_old(oid) and not name.startswith("index "):
                 strongest = min(mode, held.get(name, (mode, 0.0))[0], key=list(_BLOCKED_BY_LOCK).index)
@@ -196,12 +199,14 @@ class Effects:
             said = [
                 f"{number:,} {word}" for number, word in ((made, "in"), (changed, "changed"), (gone, "out")) if number
             ]
-            touched += [f"{table}: {', '.join(said)}"] if said else []
+            if said:
+                touched.append(f"{table}: {', '.join(said)}")
             total += made + changed + gone
             # Rows behind a view, or in a partition, are those of a table that the caller did not name.
             unnamed |= bool(said) and table.rpartition(".")[2].strip('"').lower() not in written
             self.changes_rows |= bool(said) and self._is_old(oid)
-            read += [f"{table}: {count(looked, 'row')}"] if looked > 0 and self._is_old(oid) else []
+            if looked > 0 and self._is_old(oid):
+                read.append(f"{table}: {count(looked, 'row')}")
         self.has_counted_rows = bool(touched)
         return touched if unnamed or total != statement_rows else [], read
 
@@ -268,17 +273,19 @@ class Effects:
 
     def _old_name(self, oid: str, name: str) -> str:
         """Return the name of a table as it was."""
-        return self.old_traces.relations[oid][0].removeprefix("table ") if oid in self.old_traces.relations else name
+        if oid in self.old_traces.relations:
+            return self.old_traces.relations[oid][0].removeprefix("table ")
+        return name
 
     async def undo_statements(self) -> Sequence[str]:
         """Return statements that undo the change, asked for when it is not there any more."""
         schema_change = self.schema_change
-        lines = (
-            await self._guarded(self._with_qualified_names(undo_statements(self.session, schema_change)))
-            if schema_change is not None
-            else None
-        )
-        return [remark(f"no way back could be made: {self.comparison_failure}")] if lines is None else lines
+        lines = None
+        if schema_change is not None:
+            lines = await self._guarded(self._with_qualified_names(undo_statements(self.session, schema_change)))
+        if lines is None:
+            return [remark(f"no way back could be made: {self.comparison_failure}")]
+        return lines
 
     async def _with_qualified_names(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         """What `work` finds, with the schema at each name: who runs the way back may have another `search_path`."""
@@ -297,7 +304,9 @@ class Effects:
             found = await work
         except Exception as error:  # noqa: BLE001 - whatever is wrong here, the caller's change is not
             logger.warning("Objects of the database could not be compared: %s", type(error).__name__)
-            message = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+            message = None
+            if isinstance(error, psycopg.Error):
+                message = error.diag.message_primary
             self.comparison_failure = (
                 self.comparison_failure or message or f"the server failed at it ({type(error).__name__})"
             )

@@ -247,7 +247,9 @@ class DatabaseObject:
     @property
     def identity(self) -> object:
         """What tells it from another of the same name."""
-        return self.state if self.key[0] in "adgm" else (self.key, self.state)
+        if self.key[0] in "adgm":
+            return self.state
+        return (self.key, self.state)
 
     @property
     def kind(self) -> str:
@@ -256,7 +258,9 @@ class DatabaseObject:
     @property
     def sql_kind(self) -> str:
         """What statements call its kind."""
-        return "ROUTINE" if self.key[0] == "f" else self.kind.removeprefix("partitioned ").upper()
+        if self.key[0] == "f":
+            return "ROUTINE"
+        return self.kind.removeprefix("partitioned ").upper()
 
     @property
     def qualified_name(self) -> str:

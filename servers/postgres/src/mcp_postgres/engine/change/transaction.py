@@ -121,12 +121,13 @@ async def run_change(
             try:
                 steps.append(await run.run_statement(part))
             except (psycopg.Error, Problem) as error:
-                problem = error if isinstance(error, Problem) else to_problem(error, name)
-                match = (
-                    NON_TRANSACTIONAL.match(error.diag.message_primary or "")
-                    if isinstance(error, psycopg.Error)
-                    else None
-                )
+                if isinstance(error, Problem):
+                    problem = error
+                else:
+                    problem = to_problem(error, name)
+                match = None
+                if isinstance(error, psycopg.Error):
+                    match = NON_TRANSACTIONAL.match(error.diag.message_primary or "")
                 if match and isinstance(error, psycopg.Error) and error.sqlstate == "25001":
                     non_transactional = match[1]
                     if len(request.parts) == 1 and not dry_run:
@@ -166,7 +167,10 @@ class _ChangeRun:
         self.pages = pages
         self.limit = limit
         self.changes_schema = isinstance(request, Migration)
-        self.effects = Effects(session, self.changes_schema) if dry_run or self.changes_schema else None
+        if dry_run or self.changes_schema:
+            self.effects = Effects(session, self.changes_schema)
+        else:
+            self.effects = None
         self.transaction_id = ""
         self.start_time = time.monotonic()
 
@@ -282,11 +286,9 @@ class _ChangeRun:
             )
         truncates = bool(re.match(r"TRUNCATE\b", head, re.I))
         if truncates and (session.audit.closed or session.audit.visible.schema):
-            explanation = (
-                f"The role {session.role.explain_judging()}"
-                if session.audit.closed
-                else "A part of the database is served"
-            )
+            explanation = "A part of the database is served"
+            if session.audit.closed:
+                explanation = f"The role {session.role.explain_judging()}"
             raise Refused(f"{explanation}: TRUNCATE can't be judged.", "DELETE does the same.")
         masked = frozenset[int]()
         if not truncates:
@@ -303,7 +305,9 @@ class _ChangeRun:
         await self._set_role(acting=True)
         (answer,) = await session.run_pipeline((part.sql, part.parameters))
         tag = answer.tag
-        verb = tag.split()[0] if tag else ""
+        verb = ""
+        if tag:
+            verb = tag.split()[0]
         if truncates and tag == "TRUNCATE TABLE":
             await self._set_role(acting=False)
             return Step(tag)
@@ -320,7 +324,10 @@ class _ChangeRun:
     async def _set_role(self, *, acting: bool) -> None:
         """Become the role as which it is tried, or oneself again."""
         if self.session.acting_role is not None:
-            role = self.session.acting_role if acting else self.session.caller_role
+            if acting:
+                role = self.session.acting_role
+            else:
+                role = self.session.caller_role
             await self.session.run(f"SET LOCAL ROLE {role}" if role else "RESET ROLE")
 
     async def _check_may_act(self, role: str) -> None:
@@ -350,7 +357,9 @@ class _ChangeRun:
             row = answer.first()
             return Step(reported_tag, detail=writer.write(row).strip() if row else "")
         # PostgreSQL tells of what makes a table of a query as of that query.
-        return Step(tag, answer.count) if reported_tag.startswith("SELECT ") else Step(reported_tag)
+        if reported_tag.startswith("SELECT "):
+            return Step(tag, answer.count)
+        return Step(reported_tag)
 
     async def _read_tag(self, part: ReadStatement, head: str) -> str:
         """Return what PostgreSQL calls the statement."""
@@ -367,7 +376,9 @@ class _ChangeRun:
         try:
             await session.run_pipeline((part.sql, ()))
         except psycopg.Error as error:
-            found = _TAG.search(error.diag.message_primary or "") if error.sqlstate == "25006" else None
+            found = None
+            if error.sqlstate == "25006":
+                found = _TAG.search(error.diag.message_primary or "")
             if found is None:
                 raise to_problem(error, part.database.name) from error
         await session.run("ROLLBACK TO SAVEPOINT mcp_tag; RELEASE SAVEPOINT mcp_tag")

@@ -335,5 +335,9 @@ def _find_next_move(report: _Report) -> str:
 
 
 def _format_position(position: str | None, prefix_length: int) -> str:
-    position_in_text = int(position) - prefix_length if position else 0
-    return f", at character {position_in_text}" if position_in_text > 0 else ""
+    position_in_text = 0
+    if position:
+        position_in_text = int(position) - prefix_length
+    if position_in_text > 0:
+        return f", at character {position_in_text}"
+    return ""

@@ -113,5 +113,8 @@ def _read_file(file: str) -> str:
         with open_text(file) as stream:
             return stream.read().strip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        reason_text = reason(error) if isinstance(error, OSError) else str(error)
+        if isinstance(error, OSError):
+            reason_text = reason(error)
+        else:
+            reason_text = str(error)
         raise Unavailable(f"The file of `--password-file` can't be read: {reason_text}.") from None

@@ -277,7 +277,10 @@ class ConnectionPool:
     async def _connect(self) -> Session:
         service = _read_service_state(self.database.address)
         try:
-            address = self.database.address if self._find_address is None else await self._find_address()
+            if self._find_address is None:
+                address = self.database.address
+            else:
+                address = await self._find_address()
             parameters: dict[str, Any] = {**_DEFAULT_PARAMETERS, **conninfo_to_dict(address), "client_encoding": "UTF8"}
             if "password" not in parameters and (password := await self._passwords(parameters)):
                 parameters["password"] = password

@@ -65,7 +65,9 @@ def limit_result(sql: str, columns: Sequence[Column], *, max_cell: int, limit: i
         for name, column in zip(names, columns, strict=True)
     ]
     body = sql.rstrip().rstrip(";")
-    skip = f" OFFSET {offset}" if offset else ""
+    skip = ""
+    if offset:
+        skip = f" OFFSET {offset}"
     return f"SELECT {', '.join(expressions)} FROM (\n{body}\n) AS q({', '.join(names)}) LIMIT {limit}{skip}"
 
 
@@ -123,7 +125,9 @@ class RowWriter:
             return lambda value: (
                 self._write_text(value) if (short := _shorten_vector(value)) is None else encode_basestring(short)
             )
-        return self._write_json if kind in _JSON_TYPES else self._write_text
+        if kind in _JSON_TYPES:
+            return self._write_json
+        return self._write_text
 
     def _write_text(self, value: str) -> str:
         if len(value) <= self.max_cell:
@@ -151,16 +155,22 @@ def _shorten_vector(value: str) -> str | None:
     if len(value) < _SHORT_VECTOR or not _VECTOR.match(value):
         return None
     first = value.split(",", 3)[:3]
-    many = f" {value.count(',') + 1:,} numbers," if value.endswith("]") else ""
+    many = ""
+    if value.endswith("]"):
+        many = f" {value.count(',') + 1:,} numbers,"
     return f"{','.join(first)},…{many} all by ::text]"
 
 
 def _write_long(value: str) -> str:
-    return value if len(value) < 16 or -_MAX_EXACT_INTEGER <= int(value) <= _MAX_EXACT_INTEGER else f'"{value}"'
+    if len(value) < 16 or -_MAX_EXACT_INTEGER <= int(value) <= _MAX_EXACT_INTEGER:
+        return value
+    return f'"{value}"'
 
 
 def _write_float(value: str) -> str:
-    return value if _FINITE.fullmatch(value) else f'"{value}"'
+    if _FINITE.fullmatch(value):
+        return value
+    return f'"{value}"'
 
 
 def _write_boolean(value: str) -> str:

@@ -91,9 +91,10 @@ class Role:
         facts: dict[str, Any] = json.loads(text)
         powers = [word for word in ("superuser", "createdb", "createrole", "replication", "bypassrls") if facts[word]]
         powers += facts["member"]
-        functions = (
-            [] if facts["superuser"] else sorted({*facts["functions"]} - READ_ONLY_FUNCTIONS - _INFORMATIVE_FUNCTIONS)
-        )
+        if facts["superuser"]:
+            functions = []
+        else:
+            functions = sorted({*facts["functions"]} - READ_ONLY_FUNCTIONS - _INFORMATIVE_FUNCTIONS)
         harmful = [word for word in powers if word in ("superuser", "replication") or word in _HARMFUL_ROLES]
         return cls(
             facts["name"],
@@ -129,7 +130,9 @@ class Role:
             description += " (a standby)"
         if self.is_superuser:
             return f"{description} is a superuser; what a query would run is judged first"
-        powers = f" has {', '.join(self.powers)}" if self.powers else " has no special powers"
+        powers = " has no special powers"
+        if self.powers:
+            powers = f" has {', '.join(self.powers)}"
         return description + powers
 
     def report(self, counts: dict[str, int], *, trusted: bool, caller: str | None = None) -> str:
@@ -147,13 +150,11 @@ class Role:
         ]
         if self.harmful:
             code_trust = (
-                "Code of other roles is trusted, by `--trust-database`"
-                if trusted
-                else (
-                    "Nothing that another role laid is run, but a role that owns a table could change it in the moment "
-                    "between the look and the run"
-                )
+                "Nothing that another role laid is run, but a role that owns a table could change it in the moment "
+                "between the look and the run"
             )
+            if trusted:
+                code_trust = "Code of other roles is trusted, by `--trust-database`"
             lines.append(
                 "It can reach files, programs or other sessions. Queries that would do more than read are refused. "
                 f"{code_trust}. `edit_schema` is refused."

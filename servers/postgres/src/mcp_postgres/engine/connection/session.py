@@ -73,7 +73,9 @@ class Session:
     async def stream_rows(self, statement: Statement) -> AsyncGenerator[Row]:
         """Yield the rows of a statement as they come; it is stopped on the server if they are not all taken."""
         try:
-            pipeline = self._pipeline if self.is_next(statement) else None
+            pipeline = None
+            if self.is_next(statement):
+                pipeline = self._pipeline
             async with aclosing((pipeline or await self._send(statement)).stream_rows()) as rows:
                 async for row in rows:
                     yield row
@@ -113,13 +115,17 @@ class Session:
     async def fetch_last_value(self, sql: str) -> str | None:
         """Run statements of our own in one trip; the one value that the last of them finds."""
         row = (await run_simple_query(self.connection, sql)).first()
-        return None if row is None else row[0]
+        if row is None:
+            return None
+        return row[0]
 
     async def fetch_value(self, sql: str, *values: str | None) -> str | None:
         """Return the one value a query of our own finds."""
         sql = self.audit.visible.fill_placeholders(sql)
         row = await (await self.cursor().execute(sql.encode(), values or None)).fetchone()
-        return None if row is None else row[0]
+        if row is None:
+            return None
+        return row[0]
 
     async def fetch_column(self, sql: str) -> list[str]:
         """Return the values of one column a query of our own finds."""

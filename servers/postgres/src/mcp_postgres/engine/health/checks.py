@@ -355,7 +355,10 @@ async def run_checks(session: Session, areas: Sequence[str]) -> Report:
                 findings.append((_LATER, [f"- {area}: could not be looked at: {error.diag.message_primary}"]))
                 continue
             if lines:
-                more = [f"- … {len(lines) - _MAX_LINES} more"] if len(lines) > _MAX_LINES else []
+                if len(lines) > _MAX_LINES:
+                    more = [f"- … {len(lines) - _MAX_LINES} more"]
+                else:
+                    more = []
                 findings.append((when, [*lines[:_MAX_LINES], *more, f"  do: {what}"]))
         if len(findings) == before:
             healthy.append(area)

@@ -118,7 +118,9 @@ async def list_top_statements(session: Session, order: str, limit: int) -> Repor
         ) from error
     lines: list[str] = []
     for item in statements:
-        share = f"{item['share']} % of all time, " if item["share"] is not None else ""
+        share = ""
+        if item["share"] is not None:
+            share = f"{item['share']} % of all time, "
         lines.append(
             f"- {share}{item['total']:,} ms in {item['calls']:,} calls, {item['mean']:,} ms each,"
             f" {item['rows']:,} rows, {item['reads']:,} blocks read:"

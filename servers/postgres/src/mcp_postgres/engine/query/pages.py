@@ -147,7 +147,10 @@ class ResultPages:
                 except (Problem, psycopg.Error) as error:
                     if session.connection.broken:
                         raise
-                    said = error if isinstance(error, Problem) else to_problem(error, statement.database.name)
+                    if isinstance(error, Problem):
+                        said = error
+                    else:
+                        said = to_problem(error, statement.database.name)
                     pages.append(
                         str(await add_suggestion(said, statement.sql, functools.partial(_run_after_failure, session)))
                     )
@@ -285,14 +288,18 @@ async def _prepare(session: Session, statement: ReadStatement) -> tuple[str, lis
     """Return what to run for `statement`, with its columns, once the server took it for something that only reads."""
     if show := _SHOW.fullmatch(statement.sql):
         await use_role_path(session)  # one of the settings is where names are looked up
-        names = ("name", "setting", "description") if show[1].upper() == "ALL" else (show[1].lower(),)
+        if show[1].upper() == "ALL":
+            names = ("name", "setting", "description")
+        else:
+            names = (show[1].lower(),)
         return f"{statement.sql} ", [Column(name, _TEXT) for name in names]
     explain = _EXPLAIN.fullmatch(statement.sql)
     if explain is None:
         return statement.sql, await admit(session, statement)
-    options = (
-        explain["options"].strip().strip("()").split(",") if "(" in explain["options"] else explain["options"].split()
-    )
+    if "(" in explain["options"]:
+        options = explain["options"].strip().strip("()").split(",")
+    else:
+        options = explain["options"].split()
     words = [word.strip() for word in options if word.strip()]
     if any(re.match(r"ANALY[SZ]E\b", word, re.I) for word in words):
         await admit(session, inner_statement(statement, explain["inner"]))

@@ -175,14 +175,19 @@ async def import_rows(
             await session.run("ROLLBACK")
         else:
             await session.commit(COMMIT)
-    summary = source.summary.told() if source.summary else ()
+    if source.summary:
+        summary = source.summary.told()
+    else:
+        summary = ()
     names = [column["name"] for column in columns]
     return Import(target["spelled"], names, count, dry_run, added or [], summary, source.dialect.told(header))
 
 
 async def _inspect_file(file: ServedFile, *, dry_run: bool) -> _ImportSource:
     """Read how a file is written, and the names of its fields."""
-    summary = Seen() if dry_run else None
+    summary = None
+    if dry_run:
+        summary = Seen()
     source = _ImportSource(file, Dialect(), [], summary)
     with source.open() as raw:
         if source.is_csv:
@@ -258,7 +263,9 @@ def _copy_context(session: Session, error: psycopg.Error) -> str:
     context = next(iter((error.diag.context or "").splitlines()), "")
     if not context.startswith("COPY ") and session.audit.visible.schema:
         return ""
-    return f"{context[:200]}: " if context else ""
+    if context:
+        return f"{context[:200]}: "
+    return ""
 
 
 def _is_csv(file: ServedFile) -> bool:
@@ -322,7 +329,8 @@ async def _copy_csv(
         ("FORCE_NOT_NULL", [column["spelled"] for column in columns if column["needed"] and column["category"] == "S"]),
         ("FORCE_NULL", [column["spelled"] for column in columns if column["never_empty"]]),
     ):
-        options += [f"{option} ({', '.join(names)})"] if names else []
+        if names:
+            options.append(f"{option} ({', '.join(names)})")
     cursor = session.cursor()
     sent_records = 0
     has_end_mark = False
@@ -367,7 +375,9 @@ async def _copy_records(
 def _encode_value(value: Any, column: dict[str, Any], *, json_as_text: bool) -> str | None:
     """Return a JSON value as PostgreSQL reads one of the column's type."""
     if column["json"] and not (json_as_text and isinstance(value, str)):
-        return None if value is None else encode_json(value)
+        if value is None:
+            return None
+        return encode_json(value)
     if column["fields"]:
         value = _encode_records(value, column["fields"], quote(column["name"]))
     if isinstance(value, list) and column["category"] != "A":
@@ -381,7 +391,9 @@ def _encode_records(value: Any, fields: Sequence[str], label: str) -> Any:
         return [_encode_records(item, fields, label) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
         record = cast("dict[str, Any]", value)
-        return encode_record([record.get(name) for name in fields], label) if record.keys() <= {*fields} else record
+        if record.keys() <= {*fields}:
+            return encode_record([record.get(name) for name in fields], label)
+        return record
     return value
 
 

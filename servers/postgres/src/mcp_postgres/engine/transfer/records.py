@@ -95,7 +95,10 @@ def _choose_type(kinds: Collection[str]) -> str:
 
 
 def _kind_of_text(value: str) -> str:
-    kind = next((kind for kind, form in _KINDS if form.fullmatch(value)), "text") if value else ""
+    if value:
+        kind = next((kind for kind, form in _KINDS if form.fullmatch(value)), "text")
+    else:
+        kind = ""
     return "text" if kind in _TIMES and not _is_time(value) else kind
 
 

@@ -101,7 +101,9 @@ async def _try_line(session: Session, line: str, end: float) -> str | None:
             raise
         await session.run("ROLLBACK TO SAVEPOINT mcp_line; RELEASE SAVEPOINT mcp_line")
         message = error.diag.message_primary or "an error without a word"
-        return f"{_NO_SUCH}: {message}" if error.sqlstate in _MISSING else message
+        if error.sqlstate in _MISSING:
+            return f"{_NO_SUCH}: {message}"
+        return message
     await session.run("RELEASE SAVEPOINT mcp_line")
     return None
 
@@ -116,7 +118,9 @@ async def _limit_time(session: Session, end: float) -> None:
 def _oid_of_key(key: str) -> str:
     """Return the oid in it; of a comment, of what it is on."""
     match = re.search(r"\d+", key.partition("/")[2] if key[0] == "d" else key)
-    return match[0] if match else "0"
+    if match:
+        return match[0]
+    return "0"
 
 
 def _find_leftovers(change: SchemaChange, now: ObjectsByKey, lines: Sequence[str]) -> list[str]:
@@ -161,7 +165,10 @@ def _is_mentioned(thing: DatabaseObject, objects: ObjectsByKey, lines: Sequence[
     if thing.key[0] in "dg":
         return thing.parent in objects and _is_mentioned(objects[thing.parent], objects, lines)
     name = re.compile(rf"(?<![\w\"]){re.escape(thing.name)}(?![\w\"])")
-    heads = ("-- not undone",) if thing.kind.endswith("table") else ("--",)
+    if thing.kind.endswith("table"):
+        heads = ("-- not undone",)
+    else:
+        heads = ("--",)
     return any(
         name.search(line) for line in lines if line.startswith(heads) or (thing.key[0] == "a" and " ADD " in line)
     )

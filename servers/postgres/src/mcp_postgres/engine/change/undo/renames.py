@@ -48,8 +48,14 @@ def _rename_parts(was: ObjectsByKey, now: ObjectsByKey, keys: Sequence[str]) -> 
         if parent not in now:
             continue
         names = {was[key].name: now[key].name for key in keys if (now[key].parent, key[0]) == (parent, kind)}
-        what = "DOMAIN" if kind == "k" and parent[0] == "y" else now[parent].sql_kind
-        form = _FORMS[kind].replace("COLUMN", "ATTRIBUTE") if what == "TYPE" and kind == "a" else _FORMS[kind]
+        if kind == "k" and parent[0] == "y":
+            what = "DOMAIN"
+        else:
+            what = now[parent].sql_kind
+        if what == "TYPE" and kind == "a":
+            form = _FORMS[kind].replace("COLUMN", "ATTRIBUTE")
+        else:
+            form = _FORMS[kind]
         for current, old in renames_back(names, lambda _, number: f"mcp_back_{number}"):
             line = form.format(what=what, on=now[parent].qualified_name, now=current, was=old)
             lines.append(line.removesuffix(";") + " CASCADE;" if what == "TYPE" and kind == "a" else line)

@@ -101,11 +101,10 @@ class _UndoPlan:
             change = self.change = _match_recreated(
                 change, {change.was[key].label: key for key in dropped}, definitions
             )
-        self.depended = (
-            await read_dependencies(self.session, _without_grants({*change.dropped, *change.changed}))
-            if change.dropped or change.changed
-            else []
-        )
+        if change.dropped or change.changed:
+            self.depended = await read_dependencies(self.session, _without_grants({*change.dropped, *change.changed}))
+        else:
+            self.depended = []
         self.remade = await self._find_remade()
         lines, remarks, late = self._drop_new()
         change = self.change
@@ -190,7 +189,10 @@ class _UndoPlan:
     def _detach_statements(self, key: str) -> Iterable[str]:
         """Yield what takes a table from those it has as parents now."""
         thing = self.change.now[key]
-        had = (self.change.was[key].state[6] or "").split() if key[0] == "c" else []
+        if key[0] == "c":
+            had = (self.change.was[key].state[6] or "").split()
+        else:
+            had = []
         for parent in (thing.state[6] or "").split() if key[0] == "c" else []:
             if parent not in had:
                 on = self.change.now[parent].qualified_name
@@ -207,13 +209,18 @@ class _UndoPlan:
         if thing.key[0] == "k" and _is_inherited(thing, self.change.now, {*self.change.new}):
             return ""
         on = self.change.now.get(thing.parent)
-        kind = "attribute" if thing.kind == "column" and on is not None and on.kind == "type" else thing.kind
+        if thing.kind == "column" and on is not None and on.kind == "type":
+            kind = "attribute"
+        else:
+            kind = thing.kind
         if kind not in _DROPS:
             return remark(f"not undone: {thing.label}, new")
         text = _DROPS[kind].format(
             name=thing.name, spelled=thing.qualified_name, on=on.qualified_name if on is not None else ""
         )
-        return text.replace("TABLE", "DOMAIN", 1) if kind == "constraint" and thing.parent[0] == "y" else text
+        if kind == "constraint" and thing.parent[0] == "y":
+            return text.replace("TABLE", "DOMAIN", 1)
+        return text
 
     async def _restore_old(self) -> list[str]:
         """Return what makes again what is gone, and what it was what is changed; in the names of before."""
@@ -354,7 +361,10 @@ def _match_recreated(
 def _is_inherited(constraint: DatabaseObject, look: ObjectsByKey, keys: Collection[str]) -> bool:
     """Return whether it is inherited from another one of `keys`."""
     table = look.get(constraint.parent)
-    parents = (table.state[6] or "").split() if table is not None and table.key[0] == "c" else []
+    if table is not None and table.key[0] == "c":
+        parents = (table.state[6] or "").split()
+    else:
+        parents = []
     return constraint.state[1] == "true" and any(
         key[0] == "k" and look[key].name == constraint.name and look[key].parent in parents for key in keys
     )
@@ -374,9 +384,15 @@ def _request_dropped(thing: DatabaseObject) -> DefinitionRequest:
         case "a":
             parts = [5, *(at for at in (6, 7, 8) if value[at])]
         case "t" | "r":
-            parts = [0] if value[0] != "O" else []
+            if value[0] != "O":
+                parts = [0]
+            else:
+                parts = []
         case "s":
-            parts = [0] if value[0] else []
+            if value[0]:
+                parts = [0]
+            else:
+                parts = []
         case _:
             parts = [1]
     return DefinitionRequest(thing.key, is_gone=True, parts=parts, flags="false false true")
