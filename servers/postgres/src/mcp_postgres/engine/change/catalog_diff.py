@@ -13,12 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mcp_postgres.engine.catalog.description import RELATION_WORD
+from mcp_postgres.engine.change.database_object import DatabaseObject, ObjectsByKey
 from mcp_postgres.engine.change.objects import (
     READ_OBJECTS,
     RELATIONS,
     TYPE,
-    DatabaseObject,
-    ObjectsByKey,
     array_literal,
     parse_objects,
     read_objects,

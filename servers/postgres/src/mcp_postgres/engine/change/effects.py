@@ -8,39 +8,31 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 
 from mcp_batteries.sql.changes import Sample
 from mcp_batteries.sql.rows import count, size
-from mcp_postgres.engine.admission.statements import result_columns
 from mcp_postgres.engine.catalog.description import RELATION_WORD, USER_SCHEMA
 from mcp_postgres.engine.change.catalog_diff import CatalogTraces, read_changed_objects, read_traces, start_tracing
-from mcp_postgres.engine.change.objects import diff_objects
-from mcp_postgres.engine.change.undo.schema_undo import SchemaChange, describe_change, undo_statements
+from mcp_postgres.engine.change.objects import array_literal, diff_objects
+from mcp_postgres.engine.change.row_samples import MAX_SAMPLED_TABLES, TableNames, sample_changed_rows
+from mcp_postgres.engine.change.undo.schema_change import SchemaChange
+from mcp_postgres.engine.change.undo.schema_undo import describe_change, undo_statements
 from mcp_postgres.engine.change.undo.sql_comments import remark
-from mcp_postgres.engine.connection.pool import Session
-from mcp_postgres.engine.connection.result_values import RowWriter
+from mcp_postgres.engine.connection.session import Session
 
 __all__ = ["Effects"]
 
 logger = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 
-_MAX_SHOWN_ROWS = 3
-# Rows of a table that are looked at, to show those that differ.
-_MAX_COMPARED_ROWS = 50
-# Tables whose rows are shown.
-_MAX_SAMPLED_TABLES = 4
 # Seconds from which a lock is told that every change of rows takes.
 _MIN_LOCK_SECONDS = 1.0
-_CELL_CHARACTERS = 100
-# Milliseconds that finding rows for a sample may take.
-_SAMPLE_MILLISECONDS = 1000
 
 _LOCKS = f"""
 SELECT coalesce(json_agg(json_build_array(l.relation::text, l.mode, CASE WHEN c.oid IS NOT NULL THEN
@@ -67,55 +59,85 @@ FROM (SELECT c.oid, format('%I.%I', n.nspname, c.relname) AS name, pg_stat_get_x
     WHERE {USER_SCHEMA} AND c.relkind IN ('r', 'p', 'm')) x WHERE x.made + x.changed + x.gone + x.looked > 0
 """
 _SET_SEARCH_PATH = "SELECT pg_catalog.set_config('search_path', $1, true)"
-_TRANSACTION_IDS = """
-SELECT coalesce(json_agg(transactionid::text), '[]')::text FROM pg_locks
-WHERE pid = pg_backend_pid() AND locktype = 'transactionid' AND granted
-"""
+
+
+# The mode that taking a number from a sequence has, and that every change of rows takes.
+_ROW_LOCK = "RowExclusiveLock"
+
+
+class _RowCounters(NamedTuple):
+    """How many rows of a relation this transaction has changed and read so far."""
+
+    name: str
+    inserted: int
+    updated: int
+    deleted: int
+    read: int
+
+    @property
+    def changes(self) -> tuple[int, int, int]:
+        return self.inserted, self.updated, self.deleted
+
+
+_UNTOUCHED = _RowCounters("", 0, 0, 0, 0)
+
+
+class _HeldLock(NamedTuple):
+    """The strongest lock on a relation, and since when any is held."""
+
+    mode: str
+    since: float
 
 
 @dataclass
 class Effects:
     """What was seen before and while statements run; `start` first.
 
-    Args:
+    Attributes:
+        session: the transaction.
         changes_schema: objects change too, and not rows only.
+        schema_change: what the way back needs to know of the change while it is there.
+        comparison_failure: why one of the looks at the objects failed, which stops no change.
+        old_traces: what the rows of the catalog that the transaction changed were about.
+        new_traces: what they are about now.
+        row_counters: what was counted before the first statement, by the numbers of relations.
+        rewritten: relations whose file is another one now.
+        changes_rows: rows of a table that was there changed.
+        has_counted_rows: PostgreSQL counted any row that changed: not those of foreign tables, nor with `track_counts`
+            off.
+        locks: when each was taken, at the earliest: as its statement began.
+        lock_names: what is locked.
     """
 
     session: Session
     changes_schema: bool
-    # What the way back needs to know of the change while it is there.
     schema_change: SchemaChange | None = None
-    # Why one of the looks at the objects failed, which stops no change.
     comparison_failure: str = ""
     old_traces: CatalogTraces = field(default_factory=CatalogTraces)
     new_traces: CatalogTraces = field(default_factory=CatalogTraces)
-    row_counters: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
-    # Relations whose file is another one now.
+    row_counters: dict[str, _RowCounters] = field(default_factory=dict[str, _RowCounters])
     rewritten: list[str] = field(default_factory=list[str])
-    # Whether rows of a table that was there changed.
     changes_rows: bool = False
-    # Whether PostgreSQL counted any row that changed: not those of foreign tables, nor with `track_counts` off.
     has_counted_rows: bool = False
-    # When each was taken, at the earliest: as its statement began.
     locks: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
-    # What is locked.
     lock_names: dict[str, str] = field(default_factory=dict[str, str])
 
     async def start(self) -> None:
         """Look before the first statement."""
         await self._guarded(start_tracing(self.session, objects=self.changes_schema))
-        self.row_counters = await self._fetch_json(_ROW_COUNTERS)
+        self.row_counters = await self._read_row_counters()
 
     async def record_statement(self, began: float) -> Sequence[str]:
         """Look behind one statement: the tables it locked, for what says of nothing else what it was about."""
         new_tables: list[str] = []
         for oid, mode, name in await self._fetch_json(_LOCKS):
-            if (oid, mode) not in self.locks:
+            is_new = (oid, mode) not in self.locks
+            if is_new:
                 self.locks[oid, mode] = began
-                if name:
-                    new_tables.append(name)
             if name:
                 self.lock_names[oid] = name
+            if is_new and name:
+                new_tables.append(name)
         return new_tables
 
     async def finish(
@@ -128,87 +150,33 @@ class Effects:
             statement_rows: how many rows the statements themselves say they changed.
             sql: the statements.
         """
-        objects: Sequence[str] | None = None
-        if not self.comparison_failure and (found := await self._guarded(read_traces(self.session))) is not None:
-            self.old_traces, self.new_traces = found
-            if self.changes_schema:
-                objects = await self._guarded(self._compare_objects(wants_undo=wants_undo))
-            else:
-                objects = ()
+        objects = await self._compare_catalogs(wants_undo=wants_undo)
         if objects is None:
             objects = [f"? objects that could not be compared: {self.comparison_failure}"]
-        self.rewritten = [
-            oid for oid, (_, file) in self.old_traces.relations.items()
-            if oid in self.new_traces.relations and self.new_traces.relations[oid][1] != file
-        ]  # fmt: skip
-        locks, moved = self._summarize_locks()
-        touched, read = await self._describe_rows(statement_rows, sql)
+        self.rewritten = self._find_rewritten()
+        now = time.monotonic()
+        locks = self._find_old_locks()
+        counted = await self._count_rows()
         findings = [
-            ("Locks, each until the end:", locks),
+            ("Locks, each until the end:", _describe_locks(locks, now)),
             ("Written anew, whole:", await self._describe_rewritten()),
-            ("Rows, by triggers and cascades too:", touched),
-            ("Read whole:", read),
-            ("Moved on, which stays so after a dry run:", moved),
+            ("Rows, by triggers and cascades too:", self._describe_changed_rows(counted, statement_rows, sql.lower())),
+            ("Read whole:", self._describe_reads(counted)),
+            ("Moved on, which stays so after a dry run:", _find_moved_sequences(locks)),
         ]
         return objects, [(title, lines) for title, lines in findings if lines]
 
-    def _summarize_locks(self) -> tuple[list[str], list[str]]:
-        """Return the locks worth telling, and the sequences that gave numbers."""
-        now = time.monotonic()
-        held: dict[str, tuple[str, float]] = {}
-        for (oid, mode), since in self.locks.items():
-            if oid in self.old_traces.relations:
-                name = self.old_traces.relations[oid][0]
-            else:
-                name = self.lock_names.get(oid, "index ")
-            # What is new is nobody else's to wait for.
-            if self._is_old(oid) and not name.startswith("index "):
-                strongest = min(mode, held.get(name, (mode, 0.0))[0], key=list(_BLOCKED_BY_LOCK).index)
-                held[name] = strongest, min(since, held.get(name, ("", since))[1])
-        # The mode that taking a number from one has, and nothing else.
-        moved = [
-            what for what, (mode, _) in held.items() if what.startswith("sequence ") and mode == "RowExclusiveLock"
-        ]
-        locks = [
-            f"{what}: {mode} for {1000 * (now - since):.0f} ms, {_BLOCKED_BY_LOCK.get(mode, '')}"
-            for what, (mode, since) in held.items()
-            if mode != "RowExclusiveLock" or now - since > _MIN_LOCK_SECONDS  # every change of rows takes it
-        ]
-        return locks, moved
-
-    async def _describe_rewritten(self) -> list[str]:
-        sizes: dict[str, int] = (
-            await self._fetch_json(_SIZES, "{" + ",".join(self.rewritten) + "}") if self.rewritten else {}
-        )
-        return [f"{self.new_traces.relations[oid][0]}, {size(sizes[oid])}" for oid in self.rewritten]
-
-    async def _describe_rows(self, statement_rows: int, sql: str) -> tuple[list[str], list[str]]:
-        """Return what came of the rows of each table, unless the statements say so themselves.
-
-        And tables read whole.
-        """
-        touched = list[str]()
-        read = list[str]()
-        total = 0
-        unnamed = False
-        written = sql.lower()
-        for oid, (table, *numbers) in (await self._fetch_json(_ROW_COUNTERS)).items():
-            made, changed, gone, looked = (
-                now - was for now, was in zip(numbers, self.row_counters.get(oid, ["", 0, 0, 0, 0])[1:], strict=True)
-            )
-            said = [
-                f"{number:,} {word}" for number, word in ((made, "in"), (changed, "changed"), (gone, "out")) if number
-            ]
-            if said:
-                touched.append(f"{table}: {', '.join(said)}")
-            total += made + changed + gone
-            # Rows behind a view, or in a partition, are those of a table that the caller did not name.
-            unnamed |= bool(said) and table.rpartition(".")[2].strip('"').lower() not in written
-            self.changes_rows |= bool(said) and self._is_old(oid)
-            if looked > 0 and self._is_old(oid):
-                read.append(f"{table}: {count(looked, 'row')}")
-        self.has_counted_rows = bool(touched)
-        return touched if unnamed or total != statement_rows else [], read
+    async def _compare_catalogs(self, *, wants_undo: bool) -> Sequence[str] | None:
+        """Return the objects that came, went and changed; None where they can't be compared."""
+        if self.comparison_failure:
+            return None
+        traces = await self._guarded(read_traces(self.session))
+        if traces is None:
+            return None
+        self.old_traces, self.new_traces = traces
+        if not self.changes_schema:
+            return ()
+        return await self._guarded(self._compare_objects(wants_undo=wants_undo))
 
     async def _compare_objects(self, *, wants_undo: bool) -> Sequence[str]:
         """Return the names that came, went and changed."""
@@ -220,56 +188,104 @@ class Effects:
             )
         return lines
 
+    def _find_rewritten(self) -> list[str]:
+        """Return the relations whose file is another one now."""
+        old_relations = self.old_traces.relations
+        new_relations = self.new_traces.relations
+        return [oid for oid in old_relations if oid in new_relations and new_relations[oid][1] != old_relations[oid][1]]
+
+    def _find_old_locks(self) -> dict[str, _HeldLock]:
+        """Return the locks on what was there, by its name: what is new is nobody else's to wait for."""
+        strength = list(_BLOCKED_BY_LOCK)
+        locks: dict[str, _HeldLock] = {}
+        for (oid, mode), since in self.locks.items():
+            name = self._locked_name(oid)
+            if not self._is_old(oid) or name.startswith("index "):
+                continue
+            earlier = locks.get(name, _HeldLock(mode, since))
+            locks[name] = _HeldLock(min(mode, earlier.mode, key=strength.index), min(since, earlier.since))
+        return locks
+
+    def _locked_name(self, oid: str) -> str:
+        """Return what is locked; `index` for what is not worth telling."""
+        if oid in self.old_traces.relations:
+            return self.old_traces.relations[oid][0]
+        return self.lock_names.get(oid, "index ")
+
+    async def _describe_rewritten(self) -> list[str]:
+        if not self.rewritten:
+            return []
+        sizes: dict[str, int] = await self._fetch_json(_SIZES, array_literal(self.rewritten))
+        return [f"{self.new_traces.relations[oid][0]}, {size(sizes[oid])}" for oid in self.rewritten]
+
+    async def _read_row_counters(self) -> dict[str, _RowCounters]:
+        rows: dict[str, list[Any]] = await self._fetch_json(_ROW_COUNTERS)
+        return {oid: _RowCounters(*counters) for oid, counters in rows.items()}
+
+    async def _count_rows(self) -> dict[str, _RowCounters]:
+        """Return how many rows of each relation were changed and read since `start`."""
+        counted: dict[str, _RowCounters] = {}
+        for oid, now in (await self._read_row_counters()).items():
+            was = self.row_counters.get(oid, _UNTOUCHED)
+            counted[oid] = _RowCounters(
+                now.name,
+                now.inserted - was.inserted,
+                now.updated - was.updated,
+                now.deleted - was.deleted,
+                now.read - was.read,
+            )
+        return counted
+
+    def _describe_changed_rows(self, counted: Mapping[str, _RowCounters], statement_rows: int, sql: str) -> list[str]:
+        """Return what came of the rows of each table, unless the statements say so themselves."""
+        lines: list[str] = []
+        has_unnamed_table = False
+        total_changes = 0
+        for oid, relation in counted.items():
+            total_changes += sum(relation.changes)
+            if not any(relation.changes):
+                continue
+            lines.append(f"{relation.name}: {_describe_changes(relation)}")
+            if self._is_old(oid):
+                self.changes_rows = True
+            # Rows behind a view, or in a partition, are those of a table that the caller did not name.
+            if relation.name.rpartition(".")[2].strip('"').lower() not in sql:
+                has_unnamed_table = True
+        self.has_counted_rows = bool(lines)
+        if has_unnamed_table or total_changes != statement_rows:
+            return lines
+        return []
+
+    def _describe_reads(self, counted: Mapping[str, _RowCounters]) -> list[str]:
+        """Return the tables that were read as a whole."""
+        return [
+            f"{relation.name}: {count(relation.read, 'row')}"
+            for oid, relation in counted.items()
+            if relation.read > 0 and self._is_old(oid)
+        ]
+
     def _is_old(self, oid: str) -> bool:
         return oid in self.old_traces.relations or oid not in self.new_traces.relations
 
     async def samples(self, *, keep: str) -> Sequence[Sample]:
-        """Return rows of tables that changed, as they were and as they are; ends by going back to the savepoint `keep`.
+        """Return rows of tables that changed, as they were and as they are.
 
-        Of a table that was written anew the first rows stand for all of them: they keep their order.
+        Ends by going back to the savepoint `keep`.
         """
-        session = self.session
-        changed = [
-            (self._old_name(oid, str(numbers[0])), str(numbers[0]))
-            for oid, numbers in (await self._fetch_json(_ROW_COUNTERS)).items()
-            if numbers[1:4] != self.row_counters.get(oid, ["", 0, 0, 0, 0])[1:4]
-        ][:_MAX_SAMPLED_TABLES]
-        numbers = "{" + ",".join(await self._fetch_json(_TRANSACTION_IDS)) + "}"
-        after = {table: await self._read_rows_of_transaction(table, "xmin", numbers) for _, table in changed}
-        # Rows that were locked only, for a foreign key, are there still.
-        locked = {table: await self._find_locked_rows(table, numbers) for _, table in changed}
-        tables = [(self.old_traces.relations[oid][0], self.new_traces.relations[oid][0]) for oid in self.rewritten]
-        anew = [
-            (one.removeprefix("table "), other.removeprefix("table "))
-            for one, other in tables
-            if one.startswith("table ") and other.removeprefix("table ") not in after
-        ][: _MAX_SAMPLED_TABLES - len(changed)]
-        is_now = {
-            table: await self._query_quickly(f"SELECT * FROM ONLY {table} LIMIT {_MAX_SHOWN_ROWS}") for _, table in anew
-        }
-        await session.run(f"ROLLBACK TO SAVEPOINT {keep}")
-        was = {
-            table: await self._query_quickly(f"SELECT * FROM ONLY {name} LIMIT {_MAX_SHOWN_ROWS}")
-            for name, table in anew
-        }
-        # A row that a rolled back transaction changed still says so.
-        before = {
-            table: await self._read_rows_of_transaction(name, "xmax", numbers, locked[table]) for name, table in changed
-        }
-        return [
-            Sample(table, (after[table] or before[table])[0], gone, came)
-            for _, table in changed
-            if any(
-                (
-                    gone := _rows_missing_in(before[table][1], after[table][1]),
-                    came := _rows_missing_in(after[table][1], before[table][1]),
-                )
-            )
-        ] + [
-            Sample(table, is_now[table][0], "".join(was[table][1]), "".join(is_now[table][1]), was[table][0])
-            for _, table in anew
-            if was[table][1]
-        ]
+        changed: list[TableNames] = []
+        for oid, now in (await self._read_row_counters()).items():
+            if now.changes != self.row_counters.get(oid, _UNTOUCHED).changes:
+                changed.append(TableNames(self._old_name(oid, now.name), now.name))
+        return await sample_changed_rows(
+            self.session, changed[:MAX_SAMPLED_TABLES], self._rewritten_tables(), keep=keep
+        )
+
+    def _rewritten_tables(self) -> Iterator[TableNames]:
+        for oid in self.rewritten:
+            old_label = self.old_traces.relations[oid][0]
+            new_label = self.new_traces.relations[oid][0]
+            if old_label.startswith("table "):
+                yield TableNames(old_label.removeprefix("table "), new_label.removeprefix("table "))
 
     def _old_name(self, oid: str, name: str) -> str:
         """Return the name of a table as it was."""
@@ -288,66 +304,58 @@ class Effects:
         return lines
 
     async def _with_qualified_names(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """What `work` finds, with the schema at each name: who runs the way back may have another `search_path`."""
+        """Return what `work` finds, with the schema at each name.
+
+        Who runs the way back may have another `search_path`.
+        """
         session = self.session
         with closing(work):
             path = await session.fetch_value("SELECT pg_catalog.current_setting('search_path')")
             await session.fetch_value(_SET_SEARCH_PATH, "pg_catalog")
-            found = await work
+            result = await work
         await session.fetch_value(_SET_SEARCH_PATH, path)
-        return found
+        return result
 
     async def _guarded(self, work: Coroutine[Any, Any, _Result]) -> _Result | None:
         """Return what `work` finds; None where it fails, which undoes nothing but itself."""
         await self.session.run("SAVEPOINT mcp_look")
         try:
-            found = await work
+            result = await work
         except Exception as error:  # noqa: BLE001 - whatever is wrong here, the caller's change is not
             logger.warning("Objects of the database could not be compared: %s", type(error).__name__)
-            message = None
-            if isinstance(error, psycopg.Error):
-                message = error.diag.message_primary
-            self.comparison_failure = (
-                self.comparison_failure or message or f"the server failed at it ({type(error).__name__})"
-            )
+            if not self.comparison_failure:
+                self.comparison_failure = _explain_failure(error)
             await self.session.run("ROLLBACK TO SAVEPOINT mcp_look; RELEASE SAVEPOINT mcp_look")
             return None
         await self.session.run("RELEASE SAVEPOINT mcp_look")
-        return found
-
-    async def _read_rows_of_transaction(
-        self, table: str, mark: str, numbers: str, excluded_rows: str = "{}"
-    ) -> tuple[Sequence[str], list[str]]:
-        """Return some rows that one of these transactions wrote, or that it took away; none where that takes long."""
-        condition = f"{mark}::text = ANY ($1::text[]) AND ctid <> ALL ($2::tid[])"
-        sql = f"SELECT * FROM ONLY {table} WHERE {condition} LIMIT {_MAX_COMPARED_ROWS}"
-        return await self._query_quickly(sql, numbers, excluded_rows)
-
-    async def _find_locked_rows(self, table: str, numbers: str) -> str:
-        sql = f"SELECT ctid::text FROM ONLY {table} WHERE xmax::text = ANY ($1::text[]) LIMIT 1000"
-        return "{" + ",".join(f'"{json.loads(row)[0]}"' for row in (await self._query_quickly(sql, numbers))[1]) + "}"
-
-    async def _query_quickly(self, sql: str, *values: str) -> tuple[Sequence[str], list[str]]:
-        """Return columns and lines of a query; none where it takes long."""
-        session = self.session
-        await session.run(
-            f"SAVEPOINT mcp_sample; SELECT pg_catalog.set_config('statement_timeout', '{_SAMPLE_MILLISECONDS}', true)"
-        )
-        try:
-            (answer,) = await session.run_pipeline((sql, values))
-        except psycopg.Error:
-            await session.run("ROLLBACK TO SAVEPOINT mcp_sample")
-            return (), []
-        columns = result_columns(answer)
-        writer = RowWriter(columns, _CELL_CHARACTERS)
-        lines = [writer.write(row) for row in answer.rows()]
-        await session.run("ROLLBACK TO SAVEPOINT mcp_sample")
-        return [column.name for column in columns], lines
+        return result
 
     async def _fetch_json(self, sql: str, *values: str) -> Any:
         return json.loads(await self.session.fetch_value(sql, *values) or "null")
 
 
-def _rows_missing_in(rows: Sequence[str], others: Sequence[str]) -> str:
-    """Return the first of `rows` that are not among `others`: an update may leave a row as it was."""
-    return "".join(sorted(row for row in rows if row not in others)[:_MAX_SHOWN_ROWS])
+def _explain_failure(error: Exception) -> str:
+    """Return what PostgreSQL says, or that it was a mistake of ours."""
+    if isinstance(error, psycopg.Error) and error.diag.message_primary:
+        return error.diag.message_primary
+    return f"the server failed at it ({type(error).__name__})"
+
+
+def _describe_locks(locks: Mapping[str, _HeldLock], now: float) -> list[str]:
+    """Return the locks worth telling: every change of rows takes one, which is told if it lasts."""
+    lines: list[str] = []
+    for name, lock in locks.items():
+        seconds = now - lock.since
+        if lock.mode != _ROW_LOCK or seconds > _MIN_LOCK_SECONDS:
+            lines.append(f"{name}: {lock.mode} for {1000 * seconds:.0f} ms, {_BLOCKED_BY_LOCK.get(lock.mode, '')}")
+    return lines
+
+
+def _find_moved_sequences(locks: Mapping[str, _HeldLock]) -> list[str]:
+    """Return the sequences that gave numbers."""
+    return [name for name, lock in locks.items() if name.startswith("sequence ") and lock.mode == _ROW_LOCK]
+
+
+def _describe_changes(relation: _RowCounters) -> str:
+    counts = ((relation.inserted, "in"), (relation.updated, "changed"), (relation.deleted, "out"))
+    return ", ".join(f"{number:,} {word}" for number, word in counts if number)

@@ -1,22 +1,20 @@
-"""Everything in a database besides rows: objects with identities that survive renames, and their dependencies."""
+"""Reads everything in a database besides rows: its objects, and how they depend on each other."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from mcp_postgres.engine.catalog.description import QUALIFIED_NAME_OF, RELATION_WORD, USER_SCHEMA
+from mcp_postgres.engine.change.database_object import DatabaseObject, Dependency, DependencyKind, ObjectsByKey
 from mcp_postgres.engine.connection.pool import Session
 
 __all__ = [
     "READ_OBJECTS",
     "RELATIONS",
     "TYPE",
-    "DatabaseObject",
-    "Dependency",
-    "ObjectsByKey",
     "array_literal",
     "diff_objects",
     "parse_objects",
@@ -227,91 +225,51 @@ WHERE x.one <> x.other AND (x.one = ANY ($1::text[]) OR x.other = ANY ($1::text[
 """
 
 
-@dataclass(frozen=True)
-class DatabaseObject:
-    """One thing.
-
-    Attributes:
-        parent: the key of what its name is in; empty where it stands alone.
-        name: its own, as SQL spells it; of a grant, what it is made of.
-        label: its kind and full name; None for what is shown as a part of something else only.
-        state: what of it can be another after a change, part by part, but for names.
-    """
-
-    key: str
-    parent: str
-    name: str
-    label: str | None
-    state: tuple[str | None, ...]
-
-    @property
-    def identity(self) -> object:
-        """What tells it from another of the same name."""
-        if self.key[0] in "adgm":
-            return self.state
-        return (self.key, self.state)
-
-    @property
-    def kind(self) -> str:
-        return _split_label(self.label or "")[0]
-
-    @property
-    def sql_kind(self) -> str:
-        """What statements call its kind."""
-        if self.key[0] == "f":
-            return "ROUTINE"
-        return self.kind.removeprefix("partitioned ").upper()
-
-    @property
-    def qualified_name(self) -> str:
-        """Its full name as SQL spells it, with what it is on."""
-        return _split_label(self.label or "")[1]
-
-
-# Objects by keys that stay while they are renamed.
-ObjectsByKey = dict[str, DatabaseObject]
-# What depends, on what, and how, as `pg_depend.deptype` says.
-Dependency = tuple[str, str, str]
-_TWO_WORDS = ("partitioned table", "foreign table", "materialized view")
-
-
 async def read_objects(session: Session, oids: Iterable[str]) -> ObjectsByKey:
     """Return what there is now."""
     return parse_objects(await session.fetch_value(READ_OBJECTS.format("$1"), array_literal(oids)))
 
 
 def parse_objects(text: str | None) -> ObjectsByKey:
-    rows = json.loads(text or "[]")
-    objects = {key: DatabaseObject(key, parent, name, label, tuple(value)) for key, parent, name, label, value in rows}
-    for key, parent, name, label, value in rows:
-        if label == "comment":
-            objects[key] = DatabaseObject(
-                key, parent, name, f"comment on {_describe_commented(objects, parent, name)}", tuple(value)
-            )
+    """Return the objects that a query by `READ_OBJECTS` found, ordered by their labels."""
+    objects: ObjectsByKey = {}
+    for key, parent, name, label, state in json.loads(text or "[]"):
+        objects[key] = DatabaseObject(key, parent, name, label, tuple(state))
+    for key, comment in objects.items():
+        if comment.label == "comment":
+            objects[key] = replace(comment, label=f"comment on {_describe_commented(objects, comment)}")
     return dict(sorted(objects.items(), key=lambda item: (item[1].label or "", item[0])))
 
 
-def _describe_commented(look: ObjectsByKey, key: str, catalog: str) -> str:
-    """Return what a comment is on."""
-    if (thing := look.get(key)) is None:
-        return f"what {catalog} holds"
-    return thing.label or f"column {look[thing.parent].qualified_name}.{thing.name}"
+def _describe_commented(objects: ObjectsByKey, comment: DatabaseObject) -> str:
+    """Return what a comment is on; its own name is that of the catalog."""
+    commented = objects.get(comment.parent)
+    if commented is None:
+        return f"what {comment.name} holds"
+    if commented.label:
+        return commented.label
+    return f"column {objects[commented.parent].qualified_name}.{commented.name}"
 
 
 def array_literal(values: Iterable[str]) -> str:
+    """Return values that need no quotes as an array of SQL."""
     return "{" + ",".join(values) + "}"
 
 
 async def read_dependencies(session: Session, keys: Collection[str]) -> list[Dependency]:
     """Return what these objects depend on, and what depends on them; on a part of an extension is on the extension."""
     rows: list[list[str]] = json.loads(await session.fetch_value(_DEPENDENCIES, array_literal(keys)) or "[]")
-    extension_of = {one: other for one, other, kind in rows if kind == "e"}
-    dependencies = [
-        (one, other, kind) if kind == "e" else (extension_of.get(one, one), extension_of.get(other, other), kind)
-        for one, other, kind in rows
-        if one and other
-    ]
-    return [edge for edge in dependencies if edge[0] != edge[1]]
+    extension_of = {dependent: referenced for dependent, referenced, kind in rows if kind == DependencyKind.EXTENSION}
+    dependencies: list[Dependency] = []
+    for dependent, referenced, kind in rows:
+        if not dependent or not referenced:
+            continue
+        edge = Dependency(dependent, referenced, kind)
+        if kind != DependencyKind.EXTENSION:
+            edge = Dependency(extension_of.get(dependent, dependent), extension_of.get(referenced, referenced), kind)
+        if edge.dependent != edge.referenced:
+            dependencies.append(edge)
+    return dependencies
 
 
 def diff_objects(before: ObjectsByKey, after: ObjectsByKey) -> list[str]:
@@ -322,13 +280,9 @@ def diff_objects(before: ObjectsByKey, after: ObjectsByKey) -> list[str]:
     lines += [f"+ {label}" for label in new if label not in old]
     lines += [f"~ {label}" for label in new if label in old and new[label] != old[label]]
     # A name may hold line ends.
-    return sorted((re.sub(r"[\r\n]+", " ", line) for line in lines), key=lambda line: line[2:])
+    one_line_each = [re.sub(r"[\r\n]+", " ", line) for line in lines]
+    return sorted(one_line_each, key=lambda line: line[2:])
 
 
 def _identities(objects: ObjectsByKey) -> dict[str, object]:
-    return {thing.label: thing.identity for thing in objects.values() if thing.label}
-
-
-def _split_label(label: str) -> Sequence[str]:
-    kind = next((words for words in _TWO_WORDS if label.startswith(words + " ")), label.partition(" ")[0])
-    return kind, label[len(kind) + 1 :]
+    return {item.label: item.identity for item in objects.values() if item.label}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from mcp_postgres.engine.catalog.description import QUALIFIED_NAME_OF
-from mcp_postgres.engine.connection.pool import Session
+from mcp_postgres.engine.change.undo.definition_requests import DefinitionRequest
+from mcp_postgres.engine.change.undo.schema_change import RankedLine
+from mcp_postgres.engine.connection.session import Session
 
-__all__ = ["LATE_RANK", "DefinitionRequest", "read_definitions"]
+__all__ = ["LATE_RANK", "read_definitions"]
 
 # The rank of what is told when everything else is there.
 LATE_RANK = 9
@@ -273,39 +274,16 @@ UNION ALL SELECT w.key, 2, format('ALTER STATISTICS %I.%I SET STATISTICS %s;', n
 """
 
 
-@dataclass(frozen=True)
-class DefinitionRequest:
-    """What is to be made again, or made what it was.
-
-    Attributes:
-        parts: those of its state that are others now; of what is gone, those that no CREATE says.
-        options: names of those that it has now and had not.
-        parents: the keys of those that it has now.
-        flags: of an index as it is now; of a column `d` if it has a default now, and `i` if it is an identity.
-    """
-
-    key: str
-    is_gone: bool
-    parts: Sequence[int]
-    options: str = ""
-    parents: str = ""
-    flags: str = ""
-
-    def row(self) -> dict[str, object]:
-        oid, _, sub = self.key[1:].partition(".")
-        return {**vars(self), "kind": self.key[0], "oid": int(oid), "sub": int(sub or 0)}
-
-
-async def read_definitions(session: Session, requests: Iterable[DefinitionRequest]) -> dict[str, list[tuple[int, str]]]:
+async def read_definitions(session: Session, requests: Iterable[DefinitionRequest]) -> dict[str, list[RankedLine]]:
     """Return statements for each of them by its key, with the rank of each among them.
 
     None for what can't be spelled.
     """
-    wanted = [each.row() for each in requests]
-    if not wanted:
+    rows = [request.row() for request in requests]
+    if not rows:
         return {}
-    rows: list[tuple[str, int, str]] = json.loads(await session.fetch_value(_DEFINED, json.dumps(wanted)) or "[]")
-    lines_by_key: dict[str, list[tuple[int, str]]] = {}
-    for key, rank, line in sorted(rows, key=lambda row: row[1]):
+    lines: list[tuple[str, int, str]] = json.loads(await session.fetch_value(_DEFINED, json.dumps(rows)) or "[]")
+    lines_by_key: dict[str, list[RankedLine]] = {}
+    for key, rank, line in sorted(lines, key=lambda row: row[1]):
         lines_by_key.setdefault(key, []).append((rank, line))
     return lines_by_key

@@ -5,37 +5,71 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 
-from mcp_postgres.engine.change.objects import Dependency, ObjectsByKey
+from mcp_postgres.engine.change.database_object import (
+    DatabaseObject,
+    Dependency,
+    DependencyKind,
+    ObjectKind,
+    ObjectsByKey,
+    has_kind,
+)
 
 __all__ = ["find_owners", "sort_by_dependency"]
 
-# How what goes and comes with something else depends on it, as `pg_depend.deptype` says.
-_WITH = "aeiPS"
+# How what is dropped and created with something else depends on it.
+_OWNED_KINDS = (
+    DependencyKind.AUTO,
+    DependencyKind.EXTENSION,
+    DependencyKind.INTERNAL,
+    DependencyKind.PARTITION_PRIMARY,
+    DependencyKind.PARTITION_SECONDARY,
+)
 
 
-def find_owners(keys: Collection[str], depends: Iterable[Dependency], look: ObjectsByKey) -> dict[str, str]:
+def find_owners(keys: Collection[str], depends: Iterable[Dependency], objects: ObjectsByKey) -> dict[str, str]:
     """Return what goes with something else of `keys`, by what goes; what that goes with is followed to its end."""
-    owner = {
-        one: other
-        for one, other, kind in depends
-        if one in keys and one != other and kind in _WITH
-        and not (look[one].kind == "table" and kind == "a" and other[0] == "c" and look[one].state[7] is None)
-    }  # fmt: skip
-    owner |= {
-        key: look[key].parent
-        for key in keys
-        if look[key].label is None or (key[0] in "ae" and look[key].parent in keys)
-    }
-    owner_of: dict[str, str] = {}
-    for key in owner:
-        visited = {key}
-        end = owner[key]
-        while end in owner and end not in visited:
-            visited.add(end)
-            end = owner[end]
-        if end != key:
-            owner_of[key] = end
-    return owner_of
+    owners: dict[str, str] = {}
+    for edge in depends:
+        if edge.dependent in keys and _goes_along(edge, objects[edge.dependent]):
+            owners[edge.dependent] = edge.referenced
+    for key in keys:
+        if _is_part_of_parent(objects[key], keys):
+            owners[key] = objects[key].parent
+    last_owners: dict[str, str] = {}
+    for key in owners:
+        last_owner = _follow(key, owners)
+        if last_owner != key:
+            last_owners[key] = last_owner
+    return last_owners
+
+
+def _goes_along(edge: Dependency, dependent: DatabaseObject) -> bool:
+    """Return whether an object goes and comes with what it depends on."""
+    if edge.dependent == edge.referenced or edge.kind not in _OWNED_KINDS:
+        return False
+    is_child_table = (
+        dependent.kind == "table"
+        and edge.kind == DependencyKind.AUTO
+        and has_kind(edge.referenced, ObjectKind.RELATION)
+        and not dependent.is_partition
+    )
+    return not is_child_table
+
+
+def _is_part_of_parent(item: DatabaseObject, keys: Collection[str]) -> bool:
+    if item.label is None:
+        return True
+    return item.has_kind(ObjectKind.COLUMN, ObjectKind.ENUM_LABEL) and item.parent in keys
+
+
+def _follow(key: str, owners: dict[str, str]) -> str:
+    """Return the last of the owners that begin with that of `key`."""
+    visited = {key}
+    end = owners[key]
+    while end in owners and end not in visited:
+        visited.add(end)
+        end = owners[end]
+    return end
 
 
 def sort_by_dependency(keys: Sequence[str], pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
@@ -43,23 +77,33 @@ def sort_by_dependency(keys: Sequence[str], pairs: Iterable[tuple[str, str]]) ->
 
     What waits for itself in a ring together.
     """
-    group = {key: [key] for key in keys}
-    at = {key: key for key in keys}
-    known_pairs = {(one, other) for one, other in pairs if one in group and other in group and one != other}
+    rings = {key: [key] for key in keys}
+    ring_of = {key: key for key in keys}
+    own_pairs = sorted({pair for pair in pairs if pair[0] in rings and pair[1] in rings and pair[0] != pair[1]})
     while True:
-        sorter = TopologicalSorter[str]({key: set[str]() for key in sorted(group, key=_age)})
-        for one, other in sorted(known_pairs):
-            if at[one] != at[other]:
-                sorter.add(at[one], at[other])
+        sorter = TopologicalSorter[str]({key: set[str]() for key in sorted(rings, key=_age)})
+        for waiting, awaited in own_pairs:
+            if ring_of[waiting] != ring_of[awaited]:
+                sorter.add(ring_of[waiting], ring_of[awaited])
         try:
-            return [group[key] for key in sorter.static_order()]
+            return [rings[key] for key in sorter.static_order()]
         except CycleError as error:
             first, *others = dict.fromkeys(error.args[1])
             for key in others:
-                group[first] += group.pop(key)
-            at = {key: ring for ring, members in group.items() for key in members}
+                rings[first] += rings.pop(key)
+            ring_of = _ring_of_each(rings)
+
+
+def _ring_of_each(rings: dict[str, list[str]]) -> dict[str, str]:
+    ring_of: dict[str, str] = {}
+    for ring, members in rings.items():
+        for key in members:
+            ring_of[key] = ring
+    return ring_of
 
 
 def _age(key: str) -> tuple[int, str]:
+    """Return what sorts keys by the numbers of their objects, which grow with time."""
     digits = key[1:].partition(".")[0]
-    return (int(digits) if digits.isdigit() else 0, key)
+    number = int(digits) if digits.isdigit() else 0
+    return (number, key)

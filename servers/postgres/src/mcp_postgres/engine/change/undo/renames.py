@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from mcp_batteries.sql.renames import renames_back
-from mcp_postgres.engine.change.objects import DatabaseObject, Dependency, ObjectsByKey
+from mcp_postgres.engine.change.database_object import (
+    DatabaseObject,
+    Dependency,
+    DependencyKind,
+    ObjectKind,
+    ObjectsByKey,
+    has_kind,
+)
 
 __all__ = ["rename_statements"]
 
-_OUTER = "cfysl"
-_INNER = "aktpre"
-_FORMS = {
-    "a": "ALTER {what} {on} RENAME COLUMN {now} TO {was};", "k": "ALTER {what} {on} RENAME CONSTRAINT {now} TO {was};",
-    "t": "ALTER TRIGGER {now} ON {on} RENAME TO {was};", "p": "ALTER POLICY {now} ON {on} RENAME TO {was};",
-    "r": "ALTER RULE {now} ON {on} RENAME TO {was};", "e": "ALTER TYPE {on} RENAME VALUE {now} TO {was};",
-}  # fmt: skip
+_KINDS_IN_SCHEMAS = (
+    ObjectKind.RELATION,
+    ObjectKind.FUNCTION,
+    ObjectKind.TYPE,
+    ObjectKind.STATISTICS,
+    ObjectKind.COLLATION,
+)
+# How the parts of tables and types are renamed.
+_PART_FORMS: dict[str, str] = {
+    ObjectKind.COLUMN: "ALTER {kind} {parent} RENAME COLUMN {now} TO {was};",
+    ObjectKind.CONSTRAINT: "ALTER {kind} {parent} RENAME CONSTRAINT {now} TO {was};",
+    ObjectKind.TRIGGER: "ALTER TRIGGER {now} ON {parent} RENAME TO {was};",
+    ObjectKind.POLICY: "ALTER POLICY {now} ON {parent} RENAME TO {was};",
+    ObjectKind.RULE: "ALTER RULE {now} ON {parent} RENAME TO {was};",
+    ObjectKind.ENUM_LABEL: "ALTER TYPE {parent} RENAME VALUE {now} TO {was};",
+}
+_ATTRIBUTE_FORM = "ALTER TYPE {parent} RENAME ATTRIBUTE {now} TO {was} CASCADE;"
+_PARTITION_KINDS = (DependencyKind.PARTITION_PRIMARY, DependencyKind.PARTITION_SECONDARY)
 
 
 def rename_statements(
@@ -26,93 +45,181 @@ def rename_statements(
     Args:
         depends: how they depend on each other now.
     """
-    along = {one for one, _, kind in depends if kind in "PS"}
-    along |= {one for one, other, kind in depends if kind == "i" and other[0] == "k"}
-    renamed = [key for key in keys if key not in along]
-    inner = [key for key in was if key[0] in _INNER and key in now and key not in along and not _is_inherited(now[key])]
-    lines = _rename_parts(was, now, [key for key in inner if was[key].name != now[key].name])
-    owned = {one for one, other, kind in depends if kind in "ai" and other[0] == "a" and one[0] == "c"}
-    lines += _rename_in_schemas(was, now, [key for key in renamed if key[0] in _OUTER], owned)
+    followers = _find_followers(depends)
+    renamed = [key for key in keys if key not in followers]
+    parts = [key for key in was if key in now and key not in followers and _is_renamed_part(was[key], now[key])]
+    lines = _rename_parts(was, now, parts)
+    owned_sequences = _find_owned_sequences(depends)
+    lines += _SchemaRenames(was, now, owned_sequences).statements(
+        [key for key in renamed if has_kind(key, *_KINDS_IN_SCHEMAS)]
+    )
     for key in renamed:
-        if key[0] == "n":
+        if has_kind(key, ObjectKind.SCHEMA):
             lines.append(f"ALTER SCHEMA {now[key].name} RENAME TO {was[key].name};")
-        elif key[0] == "o":
+        elif has_kind(key, ObjectKind.ROLE):
             lines.append(f"ALTER ROLE {now[key].name} RENAME TO {was[key].name};")
     return lines
 
 
+def _find_followers(depends: Iterable[Dependency]) -> set[str]:
+    """Return what takes its name from something else: parts of partitions, and indexes of constraints."""
+    followers: set[str] = set()
+    for edge in depends:
+        is_of_constraint = edge.kind == DependencyKind.INTERNAL and has_kind(edge.referenced, ObjectKind.CONSTRAINT)
+        if edge.kind in _PARTITION_KINDS or is_of_constraint:
+            followers.add(edge.dependent)
+    return followers
+
+
+def _find_owned_sequences(depends: Iterable[Dependency]) -> set[str]:
+    """Return the sequences of columns, which move with their tables."""
+    return {
+        edge.dependent
+        for edge in depends
+        if edge.kind in (DependencyKind.AUTO, DependencyKind.INTERNAL)
+        and has_kind(edge.referenced, ObjectKind.COLUMN)
+        and has_kind(edge.dependent, ObjectKind.RELATION)
+    }
+
+
+def _is_renamed_part(was: DatabaseObject, now: DatabaseObject) -> bool:
+    return was.key[0] in _PART_FORMS and was.name != now.name and not now.is_inherited
+
+
 def _rename_parts(was: ObjectsByKey, now: ObjectsByKey, keys: Sequence[str]) -> list[str]:
-    """Return the parts of tables and types."""
-    lines: list[str] = []
-    for parent, kind in dict.fromkeys((now[key].parent, key[0]) for key in keys):
-        if parent not in now:
-            continue
-        names = {was[key].name: now[key].name for key in keys if (now[key].parent, key[0]) == (parent, kind)}
-        if kind == "k" and parent[0] == "y":
-            what = "DOMAIN"
-        else:
-            what = now[parent].sql_kind
-        if what == "TYPE" and kind == "a":
-            form = _FORMS[kind].replace("COLUMN", "ATTRIBUTE")
-        else:
-            form = _FORMS[kind]
-        for current, old in renames_back(names, lambda _, number: f"mcp_back_{number}"):
-            line = form.format(what=what, on=now[parent].qualified_name, now=current, was=old)
-            lines.append(line.removesuffix(";") + " CASCADE;" if what == "TYPE" and kind == "a" else line)
-    return lines
-
-
-def _rename_in_schemas(was: ObjectsByKey, now: ObjectsByKey, keys: Sequence[str], owned: Collection[str]) -> list[str]:
-    """Return what lies in schemas, which still have their names of now."""
-    lines: list[str] = []
-    relations: dict[str, str] = {}
-    things: dict[str, DatabaseObject] = {}
-    divided: dict[str, tuple[str, str]] = {}
+    """Return the statements for parts of tables and types."""
+    names_by_group: dict[tuple[str, str], dict[str, str]] = {}
     for key in keys:
-        one = was[key]
-        other = now[key]
-        schema = (now if one.parent in now else was)[one.parent].name
-        there = now[other.parent].name
-        moves = other.parent != one.parent and other.kind != "index" and key not in owned
-        target = f"{schema if moves else there}.{one.name}"
-        if key[0] == "c":
-            if target != other.qualified_name:
-                relations[target] = other.qualified_name
-                things[target] = other
-                divided[target] = (schema if moves else there, one.name)
-                divided[other.qualified_name] = (there, other.name)
+        names_by_group.setdefault((now[key].parent, key[0]), {})[was[key].name] = now[key].name
+    lines: list[str] = []
+    for (parent_key, kind), names in names_by_group.items():
+        parent = now.get(parent_key)
+        if parent is None:
             continue
-        word = other.sql_kind
-        signature = other.qualified_name.removeprefix(f"{there}.")[len(other.name) :]
-        name = other.qualified_name
-        if moves:
-            lines.append(f"ALTER {word} {name} SET SCHEMA {schema};")
-            name = f"{schema}.{other.name}{signature}"
-        if one.name != other.name:
-            lines.append(f"ALTER {word} {name} RENAME TO {one.name};")
-    spares: dict[str, DatabaseObject] = {}
-
-    def spare(target: str, number: int) -> str:
-        there = divided[relations[target]][0]
-        name = f"mcp_back_{number}"
-        made = f"{there}.{name}"
-        spares[made] = things[target]
-        divided[made] = (there, name)
-        return made
-
-    by_now = {thing.qualified_name: thing for thing in things.values()}
-    for current, target in renames_back(relations, spare):
-        thing = spares.get(current) or by_now[current]
-        word = thing.sql_kind
-        place, name = divided[target]
-        there, called = divided[current]
-        if called != name:
-            lines.append(f"ALTER {word} {current} RENAME TO {name};")
-        if place != there:
-            lines.append(f"ALTER {word} {there}.{name} SET SCHEMA {place};")
+        form = _part_form(kind, parent)
+        parent_kind = _kind_of_parent(kind, parent)
+        for current, old in renames_back(names, lambda _, number: f"mcp_back_{number}"):
+            lines.append(form.format(kind=parent_kind, parent=parent.qualified_name, now=current, was=old))
     return lines
 
 
-def _is_inherited(thing: DatabaseObject) -> bool:
-    at = {"a": 9, "k": 1, "t": 2}.get(thing.key[0])
-    return at is not None and thing.state[at] == "true"
+def _part_form(kind: str, parent: DatabaseObject) -> str:
+    if kind == ObjectKind.COLUMN and parent.sql_kind == "TYPE":
+        return _ATTRIBUTE_FORM
+    return _PART_FORMS[kind]
+
+
+def _kind_of_parent(kind: str, parent: DatabaseObject) -> str:
+    """Return what ALTER calls the parent: only domains are types with constraints."""
+    if kind == ObjectKind.CONSTRAINT and parent.has_kind(ObjectKind.TYPE):
+        return "DOMAIN"
+    return parent.sql_kind
+
+
+@dataclass(frozen=True)
+class _RelationName:
+    """A schema, and a name in it, both as SQL spells them."""
+
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+
+class _SchemaRenames:
+    """Statements for what lies in schemas, which still have their names of now.
+
+    Attributes:
+        owned_sequences: the keys of sequences that move with their tables.
+    """
+
+    def __init__(self, was: ObjectsByKey, now: ObjectsByKey, owned_sequences: Collection[str]) -> None:
+        self.was = was
+        self.now = now
+        self.owned_sequences = owned_sequences
+
+    def statements(self, keys: Iterable[str]) -> list[str]:
+        """Return the statements; relations come last, because they may have exchanged names."""
+        lines: list[str] = []
+        relations: list[str] = []
+        for key in keys:
+            if has_kind(key, ObjectKind.RELATION):
+                relations.append(key)
+            else:
+                lines += self._rename_alone(key)
+        return lines + self._rename_relations(relations)
+
+    def _rename_alone(self, key: str) -> list[str]:
+        """Return the statements for an object whose name nothing else can have."""
+        old = self.was[key]
+        current = self.now[key]
+        current_schema = self._current_schema(key)
+        signature = current.qualified_name.removeprefix(f"{current_schema}.")[len(current.name) :]
+        name = current.qualified_name
+        lines: list[str] = []
+        if self._is_moved(key):
+            schema = self._old_schema(key)
+            lines.append(f"ALTER {current.sql_kind} {name} SET SCHEMA {schema};")
+            name = f"{schema}.{current.name}{signature}"
+        if old.name != current.name:
+            lines.append(f"ALTER {current.sql_kind} {name} RENAME TO {old.name};")
+        return lines
+
+    def _rename_relations(self, keys: Iterable[str]) -> list[str]:
+        """Return the statements for relations, some of which step aside by names of ours."""
+        current_names: dict[str, str] = {}
+        names: dict[str, _RelationName] = {}
+        relations: dict[str, DatabaseObject] = {}
+        for key in keys:
+            current = self.now[key]
+            target = _RelationName(self._target_schema(key), self.was[key].name)
+            if str(target) == current.qualified_name:
+                continue
+            current_names[str(target)] = current.qualified_name
+            names[str(target)] = target
+            names[current.qualified_name] = _RelationName(self._current_schema(key), current.name)
+            relations[str(target)] = current
+        spares: dict[str, DatabaseObject] = {}
+
+        def step_aside(target: str, number: int) -> str:
+            spare = _RelationName(names[current_names[target]].schema, f"mcp_back_{number}")
+            spares[str(spare)] = relations[target]
+            names[str(spare)] = spare
+            return str(spare)
+
+        relation_by_name = {relation.qualified_name: relation for relation in relations.values()}
+        lines: list[str] = []
+        for current_name, target in renames_back(current_names, step_aside):
+            relation = spares.get(current_name) or relation_by_name[current_name]
+            lines += _rename_relation(relation.sql_kind, current_name, names[current_name], names[target])
+        return lines
+
+    def _current_schema(self, key: str) -> str:
+        return self.now[self.now[key].parent].name
+
+    def _old_schema(self, key: str) -> str:
+        """Return the name that the schema in which an object was has now; of a dropped one, its old name."""
+        parent = self.was[key].parent
+        objects = self.now if parent in self.now else self.was
+        return objects[parent].name
+
+    def _is_moved(self, key: str) -> bool:
+        """Return whether an object itself is in another schema, and not with its table."""
+        current = self.now[key]
+        has_other_schema = current.parent != self.was[key].parent
+        return has_other_schema and current.kind != "index" and key not in self.owned_sequences
+
+    def _target_schema(self, key: str) -> str:
+        if self._is_moved(key):
+            return self._old_schema(key)
+        return self._current_schema(key)
+
+
+def _rename_relation(sql_kind: str, spelled_name: str, current: _RelationName, target: _RelationName) -> list[str]:
+    lines: list[str] = []
+    if current.name != target.name:
+        lines.append(f"ALTER {sql_kind} {spelled_name} RENAME TO {target.name};")
+    if current.schema != target.schema:
+        lines.append(f"ALTER {sql_kind} {current.schema}.{target.name} SET SCHEMA {target.schema};")
+    return lines
