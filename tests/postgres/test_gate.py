@@ -11,7 +11,7 @@ import pytest
 
 from mcp_postgres.engine.audit.function_audit import CodeAudit
 from mcp_postgres.engine.audit.visible_schema import VisibleObjects
-from mcp_postgres.engine.connection.pool import Session
+from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.operator_sql import reader_role_sql
 from mcp_postgres.policy import Part
 from postgres.prove_gate import extensions, prove

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -12,13 +12,13 @@ from mcp_batteries.server.declare import Messages, prompt
 from mcp_batteries.sql import prompts
 from mcp_batteries.sql.policy import escaped
 from mcp_batteries.sql.prompts import DatabaseName, Slow
-from mcp_postgres.resources import Resources
+from mcp_batteries.sql.resources import Resources
 
 __all__ = ["Prompts"]
 
 
 @dataclass(frozen=True)
-class Prompts(prompts.Prompts[Resources]):
+class Prompts(prompts.Prompts[Resources[Any, Any]]):
     """Questions about a PostgreSQL database."""
 
     PRODUCT = "PostgreSQL"

@@ -23,10 +23,12 @@ from mcp_postgres.engine.advisor.indexes import AdvisorInput, AdvisorResult, adv
 from mcp_postgres.engine.advisor.plan import explain
 from mcp_postgres.engine.catalog import description, listing
 from mcp_postgres.engine.catalog.suggestions import add_suggestion
-from mcp_postgres.engine.change.transaction import can_reach_server, run_change
+from mcp_postgres.engine.change.commit import can_reach_server
+from mcp_postgres.engine.change.transaction import run_change
 from mcp_postgres.engine.connection.passwords import Passwords
-from mcp_postgres.engine.connection.pool import SERVER_ROLE, ConnectionPool, Session, run_shielded
+from mcp_postgres.engine.connection.pool import SERVER_ROLE, ConnectionPool, run_shielded
 from mcp_postgres.engine.connection.role import COUNT_WRITABLE_TABLES
+from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.engine.demo.cluster import Cluster
 from mcp_postgres.engine.demo.shop import SCRIPT
 from mcp_postgres.engine.health import checks, workload

@@ -18,13 +18,12 @@ import psycopg
 
 from mcp_batteries.errors import Invalid, Problem, Refused, quote
 from mcp_postgres.engine.audit.function_audit import SNAPSHOT, Cause, Harm
-from mcp_postgres.engine.catalog.suggestions import suggest_syntax
+from mcp_postgres.engine.catalog.syntax_suggestions import suggest_syntax
 from mcp_postgres.engine.connection.errors import to_problem
 from mcp_postgres.engine.connection.pipeline import Answer, Statement
-from mcp_postgres.engine.connection.pool import Opening, Session
 from mcp_postgres.engine.connection.result_values import Column
 from mcp_postgres.engine.connection.role import Role
-from mcp_postgres.engine.connection.session import SET_SEARCH_PATH
+from mcp_postgres.engine.connection.session import SET_SEARCH_PATH, Opening, Session
 from mcp_postgres.policy import ReadStatement
 
 __all__ = ["TransactionLimits", "admit", "gate_statements", "judge", "result_columns", "transaction_opening"]

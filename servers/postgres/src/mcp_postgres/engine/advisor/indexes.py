@@ -18,7 +18,7 @@ from mcp_postgres.engine.advisor.candidates import Index, TableUse, propose_inde
 from mcp_postgres.engine.advisor.plan import PLAIN_INDEX, find_hypopg_schema, format_plan, plan_judged
 from mcp_postgres.engine.advisor.sample import AnalyzedStatement, SampledTable, TableSample, read_tables
 from mcp_postgres.engine.connection.errors import to_problem
-from mcp_postgres.engine.connection.pool import Session
+from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.models import Report
 from mcp_postgres.policy import ReadStatement
 

@@ -12,8 +12,7 @@ import psycopg
 from mcp_batteries.errors import Invalid, Refused, quote
 from mcp_postgres.engine.admission.statements import admit, judge
 from mcp_postgres.engine.connection.errors import to_problem
-from mcp_postgres.engine.connection.pool import Session
-from mcp_postgres.engine.connection.session import use_catalog_path, use_role_path
+from mcp_postgres.engine.connection.session import Session, use_catalog_path, use_role_path
 from mcp_postgres.models import Plan
 from mcp_postgres.policy import PlanOf, ReadStatement
 

@@ -21,8 +21,7 @@ from mcp_postgres.engine.admission.statements import judge
 from mcp_postgres.engine.advisor.candidates import Index
 from mcp_postgres.engine.advisor.plan import plan_unjudged
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED
-from mcp_postgres.engine.connection.pool import Session
-from mcp_postgres.engine.connection.session import use_catalog_path, use_role_path
+from mcp_postgres.engine.connection.session import Session, use_catalog_path, use_role_path
 from mcp_postgres.input_values import encode_array
 from mcp_postgres.policy import ReadStatement, inner_statement
 

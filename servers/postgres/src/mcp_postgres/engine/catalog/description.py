@@ -9,17 +9,12 @@ from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.joins import Key, joins
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, SCHEMA_NAMED, WHOLE_SCHEMA_LISTED
+from mcp_postgres.engine.catalog.relation_sql import QUALIFIED_NAME, RELATION_KIND, USER_SCHEMA
 from mcp_postgres.engine.connection.errors import MissingName
-from mcp_postgres.engine.connection.pool import Session
-from mcp_postgres.engine.connection.session import use_catalog_path, use_role_path
+from mcp_postgres.engine.connection.session import Session, use_catalog_path, use_role_path
 from mcp_postgres.policy import Table
 
 __all__ = [
-    "QUALIFIED_NAME",
-    "QUALIFIED_NAME_OF",
-    "RELATION_KIND",
-    "RELATION_WORD",
-    "USER_SCHEMA",
     "complete_names",
     "describe",
     "describe_all",
@@ -30,18 +25,6 @@ __all__ = [
 
 # Foreign keys of a database among which ways to join tables are looked for.
 _MAX_KEYS = 3000
-USER_SCHEMA = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
-RELATION_KIND = """CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view'
-    WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' WHEN 'S' THEN 'sequence' END"""
-RELATION_WORD = """CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view' WHEN
-    'm' THEN
-    'materialized view' WHEN 'f' THEN 'foreign table' WHEN 'S' THEN 'sequence' WHEN 'c' THEN 'type' ELSE 'index' END"""
-QUALIFIED_NAME_OF = (
-    "(SELECT format('%I.%I', y.nspname, x.relname) FROM pg_class x JOIN pg_namespace y ON y.oid = x.relnamespace"
-    " WHERE x.oid = {oid})"
-)
-# A name as SQL spells it, so that it can be used as it stands.
-QUALIFIED_NAME = "format('%I.%I', n.nspname, c.relname)"
 
 _FIND_TABLE = f"""
 SELECT coalesce(json_agg(x ORDER BY x.schema), '[]')::text FROM (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, SCHEMA_NAMED, WHOLE_SCHEMA_LISTED
-from mcp_postgres.engine.catalog.description import QUALIFIED_NAME, RELATION_KIND, USER_SCHEMA, fetch_json
-from mcp_postgres.engine.connection.pool import Session
+from mcp_postgres.engine.catalog.description import fetch_json
+from mcp_postgres.engine.catalog.relation_sql import QUALIFIED_NAME, RELATION_KIND, USER_SCHEMA
+from mcp_postgres.engine.connection.session import Session
 
 __all__ = ["list_objects", "list_schemas"]
 

@@ -12,11 +12,19 @@ from typing import Any
 from mcp_batteries.errors import NotFound, Problem, Refused, quote
 from mcp_batteries.sql import misspelt
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, WHOLE_SCHEMA_LISTED
-from mcp_postgres.engine.catalog.description import USER_SCHEMA, fetch_json
+from mcp_postgres.engine.catalog.description import fetch_json
+from mcp_postgres.engine.catalog.relation_sql import USER_SCHEMA
+from mcp_postgres.engine.catalog.syntax_suggestions import (
+    ERROR_POSITION,
+    FOREIGN_FUNCTIONS,
+    blank_quoted,
+    suggest_parameters,
+    suggest_syntax,
+)
 from mcp_postgres.engine.connection.errors import MissingName
-from mcp_postgres.engine.connection.pool import Session
+from mcp_postgres.engine.connection.session import Session
 
-__all__ = ["add_suggestion", "suggest_syntax"]
+__all__ = ["add_suggestion"]
 
 # Calls a function with a session in which statements of our own can run.
 RunWithin = Callable[[Callable[[Session], Awaitable[str]]], Awaitable[str]]
@@ -30,106 +38,7 @@ _MIN_SIMILARITY = 0.7
 _MAX_COLUMNS = 60
 _POSTGRES_SUGGESTION = re.compile(r'Perhaps you meant to reference the (?:table alias|column) "([^"]+)"')
 
-_FOREIGN_FUNCTIONS = {
-    **dict.fromkeys(("ifnull", "nvl", "isnull"), "coalesce(value, other)"),
-    **dict.fromkeys(("getdate", "sysdate", "getutcdate", "sysdatetime"), "now()"),
-    **dict.fromkeys(("curdate", "curtime"), "current_date, current_time"),
-    **dict.fromkeys(("group_concat", "listagg"), "string_agg(value, ',')"),
-    **dict.fromkeys(("strftime", "date_format", "format_date"), "to_char(time, 'YYYY-MM-DD')"),
-    **dict.fromkeys(("str_to_date", "parse_date"), "to_date(text, 'YYYY-MM-DD')"),
-    **dict.fromkeys(("datediff", "timestampdiff", "date_diff", "julianday"), "a - b, or extract(epoch FROM a - b)"),
-    **dict.fromkeys(("dateadd", "date_sub", "adddate", "timestampadd"), "time + interval '1 day'"),
-    **dict.fromkeys(
-        ("year", "month", "day", "hour", "minute", "dayofweek", "week", "quarter"), "extract(year FROM time)"
-    ),
-    **dict.fromkeys(("datetrunc", "date_truncate"), "date_trunc('month', time)"),
-    **dict.fromkeys(("len", "datalength"), "length(text)"),
-    **dict.fromkeys(("charindex", "instr", "locate"), "strpos(text, part)"),
-    **dict.fromkeys(("ucase",), "upper(text)"),
-    **dict.fromkeys(("lcase",), "lower(text)"),
-    **dict.fromkeys(("iif", "if", "decode"), "CASE WHEN condition THEN value ELSE other END"),
-    **dict.fromkeys(("rand", "newid"), "random(), or gen_random_uuid()"),
-    **dict.fromkeys(("json_extract", "json_value", "json_query"), "column -> 'key', ->> 'key' as text, or #>> '{a,b}'"),
-    **dict.fromkeys(("json_group_array", "json_arrayagg", "collect_list"), "json_agg(value)"),
-    **dict.fromkeys(("json_group_object", "json_objectagg"), "json_object_agg(key, value)"),
-    **dict.fromkeys(("array_contains", "contains"), "value = ANY (array), or array @> ARRAY[value]"),
-    **dict.fromkeys(("last_insert_id", "scope_identity", "last_insert_rowid"), "RETURNING id"),
-    **dict.fromkeys(("unix_timestamp", "unixepoch"), "extract(epoch FROM time)"),
-    "from_unixtime": "to_timestamp(seconds)", "convert": "value::type", "try_cast": "value::type",
-    "stuff": "overlay(text placing part from start)", "regexp_contains": "text ~ 'pattern'",
-    "substring_index": "split_part(text, ',', 1)", "percentile": "percentile_cont(0.5) WITHIN GROUP (ORDER BY value)",
-    "median": "percentile_cont(0.5) WITHIN GROUP (ORDER BY value)", "row_num": "row_number() OVER (ORDER BY column)",
-    "object_id": "to_regclass('schema.name')", "char_index": "strpos(text, part)", "replicate": "repeat(text, times)",
-    "explode": "unnest(array)", "any_value": "min(value)", "total": "sum(value)",
-}  # fmt: skip
 _UNIT_FUNCTIONS = ("date_trunc", "date_part")
-# What no query and no change of rows begins with, and the way on.
-_COMMANDS = {
-    **dict.fromkeys(
-        ("begin", "start", "commit", "end", "rollback", "savepoint", "release", "abort"),
-        "Leave it away: the statements of one call are one transaction.",
-    ),
-    **dict.fromkeys(
-        ("set", "reset"),
-        "No setting outlives a call: name tables with their schemas. What a policy reads is set in the same call, by "
-        "`SELECT set_config('app.user', '7', true);`.",
-    ),
-    "copy": "`copy_to_file` and `copy_from_file` do that, where they are offered; rows come by SELECT.",
-    **dict.fromkeys(("declare", "fetch", "close", "move"), "Send the query itself: a long answer has a `cursor`."),
-    **dict.fromkeys(("prepare", "execute", "deallocate"), "Send the statement itself, with `parameters` for $1, $2."),
-    **dict.fromkeys(("do", "call"), "`edit_schema` runs it, if the operator started the server with `--admin`."),
-    **dict.fromkeys(("listen", "notify", "unlisten"), "Clients hear of changes by subscribing to resources."),
-    "lock": "Leave it away: what a change needs is locked for it.",
-    **dict.fromkeys(
-        ("create", "alter", "drop", "comment", "grant", "revoke", "refresh", "vacuum", "analyze", "reindex"),
-        "`edit_schema` does that, if the operator started the server with `--ddl`.",
-    ),
-}  # fmt: skip
-_FOREIGN_SYNTAX = (
-    (r"[^\s\\]\s*\\(?:gx?|G|crosstabview)\b", "a statement ends with `;`, and psql's commands are not taken"),
-    (r"\bEXPLAIN\s+QUERY\s+PLAN\b", "EXPLAIN, without QUERY PLAN"),
-    (r"\bSELECT\b[^;]*(?<!\bINSERT )(?<!\bMERGE )\bINTO\b", "CREATE TABLE name AS SELECT ..., by `edit_schema`"),
-    (r"\bDELETE\b[^;]*\bLIMIT\b|\bUPDATE\b[^;]*\bLIMIT\b", "WHERE key IN (SELECT key FROM ... LIMIT 10)"),
-    (r"\bUPDATE\b[^;]*\bJOIN\b[^;]*\bSET\b", "UPDATE table SET column = ... FROM other WHERE table.id = other.id"),
-    (r"\bINSERT\s+INTO\s+[\w.]+\s+SET\b", "INSERT INTO table (column) VALUES (...)"),
-    (r"\bJOIN\s+[\w.\"]+(?:\s+(?:AS\s+)?\w+)?\s*;?\s*\Z", "JOIN ... ON condition, or CROSS JOIN"),
-    ("[\u00a0\u2007\u202f\u200b]", "spaces are plain ones; there is another kind of blank in the statement"),
-    ("[\u2018\u2019\u201c\u201d]", "quotes are straight: 'text', and \"name\""),
-    (r"\bTOP\s*\(?\s*\d+", "LIMIT stands at the end: ORDER BY ... LIMIT 10"),
-    (r"`", 'names are quoted "so", by double quotes, and only where they need it'),
-    (r"(?<![\w\])\"])\[\s*[A-Za-z_][\w ]*\]", 'names are quoted "so", by double quotes, and only where they need it'),
-    (r"\bLIMIT\s+\d+\s*,\s*\d+", "LIMIT count OFFSET start"),
-    (r"\bREGEXP\b|\bRLIKE\b", "a pattern is matched by ~, and by ~* whatever the case"),
-    (r"\bGLOB\b", "a pattern is matched by LIKE with % and _, or by ~"),
-    (r"\bMINUS\b", "EXCEPT"),
-    (r"\bINTERVAL\s+\d+\s+\w+", "an interval is text: interval '7 days'"),
-    (r"\bROWNUM\b", "LIMIT 10, or row_number() OVER (ORDER BY column)"),
-    (r"\bCONNECT\s+BY\b", "WITH RECURSIVE"),
-    (r"\bQUALIFY\b", "a subquery that has the window function, and WHERE around it"),
-    (r"\bAUTO_?INCREMENT\b", "GENERATED ALWAYS AS IDENTITY"),
-    (r"\b(?:DATETIME|TINYINT|MEDIUMTEXT|NVARCHAR)\b", "the types are timestamptz, smallint, text"),
-    (r"\bSHOW\s+(?:TABLES|DATABASES|COLUMNS)\b|\A\s*(?:PRAGMA|DESC\w*)\s", "`list_objects` and `get_table` tell it"),
-    (r"\bON\s+DUPLICATE\s+KEY\b|\bINSERT\s+OR\s+(?:REPLACE|IGNORE)\b|\bREPLACE\s+INTO\b", "INSERT ... ON CONFLICT (key)"
-     " DO UPDATE SET column = excluded.column, or DO NOTHING"),
-    (r"\bFROM\s+DUAL\b", "SELECT needs no FROM"),
-    (r"\bISNULL\s*\(|\bIFNULL\s*\(", "coalesce(value, other)"),
-    (r"<=>", "IS NOT DISTINCT FROM"), (r"&&|\|\|\s*(?:true|false)|==", "conditions are joined by AND, OR and ="),
-    (r"\b(?:CURRENT_(?:DATE|TIME|TIMESTAMP|USER)|LOCALTIME)\s*\(\s*\)", "CURRENT_DATE and its like have no ()"),
-    (r"\bIN\s*\(\s*\)", "a list has a value at least; an array may be empty: `= ANY ($1)`"),
-    (r"\bUNPIVOT\b|\bPIVOT\b", "count(*) FILTER (WHERE column = 'value')"),
-    (r"\bWITH\s*\(\s*NOLOCK\s*\)", "leave it out: readers wait for nobody"),
-    (r"\bCROSS\s+APPLY\b|\bOUTER\s+APPLY\b", "CROSS JOIN LATERAL, LEFT JOIN LATERAL ... ON true"),
-    (r"\bDATE_SUB\s*\(|\bDATE_ADD\s*\(", "time - interval '7 days'"),
-)  # fmt: skip
-_ERROR_POSITION = re.compile(r", at character (\d+)")
-_TWO_TOKENS = re.compile(r"""(?:\s*(?:\w+|"[^"]*"|'[^']*'|[^\s\w"']+)){0,2}""")
-_QUOTED_OR_COMMENT = re.compile(r"('(?:[^']|'')*')|--[^\n]*|/\*.*?\*/", re.DOTALL)
-_FOREIGN_TYPES = {
-    "datetime": "timestamptz", "datetime2": "timestamptz", "tinyint": "smallint", "nvarchar": "text", "string": "text",
-    "double": "double precision", "blob": "bytea", "longtext": "text", "mediumtext": "text", "number": "numeric",
-    "int64": "bigint", "float64": "double precision", "unsigned": "bigint", "varchar2": "text", "clob": "text",
-    "signed": "bigint", "bit": "boolean", "uniqueidentifier": "uuid",
-}  # fmt: skip
 _RELATIONS = f"""
 SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT quote_ident(c.relname) AS name, CASE WHEN
     pg_table_is_visible(c.oid) THEN quote_ident(c.relname) ELSE format('%I.%I', n.nspname, c.relname) END AS spelled
@@ -180,73 +89,6 @@ _NAME_QUERIES = {
 }  # fmt: skip
 
 
-def suggest_syntax(sql: str, *, name: str = "", kind: str = "", message: str = "", is_schema: bool = False) -> str:
-    """PostgreSQL's word for another dialect's in `sql`, or for `name`; empty where none is known.
-
-    Args:
-        message: PostgreSQL's; where it tells a place, words elsewhere are not what it is about.
-        is_schema: it is where commands for the schema belong.
-    """
-    first = re.match(r"[\s;]*(\w+)", _blank_quoted(sql))
-    if first and not name and not is_schema and first[1].lower() in _COMMANDS:
-        return _COMMANDS[first[1].lower()]
-    plain = name.rpartition(".")[2].lower()
-    # Where another column is missing, `@id` is an operator and a column that is there.
-    if kind in ("", "column", "function") and (other := _suggest_parameters(sql, plain if kind == "column" else "")):
-        return other
-    if kind == "type":
-        equivalent = _FOREIGN_TYPES.get(plain)
-    elif kind == "function":
-        equivalent = _FOREIGN_FUNCTIONS.get(plain)
-    else:
-        equivalent = None
-    if equivalent:
-        return f"PostgreSQL has `{equivalent}`."
-    if kind == "column" and re.search(rf'"{re.escape(name)}"', sql):
-        return f"Text stands in single quotes: '{name}'."
-    place = _ERROR_POSITION.search(message)
-    blanked_sql = _blank_quoted(sql)
-    error_offset = None
-    if place:
-        error_offset = int(place[1]) - 1
-    return next(
-        (
-            f"In PostgreSQL: {advice}."
-            for words, advice in _FOREIGN_SYNTAX
-            if _is_about_error(error_offset, words, blanked_sql)
-        ),
-        "",
-    )
-
-
-def _is_about_error(error_offset: int | None, words: str, sql: str) -> bool:
-    """Whether `words` are in the statement, and PostgreSQL gave up, at `at`, in them or at most two tokens behind."""
-    matches = re.finditer(words, sql, re.I)
-    return any(
-        error_offset is None or _token_start(sql, one.start()) <= error_offset <= _end_of_next_tokens(sql, one.end())
-        for one in matches
-    )
-
-
-def _token_start(sql: str, at: int) -> int:
-    """Return where the token that reaches up to `at` begins; only blanks of ASCII part two."""
-    return max(sql.rfind(blank, 0, at) for blank in " \t\n\r") + 1
-
-
-def _end_of_next_tokens(sql: str, at: int) -> int:
-    match = _TWO_TOKENS.match(sql, at)
-    if match:
-        return match.end()
-    return at
-
-
-def _suggest_parameters(sql: str, name: str = "") -> str:
-    """Return how values are given, where `sql` has one with `name` in it as another dialect writes it; else empty."""
-    other = misspelt.other_parameter(_blank_quoted(sql), r"\$\d+", name)
-    advice = f"Write $1 in place of `{other}`, then $2 and so on, and pass the values as an array in `parameters`."
-    return advice if other else ""
-
-
 async def add_suggestion(problem: Problem, sql: str, run_within: RunWithin, *, is_schema: bool = False) -> Problem:
     """Return the problem that `sql` met, with what was meant by a name or word that PostgreSQL does not know."""
     if isinstance(problem, MissingName):
@@ -267,7 +109,7 @@ async def add_suggestion(problem: Problem, sql: str, run_within: RunWithin, *, i
     if is_other:
         word = suggest_syntax(sql, message=problem.what, is_schema=is_schema)
     if "SQLSTATE 08P01" in problem.what:
-        word = _suggest_parameters(sql)
+        word = suggest_parameters(sql)
     if not word and "SQLSTATE 42601" in problem.what:
         word = await run_within(partial(_suggest_at_error, message=problem.what, sql=sql))
     # What a tool takes says more than that this is not a command: it may be one that no tool takes.
@@ -296,7 +138,7 @@ async def _suggest_at_error(session: Session, message: str, sql: str) -> str:
         [str(item["name"]).strip('"') for item in await fetch_json(session, query, *values)]
         for query, values in ((_RELATIONS, ()), (_COLUMNS, (sql,)))
     ]
-    return misspelt.where_it_stopped(word[1], _blank_quoted(sql), tables, columns)
+    return misspelt.where_it_stopped(word[1], blank_quoted(sql), tables, columns)
 
 
 async def _suggest_names(session: Session, missing: MissingName, sql: str) -> str:
@@ -386,28 +228,21 @@ def _explain_non_column(sql: str, missing: MissingName) -> str:
     """Return what to do about a name that is no column but an output, or a unit of time; empty where it is neither."""
     name = missing.name
     plain = re.escape(missing.name)
-    if unit := re.search(rf"\b(\w+)\s*\(\s*{plain}\s*,", _blank_quoted(sql), re.I):
-        if equivalent := _FOREIGN_FUNCTIONS.get(unit[1].lower()):
+    if unit := re.search(rf"\b(\w+)\s*\(\s*{plain}\s*,", blank_quoted(sql), re.I):
+        if equivalent := FOREIGN_FUNCTIONS.get(unit[1].lower()):
             return f"PostgreSQL has `{equivalent}`."
         if unit[1].lower() in _UNIT_FUNCTIONS:
             return f"It is text there: {unit[1]}('{name}', ...)."
-    place = _ERROR_POSITION.search(missing.what)
+    place = ERROR_POSITION.search(missing.what)
     before = ""
     if place:
-        before = _blank_quoted(sql[: int(place[1]) - 1])
+        before = blank_quoted(sql[: int(place[1]) - 1])
     output_name = re.search(rf'([\w)\]"]+)\s+"?{plain}"?\s*(?:,|\)|\bFROM\b)', before, re.I)
     if output_name is None or (output_name[1].upper() != "AS" and output_name[1].upper() in misspelt.RESERVED):
         return ""
     return (
         f"{quote(name)} names an output, which WHERE, HAVING and expressions don't see: write what it stands for, "
         "or filter around a subquery."
-    )
-
-
-def _blank_quoted(sql: str) -> str:
-    """Return the statement with blanks for comments and for what stands in quotes, so that places stay."""
-    return _QUOTED_OR_COMMENT.sub(
-        lambda found: "'".join(("", " " * (len(found[0]) - 2), "")) if found[1] else " " * len(found[0]), sql
     )
 
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from mcp_postgres.engine.catalog.description import RELATION_WORD
+from mcp_postgres.engine.catalog.relation_sql import RELATION_WORD
 from mcp_postgres.engine.change.database_object import DatabaseObject, ObjectsByKey
 from mcp_postgres.engine.change.objects import (
     READ_OBJECTS,
@@ -22,7 +22,7 @@ from mcp_postgres.engine.change.objects import (
     parse_objects,
     read_objects,
 )
-from mcp_postgres.engine.connection.pool import Session
+from mcp_postgres.engine.connection.session import Session
 
 __all__ = ["CatalogTraces", "read_changed_objects", "read_current_objects", "read_traces", "start_tracing"]
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from mcp_postgres.engine.catalog.description import QUALIFIED_NAME_OF, RELATION_WORD, USER_SCHEMA
+from mcp_postgres.engine.catalog.relation_sql import QUALIFIED_NAME_OF, RELATION_WORD, USER_SCHEMA
 from mcp_postgres.engine.change.database_object import DatabaseObject, Dependency, DependencyKind, ObjectsByKey
-from mcp_postgres.engine.connection.pool import Session
+from mcp_postgres.engine.connection.session import Session
 
 __all__ = [
     "READ_OBJECTS",

@@ -18,47 +18,30 @@ from mcp_batteries.errors import Invalid, Problem, Refused, quote
 from mcp_batteries.sql.changes import Change, Sample, Step
 from mcp_batteries.sql.identifiers import identifier
 from mcp_postgres.engine.admission.statements import TransactionLimits, judge, result_columns, transaction_opening
+from mcp_postgres.engine.change.commit import (
+    CHECK_CONSTRAINTS,
+    COMMIT,
+    FIND_CHANGED_CATALOGS,
+    READ_TRANSACTION_ID,
+    can_reach_server,
+)
 from mcp_postgres.engine.change.effects import Effects
 from mcp_postgres.engine.change.non_transactional import NON_TRANSACTIONAL, run_non_transactional
 from mcp_postgres.engine.change.undo.dry_run import UNTRIED, try_undo
 from mcp_postgres.engine.connection.errors import in_doubt_problem, locate_problem, to_problem
-from mcp_postgres.engine.connection.pool import ConnectionPool, Session
+from mcp_postgres.engine.connection.pool import ConnectionPool
 from mcp_postgres.engine.connection.result_values import RowWriter
-from mcp_postgres.engine.connection.session import use_catalog_path, use_role_path
+from mcp_postgres.engine.connection.session import Session, use_catalog_path, use_role_path
 from mcp_postgres.engine.query.pages import ResultPages
 from mcp_postgres.policy import Changes, Migration, ReadStatement, Writes
 from mcp_postgres.statement_splitter import strip_leading_comments
 
-__all__ = [
-    "CHECK_CONSTRAINTS",
-    "COMMIT",
-    "FIND_CHANGED_CATALOGS",
-    "READ_TRANSACTION_ID",
-    "can_reach_server",
-    "run_change",
-]
+__all__ = ["run_change"]
 
 _CELL_CHARACTERS = 500
 _PREPARE = "PREPARE mcp_gate AS "
 
-_CATALOGS = (
-    "pg_class", "pg_attribute", "pg_attrdef", "pg_constraint", "pg_index", "pg_proc", "pg_type", "pg_namespace",
-    "pg_trigger", "pg_rewrite", "pg_policy", "pg_extension", "pg_default_acl", "pg_description", "pg_enum",
-    "pg_db_role_setting", "pg_auth_members", "pg_publication", "pg_largeobject_metadata", "pg_shdescription",
-)  # fmt: skip
-FIND_CHANGED_CATALOGS = "SELECT concat_ws(', ', {}, {}) ".format(
-    # Not everybody may read it, but whoever writes it holds its lock until the end.
-    "CASE WHEN EXISTS (SELECT 1 FROM pg_locks WHERE pid = pg_backend_pid() AND relation = 'pg_authid'::regclass"
-    " AND mode = 'RowExclusiveLock') THEN 'pg_authid' END",
-    ", ".join(
-        f"CASE WHEN EXISTS (SELECT 1 FROM {name} WHERE age(xmin) <= age($1::xid)) THEN '{name}' END"
-        for name in _CATALOGS
-    ),
-)
 _MAY_BECOME = "SELECT pg_has_role(oid, $2)::text FROM pg_roles WHERE rolname = $1"
-CHECK_CONSTRAINTS = "SET CONSTRAINTS ALL IMMEDIATE"
-# A function may have set something for the session, which others use too.
-COMMIT = "UNLISTEN *; RESET ROLE; RESET ALL; COMMIT"
 _HAS_TEMPORARY_OBJECTS = (
     "SELECT 1::text WHERE pg_my_temp_schema() <> 0 AND ("
     + " OR ".join(
@@ -67,7 +50,6 @@ _HAS_TEMPORARY_OBJECTS = (
     )
     + ")"
 )
-READ_TRANSACTION_ID = "SELECT (pg_current_xact_id()::text::bigint % 4294967296)::text"
 
 _SCHEMA_STATEMENT = re.compile(r"(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE|REFRESH|REASSIGN)\b", re.I)
 _MAINTENANCE = re.compile(r"(?:VACUUM|ANALYZE|REINDEX)\b", re.I)
@@ -150,11 +132,6 @@ async def run_change(
             except psycopg.Error as error:
                 raise (in_doubt_problem(name) if session.in_doubt else to_problem(error, name)) from error
     return await run_non_transactional(connections, request.parts[0], limits, non_transactional)
-
-
-def can_reach_server(session: Session) -> bool:
-    """Return whether the role could reach files and programs by what it defines."""
-    return session.role.is_superuser or session.audit.closed
 
 
 class _ChangeRun:

@@ -13,7 +13,7 @@ import contextlib
 import logging
 import os
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final, TypeVar
@@ -32,18 +32,14 @@ from mcp_postgres.engine.audit.function_audit import CodeAudit
 from mcp_postgres.engine.audit.visible_schema import VisibleObjects
 from mcp_postgres.engine.connection.errors import hide_values, in_doubt_problem, to_problem, unreachable_problem
 from mcp_postgres.engine.connection.passwords import Passwords
-from mcp_postgres.engine.connection.pipeline import Connection, Statement
+from mcp_postgres.engine.connection.pipeline import Connection
 from mcp_postgres.engine.connection.role import READ_ROLE, Role
-from mcp_postgres.engine.connection.session import ServiceFileState, Session
+from mcp_postgres.engine.connection.session import Opening, Prefetch, ServiceFileState, Session
 from mcp_postgres.policy import Database, Part
 
-__all__ = ["SERVER_ROLE", "ConnectionPool", "Opening", "Prefetch", "Session", "run_shielded"]
+__all__ = ["SERVER_ROLE", "ConnectionPool", "run_shielded"]
 
 T = TypeVar("T")
-# What begins a transaction of the server's role, for a caller's.
-Opening = Callable[[Role, str | None], Sequence[str]]
-# What goes with the opening in one trip, since it will be asked for next: nothing that changes anything.
-Prefetch = Callable[[Role], Sequence[Statement]]
 
 logger = logging.getLogger(__name__)
 # It warns of what it raises too: a statement of a pipeline that failed.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -13,13 +13,17 @@ from mcp_postgres.engine.audit.function_audit import CodeAudit
 from mcp_postgres.engine.connection.pipeline import Answer, Connection, Pipeline, Row, Statement, run_simple_query
 from mcp_postgres.engine.connection.role import Role
 
-__all__ = ["SET_SEARCH_PATH", "ServiceFileState", "Session", "use_catalog_path", "use_role_path"]
+__all__ = ["SET_SEARCH_PATH", "Opening", "Prefetch", "ServiceFileState", "Session", "use_catalog_path", "use_role_path"]
 
 # Says where names are looked up.
 SET_SEARCH_PATH = "SELECT pg_catalog.set_config('search_path', $1, true)"
 
 # The state of the files that told where to connect.
 ServiceFileState = tuple[tuple[int, int], ...]
+# What begins a transaction of the server's role, for a caller's.
+Opening = Callable[[Role, str | None], Sequence[str]]
+# What goes with the opening in one trip, since it will be asked for next: nothing that changes anything.
+Prefetch = Callable[[Role], Sequence[Statement]]
 
 
 class Session:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import psycopg
 
 from mcp_postgres.engine.audit.visible_schema import SESSION_QUERY
-from mcp_postgres.engine.connection.pool import Session
+from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.models import Report
 
 __all__ = ["CHECKS_BY_AREA", "run_checks"]

@@ -9,7 +9,7 @@ import psycopg
 
 from mcp_batteries.errors import Refused
 from mcp_postgres.engine.audit.visible_schema import SESSION_QUERY
-from mcp_postgres.engine.connection.pool import Session
+from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.models import Report
 from mcp_postgres.policy import Advice, ReadStatement, internal_statement
 

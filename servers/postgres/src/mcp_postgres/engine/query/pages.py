@@ -31,10 +31,10 @@ from mcp_postgres.engine.admission.statements import (
 from mcp_postgres.engine.catalog.suggestions import add_suggestion
 from mcp_postgres.engine.connection.errors import to_problem
 from mcp_postgres.engine.connection.pipeline import Answer, Row, Statement
-from mcp_postgres.engine.connection.pool import ConnectionPool, Session
+from mcp_postgres.engine.connection.pool import ConnectionPool
 from mcp_postgres.engine.connection.result_values import Column, RowWriter, limit_result
 from mcp_postgres.engine.connection.role import Role
-from mcp_postgres.engine.connection.session import use_role_path
+from mcp_postgres.engine.connection.session import Session, use_role_path
 from mcp_postgres.policy import MAX_STATEMENTS, NextPage, Reads, ReadStatement, inner_statement
 
 __all__ = ["ResultPages", "stream_statement"]

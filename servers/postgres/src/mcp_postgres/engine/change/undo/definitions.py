@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from mcp_postgres.engine.catalog.description import QUALIFIED_NAME_OF
+from mcp_postgres.engine.catalog.relation_sql import QUALIFIED_NAME_OF
 from mcp_postgres.engine.change.undo.definition_requests import DefinitionRequest
-from mcp_postgres.engine.change.undo.schema_change import RankedLine
+from mcp_postgres.engine.change.undo.schema_change import LATE_RANK, RankedLine
 from mcp_postgres.engine.connection.session import Session
 
-__all__ = ["LATE_RANK", "read_definitions"]
+__all__ = ["read_definitions"]
 
-# The rank of what is told when everything else is there.
-LATE_RANK = 9
 _LOST = "values are lost"
 _SPENT = "it gives numbers again, and had no more"
 _CAST = "values are cast back, and one that does not fit stops it"

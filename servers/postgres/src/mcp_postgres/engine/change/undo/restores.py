@@ -20,15 +20,13 @@ from mcp_postgres.engine.change.undo.definition_requests import (
     request_changed,
     request_dropped,
 )
-from mcp_postgres.engine.change.undo.definitions import LATE_RANK, read_definitions
 from mcp_postgres.engine.change.undo.drops import is_inherited_constraint
 from mcp_postgres.engine.change.undo.grants import grant_identity, grant_option_statement, grant_statements
 from mcp_postgres.engine.change.undo.object_order import find_owners, sort_by_dependency
-from mcp_postgres.engine.change.undo.schema_change import RankedLine, SchemaChange, without_grants
+from mcp_postgres.engine.change.undo.schema_change import LATE_RANK, RankedLine, SchemaChange, without_grants
 from mcp_postgres.engine.change.undo.sql_comments import remark
-from mcp_postgres.engine.connection.session import Session
 
-__all__ = ["restore_old"]
+__all__ = ["RestorePlan"]
 
 _WAITS_FOR_VALUES = "when the values are back: "
 # The rank of a definition that is not part of CREATE TABLE, from which those of its columns are told too.
@@ -56,22 +54,6 @@ _EXTENSION_OR_PARTITION = (
 )
 
 
-async def restore_old(
-    session: Session, change: SchemaChange, remade: Collection[str], dependencies: Sequence[Dependency]
-) -> list[str]:
-    """Return what makes again what is gone, and what it was what is changed.
-
-    Args:
-        session: where the change is not there any more.
-        change: what was seen of the change.
-        remade: old objects that were dropped to be created again.
-        dependencies: how what is gone or changed depends on each other.
-    """
-    plan = _RestorePlan(change, remade, dependencies)
-    definitions = await read_definitions(session, plan.requests())
-    return plan.statements(definitions)
-
-
 @dataclass
 class _Restores:
     """Statements in the order in which they can run.
@@ -92,8 +74,13 @@ class _Restores:
                 self.late.append(line)
 
 
-class _RestorePlan:
+class RestorePlan:
     """What is restored, what of it comes with something else, and what can't be before its values are back.
+
+    Args:
+        change: what was seen of the change.
+        remade: old objects that were dropped to be created again.
+        dependencies: how what is gone or changed depends on each other, where the change is not there any more.
 
     Attributes:
         dropped: the keys of what is created again.

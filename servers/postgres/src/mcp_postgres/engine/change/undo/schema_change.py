@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 
 from mcp_postgres.engine.change.database_object import Dependency, ObjectKind, ObjectsByKey, has_kind
 
-__all__ = ["RankedLine", "SchemaChange", "without_grants"]
+__all__ = ["LATE_RANK", "RankedLine", "SchemaChange", "without_grants"]
 
 # A statement, behind those of lower ranks for the same object.
 RankedLine = tuple[int, str]
+# The rank of what is told when everything else is there.
+LATE_RANK = 9
 
 
 @dataclass

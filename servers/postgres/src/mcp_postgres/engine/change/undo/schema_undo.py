@@ -20,7 +20,7 @@ from mcp_postgres.engine.change.undo.definition_requests import request_dropped
 from mcp_postgres.engine.change.undo.definitions import read_definitions
 from mcp_postgres.engine.change.undo.drops import drop_new
 from mcp_postgres.engine.change.undo.renames import rename_statements
-from mcp_postgres.engine.change.undo.restores import restore_old
+from mcp_postgres.engine.change.undo.restores import RestorePlan
 from mcp_postgres.engine.change.undo.schema_change import RankedLine, SchemaChange, without_grants
 from mcp_postgres.engine.connection.session import Session
 
@@ -56,12 +56,14 @@ async def undo_statements(session: Session, change: SchemaChange) -> Sequence[st
         dependencies = await read_dependencies(session, without_grants({*change.dropped, *change.changed}))
     change, remade = await _find_remade(session, change)
     drops = drop_new(change, remade)
+    restores = RestorePlan(change, remade, dependencies)
+    definitions = await read_definitions(session, restores.requests())
     return [
         *drops.first,
         *drops.remarks,
         *_create_schemas(change),
         *rename_statements(change.was, change.now, change.renamed, change.depends),
-        *await restore_old(session, change, remade, dependencies),
+        *restores.statements(definitions),
         *drops.last,
     ]
 
