@@ -11,14 +11,13 @@ from mcp_batteries.sql.joins import Key, joins
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, SCHEMA_NAMED, WHOLE_SCHEMA_LISTED
 from mcp_postgres.engine.catalog.relation_sql import QUALIFIED_NAME, RELATION_KIND, USER_SCHEMA
 from mcp_postgres.engine.connection.errors import MissingName
-from mcp_postgres.engine.connection.session import Session, use_catalog_path, use_role_path
+from mcp_postgres.engine.connection.session import Session, fetch_json, use_catalog_path, use_role_path
 from mcp_postgres.policy import Table
 
 __all__ = [
     "complete_names",
     "describe",
     "describe_all",
-    "fetch_json",
     "find_table",
     "search_names",
 ]  # fmt: skip
@@ -170,13 +169,6 @@ _COMPLETIONS = {
     f" ON n.oid = c.relnamespace WHERE n.nspname = $2 AND c.relname = $3 AND {RELATION_LISTED}"
     " AND a.attnum > 0 AND NOT a.attisdropped",
 }
-
-
-async def fetch_json(session: Session, sql: str, *values: str | None) -> Any:
-    text = await session.fetch_value(sql, *values)
-    if text is None:
-        return None
-    return json.loads(text)
 
 
 async def find_table(session: Session, table: Table) -> dict[str, str]:

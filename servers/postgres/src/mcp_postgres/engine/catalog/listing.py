@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, SCHEMA_NAMED, WHOLE_SCHEMA_LISTED
-from mcp_postgres.engine.catalog.description import fetch_json
 from mcp_postgres.engine.catalog.relation_sql import QUALIFIED_NAME, RELATION_KIND, USER_SCHEMA
-from mcp_postgres.engine.connection.session import Session
+from mcp_postgres.engine.connection.session import Session, fetch_json
 
 __all__ = ["list_objects", "list_schemas"]
 

@@ -12,7 +12,6 @@ from typing import Any
 from mcp_batteries.errors import NotFound, Problem, Refused, quote
 from mcp_batteries.sql import misspelt
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, WHOLE_SCHEMA_LISTED
-from mcp_postgres.engine.catalog.description import fetch_json
 from mcp_postgres.engine.catalog.relation_sql import USER_SCHEMA
 from mcp_postgres.engine.catalog.syntax_suggestions import (
     ERROR_POSITION,
@@ -22,7 +21,7 @@ from mcp_postgres.engine.catalog.syntax_suggestions import (
     suggest_syntax,
 )
 from mcp_postgres.engine.connection.errors import MissingName
-from mcp_postgres.engine.connection.session import Session
+from mcp_postgres.engine.connection.session import Session, fetch_json
 
 __all__ = ["add_suggestion"]
 

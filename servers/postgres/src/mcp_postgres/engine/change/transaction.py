@@ -1,23 +1,19 @@
 """Changes rows and the schema: statements in one transaction, all or none; PostgreSQL decides what each of them is.
 
-`PREPARE` admits SELECT, INSERT, UPDATE, DELETE and MERGE and runs nothing. What defines the schema is tried in a part
-of the transaction that is READ ONLY first, where PostgreSQL refuses it by name before it does anything. What tends it
-(VACUUM, REINDEX) is not a change for PostgreSQL, which would just do it there, so its name is checked afterwards.
 PostgreSQL refuses by name statements that cannot be part of a transaction; those that are allowed then run alone.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
 
 import psycopg
 
-from mcp_batteries.errors import Invalid, Problem, Refused, quote
+from mcp_batteries.errors import Problem, Refused, quote
 from mcp_batteries.sql.changes import Change, Sample, Step
 from mcp_batteries.sql.identifiers import identifier
-from mcp_postgres.engine.admission.statements import TransactionLimits, judge, result_columns, transaction_opening
+from mcp_postgres.engine.admission.statements import TransactionLimits, transaction_opening
 from mcp_postgres.engine.change.commit import (
     CHECK_CONSTRAINTS,
     COMMIT,
@@ -27,19 +23,18 @@ from mcp_postgres.engine.change.commit import (
 )
 from mcp_postgres.engine.change.effects import Effects
 from mcp_postgres.engine.change.non_transactional import NON_TRANSACTIONAL, run_non_transactional
+from mcp_postgres.engine.change.row_statements import ROW_VERBS, RowStatements, is_row_statement
+from mcp_postgres.engine.change.schema_statements import MAINTENANCE_TAGS, run_schema_statement
 from mcp_postgres.engine.change.undo.dry_run import UNTRIED, try_undo
 from mcp_postgres.engine.connection.errors import in_doubt_problem, locate_problem, to_problem
 from mcp_postgres.engine.connection.pool import ConnectionPool
-from mcp_postgres.engine.connection.result_values import RowWriter
-from mcp_postgres.engine.connection.session import Session, use_catalog_path, use_role_path
+from mcp_postgres.engine.connection.session import Session, use_catalog_path
 from mcp_postgres.engine.query.pages import ResultPages
 from mcp_postgres.policy import Changes, Migration, ReadStatement, Writes
 from mcp_postgres.statement_splitter import strip_leading_comments
 
 __all__ = ["run_change"]
 
-_CELL_CHARACTERS = 500
-_PREPARE = "PREPARE mcp_gate AS "
 
 _MAY_BECOME = "SELECT pg_has_role(oid, $2)::text FROM pg_roles WHERE rolname = $1"
 _HAS_TEMPORARY_OBJECTS = (
@@ -51,30 +46,11 @@ _HAS_TEMPORARY_OBJECTS = (
     + ")"
 )
 
-_SCHEMA_STATEMENT = re.compile(r"(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE|REFRESH|REASSIGN)\b", re.I)
-_MAINTENANCE = re.compile(r"(?:VACUUM|ANALYZE|REINDEX)\b", re.I)
-_ROW_STATEMENT = re.compile(r"(?:INSERT|UPDATE|DELETE|MERGE|SELECT|WITH|VALUES|TABLE|TRUNCATE)\b|\(", re.I)
-_CODE_STATEMENT = re.compile(r"(?:DO|CALL)\b", re.I)
-_TAG = re.compile(r"\b(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE|REFRESH|REASSIGN)(?: [A-Z]+)*\b")
-_OBJECTS = (
-    "TABLE", "INDEX", "VIEW", "MATERIALIZED VIEW", "SEQUENCE", "SCHEMA", "TYPE", "DOMAIN", "FUNCTION", "PROCEDURE",
-    "ROUTINE", "AGGREGATE", "TRIGGER", "RULE", "POLICY", "STATISTICS", "COLLATION", "TABLE AS", "DEFAULT PRIVILEGES",
-    "CONSTRAINT", "OPERATOR", "CAST",
-)  # fmt: skip
-_SCHEMA_TAGS = {
-    *(f"{verb} {what}" for verb in ("CREATE", "ALTER", "DROP") for what in _OBJECTS),
-    "COMMENT", "GRANT", "REVOKE", "REFRESH MATERIALIZED VIEW",
-}  # fmt: skip
-_ADMIN_TAGS = {
-    *(f"{verb} {what}" for verb in ("CREATE", "ALTER", "DROP") for what in ("ROLE", "EXTENSION")),
-    "GRANT ROLE", "REVOKE ROLE", "DROP OWNED", "ALTER EXTENSION UPDATE", "REASSIGN OWNED",
-}  # fmt: skip
-_ROW_VERBS = ("INSERT", "UPDATE", "DELETE", "MERGE")
 # What a dry run does twice, to try its way back.
 _REPEATABLE_VERBS = ("CREATE", "ALTER", "DROP", "COMMENT", "GRANT", "REVOKE")
 # Seconds of a dry run that is worth it.
 _QUICK_SECONDS = 1.0
-_MAINTENANCE_TAGS = {"VACUUM", "ANALYZE", "REINDEX"}
+_IN_TRANSACTION = "25001"
 
 
 async def run_change(
@@ -91,47 +67,36 @@ async def run_change(
     Raises:
         Problem: one of them is of another kind, has effects beyond its kind, or fails; nothing is changed then.
     """
-    name = request.database.name
     first = transaction_opening(limits, write=True)
     role = request.database.role
     async with connections.session(first, seconds=limits.statement_seconds, role=role) as session:
         run = _ChangeRun(session, request, dry_run=dry_run, pages=pages, limit=limit)
-        non_transactional: str | None = None
-        steps: list[Step] = []
         await run.start()
-        for number, part in enumerate(request.parts, 1):
-            try:
-                steps.append(await run.run_statement(part))
-            except (psycopg.Error, Problem) as error:
-                if isinstance(error, Problem):
-                    problem = error
-                else:
-                    problem = to_problem(error, name)
-                match = None
-                if isinstance(error, psycopg.Error):
-                    match = NON_TRANSACTIONAL.match(error.diag.message_primary or "")
-                if match and isinstance(error, psycopg.Error) and error.sqlstate == "25001":
-                    non_transactional = match[1]
-                    if len(request.parts) == 1 and not dry_run:
-                        break
-                    problem = Refused(
-                        f"{non_transactional} can't be part of a transaction.", "Send it by a call of its own."
-                    )
-                    if len(request.parts) == 1:
-                        problem = Refused(
-                            f"{non_transactional} can't be tried: it runs outside of transactions.",
-                            "Leave `dry_run` away to do it.",
-                        )
-                if len(request.parts) > 1:
-                    prefix = f"Statement {number} of {len(request.parts)} failed, and nothing was changed: "
-                    raise locate_problem(problem, prefix) from error
-                raise problem from error
-        if non_transactional is None:
-            try:
-                return await run.finish(steps)
-            except psycopg.Error as error:
-                raise (in_doubt_problem(name) if session.in_doubt else to_problem(error, name)) from error
-    return await run_non_transactional(connections, request.parts[0], limits, non_transactional)
+        try:
+            steps = await run.run_statements()
+        except _NonTransactional as statement:
+            tag = statement.tag
+        else:
+            return await run.finish(steps)
+    return await run_non_transactional(connections, request.parts[0], limits, tag)
+
+
+class _NonTransactional(Exception):
+    """The only statement can't be part of a transaction, and is to run alone."""
+
+    def __init__(self, tag: str) -> None:
+        super().__init__(tag)
+        self.tag = tag
+
+
+def _non_transactional_tag(error: Exception) -> str | None:
+    """Return what PostgreSQL calls the statement, if it refused it for being in a transaction."""
+    if not isinstance(error, psycopg.Error) or error.sqlstate != _IN_TRANSACTION:
+        return None
+    match = NON_TRANSACTIONAL.match(error.diag.message_primary or "")
+    if match is None:
+        return None
+    return match[1]
 
 
 class _ChangeRun:
@@ -141,13 +106,11 @@ class _ChangeRun:
         self.session = session
         self.request = request
         self.dry_run = dry_run
-        self.pages = pages
-        self.limit = limit
+        self.rows = RowStatements(session, request, pages, limit)
         self.changes_schema = isinstance(request, Migration)
+        self.effects: Effects | None = None
         if dry_run or self.changes_schema:
             self.effects = Effects(session, self.changes_schema)
-        else:
-            self.effects = None
         self.transaction_id = ""
         self.start_time = time.monotonic()
 
@@ -170,24 +133,68 @@ class _ChangeRun:
             await self.effects.start()
         await session.run("SAVEPOINT mcp_before")
 
-    async def run_statement(self, part: ReadStatement) -> Step:
-        """Run one statement."""
-        session = self.session
-        head = strip_leading_comments(part.sql)
-        began = time.monotonic()
-        if not self.changes_schema or _ROW_STATEMENT.match(head):
-            step = await self._change_rows(part, head)
+    async def run_statements(self) -> list[Step]:
+        """Run all statements.
+
+        Raises:
+            Problem: one of them fails.
+            _NonTransactional: the only one has to run alone.
+        """
+        steps: list[Step] = []
+        for number, part in enumerate(self.request.parts, 1):
+            try:
+                steps.append(await self._run_statement(part))
+            except (psycopg.Error, Problem) as error:
+                raise self._explain_failure(number, error) from error
+        return steps
+
+    def _explain_failure(self, number: int, error: psycopg.Error | Problem) -> Exception:
+        count = len(self.request.parts)
+        tag = _non_transactional_tag(error)
+        if count == 1 and tag is not None:
+            if not self.dry_run:
+                return _NonTransactional(tag)
+            return Refused(f"{tag} can't be tried: it runs outside of transactions.", "Leave `dry_run` away to do it.")
+        if tag is not None:
+            problem = Refused(f"{tag} can't be part of a transaction.", "Send it by a call of its own.")
+        elif isinstance(error, Problem):
+            problem = error
         else:
-            step = await self._change_schema(part, head)
-        if self.effects is not None:
-            await use_catalog_path(session)
-            locked = await self.effects.record_statement(began)
-            if step.what in _MAINTENANCE_TAGS and locked:
-                step = Step(step.what, detail=", ".join(locked))
+            problem = to_problem(error, self.request.database.name)
+        if count == 1:
+            return problem
+        return locate_problem(problem, f"Statement {number} of {count} failed, and nothing was changed: ")
+
+    async def _run_statement(self, part: ReadStatement) -> Step:
+        began = time.monotonic()
+        step = await self._dispatch(part)
+        if self.effects is None:
+            return step
+        await use_catalog_path(self.session)
+        locked = await self.effects.record_statement(began)
+        if step.what in MAINTENANCE_TAGS and locked:
+            return Step(step.what, detail=", ".join(locked))
         return step
 
-    async def finish(self, steps: list[Step]) -> Change:
+    async def _dispatch(self, part: ReadStatement) -> Step:
+        """Run a statement as what its first word says."""
+        head = strip_leading_comments(part.sql)
+        request = self.request
+        if isinstance(request, Migration) and not is_row_statement(head):
+            return await run_schema_statement(self.session, part, head, is_admin=request.admin)
+        return await self.rows.run(part, head)
+
+    async def finish(self, steps: Sequence[Step]) -> Change:
         """Look at what the statements did, and keep it or not."""
+        try:
+            return await self._finish(steps)
+        except psycopg.Error as error:
+            name = self.request.database.name
+            if self.session.in_doubt:
+                raise in_doubt_problem(name) from error
+            raise to_problem(error, name) from error
+
+    async def _finish(self, steps: Sequence[Step]) -> Change:
         session = self.session
         await session.run(CHECK_CONSTRAINTS)
         await use_catalog_path(session)
@@ -197,16 +204,13 @@ class _ChangeRun:
             return Change(steps, self.dry_run)
         objects, findings = await self.effects.finish(
             wants_undo=self.dry_run and self.changes_schema,
-            statement_rows=sum(step.rows or 0 for step in steps if step.what in _ROW_VERBS),
+            statement_rows=_count_changed_rows(steps),
             sql=" ".join(part.sql for part in self.request.parts),
         )
-        shown_objects: Sequence[str] | None = None
-        is_maintenance = all(step.what in _MAINTENANCE_TAGS for step in steps)
-        if self.changes_schema and (objects or not is_maintenance):
-            shown_objects = objects
+        changed_objects = self._select_reported(objects, steps)
         if not self.dry_run:
             await session.commit(COMMIT)
-            return Change(steps, self.dry_run, shown_objects)
+            return Change(steps, self.dry_run, changed_objects)
         samples: Sequence[Sample] = ()
         if not session.audit.closed and not session.audit.visible.schema:
             samples = await self.effects.samples(keep="mcp_before")
@@ -214,7 +218,15 @@ class _ChangeRun:
         if self.changes_schema:
             undo = await self._undo_lines(self.effects, steps)
         await session.run("ROLLBACK")
-        return Change(steps, self.dry_run, shown_objects, samples, findings, undo)
+        return Change(steps, self.dry_run, changed_objects, samples, findings, undo)
+
+    def _select_reported(self, objects: Sequence[str], steps: Sequence[Step]) -> Sequence[str] | None:
+        """Return the objects that changed, where the answer says so: not that maintenance changed none."""
+        if not self.changes_schema:
+            return None
+        if not objects and all(step.what in MAINTENANCE_TAGS for step in steps):
+            return None
+        return objects
 
     async def _check_allowed_effects(self, steps: Sequence[Step]) -> None:
         """Raise `Refused` if rows were to be changed and more was, or if something temporary was made."""
@@ -226,6 +238,7 @@ class _ChangeRun:
                 )
             return
         catalogs = await self.session.fetch_value(FIND_CHANGED_CATALOGS, self.transaction_id)
+        # TRUNCATE gives each table another file, which is told in this catalog.
         only_truncates = catalogs == "pg_class" and all(step.what == "TRUNCATE TABLE" for step in steps)
         if catalogs and not only_truncates:
             raise Refused(f"It would change more than rows: {quote(catalogs)}.", "`edit_schema` changes the schema.")
@@ -239,11 +252,7 @@ class _ChangeRun:
             lines = list(await try_undo(self.session, statements, effects.schema_change, lines))
         elif not all(line.startswith("--") for line in lines):
             lines.append(UNTRIED)
-        has_uncounted_rows = not effects.has_counted_rows and any(
-            step.rows and step.what in _ROW_VERBS for step in steps
-        )
-        has_truncated = any(step.what == "TRUNCATE TABLE" for step in steps)
-        if effects.changes_rows or has_uncounted_rows or has_truncated:
+        if _loses_rows(effects, steps):
             lines.append("-- rows: no statement brings back what was there; copy the table before, or use a backup")
         return lines
 
@@ -253,60 +262,6 @@ class _ChangeRun:
         plain = all(step.rows is None and step.what.startswith(_REPEATABLE_VERBS) for step in steps)
         return quick and plain and not self.session.role.is_judged and not can_reach_server(self.session)
 
-    async def _change_rows(self, part: ReadStatement, head: str) -> Step:
-        session = self.session
-        name = part.database.name
-        if isinstance(self.request, Migration) and not self.request.rows:
-            raise Refused(
-                f"{quote(head.split()[0])} changes rows, which this server was not opened for.",
-                "The operator can start it with `--write` too.",
-            )
-        truncates = bool(re.match(r"TRUNCATE\b", head, re.I))
-        if truncates and (session.audit.closed or session.audit.visible.schema):
-            explanation = "A part of the database is served"
-            if session.audit.closed:
-                explanation = f"The role {session.role.explain_judging()}"
-            raise Refused(f"{explanation}: TRUNCATE can't be judged.", "DELETE does the same.")
-        masked = frozenset[int]()
-        if not truncates:
-            try:
-                await use_catalog_path(session)
-                masked = await judge(session, part, allow_sequences=True)
-                await session.run_pipeline((_PREPARE + part.sql, ()), ("DEALLOCATE mcp_gate", ()))
-            except psycopg.Error as error:
-                reported = to_problem(error, name, prefix_length=len(_PREPARE))
-                is_other = error.sqlstate == "42601" and not _ROW_STATEMENT.match(strip_leading_comments(part.sql))
-                if is_other and not isinstance(reported, Refused):
-                    raise Invalid(reported.what, "This takes INSERT, UPDATE, DELETE, MERGE or TRUNCATE.") from error
-                raise reported from error
-        await self._set_role(acting=True)
-        (answer,) = await session.run_pipeline((part.sql, part.parameters))
-        tag = answer.tag
-        verb = ""
-        if tag:
-            verb = tag.split()[0]
-        if truncates and tag == "TRUNCATE TABLE":
-            await self._set_role(acting=False)
-            return Step(tag)
-        if verb not in (*_ROW_VERBS, "SELECT") or (verb == "SELECT" and not answer.columns):
-            raise Refused(f"It would do more than change rows: `{verb}`.", "`edit_schema` changes the schema.")
-        returned = None
-        if answer.columns:
-            columns = result_columns(answer, masked)
-            writer = RowWriter(columns, _CELL_CHARACTERS)
-            returned = self.pages.page_of_answer(part, columns, writer, answer, limit=self.limit)
-        await self._set_role(acting=False)
-        return Step(verb, answer.count, returned=returned)
-
-    async def _set_role(self, *, acting: bool) -> None:
-        """Become the role as which it is tried, or oneself again."""
-        if self.session.acting_role is not None:
-            if acting:
-                role = self.session.acting_role
-            else:
-                role = self.session.caller_role
-            await self.session.run(f"SET LOCAL ROLE {role}" if role else "RESET ROLE")
-
     async def _check_may_act(self, role: str) -> None:
         """PostgreSQL asks whether the server's role may become it; here the caller's has to."""
         session = self.session
@@ -314,51 +269,14 @@ class _ChangeRun:
         if session.caller_role and await session.fetch_value(_MAY_BECOME, role, right) != "t":
             raise Refused(f"Your role can't become {quote(role)}.", "`list_objects` with `roles` lists memberships.")
 
-    async def _change_schema(self, part: ReadStatement, head: str) -> Step:
-        session = self.session
-        await use_role_path(session)
-        tag = await self._read_tag(part, head)
-        admin = isinstance(self.request, Migration) and self.request.admin
-        if tag not in _SCHEMA_TAGS | _MAINTENANCE_TAGS and not (admin and tag in _ADMIN_TAGS | {"DO", "CALL"}):
-            admin_hint = " or start the server with `--admin`" if tag in _ADMIN_TAGS | {"DO", "CALL"} else ""
-            raise Refused(
-                f"{quote(tag)} reaches beyond the database's schema.",
-                f"The operator can run it with their own tools{admin_hint}.",
-            )
-        (answer,) = await session.run_pipeline((part.sql, ()))
-        reported_tag = answer.tag or tag
-        if tag in _MAINTENANCE_TAGS | {"DO", "CALL"} and reported_tag != tag:
-            raise Refused(f"It would do another thing than {tag}: {quote(reported_tag)}.")
-        if tag == "CALL" and answer.columns:
-            writer = RowWriter(result_columns(answer), _CELL_CHARACTERS)
-            row = answer.first()
-            return Step(reported_tag, detail=writer.write(row).strip() if row else "")
-        # PostgreSQL tells of what makes a table of a query as of that query.
-        if reported_tag.startswith("SELECT "):
-            return Step(tag, answer.count)
-        return Step(reported_tag)
 
-    async def _read_tag(self, part: ReadStatement, head: str) -> str:
-        """Return what PostgreSQL calls the statement."""
-        session = self.session
-        if found := _MAINTENANCE.match(head) or _CODE_STATEMENT.match(head):
-            return found[0].upper()
-        if not _SCHEMA_STATEMENT.match(head):
-            raise Invalid(
-                f"{quote(next(iter(head.split()), ''))} defines nothing.",
-                "This takes CREATE, ALTER, DROP, COMMENT, GRANT, REVOKE, REFRESH, REINDEX, ANALYZE and VACUUM; BEGIN "
-                "and COMMIT are not needed.",
-            )
-        await session.run("SAVEPOINT mcp_tag; SET TRANSACTION READ ONLY")
-        try:
-            await session.run_pipeline((part.sql, ()))
-        except psycopg.Error as error:
-            found = None
-            if error.sqlstate == "25006":
-                found = _TAG.search(error.diag.message_primary or "")
-            if found is None:
-                raise to_problem(error, part.database.name) from error
-        await session.run("ROLLBACK TO SAVEPOINT mcp_tag; RELEASE SAVEPOINT mcp_tag")
-        if found is None:
-            raise Refused("PostgreSQL takes this for no change of the schema: `sql`.", "`query_rows` runs what reads.")
-        return found[0]
+def _count_changed_rows(steps: Sequence[Step]) -> int:
+    """Return how many rows the statements themselves say they changed."""
+    return sum(step.rows or 0 for step in steps if step.what in ROW_VERBS)
+
+
+def _loses_rows(effects: Effects, steps: Sequence[Step]) -> bool:
+    """Return whether rows of a table that was there changed, as far as that is known."""
+    if effects.changes_rows or any(step.what == "TRUNCATE TABLE" for step in steps):
+        return True
+    return not effects.has_counted_rows and _count_changed_rows(steps) > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
@@ -13,7 +14,16 @@ from mcp_postgres.engine.audit.function_audit import CodeAudit
 from mcp_postgres.engine.connection.pipeline import Answer, Connection, Pipeline, Row, Statement, run_simple_query
 from mcp_postgres.engine.connection.role import Role
 
-__all__ = ["SET_SEARCH_PATH", "Opening", "Prefetch", "ServiceFileState", "Session", "use_catalog_path", "use_role_path"]
+__all__ = [
+    "SET_SEARCH_PATH",
+    "Opening",
+    "Prefetch",
+    "ServiceFileState",
+    "Session",
+    "fetch_json",
+    "use_catalog_path",
+    "use_role_path",
+]
 
 # Says where names are looked up.
 SET_SEARCH_PATH = "SELECT pg_catalog.set_config('search_path', $1, true)"
@@ -157,3 +167,11 @@ async def use_role_path(session: Session) -> None:
     """From here on statements of others run that were judged: names mean what the role's `search_path` says."""
     if session.role.is_judged:
         await session.run_pipeline((SET_SEARCH_PATH, (session.role.search_path,)))
+
+
+async def fetch_json(session: Session, sql: str, *values: str | None) -> Any:
+    """Return the one value that a query of our own finds, which is JSON; None where it finds NULL."""
+    text = await session.fetch_value(sql, *values)
+    if text is None:
+        return None
+    return json.loads(text)

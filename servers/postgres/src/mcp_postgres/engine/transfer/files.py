@@ -21,12 +21,12 @@ from mcp_batteries.sql.files import new_file, served_file
 from mcp_batteries.sql.identifiers import identifier
 from mcp_batteries.sql.records import Dialect, Seen, csv_records, csv_texts, dialect_of, json_records
 from mcp_postgres.engine.admission.statements import TransactionLimits, admit, judge, transaction_opening
-from mcp_postgres.engine.catalog.description import fetch_json, find_table
+from mcp_postgres.engine.catalog.description import find_table
 from mcp_postgres.engine.change.commit import CHECK_CONSTRAINTS, COMMIT, FIND_CHANGED_CATALOGS, READ_TRANSACTION_ID
 from mcp_postgres.engine.connection.errors import MissingName, locate_problem, to_problem
 from mcp_postgres.engine.connection.pool import ConnectionPool
 from mcp_postgres.engine.connection.result_values import MASK, Column
-from mcp_postgres.engine.connection.session import Session, use_catalog_path
+from mcp_postgres.engine.connection.session import Session, fetch_json, use_catalog_path
 from mcp_postgres.engine.query.pages import stream_statement
 from mcp_postgres.engine.transfer.parquet import read_records, read_types, write_parquet
 from mcp_postgres.engine.transfer.records import column_name, design_table, parse_json

@@ -1,0 +1,138 @@
+"""Runs statements that change rows, admitted by `PREPARE`: SELECT, INSERT, UPDATE, DELETE and MERGE; and TRUNCATE."""
+
+from __future__ import annotations
+
+import re
+
+import psycopg
+
+from mcp_batteries.errors import Invalid, Problem, Refused, quote
+from mcp_batteries.sql.changes import Step
+from mcp_batteries.sql.rows import RowPage
+from mcp_postgres.engine.admission.statements import judge, result_columns
+from mcp_postgres.engine.connection.errors import to_problem
+from mcp_postgres.engine.connection.pipeline import Answer
+from mcp_postgres.engine.connection.result_values import RowWriter
+from mcp_postgres.engine.connection.session import Session, use_catalog_path
+from mcp_postgres.engine.query.pages import ResultPages
+from mcp_postgres.policy import Changes, Migration, ReadStatement
+from mcp_postgres.statement_splitter import strip_leading_comments
+
+__all__ = ["ROW_VERBS", "RowStatements", "is_row_statement"]
+
+_CELL_CHARACTERS = 500
+ROW_VERBS = ("INSERT", "UPDATE", "DELETE", "MERGE")
+_PREPARE = "PREPARE mcp_gate AS "
+_ROW_STATEMENT = re.compile(r"(?:INSERT|UPDATE|DELETE|MERGE|SELECT|WITH|VALUES|TABLE|TRUNCATE)\b|\(", re.I)
+_TRUNCATE = re.compile(r"TRUNCATE\b", re.I)
+_SYNTAX_ERROR = "42601"
+
+
+def is_row_statement(head: str) -> bool:
+    """Return whether a statement begins as those do that change or read rows."""
+    return _ROW_STATEMENT.match(head) is not None
+
+
+class RowStatements:
+    """The statements of one change that are about rows.
+
+    Args:
+        session: the transaction.
+        request: the change.
+        pages: keeps what the statements return, for later pages.
+        limit: rows that are returned at once.
+    """
+
+    def __init__(self, session: Session, request: Changes, pages: ResultPages, limit: int) -> None:
+        self.session = session
+        self.request = request
+        self.pages = pages
+        self.limit = limit
+
+    async def run(self, part: ReadStatement, head: str) -> Step:
+        """Run one statement, which begins with `head` behind its comments."""
+        if isinstance(self.request, Migration) and not self.request.rows:
+            raise Refused(
+                f"{quote(head.split()[0])} changes rows, which this server was not opened for.",
+                "The operator can start it with `--write` too.",
+            )
+        if _TRUNCATE.match(head):
+            self._check_may_truncate()
+            masked = frozenset[int]()
+        else:
+            masked = await self._admit(part)
+        await self._set_role(acting=True)
+        (answer,) = await self.session.run_pipeline((part.sql, part.parameters))
+        if _TRUNCATE.match(head) and answer.tag == "TRUNCATE TABLE":
+            await self._set_role(acting=False)
+            return Step(answer.tag)
+        verb = _read_verb(answer)
+        returned = self._read_returned_rows(part, answer, masked)
+        await self._set_role(acting=False)
+        return Step(verb, answer.count, returned=returned)
+
+    def _check_may_truncate(self) -> None:
+        """Raise `Refused` where statements are judged: PostgreSQL shows no tree of TRUNCATE."""
+        audit = self.session.audit
+        if audit.closed:
+            explanation = f"The role {self.session.role.explain_judging()}"
+        elif audit.visible.schema:
+            explanation = "A part of the database is served"
+        else:
+            return
+        raise Refused(f"{explanation}: TRUNCATE can't be judged.", "DELETE does the same.")
+
+    async def _admit(self, part: ReadStatement) -> frozenset[int]:
+        """Have PostgreSQL prepare the statement, which it does with those about rows only.
+
+        Returns:
+            The outputs that have to be masked.
+        """
+        session = self.session
+        try:
+            await use_catalog_path(session)
+            masked = await judge(session, part, allow_sequences=True)
+            await session.run_pipeline((_PREPARE + part.sql, ()), ("DEALLOCATE mcp_gate", ()))
+        except psycopg.Error as error:
+            raise _explain_refusal(part, error) from error
+        return masked
+
+    async def _set_role(self, *, acting: bool) -> None:
+        """Become the role as which it is tried, or oneself again."""
+        session = self.session
+        if session.acting_role is None:
+            return
+        role = session.acting_role if acting else session.caller_role
+        if role:
+            await session.run(f"SET LOCAL ROLE {role}")
+        else:
+            await session.run("RESET ROLE")
+
+    def _read_returned_rows(self, part: ReadStatement, answer: Answer, masked: frozenset[int]) -> RowPage | None:
+        if not answer.columns:
+            return None
+        columns = result_columns(answer, masked)
+        writer = RowWriter(columns, _CELL_CHARACTERS)
+        return self.pages.page_of_answer(part, columns, writer, answer, limit=self.limit)
+
+
+def _explain_refusal(part: ReadStatement, error: psycopg.Error) -> Problem:
+    problem = to_problem(error, part.database.name, prefix_length=len(_PREPARE))
+    if error.sqlstate != _SYNTAX_ERROR or is_row_statement(strip_leading_comments(part.sql)):
+        return problem
+    if isinstance(problem, Refused):
+        return problem
+    return Invalid(problem.what, "This takes INSERT, UPDATE, DELETE, MERGE or TRUNCATE.")
+
+
+def _read_verb(answer: Answer) -> str:
+    """Return what PostgreSQL says that it did.
+
+    Raises:
+        Refused: it did more than change rows.
+    """
+    verb = answer.tag.split()[0] if answer.tag else ""
+    is_query = verb == "SELECT" and bool(answer.columns)
+    if verb not in ROW_VERBS and not is_query:
+        raise Refused(f"It would do more than change rows: `{verb}`.", "`edit_schema` changes the schema.")
+    return verb
