@@ -1,4 +1,4 @@
-"""Suggests indexes for a statement: what its plan compares, orders and groups, as PostgreSQL spells it.
+"""Proposes indexes for what a plan does with a table.
 
 The texts of a plan only suggest. PostgreSQL decides whether a candidate can be an index, and its planner whether it
 helps.
@@ -8,45 +8,20 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, cast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from mcp_batteries.sql.identifiers import unquoted
+from mcp_postgres.engine.advisor.table_uses import DESCENDING, TableUse
 
-__all__ = ["Index", "TableUse", "propose_indexes", "read_table_uses"]
+__all__ = ["Index", "propose_indexes"]
 
-Node = dict[str, Any]
-
-_TOKEN = re.compile(
-    r"""(?P<space>\s+)|(?P<text>[eE]?'(?:[^'\\]|''|\\.)*')|(?P<name>"(?:[^"]|"")*")|(?P<word>[^\W\d][\w$]*)"""
-    r"""|(?P<value>\d[\w.]*|\$\d+)|(?P<cast>::)|(?P<sign>[-+*/<>=~!@#%^&|`?]+|.)""",
-    re.DOTALL,
-)
-_CONDITION_FIELDS = (
-    "Filter",
-    "Index Cond",
-    "Recheck Cond",
-    "Hash Cond",
-    "Merge Cond",
-    "Join Filter",
-    "One-Time Filter",
-)
-_EQUALITY_OPERATORS = {"=", "IN"}
-_RANGE_OPERATORS = {"<", "<=", ">", ">="}
-_CONTAINMENT_OPERATORS = {"@>", "<@", "&&", "?", "?|", "?&", "@@", "@?", "-|-", "<<|", "|>>", "&<", "&>", "~=", "^@"}
-_PATTERN_CLASSES = {"~~": "text_pattern_ops", "~": "text_pattern_ops"}
-_TEXT_MATCH_OPERATORS = {"~~", "~~*", "~", "~*", "%"}
-_NEGATED_OPERATORS = {"<>", "!~~", "!~~*", "!~", "!~*"}
 _CAST_TO_TEXT = re.compile(r"""\(\((?P<name>[\w$]+|"(?:[^"]|"")+")\)::(?:text|bpchar|character varying)\)""")
-_DESC = re.compile(r" DESC(?: NULLS LAST)?$| NULLS FIRST$")
 _MAX_CANDIDATES = 60
 _MAX_OPERANDS = 5
 _MAX_INCLUDED = 3
 _MAX_KEYS = 5
 _MAX_ORDERS = 3
 _MAX_PREDICATES = 3
-_MAX_OPERAND_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
@@ -96,319 +71,7 @@ class Index:
         )
 
 
-@dataclass
-class TableUse:
-    """What a plan does with one table; each operand as SQL, without the name of the table.
-
-    Attributes:
-        patterns: operands of LIKE and the like, with the operator class that serves those that begin with a text.
-        containments: operands of what GIN and GiST indexes serve.
-        orders: lists that rows are ordered or grouped by.
-        conditions: those that hold for constants only.
-        columns: those that are read.
-    """
-
-    schema: str
-    name: str
-    equalities: dict[str, None] = field(default_factory=dict[str, None])
-    ranges: dict[str, None] = field(default_factory=dict[str, None])
-    patterns: dict[str, str] = field(default_factory=dict[str, str])
-    text_matches: dict[str, None] = field(default_factory=dict[str, None])
-    containments: dict[str, None] = field(default_factory=dict[str, None])
-    distances: dict[str, None] = field(default_factory=dict[str, None])
-    orders: dict[tuple[str, ...], None] = field(default_factory=dict[tuple[str, ...], None])
-    conditions: dict[str, str] = field(default_factory=dict[str, str])
-    columns: dict[str, None] = field(default_factory=dict[str, None])
-
-
-@dataclass(frozen=True)
-class _Token:
-    kind: str
-    text: str
-
-
 _Keys = tuple[str, ...]
-NestedToken = _Token | list["NestedToken"]
-
-
-def read_table_uses(plan: Node) -> dict[tuple[str, str], TableUse]:
-    """Return what a plan, explained VERBOSE, does with each table, by schema and name."""
-    reader = _PlanReader()
-    reader.collect_tables(plan)
-    reader.read_node(plan, is_top=True)
-    return reader.tables
-
-
-class _PlanReader:
-    def __init__(self) -> None:
-        self.tables: dict[tuple[str, str], TableUse] = {}
-        self._aliases: dict[str, TableUse] = {}
-
-    @property
-    def only_table(self) -> TableUse | None:
-        """The only table there is: what a step gives then names columns alone."""
-        if len(self.tables) == 1:
-            return next(iter(self.tables.values()))
-        return None
-
-    def collect_tables(self, node: Node) -> None:
-        if "Relation Name" in node and "Schema" in node:
-            key = str(node["Schema"]), str(node["Relation Name"])
-            table = self.tables.setdefault(key, TableUse(*key))
-            alias = str(node.get("Alias", key[1]))
-            self._aliases[alias] = table
-            # The parts of a partitioned table are told apart by a number; what is above them speaks of the whole.
-            self._aliases.setdefault(re.sub(r"_\d+$", "", alias), table)
-        for child in _children(node):
-            self.collect_tables(child)
-
-    def read_node(self, node: Node, *, is_top: bool) -> None:
-        for word in _CONDITION_FIELDS:
-            if word in node:
-                self._read_condition(parse_nested(str(node[word])))
-        for word in ("Sort Key", "Group Key"):
-            if keys := cast("list[str]", node.get(word)):
-                self._read_order(keys)
-        for text in cast("list[str]", node.get("Output", [])):
-            # What a scan gives may be whole rows, whatever is needed of them.
-            if is_top or "Relation Name" not in node or str(node.get("Alias")) not in self._aliases:
-                self._read_columns(text)
-            for extreme in re.finditer(r"\b(?:min|max)\(((?:[^()]|\([^()]*\))*)\)", text):
-                table = None
-                if self.only_table and re.fullmatch(r'[\w$]+|"[^"]+"', extreme[1]):
-                    table = self.only_table
-                if table:
-                    operand = (table, extreme[1])
-                else:
-                    operand = self._parse_operand(parse_nested(extreme[1]))
-                if operand is not None:
-                    operand[0].orders.setdefault((operand[1],))
-        for child in _children(node):
-            self.read_node(child, is_top=is_top and node["Node Type"] in ("Limit", "Gather", "Gather Merge", "Append"))
-
-    def _read_condition(self, parts: Sequence[NestedToken]) -> None:
-        while len(parts) == 1 and isinstance(parts[0], list):
-            parts = parts[0]
-        for word in ("OR", "AND"):
-            if (operands := _split_at_word(parts, word)) is not None:
-                for each in operands:
-                    self._read_condition(each)
-                return
-        if len(parts) > 1 and _token_text(parts[0]) == "NOT":
-            self._read_truth(parts, parts[1:])
-            return
-        for place, part in enumerate(parts):
-            sign = _token_text(part)
-            if sign == "IS":
-                self._read_null_test(parts, parts[:place], [_token_text(each) for each in parts[place + 1 :]])
-                return
-            if isinstance(part, _Token) and part.kind == "sign" and _is_comparison(sign):
-                self._read_comparison(parts, parts[:place], sign, parts[place + 1 :])
-                return
-        self._read_truth(parts, parts)
-
-    def _read_comparison(
-        self, condition: Sequence[NestedToken], left: Sequence[NestedToken], operator: str, right: Sequence[NestedToken]
-    ) -> None:
-        operands = [self._parse_operand(left), self._parse_operand(right)]
-        for operand in operands:
-            if operand is None:
-                continue
-            table, sql = operand
-            if operator in _EQUALITY_OPERATORS:
-                table.equalities.setdefault(sql)
-            elif operator in _RANGE_OPERATORS:
-                table.ranges.setdefault(sql)
-            if operator in _TEXT_MATCH_OPERATORS:
-                table.text_matches.setdefault(sql)
-            if operator in _PATTERN_CLASSES:
-                table.patterns.setdefault(sql, _PATTERN_CLASSES[operator])
-            if operator in _CONTAINMENT_OPERATORS:
-                table.containments.setdefault(sql)
-            if len(operands) - operands.count(None) == 1 and operator in _NEGATED_OPERATORS:
-                self._keep_partial_condition(table, condition, sql)
-
-    def _read_null_test(
-        self, condition: Sequence[NestedToken], operand_tokens: Sequence[NestedToken], words: Sequence[str]
-    ) -> None:
-        operand = self._parse_operand(operand_tokens)
-        if operand is None:
-            return
-        table, sql = operand
-        if words == ["NULL"]:
-            table.equalities.setdefault(sql)
-        self._keep_partial_condition(table, condition, sql)
-
-    def _read_truth(self, condition: Sequence[NestedToken], operand_tokens: Sequence[NestedToken]) -> None:
-        operand = self._parse_operand(operand_tokens)
-        if operand is not None:
-            operand[0].equalities.setdefault(operand[1])
-            self._keep_partial_condition(operand[0], condition, operand[1])
-
-    def _keep_partial_condition(self, table: TableUse, condition: Sequence[NestedToken], operand: str) -> None:
-        """Remember a condition that a partial index might have."""
-        operand_of_table = self._parse_operand(condition, is_condition=True)
-        if operand_of_table is not None and operand_of_table[0] is table:
-            table.conditions.setdefault(operand_of_table[1], operand)
-
-    def _read_order(self, keys: Sequence[str]) -> None:
-        columns: list[tuple[TableUse, str]] = []
-        for key in keys:
-            expression = _DESC.sub("", key)
-            operand = self._parse_operand(parse_nested(expression))
-            if operand is None:
-                break
-            if " <-> " in expression or " <=> " in expression or " <#> " in expression:
-                operand_of_distance = self._parse_operand(parse_nested(expression.strip("()").partition(" <")[0]))
-                if operand_of_distance is not None:
-                    operand_of_distance[0].distances.setdefault(operand_of_distance[1])
-                break
-            columns.append((operand[0], operand[1] + key[len(expression) :]))
-        if columns:
-            table = columns[0][0]
-            names = [name for _, name in itertools.takewhile(lambda item: item[0] is table, columns)]
-            if all(name.endswith(" DESC") for name in names):
-                names = [name.removesuffix(" DESC") for name in names]  # read from its end
-            table.orders.setdefault(tuple(names))
-
-    def _read_columns(self, text: str) -> None:
-        parts = _flatten(parse_nested(text))
-        for place, token in enumerate(parts):
-            if token.kind not in ("word", "name"):
-                continue
-            after = ""
-            if place + 1 < len(parts):
-                after = parts[place + 1].text
-            if after == "." and (table := self._aliases.get(unquoted(token.text))) and place + 2 < len(parts):
-                table.columns.setdefault(parts[place + 2].text)
-            elif (
-                self.only_table and after not in (".", "(") and (not place or parts[place - 1].text not in (".", "::"))
-            ):
-                self.only_table.columns.setdefault(token.text)
-
-    def _parse_operand(
-        self, parts: Sequence[NestedToken], *, is_condition: bool = False
-    ) -> tuple[TableUse, str] | None:
-        """Return the one table that an operand is about, and the operand as SQL; None where that cannot be an index's.
-
-        Args:
-            is_condition: it is a whole condition.
-        """
-        while len(parts) == 1 and isinstance(parts[0], list):
-            parts = parts[0]
-        if is_condition:
-            parts = list(parts)
-        tokens = _flatten(parts)
-        table: TableUse | None = None
-        texts: list[str] = []
-        place = 0
-        while place < len(tokens):
-            token = tokens[place]
-            next_text = ""
-            if place + 1 < len(tokens):
-                next_text = tokens[place + 1].text
-            if token.text in ("SubPlan", "InitPlan", "hashed", "ROW", "CURRENT_DATE") or token.text.startswith("$"):
-                return None
-            if token.kind in ("word", "name") and next_text == ".":
-                named_table = self._aliases.get(unquoted(token.text))
-                if named_table is None or (table is not None and named_table is not table):
-                    return None
-                table = named_table
-                table.columns.setdefault(tokens[place + 2].text)
-                place += 2
-                continue
-            texts.append(token.text)
-            place += 1
-        sql = _join_tokens(texts)
-        if table is None or len(sql) > _MAX_OPERAND_CHARACTERS:
-            return None
-        if is_condition:
-            return table, sql
-        simple = re.fullmatch(r'[\w$]+|"(?:[^"]|"")+"', sql)
-        return table, sql if simple else f"({sql})"
-
-
-def _children(node: Node) -> list[Node]:
-    return cast("list[Node]", node.get("Plans", []))
-
-
-def _is_comparison(operator: str) -> bool:
-    return (
-        operator in _EQUALITY_OPERATORS
-        or operator in _RANGE_OPERATORS
-        or operator in _CONTAINMENT_OPERATORS
-        or operator in _TEXT_MATCH_OPERATORS
-        or operator in _NEGATED_OPERATORS
-    )
-
-
-def parse_nested(text: str) -> list[NestedToken]:
-    """Return the tokens of an expression; what stands in parentheses is a list."""
-    stack: list[list[NestedToken]] = [[]]
-    for match in _TOKEN.finditer(text):
-        kind = match.lastgroup or ""
-        word = match[0]
-        if kind == "space":
-            continue
-        if word == "(":
-            stack.append([])
-        elif word == ")" and len(stack) > 1:
-            inner = stack.pop()
-            stack[-1].append(inner)
-        else:
-            stack[-1].append(_Token(kind, word))
-    while len(stack) > 1:
-        inner = stack.pop()
-        stack[-1].append(inner)
-    return stack[0]
-
-
-def _flatten(parts: Iterable[NestedToken]) -> list[_Token]:
-    return list(_iterate_tokens(parts))
-
-
-def _iterate_tokens(parts: Iterable[NestedToken]) -> Iterator[_Token]:
-    for part in parts:
-        if isinstance(part, list):
-            yield _Token("sign", "(")
-            yield from _iterate_tokens(part)
-            yield _Token("sign", ")")
-        else:
-            yield part
-
-
-def _token_text(part: NestedToken) -> str:
-    if isinstance(part, _Token):
-        return part.text
-    return ""
-
-
-def _split_at_word(parts: Sequence[NestedToken], word: str) -> list[list[NestedToken]] | None:
-    if not any(_token_text(part) == word for part in parts):
-        return None
-    operands: list[list[NestedToken]] = [[]]
-    for part in parts:
-        if _token_text(part) == word:
-            operands.append([])
-        else:
-            operands[-1].append(part)
-    return operands
-
-
-def _join_tokens(texts: Sequence[str]) -> str:
-    joined = " ".join(texts)
-    for before, after in (
-        (" ( ", "("),
-        ("( ", "("),
-        (" )", ")"),
-        (" ,", ","),
-        (" :: ", "::"),
-        (" [ ", "["),
-        (" ]", "]"),
-    ):
-        joined = joined.replace(before, after)
-    # A sign before a parenthesis stands apart; a function's name does not.
-    return re.sub(r"(?<=[-+*/<>=~|&,])\(", " (", joined)
 
 
 def propose_indexes(
@@ -455,7 +118,7 @@ class _Proposer:
         key_lists: dict[_Keys, None] = {}
         for head in self._equality_heads(equalities):
             for tail in self._tails(ranges):
-                key_lists.setdefault((*head, *(key for key in tail if _DESC.sub("", key) not in head)))
+                key_lists.setdefault((*head, *(key for key in tail if DESCENDING.sub("", key) not in head)))
         for pair in itertools.permutations(ranges, 2):
             key_lists.setdefault(pair)
         return sorted((keys for keys in key_lists if 0 < len(keys) <= _MAX_KEYS), key=len)
@@ -465,7 +128,7 @@ class _Proposer:
         read_columns = [name for name in self.use.columns if name in self.columns]
         indexes: list[Index] = []
         for keys in key_lists:
-            key_columns = {_DESC.sub("", key).partition(" ")[0] for key in keys}
+            key_columns = {DESCENDING.sub("", key).partition(" ")[0] for key in keys}
             included = tuple(name for name in read_columns if name not in key_columns)
             if 0 < len(included) <= _MAX_INCLUDED:
                 indexes.append(Index(self.table, keys, include=included))

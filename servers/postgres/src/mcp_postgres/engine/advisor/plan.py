@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import psycopg
 
@@ -17,17 +17,26 @@ from mcp_postgres.models import Plan
 from mcp_postgres.policy import PlanOf, ReadStatement
 
 __all__ = [
+    "FORGET_PLAN",
     "PLAIN_INDEX",
+    "QUERY_CANCELED",
+    "AnalyzedStatement",
     "create_hypothetical",
     "explain",
     "find_hypopg_schema",
     "format_plan",
     "plan_judged",
+    "plan_or_nothing",
     "plan_unjudged",
 ]
 
 _Node = dict[str, Any]
 _MANY_ROWS = 10_000
+# The cost from which reading a table as a whole is worth a word.
+_COSTLY = 1000
+# Goes back to where a plan was asked for.
+FORGET_PLAN = "ROLLBACK TO SAVEPOINT mcp_cost; DEALLOCATE ALL"
+QUERY_CANCELED = "57014"
 _MAX_FIELD_CHARACTERS = 300
 _SHOWN_FIELDS = (
     "Index Cond", "Hash Cond", "Merge Cond", "Join Filter", "Recheck Cond", "Filter", "Sort Key", "Group Key",
@@ -44,41 +53,66 @@ HYPOPG_MISSING = "This needs the extension `hypopg`, which isn't in this databas
 HYPOPG_FIX = "An administrator can install it with the system's packages, then `CREATE EXTENSION hypopg`."
 
 
+class AnalyzedStatement(NamedTuple):
+    """A statement, and how much its cost counts.
+
+    Attributes:
+        is_generic: it is planned for any values of its parameters, since none are there.
+    """
+
+    statement: ReadStatement
+    is_generic: bool
+    weight: float = 1.0
+
+    @classmethod
+    def of(cls, statement: ReadStatement, weight: float = 1.0) -> AnalyzedStatement:
+        is_generic = not statement.parameters and bool(_PARAMETER.search(statement.sql))
+        return cls(statement, is_generic, weight)
+
+
 async def explain(session: Session, request: PlanOf, *, analyze: bool) -> tuple[Plan, _Node]:
     """Return the plan of a statement, as text and as it is; with `analyze` it runs, inside the read-only gate.
 
     Raises:
         Problem: the statement is refused, or hypopg is missing.
     """
+    if request.indexes and analyze:
+        raise Invalid("`analyze` runs the query, which can't use `indexes` that don't exist.", "Take one of them.")
     statement = request.statement
-    indexes = request.indexes
     notes: list[str] = []
-    if indexes:
-        if analyze:
-            raise Invalid("`analyze` runs the query, which can't use `indexes` that don't exist.", "Take one of them.")
-        notes += [
-            f"as if there were {item}" for item in await create_hypothetical(session, indexes, statement.database.name)
-        ]
+    if request.indexes:
+        created = await create_hypothetical(session, request.indexes, statement.database.name)
+        notes += [f"as if there were {item}" for item in created]
     if analyze:
         await admit(session, statement)
         notes.append("it was run, and rolled back")
-    generic = not statement.parameters and bool(_PARAMETER.search(statement.sql))
-    if generic and not analyze:
+    is_generic = AnalyzedStatement.of(statement).is_generic and not analyze
+    if is_generic:
         notes.append("for any values of the parameters; pass some to see the plan for those")
     try:
-        top = await plan_judged(session, statement, analyze=analyze, generic=generic and not analyze)
-        if indexes:
+        top = await plan_judged(session, statement, analyze=analyze, generic=is_generic)
+        if request.indexes:
             await session.fetch_value(f"SELECT {await find_hypopg_schema(session)}.hypopg_reset()::text")
     except psycopg.Error as error:
-        if generic and not analyze:
-            ours = _PREPARE
-        else:
-            ours = explain_prefix(analyze=analyze)
-        raise to_problem(error, statement.database.name, prefix_length=len(ours)) from error
+        prefix = _PREPARE if is_generic else explain_prefix(analyze=analyze)
+        raise to_problem(error, statement.database.name, prefix_length=len(prefix)) from error
     widths: list[int] = []
-    lines = format_plan(top["Plan"], widths)
-    lines += [f"{word}: {top[word]} ms" for word in ("Planning Time", "Execution Time") if word in top]
+    lines = [*format_plan(top["Plan"], widths), *_format_times(top)]
     return Plan(lines, _find_problems(top["Plan"], analyze), notes, {"widths": widths}), top["Plan"]
+
+
+def _format_times(top: _Node) -> list[str]:
+    return [f"{name}: {top[name]} ms" for name in ("Planning Time", "Execution Time") if name in top]
+
+
+async def plan_or_nothing(session: Session, item: AnalyzedStatement) -> _Node:
+    """Return the plan of a statement; `{}` where it has none."""
+    await session.run("SAVEPOINT mcp_cost")
+    try:
+        return (await plan_judged(session, item.statement, generic=item.is_generic))["Plan"]
+    except (psycopg.Error, Refused):
+        await session.run(FORGET_PLAN)
+        return {}
 
 
 async def plan_judged(
@@ -156,32 +190,32 @@ async def create_hypothetical(session: Session, indexes: Sequence[str], database
     if schema is None:
         raise Refused(HYPOPG_MISSING, HYPOPG_FIX)
     session.must_be_closed = True
-    created: list[str] = []
-    for index in indexes:
-        if re.match(r"\s*CREATE\s", index, re.I):
-            text = index
-        else:
-            text = f"CREATE INDEX ON {index}"
-        if (session.audit.closed or session.audit.visible.schema) and not PLAIN_INDEX.fullmatch(text):
-            # hypopg parses and folds it, and PostgreSQL can't be asked before what that would run. What an index with
-            # a condition would cost tells how many rows have masked values.
-            raise Refused(
-                f"The role {session.role.explain_judging()}, and {quote(index)} may run code: only columns can be "
-                "indexed.",
-                "Write `table (column, ...)`, without expressions and conditions.",
-            )
-        try:
-            await use_role_path(session)
-            name = await session.fetch_value(
-                f"SELECT indexname FROM {schema}.hypopg_create_index($1::pg_catalog.text)", text
-            )
-            await use_catalog_path(session)
-        except psycopg.Error as error:
-            raise to_problem(error, database, prefix_length=len(text) - len(index)) from error
-        if name is None:
-            raise Invalid(f"{quote(index)} is not an index.", "Write `table (column, ...)`.")
-        created.append(text.removeprefix("CREATE INDEX ON "))
-    return created
+    return [await _create_one(session, schema, index, database) for index in indexes]
+
+
+async def _create_one(session: Session, schema: str, index: str, database: str) -> str:
+    """Make one index with hypopg, whose schema is given; returns what it is on."""
+    text = index
+    if not re.match(r"\s*CREATE\s", index, re.I):
+        text = f"CREATE INDEX ON {index}"
+    if (session.audit.closed or session.audit.visible.schema) and not PLAIN_INDEX.fullmatch(text):
+        # hypopg parses and folds it, and PostgreSQL can't be asked before what that would run. What an index with
+        # a condition would cost tells how many rows have masked values.
+        raise Refused(
+            f"The role {session.role.explain_judging()}, and {quote(index)} may run code: only columns can be indexed.",
+            "Write `table (column, ...)`, without expressions and conditions.",
+        )
+    try:
+        await use_role_path(session)
+        name = await session.fetch_value(
+            f"SELECT indexname FROM {schema}.hypopg_create_index($1::pg_catalog.text)", text
+        )
+        await use_catalog_path(session)
+    except psycopg.Error as error:
+        raise to_problem(error, database, prefix_length=len(text) - len(index)) from error
+    if name is None:
+        raise Invalid(f"{quote(index)} is not an index.", "Write `table (column, ...)`.")
+    return text.removeprefix("CREATE INDEX ON ")
 
 
 def format_plan(plan: _Node, widths: list[int] | None = None) -> list[str]:
@@ -270,30 +304,55 @@ def _one_line(text: str) -> str:
 
 
 def _find_problems(node: _Node, was_run: bool) -> list[str]:
-    findings: list[str] = []
-    relation = node.get("Relation Name")
-    if node["Node Type"] == "Seq Scan" and "Filter" in node:
-        read = node["Plan Rows"]
-        if was_run:
-            read = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
-            if read >= _MANY_ROWS and node["Actual Rows"] * 10 < read:
-                kept_rows = f"keeps {node['Actual Rows']:,.0f} of {read:,.0f} rows"
-                findings.append(f"Reads `{relation}` whole and {kept_rows}: an index on what it filters by may help.")
-        elif node["Total Cost"] > 1000 and read * 10 < node["Total Cost"]:
-            findings.append(f"Reads `{relation}` whole for a few rows: an index on what it filters by may help.")
+    """Return what stands out in a step and those below it."""
     if was_run:
-        expected = max(node["Plan Rows"], 1)
-        actual = max(node["Actual Rows"], 1)
-        if max(expected, actual) >= 1000 and not 0.1 <= expected / actual <= 10 and not node.get("Plans"):
-            findings.append(
-                f"`{relation or node['Node Type']}`: {actual:,.0f} rows, {expected:,} were expected: ANALYZE may help."
-            )
-        if node.get("Sort Space Type") == "Disk":
-            findings.append(
-                f"Sorts {node['Sort Space Used']:,} kB on disk: more `work_mem`, or an index in that order."
-            )
-        if node.get("Hash Batches", 1) > 1:
-            findings.append(f"Hashes in {node['Hash Batches']} batches, on disk: more `work_mem`.")
+        findings = [*_find_wasteful_scan(node), *_find_wrong_estimate(node), *_find_disk_use(node)]
+    else:
+        findings = _find_expected_scan(node)
     for child in cast("list[_Node]", node.get("Plans", [])):
         findings += _find_problems(child, was_run)
     return list(dict.fromkeys(findings))
+
+
+def _is_filtered_scan(node: _Node) -> bool:
+    return node["Node Type"] == "Seq Scan" and "Filter" in node
+
+
+def _find_expected_scan(node: _Node) -> list[str]:
+    """Return that a table would be read as a whole for few of its rows."""
+    if not _is_filtered_scan(node) or node["Total Cost"] <= _COSTLY or node["Plan Rows"] * 10 >= node["Total Cost"]:
+        return []
+    relation = node.get("Relation Name")
+    return [f"Reads `{relation}` whole for a few rows: an index on what it filters by may help."]
+
+
+def _find_wasteful_scan(node: _Node) -> list[str]:
+    """Return that a table was read as a whole for few of its rows."""
+    if not _is_filtered_scan(node):
+        return []
+    rows = node["Actual Rows"]
+    read_rows = rows + node.get("Rows Removed by Filter", 0)
+    if read_rows < _MANY_ROWS or rows * 10 >= read_rows:
+        return []
+    kept_rows = f"keeps {rows:,.0f} of {read_rows:,.0f} rows"
+    return [f"Reads `{node.get('Relation Name')}` whole and {kept_rows}: an index on what it filters by may help."]
+
+
+def _find_wrong_estimate(node: _Node) -> list[str]:
+    """Return that a step without others below it gave many more or fewer rows than PostgreSQL thought."""
+    expected = max(node["Plan Rows"], 1)
+    actual = max(node["Actual Rows"], 1)
+    if node.get("Plans") or max(expected, actual) < 1000 or 0.1 <= expected / actual <= 10:
+        return []
+    name = node.get("Relation Name") or node["Node Type"]
+    return [f"`{name}`: {actual:,.0f} rows, {expected:,} were expected: ANALYZE may help."]
+
+
+def _find_disk_use(node: _Node) -> list[str]:
+    """Return that a step had too little memory."""
+    findings: list[str] = []
+    if node.get("Sort Space Type") == "Disk":
+        findings.append(f"Sorts {node['Sort Space Used']:,} kB on disk: more `work_mem`, or an index in that order.")
+    if node.get("Hash Batches", 1) > 1:
+        findings.append(f"Hashes in {node['Hash Batches']} batches, on disk: more `work_mem`.")
+    return findings

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import psycopg
 
@@ -19,13 +19,13 @@ from mcp_batteries.errors import Refused
 from mcp_batteries.sql.identifiers import identifier
 from mcp_postgres.engine.admission.statements import judge
 from mcp_postgres.engine.advisor.candidates import Index
-from mcp_postgres.engine.advisor.plan import plan_unjudged
+from mcp_postgres.engine.advisor.plan import QUERY_CANCELED, AnalyzedStatement, plan_unjudged
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED
 from mcp_postgres.engine.connection.session import Session, use_catalog_path, use_role_path
 from mcp_postgres.input_values import encode_array
-from mcp_postgres.policy import ReadStatement, inner_statement
+from mcp_postgres.policy import inner_statement
 
-__all__ = ["AnalyzedStatement", "SampledTable", "TableSample", "read_tables"]
+__all__ = ["SampledTable", "TableSample", "read_tables"]
 
 Node = dict[str, Any]
 
@@ -77,6 +77,8 @@ SELECT coalesce(json_agg(json_build_array(n.nspname, c.relname, pg_get_viewdef(c
 FROM (SELECT oid, max(level) AS level FROM above WHERE level > 0 GROUP BY oid) x JOIN pg_class c ON c.oid = x.oid
 JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'v'
 """
+# In the key of an index: what has points in it, and is no name with a schema.
+_TEXT_OR_DECIMAL = re.compile(r"'[^']*'|\d\.\d")
 _SKIPPED_TEXT = r"""(?P<skip>'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|\$(?P<tag>\w*)\$.*?\$(?P=tag)\$)"""
 
 
@@ -100,35 +102,46 @@ class SampledTable:
     @property
     def explain_missing_statistics(self) -> str:
         """Why PostgreSQL's statistics do not tell what is in it; empty where they may."""
-        parts = [part for part in self.parts if part["leaf"] and part["pages"] and not self.has_row_security]
-        if any(not part["known"] for part in parts):
+        if self._has_unknown_columns():
             return "there are no statistics of its columns"
+        parts = self._analyzed_parts()
         changed = sum(part["changed"] for part in parts)
         if changed > _MIN_CHANGED_ROWS + _MIN_CHANGED_SHARE * sum(max(part["rows"], 0) for part in parts):
             return f"{changed:,} of its rows changed since the last ANALYZE"
         # What is not counted, as after a crash and on a standby, shows by the size.
-        counted = sum(part["counted"] for part in parts)
-        return "it grew much since the last ANALYZE" if self.pages > 2 * counted + _MIN_CHANGED_ROWS else ""
+        counted_pages = sum(part["counted"] for part in parts)
+        if self.pages > 2 * counted_pages + _MIN_CHANGED_ROWS:
+            return "it grew much since the last ANALYZE"
+        return ""
+
+    def _has_unknown_columns(self) -> bool:
+        return any(not part["known"] for part in self._analyzed_parts())
+
+    def _analyzed_parts(self) -> list[Mapping[str, Any]]:
+        """Return the parts with rows whose statistics the role sees."""
+        if self.has_row_security:
+            return []
+        return [part for part in self.parts if part["leaf"] and part["pages"]]
 
     def names(self) -> set[tuple[str, str]]:
         """Schema and name of the table, and of its parts."""
         return {(self.schema, self.name), *((part["schema"], part["name"]) for part in self.parts)}
 
 
-@dataclass(frozen=True)
-class AnalyzedStatement:
-    """A statement, and how much its cost counts."""
-
-    statement: ReadStatement
-    is_generic: bool
-    weight: float = 1.0
-
-
 async def read_tables(session: Session, names: Collection[tuple[str, str]]) -> list[SampledTable]:
     """Return the tables of these schemas and names; of what is a part of a table the whole."""
-    schemas, tables = ([name[place] for name in names] for place in (0, 1))
-    text = await session.fetch_value(_TABLES, encode_array(schemas, "schemas"), encode_array(tables, "tables"))
+    schemas = encode_array([schema for schema, _ in names], "schemas")
+    tables = encode_array([table for _, table in names], "tables")
+    text = await session.fetch_value(_TABLES, schemas, tables)
     return [SampledTable(**item) for item in cast("list[dict[str, Any]]", json.loads(text or "[]"))]
+
+
+class _View(NamedTuple):
+    """A view, and the query that it stands for."""
+
+    schema: str
+    name: str
+    definition: str
 
 
 @dataclass
@@ -161,12 +174,7 @@ class TableSample:
         """
         self._real_statements = list(statements)
         for table in self.tables:
-            if table.has_row_security:
-                raise Refused(f"`{table.shown}` shows the role some of its rows only.")
-            if self.session.audit.closed and any(column["strange"] for column in table.columns):
-                raise Refused(f"`{table.shown}` has columns of a type that another role made.")
-            if len(table.parts) > _MAX_PARTS:
-                raise Refused(f"`{table.shown}` has {len(table.parts)} parts.")
+            self._check_may_copy(table)
         # What is copied runs too: types, and the expressions of the indexes there are.
         for item in statements:
             await judge(self.session, item.statement, only_planned=True)
@@ -174,51 +182,69 @@ class TableSample:
         views = await self._find_views(statements)
         for table in self.tables:
             await self._copy_table(table, needed_columns.get(table.oid, ()))
-        hidden_tables = {name for table in self.tables for name in table.names()} | {
-            (view[0], view[1]) for view in views
-        }
+        hidden_tables = {(view.schema, view.name) for view in views}
+        for table in self.tables:
+            hidden_tables |= table.names()
         await use_role_path(self.session)
-        for _, name, definition in views:
-            await self._run(f"CREATE TEMP VIEW {identifier(name)} AS {_remove_schemas(definition, hidden_tables)}")
+        for view in views:
+            definition = _remove_schemas(view.definition, hidden_tables)
+            await self._run(f"CREATE TEMP VIEW {identifier(view.name)} AS {definition}")
         await use_catalog_path(self.session)
-        self._sampled_statements = [
-            AnalyzedStatement(
-                inner_statement(item.statement, _remove_schemas(item.statement.sql, hidden_tables)),
-                item.is_generic,
-                item.weight,
-            )
-            for item in statements
-        ]
+        for item in statements:
+            sql = _remove_schemas(item.statement.sql, hidden_tables)
+            self._sampled_statements.append(item._replace(statement=inner_statement(item.statement, sql)))
+
+    def _check_may_copy(self, table: SampledTable) -> None:
+        """Raise `Refused` for a table whose copy would not be like it, or would run code of others."""
+        if table.has_row_security:
+            raise Refused(f"`{table.shown}` shows the role some of its rows only.")
+        if self.session.audit.closed and any(column["strange"] for column in table.columns):
+            raise Refused(f"`{table.shown}` has columns of a type that another role made.")
+        if len(table.parts) > _MAX_PARTS:
+            raise Refused(f"`{table.shown}` has {len(table.parts)} parts.")
 
     async def create(self, candidates: Sequence[Index]) -> list[Index]:
         """Make candidates; those of which PostgreSQL says that they can be."""
         tables = {table.shown: table for table in self.tables}
         await self._set_search_path("pg_catalog, pg_temp")
         for number, index in enumerate(candidates):
-            table = tables[index.table]
-            name = f"mcp_try_{number}"
-            if self.session.role.is_judged and any("." in re.sub(r"'[^']*'|\d\.\d", "", key) for key in index.keys):
-                continue  # not PostgreSQL's own
-            try:
-                await self._run("SAVEPOINT mcp_try")
-                await self._run(f"CREATE INDEX {name} ON {index.definition('pg_temp.' + identifier(table.name))}")
-            except psycopg.Error as error:
-                if error.sqlstate == "57014":
-                    raise
-                await self._run("ROLLBACK TO SAVEPOINT mcp_try")
+            if not self._may_create(index):
                 continue
-            await self._run("RELEASE SAVEPOINT mcp_try")
-            self._names[index] = name
-            self._index_of_name[name] = index
-            if len(table.parts) > 1:
-                partition_query = f"SELECT relid::regclass::text FROM pg_partition_tree('pg_temp.{name}')"
-                for each in await self.session.fetch_column(partition_query):
-                    self._index_of_name[each.rpartition(".")[2].strip('"')] = index
+            name = f"mcp_try_{number}"
+            if await self._try_to_create(index, name, tables[index.table]):
+                await self._register(index, name, tables[index.table])
         for table in self.tables:
             await self._run(f"ANALYZE pg_temp.{identifier(table.name)}")
         await self._set_search_path(self.session.role.search_path)
         await use_catalog_path(self.session)
         return list(self._names)
+
+    def _may_create(self, index: Index) -> bool:
+        """Return whether an index is made of PostgreSQL's own functions, where no others may run."""
+        if not self.session.role.is_judged:
+            return True
+        return not any("." in _TEXT_OR_DECIMAL.sub("", key) for key in index.keys)
+
+    async def _try_to_create(self, index: Index, name: str, table: SampledTable) -> bool:
+        try:
+            await self._run("SAVEPOINT mcp_try")
+            await self._run(f"CREATE INDEX {name} ON {index.definition('pg_temp.' + identifier(table.name))}")
+        except psycopg.Error as error:
+            if error.sqlstate == QUERY_CANCELED:
+                raise
+            await self._run("ROLLBACK TO SAVEPOINT mcp_try")
+            return False
+        await self._run("RELEASE SAVEPOINT mcp_try")
+        return True
+
+    async def _register(self, index: Index, name: str, table: SampledTable) -> None:
+        """Know the index by its name, and by those of its parts."""
+        self._names[index] = name
+        self._index_of_name[name] = index
+        if len(table.parts) > 1:
+            partition_query = f"SELECT relid::regclass::text FROM pg_partition_tree('pg_temp.{name}')"
+            for part in await self.session.fetch_column(partition_query):
+                self._index_of_name[part.rpartition(".")[2].strip('"')] = index
 
     async def plan_with(self, chosen: Collection[Index]) -> list[Node]:
         """Return the statements' plans where only these candidates are there; `{}` of one that has none."""
@@ -227,25 +253,27 @@ class TableSample:
         if dropped:
             await self._run(f"DROP INDEX {', '.join(dropped)}")
         await self._run("SET LOCAL transaction_read_only = on")
-        plans: list[Node] = []
-        for real, sampled in zip(self._real_statements, self._sampled_statements, strict=True):
-            await self._run("SAVEPOINT mcp_plan")
-            try:
-                # Its names mean what they mean without the copies.
-                await judge(
-                    self.session,
-                    real.statement,
-                    only_planned=True,
-                    search_path=f"{self.session.role.search_path}, pg_temp",
-                )
-                await use_role_path(self.session)
-                plans.append((await plan_unjudged(self.session, sampled.statement, generic=sampled.is_generic))["Plan"])
-            except (psycopg.Error, Refused):
-                await self._run("ROLLBACK TO SAVEPOINT mcp_plan; DEALLOCATE ALL")
-                plans.append({})
-            await use_catalog_path(self.session)
+        plans = [
+            await self._plan(real, sampled)
+            for real, sampled in zip(self._real_statements, self._sampled_statements, strict=True)
+        ]
         await self._run("ROLLBACK TO SAVEPOINT mcp_plans")
         return plans
+
+    async def _plan(self, real: AnalyzedStatement, sampled: AnalyzedStatement) -> Node:
+        """Return the plan of a statement on the copies; `{}` where it has none."""
+        plan: Node = {}
+        await self._run("SAVEPOINT mcp_plan")
+        try:
+            # Its names mean what they mean without the copies.
+            search_path = f"{self.session.role.search_path}, pg_temp"
+            await judge(self.session, real.statement, only_planned=True, search_path=search_path)
+            await use_role_path(self.session)
+            plan = (await plan_unjudged(self.session, sampled.statement, generic=sampled.is_generic))["Plan"]
+        except (psycopg.Error, Refused):
+            await self._run("ROLLBACK TO SAVEPOINT mcp_plan; DEALLOCATE ALL")
+        await use_catalog_path(self.session)
+        return plan
 
     def index_of_name(self, name: str) -> Index | None:
         """Return the candidate that a plan calls so."""
@@ -265,16 +293,14 @@ class TableSample:
         bytes_in_table = sum(part["bytes"] for part in table.parts)
         # What lies beside the table is large: only what is asked for is copied.
         is_toasted = bytes_in_table > 1.5 * table.pages * 8192 + 1_000_000
-        copied_columns: list[str] = []
-        for column in table.columns:
-            is_needed = not is_toasted or column["indexed"] or column["name"] in needed_columns
-            if column["read"] and is_needed:
-                copied_columns.append(column["name"])
-        for part in table.parts:
-            await self._create_copy(table, part, copied_columns)
+        copied_columns = [column["name"] for column in table.columns if column["read"]]
         max_rows = _MAX_ROWS
         if is_toasted:
+            needed = {column["name"] for column in table.columns if column["indexed"]}.union(needed_columns)
+            copied_columns = [name for name in copied_columns if name in needed]
             max_rows = _limit_toasted_rows(table, bytes_in_table)
+        for part in table.parts:
+            await self._create_copy(table, part, copied_columns)
         share = min(1.0, _MAX_PAGES / max(table.pages, 1))
         for part in table.parts:
             if part["leaf"] and part["pages"]:
@@ -315,17 +341,18 @@ class TableSample:
                 await target.write(chunk)
         self.row_count += len(chunks)
 
-    async def _find_views(self, statements: Sequence[AnalyzedStatement]) -> list[tuple[str, str, str]]:
+    async def _find_views(self, statements: Sequence[AnalyzedStatement]) -> list[_View]:
         """Return the views on these tables that statements name, those first that others are made of."""
         text = await self.session.fetch_value(_VIEWS, "{" + ",".join(table.oid for table in self.tables) + "}")
-        views = [(str(a), str(b), str(c)) for a, b, c in cast("list[list[Any]]", json.loads(text or "[]"))]
+        views = [_View(*row) for row in cast("list[list[str]]", json.loads(text or "[]"))]
         texts = [item.statement.sql.casefold() for item in statements]
-        named_views: list[tuple[str, str, str]] = []
+        named_views: list[_View] = []
         for view in reversed(views):
-            if any(view[1].casefold() in each for each in texts):
-                named_views.append(view)
-                texts.append(view[2].casefold())
-        return [(schema, name, definition.rstrip(" ;")) for schema, name, definition in reversed(named_views)]
+            if any(view.name.casefold() in text for text in texts):
+                named_views.append(view._replace(definition=view.definition.rstrip(" ;")))
+                texts.append(view.definition.casefold())
+        named_views.reverse()
+        return named_views
 
     async def _set_search_path(self, path: str) -> None:
         await self.session.fetch_value("SELECT pg_catalog.set_config('search_path', $1, true)", path)
