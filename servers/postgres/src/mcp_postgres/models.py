@@ -37,28 +37,38 @@ class Catalog:
     cursor: str | None = None
 
     def text(self) -> str:
+        """Return all databases, behind the cursor of the next page."""
+        blocks: list[str] = []
         if self.cursor:
-            blocks = [f"[truncated: the next page: cursor={self.cursor}]"]
-        else:
-            blocks = []
-        for name, about, schemas, objects in self.databases:
-            lines = [f"{name}: {about}; postgres://{name}/.schema"]
-            for schema in schemas:
-                held = f"{count(schema['tables'], 'table')}, {count(schema['views'], 'view')}, {size(schema['bytes'])}"
-                lines.append(f"schema {schema['spelled']}: {held}{_format_comment(schema)}")
-            tables = bool(objects) and "columns" in objects[0]
-            if tables:
-                runs = folded(objects, _group_name, _group_facts)
-            else:
-                runs = [[item] for item in objects]
-            brief = tables and len(runs) > _MANY_TABLES
-            if brief:
-                lines.append(f"[{len(objects)} here, without columns: `name` shows those of a few, `get_table` of one]")
-            lines += [_format_briefly(run) if brief else f"- {_format_object(run)}" for run in runs]
-            if not schemas and not objects:
-                lines.append("nothing of that kind")
-            blocks.append("\n".join(lines))
+            blocks.append(f"[truncated: the next page: cursor={self.cursor}]")
+        blocks += [_format_database(*database) for database in self.databases]
         return "\n".join(blocks)
+
+
+def _format_database(name: str, remarks: str, schemas: Sequence[_Json], objects: Sequence[_Json]) -> str:
+    lines = [f"{name}: {remarks}; postgres://{name}/.schema"]
+    lines += map(_format_schema, schemas)
+    lines += _format_objects(objects)
+    if not schemas and not objects:
+        lines.append("nothing of that kind")
+    return "\n".join(lines)
+
+
+def _format_schema(schema: _Json) -> str:
+    contents = f"{count(schema['tables'], 'table')}, {count(schema['views'], 'view')}, {size(schema['bytes'])}"
+    return f"schema {schema['spelled']}: {contents}{_format_comment(schema)}"
+
+
+def _format_objects(objects: Sequence[_Json]) -> list[str]:
+    """Return a line for each object, or for tables that are alike; short ones where there are many."""
+    are_tables = bool(objects) and "columns" in objects[0]
+    if not are_tables:
+        return [f"- {_format_object([item])}" for item in objects]
+    groups = folded(objects, _group_name, _group_facts)
+    if len(groups) <= _MANY_TABLES:
+        return [f"- {_format_object(group)}" for group in groups]
+    note = f"[{len(objects)} here, without columns: `name` shows those of a few, `get_table` of one]"
+    return [note, *map(_format_briefly, groups)]
 
 
 def _group_name(item: _Json) -> str:
@@ -69,53 +79,63 @@ def _group_facts(item: _Json) -> str:
     return compact({name: value for name, value in item.items() if name not in _GROUPED_FACTS})
 
 
-def _format_object(run: Sequence[_Json]) -> str:
-    item = run[0]
+def _format_object(group: Sequence[_Json]) -> str:
+    item = group[0]
     if "signature" in item:
         return f"{item['spelled']}{item['signature'] or ''} ({item['kind']}){_format_comment(item)}"
-    if item["kind"] not in ("view", "sequence", "foreign table"):
-        facts = [_format_rows(run)]
-    else:
-        facts = []
+    facts = _format_sizes(group)
+    separator = " " if facts else ""
+    return f"{_format_title(group)}{separator}{', '.join(facts)}{_format_columns(item)}{_format_comment(item)}"
+
+
+def _format_sizes(group: Sequence[_Json]) -> list[str]:
+    """Return how many rows, bytes and partitions tables have, one or several that are alike."""
+    item = group[0]
+    facts: list[str] = []
+    if item["kind"] not in _KINDS_WITHOUT_ROW_COUNT:
+        facts.append(_format_rows(group))
     if item["bytes"] is not None and item["kind"] != "sequence":
-        facts.append(size(sum(each["bytes"] or 0 for each in run)) + (" together" if len(run) > 1 else ""))
+        total = size(sum(each["bytes"] or 0 for each in group))
+        facts.append(f"{total} together" if len(group) > 1 else total)
     if item["partitions"] is not None:
         facts.append(count(item["partitions"], "partition"))
-    columns: Sequence[str] = [*(item["columns"] or ()), *(item["wide"] or ())]
-    key: Sequence[str] = item["key"] or ()
-    columns = [f"{column} (key)" if column.partition(" -> ")[0] in key else column for column in columns]
-    more = ""
-    if len(columns) > _MAX_COLUMNS:
-        more = f", … {len(columns) - _MAX_COLUMNS} more"
+    return facts
+
+
+def _format_columns(item: _Json) -> str:
     if item["kind"] == "sequence":
-        held = ""
-    else:
-        held = f": {', '.join(columns[:_MAX_COLUMNS])}{more}"
-    return f"{_format_title(run)}{' ' if facts else ''}{', '.join(facts)}{held}{_format_comment(item)}"
+        return ""
+    key: Sequence[str] = item["key"] or ()
+    columns: list[str] = []
+    for column in (*(item["columns"] or ()), *(item["wide"] or ())):
+        is_key = column.partition(" -> ")[0] in key
+        columns.append(f"{column} (key)" if is_key else column)
+    text = f": {', '.join(columns[:_MAX_COLUMNS])}"
+    if len(columns) > _MAX_COLUMNS:
+        text += f", … {len(columns) - _MAX_COLUMNS} more"
+    return text
 
 
-def _format_briefly(run: Sequence[_Json]) -> str:
-    item = run[0]
-    refers: Sequence[str] = item["refers"] or ()
-    row_counts = [
-        each["rows"] for each in run if each["rows"] is not None and each["rows"] >= 0 and item["kind"] != "view"
-    ]
-    rows = ""
-    if row_counts:
-        rows = f" {spread(row_counts)}"
-    return f"{_format_title(run)}{rows}{' -> ' if refers else ''}{', '.join(refers)}"
+def _format_briefly(group: Sequence[_Json]) -> str:
+    """Return tables without their columns: how many rows they have, and what they refer to."""
+    item = group[0]
+    text = _format_title(group)
+    row_counts = _known_row_counts(group)
+    if row_counts and item["kind"] != "view":
+        text += f" {spread(row_counts)}"
+    if item["refers"]:
+        text += f" -> {', '.join(item['refers'])}"
+    return text
 
 
-def _format_title(run: Sequence[_Json]) -> str:
-    item = run[0]
-    several = ""
-    if len(run) > 1:
-        several = f" … {run[-1]['spelled']} ({len(run)} of them)"
-    if item["kind"] == "table":
-        kind = ""
-    else:
-        kind = f" ({item['kind']})"
-    return f"{item['spelled']}{several}{kind}"
+def _format_title(group: Sequence[_Json]) -> str:
+    item = group[0]
+    title = str(item["spelled"])
+    if len(group) > 1:
+        title += f" … {group[-1]['spelled']} ({len(group)} of them)"
+    if item["kind"] != "table":
+        title += f" ({item['kind']})"
+    return title
 
 
 def _format_comment(item: _Json) -> str:
@@ -124,13 +144,18 @@ def _format_comment(item: _Json) -> str:
     return ""
 
 
-def _format_rows(run: Sequence[_Json]) -> str:
-    # What ANALYZE last estimated; -1 where it never ran.
-    row_counts = [item["rows"] for item in run if item["rows"] is not None and item["rows"] >= 0]
-    each = " each" if len(run) > 1 else ""
-    if row_counts:
-        return f"about {spread(row_counts)} {'row' if row_counts == [1] else 'rows'}{each}"
-    return "not analyzed"
+def _known_row_counts(group: Sequence[_Json]) -> list[int]:
+    """Return what ANALYZE last estimated, where it ran: -1 says that it never did."""
+    return [item["rows"] for item in group if item["rows"] is not None and item["rows"] >= 0]
+
+
+def _format_rows(group: Sequence[_Json]) -> str:
+    row_counts = _known_row_counts(group)
+    if not row_counts:
+        return "not analyzed"
+    unit = "row" if row_counts == [1] else "rows"
+    each = " each" if len(group) > 1 else ""
+    return f"about {spread(row_counts)} {unit}{each}"
 
 
 @dataclass(frozen=True)
