@@ -17,7 +17,8 @@ from collections.abc import Collection, Sequence
 import psycopg
 
 from mcp_batteries.errors import Invalid, Problem, Refused, quote
-from mcp_postgres.engine.audit.function_audit import SNAPSHOT, Cause, Harm
+from mcp_postgres.engine.audit.function_audit import SNAPSHOT
+from mcp_postgres.engine.audit.procedures import Cause, Harm
 from mcp_postgres.engine.catalog.syntax_suggestions import suggest_syntax
 from mcp_postgres.engine.connection.errors import to_problem
 from mcp_postgres.engine.connection.pipeline import Answer, Statement

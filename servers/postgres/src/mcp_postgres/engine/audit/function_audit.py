@@ -17,19 +17,18 @@ an object's counts, whatever field it stands in: a mistake refuses too much, nev
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from mcp_postgres.engine.audit.builtin_functions import INPUT_RUNNING_FUNCTIONS, READ_ONLY_FUNCTIONS
 from mcp_postgres.engine.audit.catalog_reader import CatalogReader, QueryResult
+from mcp_postgres.engine.audit.dangers import CatalogRow, describe_own_code, find_dangers, spread_to_referrers
 from mcp_postgres.engine.audit.extensions import ExtensionFunction, load_extension_rules
 from mcp_postgres.engine.audit.procedures import (
-    CALLED,
     FIRST_OWN,
-    RUNS_TEXT,
+    Cause,
+    Harm,
+    KnownFunctions,
     Procedure,
     find_functions,
     find_input_runners,
@@ -37,9 +36,8 @@ from mcp_postgres.engine.audit.procedures import (
 )
 from mcp_postgres.engine.audit.visible_schema import VisibleObjects
 
-__all__ = ["SNAPSHOT", "Cause", "CodeAudit", "Harm"]
+__all__ = ["SNAPSHOT", "CodeAudit"]
 
-_WORD = re.compile(r"[\w$]+")
 # Changes with every commit; a standby does not list what was committed meanwhile, so it always changes there.
 SNAPSHOT = (
     "SELECT concat_ws(' ', CASE WHEN pg_is_in_recovery() THEN clock_timestamp()::text"
@@ -171,46 +169,9 @@ UNION ALL SELECT f.oid::text, '', 'foreign', false, format('foreign data wrapper
     concat_ws(' ', f.fdwhandler, f.fdwvalidator), ''
     FROM pg_foreign_data_wrapper f LEFT JOIN strangers s ON s.oid = f.fdwowner
 """
-# Kinds that are code, or lead to some, whatever they are made of.
-_CODE_KINDS = {"operator", "class", "foreign", "function"}
-
-
-class Cause(Enum):
-    """Why a statement is not run."""
-
-    STRANGER = "it could run another role's code"
-    EFFECT = "it may do more than read"
-    INPUT = "it may run what it is given"
-
-
-class Harm(NamedTuple):
-    """What a statement could do beside reading.
-
-    Attributes:
-        description: the function, type or other object.
-        reason: for `Cause.INPUT`, what is known of it.
-        vouch: how the operator can vouch for it.
-    """
-
-    cause: Cause
-    description: str
-    reason: str = ""
-    vouch: str = ""
-
-
-@dataclass(frozen=True)
-class _CatalogRow:
-    """A row of the catalogue that hangs on object `oid`: what it is, whose (None: trusted), and what it leads to."""
-
-    oid: int
-    name: str
-    kind: str
-    only_for_changes: bool
-    description: str
-    owner: str | None
-    references: frozenset[int]
-    calls: frozenset[int]
-    body: str | None = None
+# In a tree: a relation, and the lock on it, which says whether its rows are changed.
+_TARGET_RELATION = re.compile(r":relid (\d+)(?: :\w+ \w+)*? :rellockmode (\d+)")
+_ROW_EXCLUSIVE_MODE = 3
 
 
 class CodeAudit:
@@ -234,10 +195,7 @@ class CodeAudit:
         self._trusted = trusted
         self._snapshot: str | None = None
         self._catalog_state: str | None = None
-        self._built_in: dict[int, str] = {}
-        self._procedures: dict[int, Procedure] = {}
-        # Functions that may run what they are given, and why.
-        self._input_runners: dict[int, str] = {}
+        self._functions = KnownFunctions()
         # Types whose values are read or written by such functions.
         self._harmful_types: dict[int, Harm] = {}
         self._operator_functions: dict[int, frozenset[int]] = {}
@@ -253,9 +211,7 @@ class CodeAudit:
         Names must mean PostgreSQL's own things.
         """
         row = answer.first()
-        snapshot = None
-        if row:
-            snapshot = row[0]
+        snapshot = row[0] if row else None
         if snapshot == self._snapshot:
             return
         async with session.as_server_role():
@@ -289,7 +245,10 @@ class CodeAudit:
         if 'u&"' in text:
             return Harm(Cause.STRANGER, 'U&"...", a name that is spelled by numbers')
         text = f"{text} {text.replace(chr(34) * 2, chr(34))}"
-        return next((why for name, why in self.harmful_names.items() if re.search(_name_pattern(name), text)), None)
+        for name, harm in self.harmful_names.items():
+            if re.search(_name_pattern(name), text):
+                return harm
+        return None
 
     def harm_of_trees(self, trees: Sequence[str], *, sequences: bool, planned: bool) -> Harm | None:
         """Return what a statement with these rewritten trees could do beside reading.
@@ -299,16 +258,29 @@ class CodeAudit:
             planned: it will be planned only, which runs no volatile function.
         """
         for tree in trees:
-            objects = find_objects(tree)
-            if self.closed and (stranger := self._find_strangers_code(tree, objects, planned=planned)) is not None:
-                return Harm(Cause.STRANGER, stranger)
-            called = find_functions(tree).union(*(self._operator_functions.get(oid, frozenset()) for oid in objects))
-            for oid in called:
-                if (harm := self._harm_of_function(oid, sequences=sequences, planned=planned)) is not None:
-                    return harm
-            for oid in objects & self._harmful_types.keys():
-                return self._harmful_types[oid]
+            harm = self._harm_of_tree(tree, sequences=sequences, planned=planned)
+            if harm is not None:
+                return harm
         return None
+
+    def _harm_of_tree(self, tree: str, *, sequences: bool, planned: bool) -> Harm | None:
+        objects = find_objects(tree)
+        if self.closed:
+            reason = self._find_strangers_code(tree, objects, planned=planned)
+            if reason is not None:
+                return Harm(Cause.STRANGER, reason)
+        for oid in self._find_called(tree, objects):
+            harm = self._functions.find_harm(oid, sequences=sequences, planned=planned)
+            if harm is not None:
+                return harm
+        for oid in objects & self._harmful_types.keys():
+            return self._harmful_types[oid]
+        return None
+
+    def _find_called(self, tree: str, objects: set[int]) -> set[int]:
+        """Return the functions that a tree calls, also those of operators."""
+        of_operators = [self._operator_functions.get(oid, frozenset[int]()) for oid in objects]
+        return find_functions(tree).union(*of_operators)
 
     def _find_strangers_code(self, tree: str, objects: set[int], *, planned: bool) -> str | None:
         targets = {int(oid) for oid, lock in _TARGET_RELATION.findall(tree) if int(lock) >= _ROW_EXCLUSIVE_MODE}
@@ -319,161 +291,140 @@ class CodeAudit:
                 return self._write_dangers[oid]
         return None
 
-    def _harm_of_function(self, oid: int, *, sequences: bool, planned: bool = False) -> Harm | None:
-        """Return what a function may do beside reading."""
-        if oid < FIRST_OWN:
-            name = self._built_in.get(oid)
-            if name is None or (sequences and name in ("nextval", "setval")):
-                return None
-            if planned and name not in INPUT_RUNNING_FUNCTIONS:
-                return None
-            return Harm(Cause.EFFECT, f"{name}()")
-        proc = self._procedures.get(oid)
-        if proc is None:
-            return Harm(Cause.EFFECT, f"function {oid}")
-        if planned and proc.function.volatility == "v":
-            return None
-        vouch = f"{proc.schema}.{proc.name}"
-        if proc.may_change_data():
-            return Harm(Cause.EFFECT, f"{proc.name}()", vouch=vouch)
-        if oid in self._input_runners:
-            return Harm(Cause.INPUT, f"{proc.name}()", self._input_runners[oid], vouch)
-        return None
-
     async def _load(self, session: CatalogReader) -> None:
+        """Read all functions and other objects, and find out what leads to harm."""
         built_in, procedures, objects = await session.run_pipeline(
             (_BUILT_IN, ("{" + ",".join(INPUT_RUNNING_FUNCTIONS) + "}",)), (_PROCEDURES, ()), (_CATALOG_ROWS, ())
         )
-        self._built_in = {int(oid): name for oid, name in built_in.rows() if name not in READ_ONLY_FUNCTIONS}
-        self._procedures = {}
-        rows = list[_CatalogRow]()
-        for row in procedures.rows():
-            oid, name, schema, spelled, owner, volatility, extension, version, *details = row
-            arguments, is_overload, parts, numbers, tree, body = details
-            calls = find_functions(tree) | {int(number) for number in parts.split()}
-            vouched = bool({(schema, name), (extension,)} & self._trusted) or (schema, name) in self.visible.schema.only
-            function = ExtensionFunction(extension, version, name, tuple((arguments or "").split()), volatility)
-            self._procedures[int(oid)] = Procedure(
-                function, schema, body, frozenset(calls - {0}), vouched, is_overload == "t"
-            )
-            references = find_objects(f"{numbers} {tree}")
-            rows.append(
-                _CatalogRow(
-                    int(oid), name, "function", False, f"{spelled}()", owner, frozenset(references), frozenset(),
-                    _add_relations(body, extension),
-                )
-            )  # fmt: skip
-        for oid, name, kind, changes, what, owner, numbers, tree in objects.rows():
-            references = find_objects(f"{numbers} {tree or ''}")
-            if owner is not None:
-                calls = find_functions(tree or "")
-            else:
-                calls = set[int]()
-            rows.append(
-                _CatalogRow(int(oid), name, kind, changes == "t", what, owner, frozenset(references), frozenset(calls))
-            )
+        function_rows = [_FunctionRow(*row) for row in procedures.rows()]
+        procedures_by_oid = {int(row.oid): self._parse_procedure(row) for row in function_rows}
+        self._functions = KnownFunctions(
+            {int(oid): name for oid, name in built_in.rows() if name not in READ_ONLY_FUNCTIONS},
+            procedures_by_oid,
+            find_input_runners(procedures_by_oid),
+        )
+        rows = [row.catalog_row() for row in function_rows]
+        rows += [_parse_catalog_row(*row) for row in objects.rows()]
         self._operator_functions = {
-            thing.oid: thing.references & self._procedures.keys() for thing in rows if thing.kind == "operator"
+            row.oid: row.references & procedures_by_oid.keys() for row in rows if row.kind == "operator"
         }
-        self._input_runners = find_input_runners(self._procedures)
         if self.closed:
-            self._read_dangers = self._spread_danger([thing for thing in rows if not thing.only_for_changes])
-            self._write_dangers = self._spread_danger(rows)
+            self._read_dangers = find_dangers([row for row in rows if not row.only_for_changes], self._functions)
+            self._write_dangers = find_dangers(rows, self._functions)
         self._collect_harmful_names(rows)
         if self.visible.schema:
-            await self.visible.load(session, self._procedures)
+            await self.visible.load(session, procedures_by_oid)
 
-    def _collect_harmful_names(self, rows: Sequence[_CatalogRow]) -> None:
+    def _parse_procedure(self, row: _FunctionRow) -> Procedure:
+        extension = row.extension
+        is_vouched = (
+            (row.schema, row.name) in self._trusted
+            or (extension,) in self._trusted
+            or (row.schema, row.name) in self.visible.schema.only
+        )
+        arguments = tuple((row.arguments or "").split())
+        function = ExtensionFunction(extension, row.version, row.name, arguments, row.volatility)
+        calls = find_functions(row.tree) | {int(number) for number in row.aggregate_functions.split()}
+        return Procedure(function, row.schema, row.body, frozenset(calls - {0}), is_vouched, row.is_overload == "t")
+
+    def _collect_harmful_names(self, rows: Sequence[CatalogRow]) -> None:
         """Know the names with which a literal would run code that nobody knows."""
-        type_rows = [thing for thing in rows if thing.kind in ("type", "column", "input")]
-        harms: dict[int, Harm] = {}
-        for thing in type_rows:
-            if (harm := self._harm_of_input(thing)) is not None:
-                harms.update(
-                    {oid: harm for oid in _spread_to_referrers(type_rows, {thing.oid: ""}) if oid not in harms}
-                )
-        users = [thing for thing in rows if thing.kind in ("function", "operator") and thing.references & harms.keys()]
-        self.harmful_names = {
-            thing.name.casefold(): harms.get(thing.oid) or next(harms[oid] for oid in thing.references if oid in harms)
-            for thing in [*(thing for thing in type_rows if thing.oid in harms), *users]
-        }
-        types = {thing.oid for thing in type_rows if thing.kind != "column"}
+        type_rows = [row for row in rows if row.kind in ("type", "column", "input")]
+        harms = self._find_harmful_types(type_rows)
+        harmful_rows = [row for row in type_rows if row.oid in harms]
+        harmful_rows += [row for row in rows if row.kind in ("function", "operator") and row.references & harms.keys()]
+        self.harmful_names = {row.name.casefold(): _harm_of_row(row, harms) for row in harmful_rows}
+        types = {row.oid for row in type_rows if row.kind != "column"}
         self._harmful_types = {oid: harm for oid, harm in harms.items() if oid in types and harm.cause is Cause.INPUT}
 
-    def _harm_of_input(self, row: _CatalogRow) -> Harm | None:
+    def _find_harmful_types(self, type_rows: Sequence[CatalogRow]) -> dict[int, Harm]:
+        """Return the types whose literals run code that nobody knows, and what is made of them."""
+        harms: dict[int, Harm] = {}
+        for row in type_rows:
+            harm = self._harm_of_input(row)
+            if harm is None:
+                continue
+            for oid in spread_to_referrers(type_rows, {row.oid: ""}):
+                harms.setdefault(oid, harm)
+        return harms
+
+    def _harm_of_input(self, row: CatalogRow) -> Harm | None:
+        """Return what reading a value of a type may do."""
         if row.kind != "input":
             return None
         if self.closed:
-            reason = self._describe_own_code(row) or next(
-                (self._read_dangers[oid] for oid in row.references if oid in self._read_dangers), None
-            )
+            reason = self._find_strangers_input(row)
             if reason is not None:
                 return Harm(Cause.STRANGER, reason)
-        for oid in row.references & self._input_runners.keys():
-            proc = self._procedures[oid]
-            description = f"{row.name}, whose values {proc.name}() handles"
+        for oid in row.references & self._functions.input_runners.keys():
+            procedure = self._functions.procedures[oid]
             return Harm(
                 Cause.INPUT,
-                description,
-                self._input_runners[oid],
-                proc.function.extension or f"{proc.schema}.{proc.name}",
+                f"{row.name}, whose values {procedure.name}() handles",
+                self._functions.input_runners[oid],
+                procedure.function.extension or f"{procedure.schema}.{procedure.name}",
             )
         return None
 
-    def _describe_own_code(self, row: _CatalogRow) -> str | None:
-        """Return why a thing is no good by itself."""
-        if row.owner is None:
-            return None
-        if row.kind in _CODE_KINDS:
-            return f"{row.description} of {row.owner}"
-        for oid in row.calls:
-            # A stranger's expression may well call what the superuser laid, with what the stranger chose.
-            if (harm := self._harm_of_function(oid, sequences=row.only_for_changes)) is not None:
-                return f"{row.description} of {row.owner}, which calls {harm.description}"
+    def _find_strangers_input(self, row: CatalogRow) -> str | None:
+        reason = describe_own_code(row, self._functions)
+        if reason:
+            return reason
+        for oid in row.references:
+            if oid in self._read_dangers:
+                return self._read_dangers[oid]
         return None
 
-    def _spread_danger(self, rows: Sequence[_CatalogRow]) -> dict[int, str]:
-        """Return objects that lead to a stranger's code, and why."""
-        dangers = {thing.oid: reason for thing in rows if (reason := self._describe_own_code(thing))}
-        bodies = [thing for thing in rows if thing.body is not None and thing.oid not in dangers]
-        while True:
-            dangers = _spread_to_referrers(rows, dangers)
-            if not dangers:
-                return dangers
-            names = self._collect_names(rows, dangers)
-            new_dangers: dict[int, str] = {}
-            for thing in bodies:
-                if thing.oid in dangers:
-                    continue
-                proc = self._procedures.get(thing.oid)
-                is_listed = proc is not None and proc.is_listed
-                if (reason := _find_mention(thing.body or "", names, is_listed=is_listed)) is not None:
-                    new_dangers[thing.oid] = (
-                        f"{thing.description}, whose body may reach what belongs to others: {reason}"
-                    )
-            if not new_dangers:
-                return dangers
-            dangers |= new_dangers
 
-    def _collect_names(self, rows: Sequence[_CatalogRow], dangers: Mapping[int, str]) -> _DangerousNames:
-        """Return the names by which a body could mean something bad."""
-        names = _DangerousNames()
-        harmless = {proc.name.casefold() for oid, proc in self._procedures.items() if oid not in dangers}
-        for thing in rows:
-            name = thing.name.casefold()
-            if not name or thing.oid not in dangers:
-                continue
-            if thing.kind == "function" and thing.owner is None:
-                # PostGIS has a `geometry()` of a topology, and many that only convert.
-                if not (self._procedures[thing.oid].function.extension and name in harmless):
-                    names.called.add(name)
-            elif thing.kind == "operator" and thing.owner is None:
-                names.operators.add(name)
-            elif _WORD.fullmatch(name):
-                names.words.add(name)
-            else:
-                names.signs.add(name)
-        return names
+class _FunctionRow(NamedTuple):
+    """A row that `_PROCEDURES` finds."""
+
+    oid: str
+    name: str
+    schema: str
+    qualified_name: str
+    owner: str | None
+    volatility: str
+    extension: str
+    version: str
+    arguments: str | None
+    is_overload: str
+    aggregate_functions: str
+    references: str
+    tree: str
+    body: str | None
+
+    def catalog_row(self) -> CatalogRow:
+        return CatalogRow(
+            int(self.oid),
+            self.name,
+            "function",
+            only_for_changes=False,
+            description=f"{self.qualified_name}()",
+            owner=self.owner,
+            references=frozenset(find_objects(f"{self.references} {self.tree}")),
+            calls=frozenset(),
+            body=_add_relations(self.body, self.extension),
+        )
+
+
+def _parse_catalog_row(
+    oid: str, name: str, kind: str, changes: str, description: str, owner: str | None, numbers: str, tree: str | None
+) -> CatalogRow:
+    """Return a row that `_CATALOG_ROWS` finds."""
+    calls = frozenset[int]()
+    if owner is not None:
+        calls = frozenset(find_functions(tree or ""))
+    references = frozenset(find_objects(f"{numbers} {tree or ''}"))
+    return CatalogRow(int(oid), name, kind, changes == "t", description, owner, references, calls)
+
+
+def _harm_of_row(row: CatalogRow, harms: Mapping[int, Harm]) -> Harm:
+    """Return the harm of a type, or of one of those that a function or operator is made of."""
+    harm = harms.get(row.oid)
+    if harm is not None:
+        return harm
+    return next(harms[oid] for oid in row.references if oid in harms)
 
 
 def _name_pattern(name: str) -> str:
@@ -486,71 +437,9 @@ def _name_pattern(name: str) -> str:
     return start + re.escape(name) + end
 
 
-_TARGET_RELATION = re.compile(r":relid (\d+)(?: :\w+ \w+)*? :rellockmode (\d+)")
-_ROW_EXCLUSIVE_MODE = 3
-
-
 def _add_relations(body: str | None, extension: str) -> str | None:
     """Return the body of a function, with the tables that functions of the extension look up by name."""
     rules = load_extension_rules().get(extension)
     if rules is None or not rules.relations:
         return body
     return f"{body or 'sql'}\n{' '.join(rules.relations)}"
-
-
-@dataclass(frozen=True)
-class _DangerousNames:
-    """Names by which a body could mean what leads to a stranger's code.
-
-    Attributes:
-        words: of strangers' functions, of types and of relations.
-        signs: the same, where they are no words.
-        called: of trusted functions.
-        operators: that are trusted.
-    """
-
-    words: set[str] = field(default_factory=set[str])
-    signs: set[str] = field(default_factory=set[str])
-    called: set[str] = field(default_factory=set[str])
-    operators: set[str] = field(default_factory=set[str])
-
-
-def _find_mention(body: str, names: _DangerousNames, *, is_listed: bool) -> str | None:
-    """Return what in the source of a function could lead to one of these names.
-
-    PostgreSQL knows no more of it than its text.
-
-    Its author is trusted, so nothing hides in it.
-
-    Args:
-        is_listed: people have read what it does. Still another role's function could fit a call in it better.
-    """
-    language, _, source = body.partition("\n")
-    if language not in ("sql", "plpgsql"):
-        return f"it is written in {language}"
-    text = source.casefold()
-    mentions = names.words & set(_WORD.findall(text)) | {sign for sign in names.signs if sign in text}
-    if not is_listed:
-        if runs := RUNS_TEXT.search(text):
-            return f"`{runs[0]}`"
-        mentions |= names.called & set(CALLED.findall(text)) | {sign for sign in names.operators if sign in text}
-    if mentions:
-        return f"`{min(mentions)}`"
-    return None
-
-
-def _spread_to_referrers(rows: Iterable[_CatalogRow], dangers: dict[int, str]) -> dict[int, str]:
-    """`bad`, with everything that leads there."""
-    referrers: defaultdict[int, list[_CatalogRow]] = defaultdict(list)
-    for thing in rows:
-        for oid in thing.references:
-            referrers[oid].append(thing)
-    reached = dict(dangers)
-    pending = list(dangers)
-    while pending:
-        oid = pending.pop()
-        for thing in referrers[oid]:
-            if thing.oid not in reached:
-                reached[thing.oid] = f"{thing.description}: {reached[oid]}" if thing.description else reached[oid]
-                pending.append(thing.oid)
-    return reached

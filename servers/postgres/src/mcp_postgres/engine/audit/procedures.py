@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
 
+from mcp_postgres.engine.audit.builtin_functions import INPUT_RUNNING_FUNCTIONS
 from mcp_postgres.engine.audit.extensions import ExtensionFunction, load_extension_rules
 
-__all__ = ["CALLED", "FIRST_OWN", "RUNS_TEXT", "Procedure", "find_functions", "find_input_runners", "find_objects"]
+__all__ = [
+    "CALLED",
+    "FIRST_OWN",
+    "RUNS_TEXT",
+    "Cause",
+    "Harm",
+    "KnownFunctions",
+    "Procedure",
+    "find_functions",
+    "find_input_runners",
+    "find_objects",
+]
 
 # The first number of an object that is not PostgreSQL's own.
 FIRST_OWN = 16384
 
-
+_SEQUENCE_FUNCTIONS = ("nextval", "setval")
 _FUNCTION_NUMBER = re.compile(r":\w*(?:func|funcid|fnoid|handler) (\d+)", re.IGNORECASE)
 # Numbers of a tree that are known not to be an object's.
 _PLAIN_NUMBER = re.compile(
@@ -33,9 +47,12 @@ def find_functions(tree: str) -> set[int]:
 
 def find_objects(text: str) -> set[int]:
     """Return every number in a tree that may be an object's which is not PostgreSQL's own."""
-    return {
-        found for number in _OBJECT_NUMBER.findall(_PLAIN_NUMBER.sub("", text)) if (found := int(number)) >= FIRST_OWN
-    }
+    objects: set[int] = set()
+    for digits in _OBJECT_NUMBER.findall(_PLAIN_NUMBER.sub("", text)):
+        number = int(digits)
+        if number >= FIRST_OWN:
+            objects.add(number)
+    return objects
 
 
 @dataclass(frozen=True)
@@ -71,6 +88,16 @@ class Procedure:
         """Whether it tells of a table that it is given by name."""
         rules = load_extension_rules().get(self.function.extension)
         return rules is not None and self.name in rules.tables
+
+    @property
+    def has_known_calls(self) -> bool:
+        """Whether what it calls says anything of it, and can be seen."""
+        is_visible = self.body is not None or bool(self.called_functions)
+        return is_visible and not self.is_vouched and not self.is_listed
+
+    def called_names(self) -> frozenset[str]:
+        """Return the names, in lower case, that its body calls."""
+        return frozenset(CALLED.findall((self.body or "").casefold()))
 
     def may_change_data(self) -> bool:
         """Return whether it may do more than read, by its label."""
@@ -108,32 +135,112 @@ def find_input_runners(procedures: Mapping[int, Procedure]) -> dict[int, str]:
 
     And why.
     """
-    runners = {oid: why for oid, proc in procedures.items() if (why := proc.explain_running_input())}
-    called_names = {
-        oid: frozenset(CALLED.findall((proc.body or "").casefold()))
-        for oid, proc in procedures.items()
-        if (proc.body is not None or proc.called_functions) and not proc.is_vouched and not proc.is_listed
-    }
+    runners: dict[int, str] = {}
+    for oid, procedure in procedures.items():
+        reason = procedure.explain_running_input()
+        if reason:
+            runners[oid] = reason
+    called_names = {oid: procedure.called_names() for oid, procedure in procedures.items() if procedure.has_known_calls}
     while True:
-        harmless_names = {proc.name for oid, proc in procedures.items() if oid not in runners}
-        dangerous_names = {
-            proc.name.casefold() for oid in runners if not _is_ambiguous(proc := procedures[oid], harmless_names)
-        }
-        new_runners: dict[int, str] = {}
-        for oid, called in called_names.items():
-            if oid in runners:
-                continue
-            by_name = called & dangerous_names
-            by_number = procedures[oid].called_functions & runners.keys()
-            if by_name:
-                new_runners[oid] = f"it calls {min(by_name)}(), which may run what it is given"
-            elif by_number:
-                new_runners[oid] = f"it calls {procedures[min(by_number)].name}(), which may run what it is given"
+        new_runners = _find_callers(procedures, runners, called_names)
         if not new_runners:
             return runners
         runners |= new_runners
 
 
+def _find_callers(
+    procedures: Mapping[int, Procedure], runners: Mapping[int, str], called_names: Mapping[int, frozenset[str]]
+) -> dict[int, str]:
+    """Return the functions that call one of the runners, by its name or by its number, and why."""
+    dangerous_names = _find_dangerous_names(procedures, runners)
+    callers: dict[int, str] = {}
+    for oid, names in called_names.items():
+        if oid in runners:
+            continue
+        by_name = names & dangerous_names
+        by_number = procedures[oid].called_functions & runners.keys()
+        if by_name:
+            callers[oid] = f"it calls {min(by_name)}(), which may run what it is given"
+        elif by_number:
+            callers[oid] = f"it calls {procedures[min(by_number)].name}(), which may run what it is given"
+    return callers
+
+
+def _find_dangerous_names(procedures: Mapping[int, Procedure], runners: Mapping[int, str]) -> set[str]:
+    """Return the names, in lower case, that mean functions which may run what they are given."""
+    harmless_names = {procedure.name for oid, procedure in procedures.items() if oid not in runners}
+    dangerous = [procedures[oid] for oid in runners]
+    return {procedure.name.casefold() for procedure in dangerous if not _is_ambiguous(procedure, harmless_names)}
+
+
 def _is_ambiguous(procedure: Procedure, harmless: Set[str]) -> bool:
     # Extensions overload `length` and the like for types of their own, and a body that calls that means another.
     return bool(procedure.function.extension) and (procedure.is_overload or procedure.name in harmless)
+
+
+class Cause(Enum):
+    """Why a statement is not run."""
+
+    STRANGER = "it could run another role's code"
+    EFFECT = "it may do more than read"
+    INPUT = "it may run what it is given"
+
+
+class Harm(NamedTuple):
+    """What a statement could do beside reading.
+
+    Attributes:
+        description: the function, type or other object.
+        reason: for `Cause.INPUT`, what is known of it.
+        vouch: how the operator can vouch for it.
+    """
+
+    cause: Cause
+    description: str
+    reason: str = ""
+    vouch: str = ""
+
+
+@dataclass(frozen=True)
+class KnownFunctions:
+    """The functions that there are, and what is known of them.
+
+    Attributes:
+        built_in: names of PostgreSQL's own that do more than read.
+        procedures: all others.
+        input_runners: those that may run what they are given, and why.
+    """
+
+    built_in: Mapping[int, str] = field(default_factory=dict[int, str])
+    procedures: Mapping[int, Procedure] = field(default_factory=dict[int, Procedure])
+    input_runners: Mapping[int, str] = field(default_factory=dict[int, str])
+
+    def find_harm(self, oid: int, *, sequences: bool, planned: bool = False) -> Harm | None:
+        """Return what a function may do beside reading.
+
+        Args:
+            oid: its number.
+            sequences: functions that advance a sequence are fine.
+            planned: it will be planned only, which runs no volatile function.
+        """
+        if oid < FIRST_OWN:
+            return self._find_harm_of_built_in(oid, sequences=sequences, planned=planned)
+        procedure = self.procedures.get(oid)
+        if procedure is None:
+            return Harm(Cause.EFFECT, f"function {oid}")
+        if planned and procedure.function.volatility == "v":
+            return None
+        vouch = f"{procedure.schema}.{procedure.name}"
+        if procedure.may_change_data():
+            return Harm(Cause.EFFECT, f"{procedure.name}()", vouch=vouch)
+        if oid in self.input_runners:
+            return Harm(Cause.INPUT, f"{procedure.name}()", self.input_runners[oid], vouch)
+        return None
+
+    def _find_harm_of_built_in(self, oid: int, *, sequences: bool, planned: bool) -> Harm | None:
+        name = self.built_in.get(oid)
+        if name is None or (sequences and name in _SEQUENCE_FUNCTIONS):
+            return None
+        if planned and name not in INPUT_RUNNING_FUNCTIONS:
+            return None
+        return Harm(Cause.EFFECT, f"{name}()")

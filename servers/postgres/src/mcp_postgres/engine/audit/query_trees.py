@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, Union
 
 __all__ = ["AllowedObjects", "ColumnOrigins", "ForbiddenReference", "Node", "ReferencedRelation", "read_tree"]
@@ -33,9 +33,9 @@ class Node(NamedTuple):
     def nodes(self, name: str) -> list[Node]:
         """Return the nodes that a field lists."""
         value = self.fields.get(name)
-        if type(value) is list:
-            return [item for item in value if isinstance(item, Node)]
-        return []
+        if type(value) is not list:
+            return []
+        return [item for item in value if isinstance(item, Node)]
 
     def text(self, name: str) -> str:
         """Return a field's plain value; empty where it has none."""
@@ -124,22 +124,68 @@ def _parse_node(tokens: Iterator[str]) -> Node:
         name = token[1:]
         # Whatever stands behind a field's name is its value: an alias may be spelled like a field.
         fields[name] = _parse_value(next(tokens, ""), tokens)
-        while (token := next(tokens, "")) not in ("}", "") and not token.startswith(":"):
+        token = next(tokens, "")
+        while token not in ("}", "") and not token.startswith(":"):
             _parse_value(token, tokens)
+            token = next(tokens, "")
     return Node(kind, fields)
 
 
 @dataclass
 class _QueryLevel:
-    """A query, and what its numbers mean; those above it are those that it is inside of."""
+    """A query, and what its numbers mean.
+
+    Attributes:
+        sources: what it reads from, by their numbers from 1 on.
+        masked: the masked columns of each source.
+        names: what each source is called.
+        ctes: the masked outputs of each common table expression; None while they are not known.
+        open_ctes: those that are being looked at.
+        recursive_ctes: those that name themselves.
+    """
 
     query: Node
     sources: list[Node]
     masked: dict[int, frozenset[int]] = field(default_factory=dict[int, frozenset[int]])
     names: dict[int, str] = field(default_factory=dict[int, str])
     ctes: dict[str, frozenset[int] | None] = field(default_factory=dict[str, "frozenset[int] | None"])
-    # Common table expressions that name themselves.
     open_ctes: set[str] = field(default_factory=set[str])
+    recursive_ctes: set[str] = field(default_factory=set[str])
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """Where a part of a tree stands.
+
+    Attributes:
+        levels: the queries that it is inside of, the innermost first.
+        unrestricted: it is of a view that the operator vouches for, which may touch anything.
+        own_view: the number of the view whose tree it is of.
+    """
+
+    levels: tuple[_QueryLevel, ...] = ()
+    unrestricted: bool = False
+    own_view: int = 0
+
+    @property
+    def level(self) -> _QueryLevel:
+        return self.levels[0]
+
+    def enter(self, level: _QueryLevel) -> _Scope:
+        """Return the scope inside of another query."""
+        return replace(self, levels=(level, *self.levels))
+
+    def leave(self, depth: int) -> _Scope:
+        """Return the scope outside of as many queries."""
+        if depth == 0:
+            return self
+        return replace(self, levels=self.levels[depth:])
+
+    def nested(self) -> _Scope:
+        """Return the scope for queries inside of this one, which list no view as their own."""
+        if not self.own_view:
+            return self
+        return replace(self, own_view=0)
 
 
 class ColumnOrigins:
@@ -157,105 +203,122 @@ class ColumnOrigins:
         """Return the output columns of a parsed statement, counted from 0, that have to be masked.
 
         Raises:
-            Barred: it touches what it may not, or a masked column is more than an output.
+            ForbiddenReference: it touches what it may not, or a masked column is more than an output.
             ValueError: it is no such tree.
         """
         self._allowed.check_functions(tree)
         node = read_tree(tree)
         if not isinstance(node, Node) or node.kind != "QUERY":
             raise ValueError("a tree that is not a query")
-        return frozenset(number - 1 for number in self._masked_outputs(node, (), unrestricted=False))
+        return frozenset(number - 1 for number in self._masked_outputs(node, _Scope()))
 
-    def _masked_outputs(
-        self, query: Node, outer_levels: tuple[_QueryLevel, ...], *, unrestricted: bool, own_view: int = 0
-    ) -> frozenset[int]:
+    def _masked_outputs(self, query: Node, outer: _Scope) -> frozenset[int]:
+        """Return the output columns of a query, counted from 1, that have to be masked."""
         level = _QueryLevel(query, query.nodes("rtable"))
-        levels = (level, *outer_levels)
-        for cte in query.nodes("cteList"):
-            level.ctes[cte.text("ctename")] = None
-        for cte in query.nodes("cteList"):
-            self._masked_of_cte(cte.text("ctename"), levels, unrestricted=unrestricted)
-        for number, entry in enumerate(level.sources, 1):
-            level.masked[number] = self._masked_of_source(entry, levels, unrestricted=unrestricted, own_view=own_view)
-            alias = entry.fields.get("eref")
-            level.names.setdefault(number, alias.text("aliasname") if isinstance(alias, Node) else "")
+        scope = outer.enter(level)
+        self._read_sources(scope)
         self._merge_set_operation(level)
+        scope = scope.nested()
         for name, value in query.fields.items():
             if name not in _SEPARATE_FIELDS:
-                self._refuse_masked(value, levels, unrestricted=unrestricted)
+                self._refuse_masked(value, scope)
         for entry in level.sources:
-            self._refuse_masked(entry, levels, unrestricted=unrestricted)
-        is_select = query.text("commandType") == _SELECT
-        if not is_select:
-            self._refuse_masked(query.fields.get("targetList"), levels, unrestricted=unrestricted)
-        masked = set[int]()
+            self._refuse_masked(entry, scope)
+        if query.text("commandType") == _SELECT:
+            return self._read_outputs(query.nodes("targetList"), scope)
+        self._refuse_masked(query.fields.get("targetList"), scope)
+        return self._read_outputs(query.nodes("returningList"), scope)
+
+    def _read_sources(self, scope: _Scope) -> None:
+        """Know what is masked of everything that a query reads from, and what it is called."""
+        level = scope.level
+        nested = scope.nested()
+        for cte in level.query.nodes("cteList"):
+            level.ctes[cte.text("ctename")] = None
+        for cte in level.query.nodes("cteList"):
+            self._masked_of_cte(cte.text("ctename"), nested)
+        for number, entry in enumerate(level.sources, 1):
+            level.masked[number] = self._masked_of_source(entry, scope)
+            level.names.setdefault(number, _alias(entry))
+
+    def _read_outputs(self, entries: Sequence[Node], scope: _Scope) -> frozenset[int]:
+        """Return the numbers of outputs that are masked columns; what else has one is refused."""
+        masked: set[int] = set()
         number = 0
-        for entry in query.nodes("targetList" if is_select else "returningList"):
+        for entry in entries:
             is_output = entry.text("resjunk") != "true"
-            number += is_output
+            if is_output:
+                number += 1
             value = entry.fields.get("expr")
-            if is_output and isinstance(value, Node) and value.kind == "VAR" and self._masked_name(value, levels):
-                if entry.number("ressortgroupref") or value.text("varattno") == "0":
-                    raise _refuse_use(self._masked_name(value, levels))
-                masked.add(number)
-            else:
-                self._refuse_masked(value, levels, unrestricted=unrestricted)
+            if not is_output or not isinstance(value, Node) or not self._is_masked_variable(value, scope):
+                self._refuse_masked(value, scope)
+                continue
+            if entry.number("ressortgroupref") or value.text("varattno") == "0":
+                raise _refuse_use(self._masked_name(value, scope))
+            masked.add(number)
         return frozenset(masked)
 
-    def _masked_of_cte(self, name: str, levels: tuple[_QueryLevel, ...], *, unrestricted: bool) -> frozenset[int]:
-        level = levels[0]
-        if (known_columns := level.ctes[name]) is not None:
+    def _is_masked_variable(self, value: Node, scope: _Scope) -> bool:
+        return value.kind == "VAR" and bool(self._masked_name(value, scope))
+
+    def _masked_of_query(self, query: Value, scope: _Scope) -> frozenset[int]:
+        """Return what is masked of a query inside of another; nothing of what is none."""
+        if isinstance(query, Node):
+            return self._masked_outputs(query, scope)
+        return frozenset()
+
+    def _masked_of_cte(self, name: str, scope: _Scope) -> frozenset[int]:
+        level = scope.level
+        known_columns = level.ctes[name]
+        if known_columns is not None:
             return known_columns
-        if name in level.open_ctes:  # it is being looked at
-            level.open_ctes.add("\0" + name)
+        if name in level.open_ctes:
+            level.recursive_ctes.add(name)
             return frozenset()
         level.open_ctes.add(name)
         cte = next(item for item in level.query.nodes("cteList") if item.text("ctename") == name)
-        query = cte.fields.get("ctequery")
-        if isinstance(query, Node):
-            masked = self._masked_outputs(query, levels, unrestricted=unrestricted)
-        else:
-            masked = frozenset[int]()
-        if masked and "\0" + name in level.open_ctes:
+        masked = self._masked_of_query(cte.fields.get("ctequery"), scope)
+        if masked and name in level.recursive_ctes:
             raise ForbiddenReference("A masked column can't go through WITH RECURSIVE.", _MASKED_COLUMN_FIX)
         level.ctes[name] = masked
         return masked
 
-    def _masked_of_source(
-        self, entry: Node, levels: tuple[_QueryLevel, ...], *, unrestricted: bool, own_view: int
-    ) -> frozenset[int]:
+    def _masked_of_source(self, entry: Node, scope: _Scope) -> frozenset[int]:
         """Return what is masked of something that a query reads from."""
         subquery = entry.fields.get("subquery")
         if isinstance(subquery, Node):
-            return self._masked_outputs(subquery, levels, unrestricted=unrestricted)
-        if name := entry.text("ctename"):
-            outer_levels = levels[entry.number("ctelevelsup") :]
-            if outer_levels and name in outer_levels[0].ctes:
-                return self._masked_of_cte(name, outer_levels, unrestricted=unrestricted)
+            return self._masked_outputs(subquery, scope.nested())
+        name = entry.text("ctename")
+        if name:
+            outer = scope.nested().leave(entry.number("ctelevelsup"))
+            if outer.levels and name in outer.level.ctes:
+                return self._masked_of_cte(name, outer)
             return frozenset()
         oid = entry.number("relid")
-        if not oid or oid == own_view:  # up to 15 a view lists itself, as what it was and as what it will be
+        # Up to PostgreSQL 15 a view lists itself, as what it was and as what it will be.
+        if not oid or oid == scope.own_view:
             return frozenset()
+        return self._masked_of_relation(oid, unrestricted=scope.unrestricted)
+
+    def _masked_of_relation(self, oid: int, *, unrestricted: bool) -> frozenset[int]:
         if unrestricted:
             relation = self._allowed.any_relation(oid)
         else:
             relation = self._allowed.relation(oid)
         if relation.tree is None:
             return relation.masked
-        view_is_unrestricted = unrestricted or relation.is_vouched
-        if (oid, view_is_unrestricted) not in self._views:
-            if not view_is_unrestricted:
-                self._allowed.check_functions(relation.tree)
-            view_tree = read_tree(relation.tree)
-            first = None
-            if type(view_tree) is list and view_tree:
-                first = view_tree[0]
-            if not isinstance(first, Node):
-                raise ValueError("a view without a tree")
-            self._views[oid, view_is_unrestricted] = self._masked_outputs(
-                first, (), unrestricted=view_is_unrestricted, own_view=oid
-            )
-        return self._views[oid, view_is_unrestricted] | relation.masked
+        is_vouched = unrestricted or relation.is_vouched
+        if (oid, is_vouched) not in self._views:
+            self._views[oid, is_vouched] = self._masked_of_view(oid, relation.tree, unrestricted=is_vouched)
+        return self._views[oid, is_vouched] | relation.masked
+
+    def _masked_of_view(self, oid: int, tree: str, *, unrestricted: bool) -> frozenset[int]:
+        if not unrestricted:
+            self._allowed.check_functions(tree)
+        queries = read_tree(tree)
+        if type(queries) is not list or not queries or not isinstance(queries[0], Node):
+            raise ValueError("a view without a tree")
+        return self._masked_outputs(queries[0], _Scope(unrestricted=unrestricted, own_view=oid))
 
     @staticmethod
     def _merge_set_operation(level: _QueryLevel) -> None:
@@ -271,76 +334,66 @@ class ColumnOrigins:
             )
         level.masked.update(dict.fromkeys(leaves, all_masked))
 
-    def _refuse_masked(self, value: Value, levels: tuple[_QueryLevel, ...], *, unrestricted: bool) -> None:
+    def _refuse_masked(self, value: Value, scope: _Scope) -> None:
         """Look through what is more than an output."""
         if type(value) is list:
             for item in value:
-                self._refuse_masked(item, levels, unrestricted=unrestricted)
+                self._refuse_masked(item, scope)
         elif isinstance(value, Node):
-            if value.kind == "VAR":
-                if name := self._masked_name(value, levels):
-                    raise _refuse_use(name)
-            elif value.kind == "SUBLINK":
-                self._refuse_masked(value.fields.get("testexpr"), levels, unrestricted=unrestricted)
-                inner = value.fields.get("subselect")
-                if isinstance(inner, Node):
-                    masked = self._masked_outputs(inner, levels, unrestricted=unrestricted)
-                else:
-                    masked = frozenset[int]()
-                if masked and value.text("subLinkType") != _EXISTS:
-                    raise ForbiddenReference("A masked column is used as a value, by a subquery.", _MASKED_COLUMN_FIX)
-            elif value.kind == "QUERY":
-                if self._masked_outputs(value, levels, unrestricted=unrestricted):
-                    raise ForbiddenReference("A masked column is used as a value.", _MASKED_COLUMN_FIX)
-            else:
-                for name, inner in value.fields.items():
-                    if name not in _UNUSED_FIELDS:
-                        self._refuse_masked(inner, levels, unrestricted=unrestricted)
+            self._refuse_masked_node(value, scope)
 
-    def _masked_name(self, variable: Node, levels: Sequence[_QueryLevel]) -> str:
+    def _refuse_masked_node(self, node: Node, scope: _Scope) -> None:
+        match node.kind:
+            case "VAR":
+                name = self._masked_name(node, scope)
+                if name:
+                    raise _refuse_use(name)
+            case "SUBLINK":
+                self._refuse_masked_sublink(node, scope)
+            case "QUERY":
+                if self._masked_outputs(node, scope):
+                    raise ForbiddenReference("A masked column is used as a value.", _MASKED_COLUMN_FIX)
+            case _:
+                for name, inner in node.fields.items():
+                    if name not in _UNUSED_FIELDS:
+                        self._refuse_masked(inner, scope)
+
+    def _refuse_masked_sublink(self, node: Node, scope: _Scope) -> None:
+        self._refuse_masked(node.fields.get("testexpr"), scope)
+        masked = self._masked_of_query(node.fields.get("subselect"), scope)
+        if masked and node.text("subLinkType") != _EXISTS:
+            raise ForbiddenReference("A masked column is used as a value, by a subquery.", _MASKED_COLUMN_FIX)
+
+    def _masked_name(self, variable: Node, scope: _Scope) -> str:
         """Return what a column is called, if it is masked; a whole row has all its columns."""
-        outer_levels = levels[variable.number("varlevelsup") :]
+        outer = scope.leave(variable.number("varlevelsup"))
         number = variable.number("varno")
         column = variable.number("varattno")
-        if not outer_levels or not 1 <= number <= len(outer_levels[0].sources):
+        if not outer.levels or not 1 <= number <= len(outer.level.sources):
             raise ValueError("a column of nothing")
-        entry = outer_levels[0].sources[number - 1]
+        entry = outer.level.sources[number - 1]
         if "joinaliasvars" in entry.fields:
-            aliases = entry.fields["joinaliasvars"]
-            if type(aliases) is list:
-                items = aliases
-            else:
-                items = []
-            if column == 0:
-                chosen = items
-            else:
-                chosen = items[column - 1 : column]
-            return next(
-                (
-                    name
-                    for item in chosen
-                    for one in _find_variables(item)
-                    if (name := self._masked_name(one, outer_levels))
-                ),
-                "",
-            )
-        if (masked := outer_levels[0].masked.get(number)) is None:
+            return self._masked_name_of_join(entry, column, outer)
+        masked = outer.level.masked.get(number)
+        if masked is None:
             raise ValueError("a column of what stands behind it")
-        if column not in masked and not (column == 0 and masked):
+        if column in masked or (column == 0 and masked):
+            return f"{outer.level.names.get(number, '')}.{_column_name(entry, column or min(masked))}"
+        return ""
+
+    def _masked_name_of_join(self, entry: Node, column: int, scope: _Scope) -> str:
+        """Return the first masked column behind a column of a join, or behind its whole row."""
+        aliases = entry.fields["joinaliasvars"]
+        if type(aliases) is not list:
             return ""
-        alias = entry.fields.get("eref")
-        names = None
-        if isinstance(alias, Node):
-            names = alias.fields.get("colnames")
-        shown_column = column or min(masked)
-        quoted_name = None
-        if type(names) is list and len(names) >= shown_column:
-            quoted_name = names[shown_column - 1]
-        if isinstance(quoted_name, str):
-            column_name = re.sub(r"\\(.)", r"\1", quoted_name[1:-1])
-        else:
-            column_name = str(shown_column)
-        return f"{outer_levels[0].names.get(number, '')}.{column_name}"
+        chosen = aliases
+        if column != 0:
+            chosen = aliases[column - 1 : column]
+        for variable in _find_variables(chosen):
+            name = self._masked_name(variable, scope)
+            if name:
+                return name
+        return ""
 
 
 _MASKED_COLUMN_FIX = "It can only be selected, as it stands: without conditions, expressions, joins or orders by it."
@@ -350,6 +403,28 @@ def _refuse_use(name: str) -> ForbiddenReference:
     return ForbiddenReference(
         f"The column `{name[:200]}` is masked, and is used for more than to be shown.", _MASKED_COLUMN_FIX
     )
+
+
+def _alias(entry: Node) -> str:
+    """Return what a source is called."""
+    alias = entry.fields.get("eref")
+    if isinstance(alias, Node):
+        return alias.text("aliasname")
+    return ""
+
+
+def _column_name(entry: Node, column: int) -> str:
+    """Return what a column of a source is called there; its number where the tree does not say."""
+    alias = entry.fields.get("eref")
+    if not isinstance(alias, Node):
+        return str(column)
+    names = alias.fields.get("colnames")
+    if type(names) is not list or len(names) < column:
+        return str(column)
+    quoted_name = names[column - 1]
+    if not isinstance(quoted_name, str):
+        return str(column)
+    return re.sub(r"\\(.)", r"\1", quoted_name[1:-1])
 
 
 def _find_variables(value: Value) -> Iterator[Node]:
@@ -364,8 +439,10 @@ def _find_variables(value: Value) -> Iterator[Node]:
 
 
 def _is_union_all(set_operation: Node) -> bool:
+    """Return whether all parts of a set operation are put together by UNION ALL."""
     if set_operation.kind != "SETOPERATIONSTMT":
         return True
-    return (set_operation.text("op"), set_operation.text("all")) == (_UNION, "true") and all(
-        _is_union_all(side) for name in ("larg", "rarg") if isinstance(side := set_operation.fields.get(name), Node)
-    )
+    if (set_operation.text("op"), set_operation.text("all")) != (_UNION, "true"):
+        return False
+    sides = [set_operation.fields.get(name) for name in ("larg", "rarg")]
+    return all(_is_union_all(side) for side in sides if isinstance(side, Node))

@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mcp_batteries.errors import Refused, quote
 from mcp_postgres.engine.audit.catalog_reader import CatalogReader
@@ -91,6 +92,61 @@ class _Relation:
     parents: tuple[int, ...]
     tree: str | None
 
+    @classmethod
+    def parse(
+        cls,
+        schema: str,
+        name: str,
+        qualified_name: str,
+        kind: str,
+        is_partition: str,
+        is_of_extension: str,
+        has_rules: str,
+        parents: str | None,
+        tree: str | None,
+    ) -> _Relation:
+        """Return a row of `_RELATIONS`, behind its number."""
+        numbers = tuple(int(number) for number in (parents or "").split())
+        return cls(
+            schema,
+            name,
+            qualified_name,
+            kind,
+            is_partition == "t",
+            is_of_extension == "t",
+            has_rules == "t",
+            numbers,
+            tree,
+        )
+
+
+class _Column(NamedTuple):
+    """A column of a relation.
+
+    Attributes:
+        relation: the relation's number.
+        generated_from: the tree of the expression that it is made of; None where it is not.
+    """
+
+    relation: int
+    name: str
+    number: int
+    generated_from: str | None
+
+
+class _Function(NamedTuple):
+    """A row of `_FUNCTIONS`."""
+
+    oid: str
+    schema: str
+    name: str
+    volatility: str
+    extension: str
+
+    @property
+    def number(self) -> int:
+        return int(self.oid)
+
 
 @dataclass
 class VisibleObjects:
@@ -117,23 +173,17 @@ class VisibleObjects:
         relations, columns, functions = await session.run_pipeline(
             (_RELATIONS, ()), (_COLUMNS, ()), (_FUNCTIONS, (_REVEALING,))
         )
-        self._relations = {
-            int(oid): _Relation(
-                schema, table, name, kind, part == "t", extension == "t", rules == "t",
-                tuple(map(int, (parents or "").split())), tree,
-            )
-            for oid, schema, table, name, kind, part, extension, rules, parents, tree in relations.rows()
-        }  # fmt: skip
+        self._relations = {int(oid): _Relation.parse(*row) for oid, *row in relations.rows()}
         self._children = defaultdict(list)
         for oid, relation in self._relations.items():
             for parent in relation.parents:
                 self._children[parent].append(oid)
-        self._find_masked([(int(oid), name, int(number), tree) for oid, name, number, tree in columns.rows()])
-        self._revealing = {
-            int(oid): name
-            for oid, schema, name, volatility, extension in functions.rows()
-            if not self._is_harmless(int(oid), schema, name, volatility, extension, procedures.get(int(oid)))
-        }
+        self._find_masked([_Column(int(oid), name, int(number), tree) for oid, name, number, tree in columns.rows()])
+        self._revealing = {}
+        for row in functions.rows():
+            function = _Function(*row)
+            if not self._is_harmless(function, procedures.get(function.number)):
+                self._revealing[function.number] = function.name
 
     def check_masks(self) -> None:
         """Return if all that is to be masked is there.
@@ -163,8 +213,8 @@ class VisibleObjects:
                     "Only `tableoid::regclass` may be shown; `pg_typeof(value)::text` tells a type.",
                 )
             return ColumnOrigins(self).masked_outputs(tree)
-        except ForbiddenReference as why:
-            raise Refused(why.failure, why.fix) from None
+        except ForbiddenReference as reference:
+            raise Refused(reference.failure, reference.fix) from None
         except (ValueError, RecursionError):
             raise Refused("What `sql` touches can't be told.", "Write it in a simpler way.") from None
 
@@ -195,7 +245,8 @@ class VisibleObjects:
 
     def check_functions(self, tree: str) -> None:
         for oid in find_functions(tree):
-            if (name := self._revealing.get(oid)) is not None:
+            name = self._revealing.get(oid)
+            if name is not None:
                 raise ForbiddenReference(
                     f"{quote(name + '()')} may tell of more than is served.",
                     "The operator can vouch for a function of the database by `--only SCHEMA.FUNCTION`.",
@@ -212,19 +263,16 @@ class VisibleObjects:
         sql = sql.replace(SESSION_QUERY, "'not shown'::text")
         if not self.schema.only:
             return sql
-        whole_schemas = _literal_list(name for name, *more in self.schema.only if not more)
-        named_schemas = _literal_list(name for name, *_ in self.schema.only)
-        single_relations = ", ".join(
-            f"({', '.join(map(_literal, item))})" for item in self.schema.only if len(item) > 1
-        )
-        condition = (
-            f"(n.nspname IN ({whole_schemas}) OR (n.nspname, c.relname) IN ({single_relations or '(NULL, NULL)'}))"
-        )
-        return (
-            sql.replace(RELATION_LISTED, condition)
-            .replace(WHOLE_SCHEMA_LISTED, f"(n.nspname IN ({whole_schemas}))")
-            .replace(SCHEMA_NAMED, f"(n.nspname IN ({named_schemas}))")
-        )
+        whole_schemas = f"(n.nspname IN ({_literal_list(item[0] for item in self.schema.only if len(item) == 1)}))"
+        named_schemas = f"(n.nspname IN ({_literal_list(item[0] for item in self.schema.only)}))"
+        sql = sql.replace(RELATION_LISTED, self._relation_condition())
+        return sql.replace(WHOLE_SCHEMA_LISTED, whole_schemas).replace(SCHEMA_NAMED, named_schemas)
+
+    def _relation_condition(self) -> str:
+        """Return the condition of SQL that a relation is listed, by itself or with its schema."""
+        schemas = _literal_list(item[0] for item in self.schema.only if len(item) == 1)
+        relations = [_row_literal(item) for item in self.schema.only if len(item) > 1]
+        return f"(n.nspname IN ({schemas}) OR (n.nspname, c.relname) IN ({', '.join(relations) or '(NULL, NULL)'}))"
 
     def _is_listed(self, oid: int) -> bool:
         relation = self._relations[oid]
@@ -232,66 +280,88 @@ class VisibleObjects:
             return True
         if (relation.schema,) in self.schema.only and not relation.is_of_extension:
             return True
-        return relation.is_partition and any(parent in self._relations and self._is_listed(parent)
-                                          for parent in relation.parents)  # fmt: skip
+        return relation.is_partition and any(map(self._is_known_and_listed, relation.parents))
+
+    def _is_known_and_listed(self, oid: int) -> bool:
+        return oid in self._relations and self._is_listed(oid)
 
     def _descendants(self, oid: int) -> list[int]:
-        return [each for child in self._children.get(oid, ()) for each in (child, *self._descendants(child))]
+        descendants: list[int] = []
+        for child in self._children.get(oid, ()):
+            descendants += [child, *self._descendants(child)]
+        return descendants
 
     def _ancestors(self, oid: int) -> list[int]:
-        if oid in self._relations:
-            parents = self._relations[oid].parents
-        else:
-            parents = ()
-        return [each for parent in parents for each in (parent, *self._ancestors(parent))]
+        if oid not in self._relations:
+            return []
+        ancestors: list[int] = []
+        for parent in self._relations[oid].parents:
+            ancestors += [parent, *self._ancestors(parent)]
+        return ancestors
 
-    def _find_masked(self, columns: Sequence[tuple[int, str, int, str | None]]) -> None:
+    def _find_masked(self, columns: Sequence[_Column]) -> None:
         """Find what is to be masked; a table's parents and children have the same values, and so has what is made."""
         numbers: dict[int, dict[str, int]] = defaultdict(dict)
-        for oid, name, number, _ in columns:
-            numbers[oid][name] = number
-        by_name = {(item.schema, item.name): oid for oid, item in self._relations.items()}
+        for column in columns:
+            numbers[column.relation][column.name] = column.number
         masked: dict[int, set[int]] = defaultdict(set)
-        self._missing_mask = None
+        self._missing_mask = self._mask_listed(numbers, masked)
+        if self._missing_mask is not None:
+            return
+        for column in columns:
+            if _is_made_of(column, masked.get(column.relation, set())):
+                self._mask_family(column.relation, column.name, numbers, masked)
+        self._masked = {oid: frozenset(columns_of) for oid, columns_of in masked.items() if columns_of}
+        self._names = {oid: _names_of(numbers[oid], masked_numbers) for oid, masked_numbers in self._masked.items()}
+
+    def _mask_listed(self, numbers: Mapping[int, Mapping[str, int]], masked: dict[int, set[int]]) -> str | None:
+        """Mask what the operator lists; returns the first that is not there."""
+        by_name = {(item.schema, item.name): oid for oid, item in self._relations.items()}
         for schema, table, column in self.schema.masked:
             oid = by_name.get((schema, table))
             if oid is None or column not in numbers[oid]:
-                self._missing_mask = f"{schema}.{table}.{column}"
-                return
+                return f"{schema}.{table}.{column}"
             self._mask_family(oid, column, numbers, masked)
-        for oid, name, _, made_of in columns:
-            if made_of is not None and masked[oid] & set(map(int, _COLUMN_NUMBER.findall(made_of))):
-                self._mask_family(oid, name, numbers, masked)
-        self._masked = {oid: frozenset(found) for oid, found in masked.items() if found}
-        self._names = {
-            oid: frozenset(name for name, number in numbers[oid].items() if number in found)
-            for oid, found in self._masked.items()
-        }
+        return None
 
     def _mask_family(
         self, oid: int, column: str, numbers: Mapping[int, Mapping[str, int]], masked: dict[int, set[int]]
     ) -> None:
         descendants = [oid, *self._descendants(oid)]
-        for each in {*descendants, *(above for child in descendants for above in self._ancestors(child))}:
-            if column in numbers[each]:
-                masked[each].add(numbers[each][column])
+        family = {*descendants}
+        for child in descendants:
+            family.update(self._ancestors(child))
+        for relation in family:
+            if column in numbers[relation]:
+                masked[relation].add(numbers[relation][column])
 
-    def _is_harmless(
-        self, oid: int, schema: str, name: str, volatility: str, extension: str, procedure: Procedure | None
-    ) -> bool:
+    def _is_harmless(self, function: _Function, procedure: Procedure | None) -> bool:
         """Return whether a function tells of its arguments only, or the operator vouches for it."""
-        if oid < FIRST_OWN:
-            return _REVEALING_NOTHING.fullmatch(name) is not None
-        if (schema, name) in self.schema.only:
+        if function.number < FIRST_OWN:
+            return _REVEALING_NOTHING.fullmatch(function.name) is not None
+        if (function.schema, function.name) in self.schema.only:
             return True
-        if (
-            not extension
-            or procedure is None
-            or procedure.explain_running_input() is not None
-            or procedure.reads_named_table
-        ):
+        if not function.extension or procedure is None:
             return False
-        return volatility == "i" or (volatility == "s" and extension in _COMPUTING_EXTENSIONS)
+        if procedure.explain_running_input() is not None or procedure.reads_named_table:
+            return False
+        is_computing = function.volatility == "s" and function.extension in _COMPUTING_EXTENSIONS
+        return function.volatility == "i" or is_computing
+
+
+def _is_made_of(column: _Column, masked: set[int]) -> bool:
+    """Return whether a column is made of one that is masked."""
+    if column.generated_from is None:
+        return False
+    return not masked.isdisjoint(map(int, _COLUMN_NUMBER.findall(column.generated_from)))
+
+
+def _names_of(numbers: Mapping[str, int], chosen: frozenset[int]) -> frozenset[str]:
+    return frozenset(name for name, number in numbers.items() if number in chosen)
+
+
+def _row_literal(values: Iterable[str]) -> str:
+    return f"({', '.join(map(_literal, values))})"
 
 
 def _literal_list(names: Iterable[str]) -> str:
