@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 import psycopg
 
@@ -47,6 +48,7 @@ _SHOW_PARSE_TREE = ", set_config('debug_print_parse', 'on', true)"
 _READING_VERBS = ("SELECT", "WITH", "VALUES", "TABLE", "EXPLAIN", "SHOW")
 _WRITING_VERBS = ("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE")
 _DEFINING_VERBS = ("CREATE", "ALTER", "DROP", "COMMENT", "GRANT", "REVOKE", "REINDEX", "VACUUM", "ANALYZE")
+_FIRST_WORD = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(\w+)", re.DOTALL)
 _OTHER_CLIENT = re.compile(r'at or near "(?:\\|describe"|desc"|use")', re.IGNORECASE)
 
 
@@ -72,9 +74,10 @@ def transaction_opening(limits: TransactionLimits, *, write: bool = False, same_
         same_snapshot: all statements are to see the same moment. Not where the catalog is read for other roles' code:
             PostgreSQL runs what there is now, so what there was does not help.
     """
+    milliseconds = int(limits.statement_seconds * 1000)
     settings = {
-        "statement_timeout": int(limits.statement_seconds * 1000), "lock_timeout": int(limits.lock_seconds * 1000),
-        "idle_in_transaction_session_timeout": int(limits.statement_seconds * 1000) + 60_000,
+        "statement_timeout": milliseconds, "lock_timeout": int(limits.lock_seconds * 1000),
+        "idle_in_transaction_session_timeout": milliseconds + 60_000,
         "DateStyle": "ISO, YMD", "IntervalStyle": "postgres", "bytea_output": "hex", "extra_float_digits": 1,
         "xmloption": "content", "standard_conforming_strings": "on", "array_nulls": "on",
         "quote_all_identifiers": "off", "exit_on_error": "off",
@@ -82,16 +85,17 @@ def transaction_opening(limits: TransactionLimits, *, write: bool = False, same_
     mode = "READ WRITE" if write else "READ ONLY"
 
     def first(role: Role, caller: str | None) -> Sequence[str]:
-        each = settings
+        own_settings: dict[str, object] = {**settings}
         if role.is_judged:
-            each = {**settings, "search_path": "pg_catalog"}
-        calls = ", ".join(f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in each.items())
-        level = "ISOLATION LEVEL REPEATABLE READ, " if same_snapshot and not role.harmful and caller is None else ""
+            own_settings["search_path"] = "pg_catalog"
+        calls = [f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in own_settings.items()]
+        level = ""
+        if same_snapshot and not role.harmful and caller is None:
+            level = "ISOLATION LEVEL REPEATABLE READ, "
+        statements = [f"BEGIN TRANSACTION {level}{mode}", f"SELECT {', '.join(calls)}"]
         if caller is not None:
-            become = [f"SET LOCAL ROLE {caller}"]
-        else:
-            become = []
-        return f"BEGIN TRANSACTION {level}{mode}", f"SELECT {calls}", *become, "SAVEPOINT mcp_start"
+            statements.append(f"SET LOCAL ROLE {caller}")
+        return [*statements, "SAVEPOINT mcp_start"]
 
     return first
 
@@ -148,48 +152,71 @@ async def judge(
     """
     if not session.role.is_judged:
         return frozenset()
-    world = session.audit
+    audit = session.audit
     search_path = search_path or session.role.search_path
     snapshot, _ = await session.run_pipeline((SNAPSHOT, ()), ("SAVEPOINT mcp_judge", ()))
-    await world.refresh(session, snapshot)
-    if (harm := world.harm_of_literals(statement.sql)) is not None:
+    await audit.refresh(session, snapshot)
+    harm = audit.harm_of_literals(statement.sql)
+    if harm is not None:
         raise _refuse_harm(session.role, harm)
-    session.notices.clear()
-    # Parsing analyses and rewrites. A cursor would not do: it keeps views as they are, and plans.
-    # Names, policies and what they call are those of the role as which it will run.
-    run_as = session.acting_role or session.caller_role
-    if run_as:
-        role = [(f"SET LOCAL ROLE {run_as}", ())]
-    else:
-        role = []
-    if session.caller_role:
-        itself = [("SET LOCAL ROLE NONE", ())]
-    else:
-        itself = []
-    debug = _SHOW_TREES + (_SHOW_PARSE_TREE if world.visible.schema else "")
-    *_, snapshot, _ = await session.run_pipeline(
-        *itself, (debug, (search_path,)), *role, (_PREPARE + statement.sql, ()), ("DEALLOCATE mcp_gate", ()),
-        ("ROLLBACK TO SAVEPOINT mcp_judge", ()), (SNAPSHOT, ()), (SET_SEARCH_PATH, (search_path,)),
-    )  # fmt: skip
-    # PostgreSQL breaks the lines of a tree wherever the 78th column is: between a word and its number too.
-    printed_trees = [
-        (primary, " ".join(detail.split())) for primary, detail in session.notices if "parse tree" in primary
-    ]
-    trees = [tree for primary, tree in printed_trees if primary.startswith("rewritten") and _QUERY_TREE.match(tree)]
-    parsed = [tree for primary, tree in printed_trees if primary.startswith("parse") and _QUERY_TREE.match(tree)]
-    session.notices.clear()
-    await world.refresh(session, snapshot)
-    if not trees:
+    trees = await _print_trees(session, statement.sql, search_path)
+    if not trees.rewritten:
         fix = suggest_syntax(statement.sql) or "The operator can give the server another role."
         raise Refused("PostgreSQL did not show what `sql` would run.", fix)
-    if world.visible.schema:
-        masked = world.visible.masked_outputs(parsed)
-    else:
-        masked = frozenset[int]()
-    harm = world.harm_of_trees(trees, sequences=allow_sequences, planned=only_planned)
+    masked = frozenset[int]()
+    if audit.visible.schema:
+        masked = audit.visible.masked_outputs(trees.parsed)
+    harm = audit.harm_of_trees(trees.rewritten, sequences=allow_sequences, planned=only_planned)
     if harm is not None:
         raise _refuse_harm(session.role, harm)
     return masked
+
+
+class _Trees(NamedTuple):
+    """A statement as PostgreSQL understands it: its queries as they are written, and with rules and views resolved."""
+
+    parsed: list[str]
+    rewritten: list[str]
+
+
+async def _print_trees(session: Session, sql: str, search_path: str) -> _Trees:
+    """Have PostgreSQL print the trees of a statement, and know the catalog as it was then.
+
+    Parsing analyses and rewrites. A cursor would not do: it keeps views as they are, and plans.
+    """
+    session.notices.clear()
+    *_, snapshot, _ = await session.run_pipeline(
+        *_set_judged_role(session, search_path), (_PREPARE + sql, ()), ("DEALLOCATE mcp_gate", ()),
+        ("ROLLBACK TO SAVEPOINT mcp_judge", ()), (SNAPSHOT, ()), (SET_SEARCH_PATH, (search_path,)),
+    )  # fmt: skip
+    trees = _Trees([], [])
+    for primary, detail in session.notices:
+        # PostgreSQL breaks the lines of a tree wherever the 78th column is: between a word and its number too.
+        tree = " ".join(detail.split())
+        if "parse tree" not in primary or not _QUERY_TREE.match(tree):
+            continue
+        if primary.startswith("rewritten"):
+            trees.rewritten.append(tree)
+        elif primary.startswith("parse"):
+            trees.parsed.append(tree)
+    session.notices.clear()
+    await session.audit.refresh(session, snapshot)
+    return trees
+
+
+def _set_judged_role(session: Session, search_path: str) -> list[Statement]:
+    """Return what has trees printed, and names, policies and what they call be those of the role that will run it."""
+    statements: list[Statement] = []
+    if session.caller_role:
+        statements.append(("SET LOCAL ROLE NONE", ()))
+    settings = _SHOW_TREES
+    if session.audit.visible.schema:
+        settings += _SHOW_PARSE_TREE
+    statements.append((settings, (search_path,)))
+    role = session.acting_role or session.caller_role
+    if role:
+        statements.append((f"SET LOCAL ROLE {role}", ()))
+    return statements
 
 
 def _refuse_harm(role: Role, harm: Harm) -> Refused:
@@ -221,25 +248,30 @@ def _refuse_harm(role: Role, harm: Harm) -> Refused:
 
 
 def _explain_refusal(error: psycopg.Error, database: str, prefix_length: int, sql: str) -> Problem:
+    problem = to_problem(error, database, prefix_length=prefix_length)
     primary = error.diag.message_primary or ""
     if error.sqlstate == "42601":
-        problem = to_problem(error, database, prefix_length=prefix_length)
-        if _OTHER_CLIENT.search(primary):
-            return Invalid(problem.what, "`list_objects` and `get_table` tell what there is.")
-        first_word = re.match(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(\w+)", sql, re.DOTALL)
-        verb = ""
-        if first_word:
-            verb = first_word[1].upper()
-        if verb not in _READING_VERBS and f'at or near "{first_word[1] if first_word else sql}"' in primary:
-            fix = f"This takes queries only: {', '.join(_READING_VERBS)}."
-            if tool := "write_rows" if verb in _WRITING_VERBS else "edit_schema" if verb in _DEFINING_VERBS else "":
-                flag = "--write" if tool == "write_rows" else "--ddl"
-                fix = f"`{tool}` does that, if the operator started the server with `{flag}`."
-                return Invalid(f"The statement would do more than read: {verb}.", fix)
-            return Invalid(problem.what, fix)
-        return problem
+        return _explain_syntax_error(problem, primary, sql)
     if "data-modifying" in primary:
         return Refused(
             f"It would do more than read: {quote(primary)}.", "`write_rows` changes rows, where it is offered."
         )
-    return to_problem(error, database, prefix_length=prefix_length)
+    return problem
+
+
+def _explain_syntax_error(problem: Problem, primary: str, sql: str) -> Problem:
+    """Return the problem with what else takes a statement that is no query."""
+    if _OTHER_CLIENT.search(primary):
+        return Invalid(problem.what, "`list_objects` and `get_table` tell what there is.")
+    first_word = _FIRST_WORD.match(sql)
+    first_text = first_word[1] if first_word else sql
+    verb = first_word[1].upper() if first_word else ""
+    if verb in _READING_VERBS or f'at or near "{first_text}"' not in primary:
+        return problem
+    if verb in _WRITING_VERBS:
+        fix = "`write_rows` does that, if the operator started the server with `--write`."
+    elif verb in _DEFINING_VERBS:
+        fix = "`edit_schema` does that, if the operator started the server with `--ddl`."
+    else:
+        return Invalid(problem.what, f"This takes queries only: {', '.join(_READING_VERBS)}.")
+    return Invalid(f"The statement would do more than read: {verb}.", fix)

@@ -91,30 +91,38 @@ _NAME_QUERIES = {
 async def add_suggestion(problem: Problem, sql: str, run_within: RunWithin, *, is_schema: bool = False) -> Problem:
     """Return the problem that `sql` met, with what was meant by a name or word that PostgreSQL does not know."""
     if isinstance(problem, MissingName):
-        return NotFound(
-            problem.what, await run_within(partial(_suggest_names, missing=problem, sql=sql)) or problem.fix
-        )
+        names = await run_within(partial(_suggest_names, missing=problem, sql=sql))
+        return NotFound(problem.what, names or problem.fix)
     if isinstance(problem, Refused):
-        denied = _PERMISSION_DENIED.search(problem.what)
-        columns = ""
-        if denied:
-            columns = await run_within(partial(_list_readable_columns, name=denied[1]))
-        if columns:
-            return Refused(problem.what, columns)
-        return problem
-    # Behind another code the statement was understood, and a word of it is another dialect's by chance only.
-    is_other = "SQLSTATE 42601" in problem.what or ("SQLSTATE 42" in problem.what and not problem.fix)
-    word = ""
-    if is_other:
-        word = suggest_syntax(sql, message=problem.what, is_schema=is_schema)
-    if "SQLSTATE 08P01" in problem.what:
-        word = suggest_parameters(sql)
+        return await _with_readable_columns(problem, run_within)
+    word = _suggest_word(problem, sql, is_schema=is_schema)
     if not word and "SQLSTATE 42601" in problem.what:
         word = await run_within(partial(_suggest_at_error, message=problem.what, sql=sql))
     # What a tool takes says more than that this is not a command: it may be one that no tool takes.
-    if word and not (word == misspelt.NO_COMMAND and problem.fix):
-        return type(problem)(problem.what, word)
+    if not word or (word == misspelt.NO_COMMAND and problem.fix):
+        return problem
+    return type(problem)(problem.what, word)
+
+
+async def _with_readable_columns(problem: Refused, run_within: RunWithin) -> Problem:
+    """Return the problem with the columns that the role may read, where it may not read a whole table."""
+    denied = _PERMISSION_DENIED.search(problem.what)
+    if denied is None:
+        return problem
+    columns = await run_within(partial(_list_readable_columns, name=denied[1]))
+    if columns:
+        return Refused(problem.what, columns)
     return problem
+
+
+def _suggest_word(problem: Problem, sql: str, *, is_schema: bool) -> str:
+    """Return PostgreSQL's word for another dialect's, where the statement was not understood; else empty."""
+    if "SQLSTATE 08P01" in problem.what:
+        return suggest_parameters(sql)
+    # Behind another code the statement was understood, and a word of it is another dialect's by chance only.
+    if "SQLSTATE 42601" in problem.what or ("SQLSTATE 42" in problem.what and not problem.fix):
+        return suggest_syntax(sql, message=problem.what, is_schema=is_schema)
+    return ""
 
 
 async def _list_readable_columns(session: Session, name: str) -> str:
@@ -129,14 +137,12 @@ async def _list_readable_columns(session: Session, name: str) -> str:
 
 
 async def _suggest_at_error(session: Session, message: str, sql: str) -> str:
-    """Return what was meant where PostgreSQL's parser gave up, `said` being its words."""
+    """Return what was meant where PostgreSQL's parser gave up, as its message says."""
     word = re.search(r'at or near "(\w+)"', message)
     if word is None:
         return ""
-    tables, columns = [
-        [str(item["name"]).strip('"') for item in await fetch_json(session, query, *values)]
-        for query, values in ((_RELATIONS, ()), (_COLUMNS, (sql,)))
-    ]
+    tables = _plain_names(await fetch_json(session, _RELATIONS))
+    columns = _plain_names(await fetch_json(session, _COLUMNS, sql))
     return misspelt.where_it_stopped(word[1], blank_quoted(sql), tables, columns)
 
 
@@ -154,23 +160,46 @@ async def _suggest_names(session: Session, missing: MissingName, sql: str) -> st
         return _repeat_suggestion(by_postgres[1].rpartition(".")[2], missing, syntax)
     if missing.kind not in _NAME_QUERIES:
         return syntax
+    lists_all = missing.kind == "column" and not syntax
+    return (
+        await _explain_field(session, missing, sql)
+        or await _suggest_similar(session, missing, sql, lists_all=lists_all)
+        or syntax
+    )
+
+
+async def _explain_field(session: Session, missing: MissingName, sql: str) -> str:
+    """Return how parts of a column are reached, where one was taken for a table; else empty."""
+    if missing.kind == "column" or "missing FROM-clause" not in missing.what:
+        return ""
     key = _name_key(missing.name.rpartition(".")[2])
-    if missing.kind != "column" and "missing FROM-clause" in missing.what:
-        columns = _columns_of_named_tables(sql, await fetch_json(session, _COLUMNS, sql))
-        if key in [_name_key(str(item["name"])) for item in columns]:
-            return f"Of a column that is a row a part is `({key}).part`, of one with JSON `{key} ->> 'part'`."
+    columns = _columns_of_named_tables(sql, await fetch_json(session, _COLUMNS, sql))
+    if key not in [_name_key(str(item["name"])) for item in columns]:
+        return ""
+    return f"Of a column that is a row a part is `({key}).part`, of one with JSON `{key} ->> 'part'`."
+
+
+async def _suggest_similar(session: Session, missing: MissingName, sql: str, *, lists_all: bool) -> str:
+    """Return the names that are most like the one that is missing; all, if that is wanted and they are few."""
+    key = _name_key(missing.name.rpartition(".")[2])
     names_by_key = await _read_names(session, missing.kind, sql)
     if missing.kind == "function" and key in names_by_key:
         return f"`{key}` takes other types: a cast is `value::type`."
     similar = _find_similar(key, names_by_key)
     if similar:
         return f"Did you mean {' or '.join(map(quote, similar[:3]))}?"
-    all_names: set[str] = set()
-    for names in names_by_key.values():
-        all_names.update(names)
-    if not syntax and missing.kind == "column" and 0 < len(all_names) <= _MAX_COLUMNS:
-        return f"There are: {', '.join(map(quote, sorted(all_names)))}."
-    return syntax
+    if not lists_all:
+        return ""
+    names: set[str] = set()
+    for spelled_names in names_by_key.values():
+        names.update(spelled_names)
+    if not 0 < len(names) <= _MAX_COLUMNS:
+        return ""
+    return f"There are: {', '.join(map(quote, sorted(names)))}."
+
+
+def _plain_names(rows: list[dict[str, Any]]) -> list[str]:
+    return [str(row["name"]).strip('"') for row in rows]
 
 
 def _repeat_suggestion(suggested: str, missing: MissingName, syntax: str) -> str:
@@ -214,34 +243,47 @@ def _name_key(name: str) -> str:
 
 def _columns_of_named_tables(sql: str, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Those of `columns` that are of tables which `sql` names, told apart by their schemas where it names these."""
-    with_schema = [
-        item
-        for item in columns
-        if re.search(rf'(?<!\w){re.escape(item["schema"])}"?\s*\.\s*"?{re.escape(item["relation"])}', sql, re.I)
-    ]
-    named_relations = {item["relation"] for item in with_schema}
-    return [*with_schema, *(item for item in columns if item["relation"] not in named_relations)]
+    with_schema = [column for column in columns if _names_with_schema(sql, column)]
+    named_relations = {column["relation"] for column in with_schema}
+    return with_schema + [column for column in columns if column["relation"] not in named_relations]
+
+
+def _names_with_schema(sql: str, column: dict[str, Any]) -> bool:
+    """Return whether a statement names the table of a column with its schema."""
+    table = rf'(?<!\w){re.escape(column["schema"])}"?\s*\.\s*"?{re.escape(column["relation"])}'
+    return re.search(table, sql, re.I) is not None
 
 
 def _explain_non_column(sql: str, missing: MissingName) -> str:
     """Return what to do about a name that is no column but an output, or a unit of time; empty where it is neither."""
-    name = missing.name
-    plain = re.escape(missing.name)
-    if unit := re.search(rf"\b(\w+)\s*\(\s*{plain}\s*,", blank_quoted(sql), re.I):
-        if equivalent := FOREIGN_FUNCTIONS.get(unit[1].lower()):
-            return f"PostgreSQL has `{equivalent}`."
-        if unit[1].lower() in _UNIT_FUNCTIONS:
-            return f"It is text there: {unit[1]}('{name}', ...)."
+    return _explain_unit(sql, missing.name) or _explain_output(sql, missing)
+
+
+def _explain_unit(sql: str, name: str) -> str:
+    """Return what to write where a name is the unit of a function of time; else empty."""
+    call = re.search(rf"\b(\w+)\s*\(\s*{re.escape(name)}\s*,", blank_quoted(sql), re.I)
+    if call is None:
+        return ""
+    equivalent = FOREIGN_FUNCTIONS.get(call[1].lower())
+    if equivalent:
+        return f"PostgreSQL has `{equivalent}`."
+    if call[1].lower() in _UNIT_FUNCTIONS:
+        return f"It is text there: {call[1]}('{name}', ...)."
+    return ""
+
+
+def _explain_output(sql: str, missing: MissingName) -> str:
+    """Return what to do about a name that an output has before the place of the error; else empty."""
     place = ERROR_POSITION.search(missing.what)
-    before = ""
-    if place:
-        before = blank_quoted(sql[: int(place[1]) - 1])
-    output_name = re.search(rf'([\w)\]"]+)\s+"?{plain}"?\s*(?:,|\)|\bFROM\b)', before, re.I)
-    if output_name is None or (output_name[1].upper() != "AS" and output_name[1].upper() in misspelt.RESERVED):
+    if place is None:
+        return ""
+    before = blank_quoted(sql[: int(place[1]) - 1])
+    output = re.search(rf'([\w)\]"]+)\s+"?{re.escape(missing.name)}"?\s*(?:,|\)|\bFROM\b)', before, re.I)
+    if output is None or (output[1].upper() != "AS" and output[1].upper() in misspelt.RESERVED):
         return ""
     return (
-        f"{quote(name)} names an output, which WHERE, HAVING and expressions don't see: write what it stands for, "
-        "or filter around a subquery."
+        f"{quote(missing.name)} names an output, which WHERE, HAVING and expressions don't see: write what it stands "
+        "for, or filter around a subquery."
     )
 
 

@@ -107,54 +107,65 @@ _FOREIGN_TYPES = {
     "int64": "bigint", "float64": "double precision", "unsigned": "bigint", "varchar2": "text", "clob": "text",
     "signed": "bigint", "bit": "boolean", "uniqueidentifier": "uuid",
 }  # fmt: skip
+# What stands for names of other dialects, by what PostgreSQL takes these for.
+_EQUIVALENTS = {"type": _FOREIGN_TYPES, "function": FOREIGN_FUNCTIONS}
 
 
 def suggest_syntax(sql: str, *, name: str = "", kind: str = "", message: str = "", is_schema: bool = False) -> str:
-    """PostgreSQL's word for another dialect's in `sql`, or for `name`; empty where none is known.
+    """Return PostgreSQL's word for another dialect's in `sql`, or for `name`; empty where none is known.
 
     Args:
+        sql: the statement.
+        name: what PostgreSQL does not know.
+        kind: what it takes the name for.
         message: PostgreSQL's; where it tells a place, words elsewhere are not what it is about.
         is_schema: it is where commands for the schema belong.
     """
-    first = re.match(r"[\s;]*(\w+)", blank_quoted(sql))
-    if first and not name and not is_schema and first[1].lower() in _COMMANDS:
-        return _COMMANDS[first[1].lower()]
+    if not name and not is_schema:
+        command_advice = _suggest_for_command(sql)
+        if command_advice:
+            return command_advice
     plain = name.rpartition(".")[2].lower()
-    # Where another column is missing, `@id` is an operator and a column that is there.
-    if kind in ("", "column", "function") and (other := suggest_parameters(sql, plain if kind == "column" else "")):
-        return other
-    if kind == "type":
-        equivalent = _FOREIGN_TYPES.get(plain)
-    elif kind == "function":
-        equivalent = FOREIGN_FUNCTIONS.get(plain)
-    else:
-        equivalent = None
+    if kind in ("", "column", "function"):
+        # Where another column is missing, `@id` is an operator and a column that is there.
+        parameter_advice = suggest_parameters(sql, plain if kind == "column" else "")
+        if parameter_advice:
+            return parameter_advice
+    equivalent = _EQUIVALENTS.get(kind, {}).get(plain)
     if equivalent:
         return f"PostgreSQL has `{equivalent}`."
     if kind == "column" and re.search(rf'"{re.escape(name)}"', sql):
         return f"Text stands in single quotes: '{name}'."
-    place = ERROR_POSITION.search(message)
+    return _suggest_for_words(sql, message)
+
+
+def _suggest_for_command(sql: str) -> str:
+    """Return the way on from a command that no query begins with; else empty."""
+    first_word = re.match(r"[\s;]*(\w+)", blank_quoted(sql))
+    if first_word is None:
+        return ""
+    return _COMMANDS.get(first_word[1].lower(), "")
+
+
+def _suggest_for_words(sql: str, message: str) -> str:
+    """Return PostgreSQL's words for the first of another dialect that the error is about; else empty."""
+    position = ERROR_POSITION.search(message)
+    error_offset = int(position[1]) - 1 if position else None
     blanked_sql = blank_quoted(sql)
-    error_offset = None
-    if place:
-        error_offset = int(place[1]) - 1
-    return next(
-        (
-            f"In PostgreSQL: {advice}."
-            for words, advice in _FOREIGN_SYNTAX
-            if _is_about_error(error_offset, words, blanked_sql)
-        ),
-        "",
-    )
+    for words, advice in _FOREIGN_SYNTAX:
+        if _is_about_error(error_offset, words, blanked_sql):
+            return f"In PostgreSQL: {advice}."
+    return ""
 
 
 def _is_about_error(error_offset: int | None, words: str, sql: str) -> bool:
-    """Whether `words` are in the statement, and PostgreSQL gave up, at `at`, in them or at most two tokens behind."""
-    matches = re.finditer(words, sql, re.I)
-    return any(
-        error_offset is None or _token_start(sql, one.start()) <= error_offset <= _end_of_next_tokens(sql, one.end())
-        for one in matches
-    )
+    """Return whether words are in the statement, and PostgreSQL gave up in them or at most two tokens behind."""
+    for match in re.finditer(words, sql, re.I):
+        if error_offset is None:
+            return True
+        if _token_start(sql, match.start()) <= error_offset <= _end_of_next_tokens(sql, match.end()):
+            return True
+    return False
 
 
 def _token_start(sql: str, at: int) -> int:
@@ -178,6 +189,12 @@ def suggest_parameters(sql: str, name: str = "") -> str:
 
 def blank_quoted(sql: str) -> str:
     """Return the statement with blanks for comments and for what stands in quotes, so that places stay."""
-    return _QUOTED_OR_COMMENT.sub(
-        lambda found: "'".join(("", " " * (len(found[0]) - 2), "")) if found[1] else " " * len(found[0]), sql
-    )
+    return _QUOTED_OR_COMMENT.sub(_blank, sql)
+
+
+def _blank(match: re.Match[str]) -> str:
+    """Return as many blanks, in quotes where there were any."""
+    text = match[0]
+    if match[1]:
+        return f"'{' ' * (len(text) - 2)}'"
+    return " " * len(text)

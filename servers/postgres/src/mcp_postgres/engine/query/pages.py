@@ -61,21 +61,28 @@ _EXPLAIN = re.compile(
     _COMMENT + r"EXPLAIN(?P<options>\s*\((?:[\w\s,.']*)\)|(?:\s+(?:ANALYZE|VERBOSE)\b)*)\s*(?P<inner>.*)", re.I | re.S
 )
 _NO_QUERY = re.compile(_COMMENT + r"(?:SHOW|EXPLAIN)\b", re.I)
+_ANALYZE = re.compile(r"ANALY[SZ]E\b", re.I)
 _TEXT = 25
 
 
 @dataclass
 class _Result:
+    """What was read of a statement's rows.
+
+    Attributes:
+        first_row: how many rows there are before those kept.
+        lines: the rows kept.
+        executed_sql: what PostgreSQL was asked for.
+    """
+
     statement: ReadStatement
     columns: Sequence[str]
     max_cell: int
-    # Rows before those kept.
     first_row: int
     lines: list[str] = field(default_factory=list[str])
     has_more: bool = False
     cut_cells: int = 0
     notes: list[str] = field(default_factory=list[str])
-    # What PostgreSQL was asked for.
     executed_sql: str = ""
 
 
@@ -104,14 +111,16 @@ class ResultPages:
         key = _RunKey(statement.database.name, statement.sql, max(limit, _MAX_KEPT_ROWS), max_cell)
         seconds = self._limits.statement_seconds
 
-        def ahead(role: Role) -> Sequence[Statement]:
+        def prefetch(role: Role) -> Sequence[Statement]:
             if role.is_judged or _NO_QUERY.match(statement.sql):
                 return ()
+            executed_sql = self._executed.get(key)
+            if executed_sql is None:
+                return gate_statements(statement)
             # What ran the last time runs if the gate takes the statement, and counts if the columns are the same.
-            runs = self._executed.get(key)
-            return (*gate_statements(statement), *([] if runs is None else [(runs, statement.parameters)]))
+            return (*gate_statements(statement), (executed_sql, statement.parameters))
 
-        async with connections.session(first, seconds=seconds, role=role, prefetch=ahead) as session:
+        async with connections.session(first, seconds=seconds, role=role, prefetch=prefetch) as session:
             result = await _read_result(session, statement, limit, max_bytes, max_cell)
             if not session.role.is_judged:
                 self._remember(key, result.executed_sql)
@@ -125,35 +134,18 @@ class ResultPages:
         Raises:
             Refused: one of them is refused; the others were not answered either.
         """
-        pages: list[RowPage | str] = []
         first = transaction_opening(self._limits, same_snapshot=True)
-        deadline = time.monotonic() + self._limits.statement_seconds
-        async with connections.session(
-            first, seconds=self._limits.statement_seconds, role=reads.database.role
-        ) as session:
-            for number, statement in enumerate(reads.parts):
-                share = max_bytes // (len(reads.parts) - number)
-                last = number + 1 == len(reads.parts)
-                milliseconds = max(1, int(1000 * (deadline - time.monotonic()) * (1 if last else _TIME_SHARE)))
-                await session.run(
-                    "ROLLBACK TO SAVEPOINT mcp_start;"
-                    f" SELECT pg_catalog.set_config('statement_timeout', '{milliseconds}', true)"
-                )
-                try:
-                    result = await _read_result(session, statement, limit, share, max_cell)
-                except Refused as error:
-                    told = await add_suggestion(error, statement.sql, functools.partial(_run_after_failure, session))
-                    raise Refused(f"{number + 1} of {len(reads.parts)}: {told.what}", told.fix) from error
-                except (Problem, psycopg.Error) as error:
-                    if session.connection.broken:
-                        raise
-                    if isinstance(error, Problem):
-                        said = error
-                    else:
-                        said = to_problem(error, statement.database.name)
-                    pages.append(
-                        str(await add_suggestion(said, statement.sql, functools.partial(_run_after_failure, session)))
-                    )
+        seconds = self._limits.statement_seconds
+        deadline = time.monotonic() + seconds
+        pages: list[RowPage | str] = []
+        async with connections.session(first, seconds=seconds, role=reads.database.role) as session:
+            for number in range(len(reads.parts)):
+                remaining_count = len(reads.parts) - number
+                share = max_bytes // remaining_count
+                await _begin_part(session, deadline, is_last=remaining_count == 1)
+                result = await _read_part(session, reads, number, limit, share, max_cell)
+                if isinstance(result, str):
+                    pages.append(result)
                     continue
                 if number == 0 and (session.role.harmful or session.caller_role):
                     result.notes.append("each statement saw a moment of its own: the role's statements are judged")
@@ -161,8 +153,8 @@ class ResultPages:
                 max_bytes -= len(page.lines.encode())
                 pages.append(page)
         if not any(isinstance(item, RowPage) for item in pages):
-            said = " ".join(f"{number}: {item}" for number, item in enumerate(pages, 1))
-            raise Invalid(f"None of the {len(pages)} statements was answered. {said}")
+            messages = " ".join(f"{number}: {item}" for number, item in enumerate(pages, 1))
+            raise Invalid(f"None of the {len(pages)} statements was answered. {messages}")
         return Results(pages)
 
     def page_of_answer(
@@ -182,7 +174,8 @@ class ResultPages:
                 break
             result.lines.append(lines.write(row))
             used += len(result.lines[-1])
-        if dropped_rows := answer.count - len(result.lines):
+        dropped_rows = answer.count - len(result.lines)
+        if dropped_rows:
             result.notes.append(f"{dropped_rows:,} more rows were returned, which were not kept")
         result.cut_cells = lines.cut_count
         return self._make_page(result, None, 0, limit, _PAGE_BYTES)
@@ -193,13 +186,8 @@ class ResultPages:
         Raises:
             Invalid: it is not known, or not any more, or is of another database than the one that was named.
         """
-        match Cursor.decode("rows", request.cursor):
-            case [str() as name, int() as shown_rows] if shown_rows >= 0:
-                result = self._results.get(name)
-            case _:
-                name = ""
-                shown_rows = 0
-                result = None
+        name, shown_rows = _decode_cursor(request.cursor)
+        result = self._results.get(name)
         if result is None or result.statement.database.role != request.role:
             raise Invalid(
                 f"The result behind the `cursor` is gone; the last {_MAX_RESULTS} are kept.", "Run the query again."
@@ -226,124 +214,199 @@ class ResultPages:
         """Forget all results."""
         self._results.clear()
 
-    def _remember(self, key: _RunKey, runs: str) -> None:
-        if len(runs) > _MAX_REMEMBERED_CHARACTERS:
+    def _remember(self, key: _RunKey, executed_sql: str) -> None:
+        if len(executed_sql) > _MAX_REMEMBERED_CHARACTERS:
             return
-        self._executed[key] = runs
+        self._executed[key] = executed_sql
         self._executed.move_to_end(key)
         if len(self._executed) > _MAX_REMEMBERED:
             self._executed.popitem(last=False)
 
     def _make_page(self, result: _Result, name: str | None, shown_rows: int, limit: int, max_bytes: int) -> RowPage:
+        """Return the page behind `shown_rows` of a result, which is kept where there are more."""
         start = shown_rows - result.first_row
-        row_count = 0
-        used = 0
-        for line in result.lines[start : start + limit]:
-            used += len(line.encode())
-            if row_count and used > max_bytes:
-                break
-            row_count += 1
-        more = result.has_more or start + row_count < len(result.lines)
+        row_count = _count_fitting(result.lines[start : start + limit], max_bytes)
         cursor = None
-        if more:
+        if result.has_more or start + row_count < len(result.lines):
             name = name or secrets.token_urlsafe(9)
-            self._results[name] = result
-            self._results.move_to_end(name)
-            while len(self._results) > _MAX_RESULTS:
-                self._results.popitem(last=False)
+            self._keep(name, result)
             cursor = Cursor.encode("rows", [name, shown_rows + row_count])
         lines = "".join(result.lines[start : start + row_count])
         return RowPage(result.columns, lines, shown_rows + 1, row_count, cursor, result.cut_cells, result.notes)
+
+    def _keep(self, name: str, result: _Result) -> None:
+        self._results[name] = result
+        self._results.move_to_end(name)
+        while len(self._results) > _MAX_RESULTS:
+            self._results.popitem(last=False)
+
+
+def _decode_cursor(cursor: str) -> tuple[str, int]:
+    """Return the name of a result, and how many of its rows were shown; no name where the cursor is none."""
+    match Cursor.decode("rows", cursor):
+        case [str() as name, int() as shown_rows] if shown_rows >= 0:
+            return name, shown_rows
+        case _:
+            return "", 0
+
+
+def _count_fitting(lines: Sequence[str], max_bytes: int) -> int:
+    """Return how many of the lines fit; the first always does."""
+    used = 0
+    for number, line in enumerate(lines):
+        used += len(line.encode())
+        if number and used > max_bytes:
+            return number
+    return len(lines)
+
+
+async def _begin_part(session: Session, deadline: float, *, is_last: bool) -> None:
+    """Go back to the beginning of the transaction, and give one of several statements its part of the time."""
+    seconds = deadline - time.monotonic()
+    if not is_last:
+        seconds *= _TIME_SHARE
+    milliseconds = max(1, int(1000 * seconds))
+    await session.run(
+        f"ROLLBACK TO SAVEPOINT mcp_start; SELECT pg_catalog.set_config('statement_timeout', '{milliseconds}', true)"
+    )
+
+
+async def _read_part(
+    session: Session, reads: Reads, number: int, limit: int, max_bytes: int, max_cell: int
+) -> _Result | str:
+    """Return the rows of one of several statements, or why it has none.
+
+    Raises:
+        Refused: it is refused.
+    """
+    statement = reads.parts[number]
+    run_within = functools.partial(_run_after_failure, session)
+    try:
+        return await _read_result(session, statement, limit, max_bytes, max_cell)
+    except Refused as error:
+        problem = await add_suggestion(error, statement.sql, run_within)
+        raise Refused(f"{number + 1} of {len(reads.parts)}: {problem.what}", problem.fix) from error
+    except (Problem, psycopg.Error) as error:
+        if session.connection.broken:
+            raise
+        problem = error if isinstance(error, Problem) else to_problem(error, statement.database.name)
+    return str(await add_suggestion(problem, statement.sql, run_within))
 
 
 async def _read_result(
     session: Session, statement: ReadStatement, limit: int, max_bytes: int, max_cell: int, skipped_rows: int = 0
 ) -> _Result:
+    """Return as many rows of a statement as are kept, behind those that are skipped."""
     sql, columns = await _prepare(session, statement)
     result = _Result(statement, [column.name for column in columns], max_cell, skipped_rows)
-    max_rows = max(limit, _MAX_KEPT_ROWS)
-    lines = RowWriter(columns, max_cell)
+    writer = RowWriter(columns, max_cell)
+    reader = _RowReader(session, result, writer, limit, max_bytes)
     try:
-        executed = sql
+        executed_sql = sql
         # EXPLAIN and SHOW cannot be a subquery, and are short.
         if sql is statement.sql:
-            executed = limit_result(sql, columns, max_cell=max_cell, limit=max_rows + 1, offset=skipped_rows)
-        if not session.is_next((executed, statement.parameters)) and await session.finish_pipeline():
+            max_rows = reader.max_rows + 1
+            executed_sql = limit_result(sql, columns, max_cell=max_cell, limit=max_rows, offset=skipped_rows)
+        if not session.is_next((executed_sql, statement.parameters)) and await session.finish_pipeline():
             # It went ahead for other columns than there are now, and may have failed.
             await session.run("ROLLBACK TO SAVEPOINT mcp_start")
-        result.executed_sql = executed
-        await _read_rows(session, executed, statement, lines, result, limit, max_rows, max_bytes)
+        result.executed_sql = executed_sql
+        await reader.read(executed_sql)
     except psycopg.errors.SyntaxError:
         if result.lines:
             raise
         # A comment behind the last semicolon, say: as it stands, then.
         await session.run("ROLLBACK TO SAVEPOINT mcp_start")
         await use_role_path(session)
-        await _read_rows(session, sql, statement, lines, result, limit, max_rows, max_bytes, skipped_rows)
-    result.cut_cells = lines.cut_count
+        await reader.read(sql, skipped_rows)
+    result.cut_cells = writer.cut_count
     return result
+
+
+class _RowReader:
+    """Reads the rows of a result, up to what is kept of it.
+
+    Attributes:
+        max_rows: how many rows are kept at most.
+    """
+
+    def __init__(self, session: Session, result: _Result, writer: RowWriter, limit: int, max_bytes: int) -> None:
+        self.max_rows = max(limit, _MAX_KEPT_ROWS)
+        self._session = session
+        self._result = result
+        self._writer = writer
+        self._limit = limit
+        self._max_bytes = max_bytes
+        self._used_bytes = 0
+        # When reading ends, once the first page is full.
+        self._deadline: float | None = None
+
+    async def read(self, sql: str, skipped_rows: int = 0) -> None:
+        """Read the rows behind those that are skipped."""
+        statement = self._result.statement
+        try:
+            async with aclosing(stream_statement(self._session, sql, statement)) as rows:
+                async for row in rows:
+                    if skipped_rows:
+                        skipped_rows -= 1
+                        continue
+                    if self._is_full():
+                        self._result.has_more = True
+                        return
+                    self._add(row)
+        except psycopg.errors.SyntaxError:
+            raise
+        except psycopg.Error as error:
+            raise to_problem(error, statement.database.name) from error
+
+    def _is_full(self) -> bool:
+        if len(self._result.lines) == self.max_rows or self._used_bytes > _MAX_KEPT_BYTES:
+            return True
+        return self._deadline is not None and time.monotonic() > self._deadline
+
+    def _add(self, row: Row) -> None:
+        lines = self._result.lines
+        line = self._writer.write(row)
+        lines.append(line)
+        self._used_bytes += len(line)
+        if self._deadline is None and (len(lines) >= self._limit or self._used_bytes > self._max_bytes):
+            self._deadline = time.monotonic() + _READ_AHEAD_SECONDS
 
 
 async def _prepare(session: Session, statement: ReadStatement) -> tuple[str, list[Column]]:
     """Return what to run for `statement`, with its columns, once the server took it for something that only reads."""
-    if show := _SHOW.fullmatch(statement.sql):
-        await use_role_path(session)  # one of the settings is where names are looked up
-        if show[1].upper() == "ALL":
-            names = ("name", "setting", "description")
-        else:
-            names = (show[1].lower(),)
-        return f"{statement.sql} ", [Column(name, _TEXT) for name in names]
+    show = _SHOW.fullmatch(statement.sql)
+    if show is not None:
+        # One of the settings is where names are looked up.
+        await use_role_path(session)
+        return f"{statement.sql} ", [Column(name, _TEXT) for name in _setting_columns(show[1])]
     explain = _EXPLAIN.fullmatch(statement.sql)
     if explain is None:
         return statement.sql, await admit(session, statement)
-    if "(" in explain["options"]:
-        options = explain["options"].strip().strip("()").split(",")
+    options = _split_options(explain["options"])
+    inner = inner_statement(statement, explain["inner"])
+    if any(_ANALYZE.match(option) for option in options):
+        await admit(session, inner)
     else:
-        options = explain["options"].split()
-    words = [word.strip() for word in options if word.strip()]
-    if any(re.match(r"ANALY[SZ]E\b", word, re.I) for word in words):
-        await admit(session, inner_statement(statement, explain["inner"]))
-    else:
-        await judge(session, inner_statement(statement, explain["inner"]), only_planned=True)
+        await judge(session, inner, only_planned=True)
     # With options in parentheses nothing but a statement can follow: no second ANALYZE.
-    return f"EXPLAIN ({', '.join(words) or 'COSTS'}) {explain['inner']}", [Column("QUERY PLAN", _TEXT)]
+    return f"EXPLAIN ({', '.join(options) or 'COSTS'}) {explain['inner']}", [Column("QUERY PLAN", _TEXT)]
 
 
-async def _read_rows(
-    session: Session,
-    sql: str,
-    statement: ReadStatement,
-    lines: RowWriter,
-    result: _Result,
-    limit: int,
-    max_rows: int,
-    max_bytes: int,
-    skipped_rows: int = 0,
-) -> None:
-    used = 0
-    deadline = None
-    try:
-        async with aclosing(stream_statement(session, sql, statement)) as rows:
-            async for row in rows:
-                if skipped_rows:
-                    skipped_rows -= 1
-                    continue
-                if (
-                    len(result.lines) == max_rows
-                    or used > _MAX_KEPT_BYTES
-                    or (deadline and time.monotonic() > deadline)
-                ):
-                    result.has_more = True
-                    return
-                line = lines.write(row)
-                result.lines.append(line)
-                used += len(line)
-                if deadline is None and (len(result.lines) >= limit or used > max_bytes):
-                    deadline = time.monotonic() + _READ_AHEAD_SECONDS
-    except psycopg.errors.SyntaxError:
-        raise
-    except psycopg.Error as error:
-        raise to_problem(error, statement.database.name) from error
+def _setting_columns(name: str) -> tuple[str, ...]:
+    """Return the columns of what SHOW says of a setting, or of all."""
+    if name.upper() == "ALL":
+        return ("name", "setting", "description")
+    return (name.lower(),)
+
+
+def _split_options(text: str) -> list[str]:
+    """Return the options of EXPLAIN, in parentheses or without."""
+    if "(" in text:
+        options = [option.strip() for option in text.strip().strip("()").split(",")]
+    else:
+        options = text.split()
+    return [option for option in options if option]
 
 
 def stream_statement(session: Session, sql: str, statement: ReadStatement) -> AsyncGenerator[Row]:
