@@ -18,6 +18,8 @@ _Json = Mapping[str, Any]
 _MAX_COLUMNS = 30
 _MAX_LISTED = 20
 _KINDS_WITHOUT_ROW_COUNT = ("view", "sequence", "foreign table")
+# What a column is, as its description and its line call it.
+_COLUMN_FLAGS = ("masked", "not_null", "identity")
 _RELATED_FACTS = ("sequence", "partition_of", "partition_by", "inherits", "inherited_by", "foreign_server")
 # Lines of tables beyond which a list shows what they refer to, and no columns.
 _MANY_TABLES = 60
@@ -172,14 +174,13 @@ class TableInfo:
 
     def definition(self) -> str:
         """Return the part that only a change of the schema changes."""
-        found = self.description
-        lines = [f"{found['kind']} {found['spelled']}{_format_comment(found)}"]
-        lines += [_format_column({**column, "values": None}) for column in found["columns"]]
-        lines += [f"- {item['definition']}" for item in found["constraints"]]
-        lines += [f"- {item['definition']}" for item in found["indexes"]]
-        lines += [f"- {item}" for title in ("triggers", "rules", "policies") for item in found[title]]
-        if found["definition"]:
-            lines += [str(found["definition"])]
+        table = self.description
+        lines = [f"{table['kind']} {table['spelled']}{_format_comment(table)}"]
+        lines += [_format_column({**column, "values": None}) for column in table["columns"]]
+        lines += [f"- {item['definition']}" for item in (*table["constraints"], *table["indexes"])]
+        lines += [f"- {item}" for item in (*table["triggers"], *table["rules"], *table["policies"])]
+        if table["definition"]:
+            lines.append(str(table["definition"]))
         return "\n".join(lines)
 
     def text(self) -> str:
@@ -250,23 +251,23 @@ def _format_list(title: str, items: Sequence[str], *, limit: int | None = None) 
 
 
 def _format_column(column: _Json) -> str:
-    facts = [str(column["type"])]
-    if column["enum"]:
-        facts.append("one of " + ", ".join(column["enum"]))
-    elif column["values"]:
-        shares: Mapping[str, int] = column["values"]
-        facts.append("common values " + ", ".join(f"{value} {share} %" for value, share in shares.items()))
-    if column.get("masked"):
-        facts.append("masked")
-    if column["not_null"]:
-        facts.append("not null")
-    if column["identity"]:
-        facts.append("identity")
+    facts = [str(column["type"]), *_format_values(column)]
+    facts += [name.replace("_", " ") for name in _COLUMN_FLAGS if column.get(name)]
     if column["generated"]:
         facts.append(f"generated as {column['default']}")
     elif column["default"] is not None:
         facts.append(f"default {column['default']}")
     return f"- {column['spelled']}: {', '.join(facts)}{_format_comment(column)}"
+
+
+def _format_values(column: _Json) -> list[str]:
+    """Return the values that a column can have, or that are the most frequent ones."""
+    if column["enum"]:
+        return ["one of " + ", ".join(column["enum"])]
+    shares: Mapping[str, int] = column["values"] or {}
+    if not shares:
+        return []
+    return ["common values " + ", ".join(f"{value} {share} %" for value, share in shares.items())]
 
 
 _WITH_INDEX = ("PRIMARY KEY", "UNIQUE", "EXCLUDE")
@@ -276,11 +277,11 @@ _INDEX = re.compile(rf"CREATE (UNIQUE )?INDEX (?P<name>{_WORD}) ON (?:{_WORD}\.)
 
 def _format_index(index: _Json, constraints: Collection[str]) -> str:
     """Return an index without the words that every definition has, and without what its constraint already says."""
-    if index["scans"] is None:
-        scans = ""
-    else:
-        scans = f", {count(index['scans'], 'scan')}"
-    facts = f"{size(index['bytes'])}{scans}{'' if index['valid'] else ', INVALID'}"
+    facts = size(index["bytes"])
+    if index["scans"] is not None:
+        facts += f", {count(index['scans'], 'scan')}"
+    if not index["valid"]:
+        facts += ", INVALID"
     match = _INDEX.fullmatch(index["definition"])
     if match is None:
         return f"- {index['definition']}; {facts}"
@@ -319,8 +320,8 @@ class Report:
 
     def text(self) -> str:
         lines = [f"[{note}]" for note in self.notes]
-        for title, found in self.sections:
-            lines += [title, *found]
+        for title, section_lines in self.sections:
+            lines += [title, *section_lines]
         return "\n".join(lines)
 
 

@@ -108,6 +108,11 @@ class Role:
         )
 
     @property
+    def sees_other_roles(self) -> bool:
+        """Whether PostgreSQL shows the role what other roles do."""
+        return self.is_superuser or "pg_monitor" in self.powers
+
+    @property
     def major(self) -> int:
         return self.version // 10000
 

@@ -6,6 +6,7 @@ Thresholds are those of a DBA, and are beside what they judge.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import psycopg
 
@@ -339,37 +340,68 @@ _MONITORED_AREAS = {"connections", "locks", "replication"}
 _MAX_LINES = 20
 
 
+class _Finding(NamedTuple):
+    """Something that is to be done.
+
+    Attributes:
+        urgency: the number of a title in `_WHEN`.
+    """
+
+    urgency: int
+    lines: list[str]
+
+
 async def run_checks(session: Session, areas: Sequence[str]) -> Report:
     """Return what is to be done, the most urgent first, and the areas where nothing is."""
-    findings: list[tuple[int, list[str]]] = []
+    findings: list[_Finding] = []
     healthy: list[str] = []
     for area in areas:
-        before = len(findings)
-        for when, what, sql in CHECKS_BY_AREA[area]:
-            await session.run("SAVEPOINT mcp_area")
-            try:
-                lines = [f"- {area}: {line}" for line in await session.fetch_column(sql)]
-            except psycopg.Error as error:
-                # A right that is missing hides one look, not all.
-                await session.run("ROLLBACK TO SAVEPOINT mcp_area")
-                findings.append((_LATER, [f"- {area}: could not be looked at: {error.diag.message_primary}"]))
-                continue
-            if lines:
-                if len(lines) > _MAX_LINES:
-                    more = [f"- … {len(lines) - _MAX_LINES} more"]
-                else:
-                    more = []
-                findings.append((when, [*lines[:_MAX_LINES], *more, f"  do: {what}"]))
-        if len(findings) == before:
+        area_findings = await _check_area(session, area)
+        findings += area_findings
+        if not area_findings:
             healthy.append(area)
-    sections = [
-        (title, [line for when, lines in findings if when == number for line in lines])
-        for number, title in enumerate(_WHEN)
-        if any(when == number for when, _ in findings)
-    ]
+    sections = _group_by_urgency(findings)
     if healthy:
         sections.append((f"Nothing found in: {', '.join(healthy)}.", []))
     notes: list[str] = []
-    if _MONITORED_AREAS & set(areas) and not session.role.is_superuser and "pg_monitor" not in session.role.powers:
+    if not _MONITORED_AREAS.isdisjoint(areas) and not session.role.sees_other_roles:
         notes.append("other roles' sessions show no details: the role lacks `pg_monitor`")
     return Report(sections, notes)
+
+
+async def _check_area(session: Session, area: str) -> list[_Finding]:
+    """Return what is to be done in one area."""
+    findings: list[_Finding] = []
+    for urgency, advice, sql in CHECKS_BY_AREA[area]:
+        await session.run("SAVEPOINT mcp_area")
+        try:
+            lines = [f"- {area}: {line}" for line in await session.fetch_column(sql)]
+        except psycopg.Error as error:
+            # A right that is missing hides one look, not all.
+            await session.run("ROLLBACK TO SAVEPOINT mcp_area")
+            message = f"- {area}: could not be looked at: {error.diag.message_primary}"
+            findings.append(_Finding(_LATER, [message]))
+            continue
+        if lines:
+            findings.append(_Finding(urgency, [*_shorten(lines), f"  do: {advice}"]))
+    return findings
+
+
+def _shorten(lines: list[str]) -> list[str]:
+    """Return the first lines, and how many more there are."""
+    if len(lines) <= _MAX_LINES:
+        return lines
+    return [*lines[:_MAX_LINES], f"- … {len(lines) - _MAX_LINES} more"]
+
+
+def _group_by_urgency(findings: Sequence[_Finding]) -> list[tuple[str, Sequence[str]]]:
+    """Return the lines of all findings, the most urgent first."""
+    sections: list[tuple[str, Sequence[str]]] = []
+    for urgency, title in enumerate(_WHEN):
+        lines: list[str] = []
+        for finding in findings:
+            if finding.urgency == urgency:
+                lines += finding.lines
+        if lines:
+            sections.append((title, lines))
+    return sections

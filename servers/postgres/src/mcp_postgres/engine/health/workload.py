@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import psycopg
 
@@ -84,6 +85,11 @@ _RISKY_VALUES = {
     ("autovacuum", "off"): "tables will bloat, and transaction ids run out",
     ("synchronous_commit", "off"): "a crash loses the last commits",
 }
+# Facts of a session that are told where there are any, and what stands before each.
+_OPTIONAL_SESSION_FACTS = (("transaction", "transaction "), ("waits", "waits: "), ("wanted", "wants "))
+_EMPTY_TEXT = "''"
+_HAS_PLAN = re.compile(r"\s*(SELECT|WITH|UPDATE|DELETE|INSERT|MERGE|TABLE)\b", re.I)
+_Row = dict[str, Any]
 
 
 async def _find_statistics_view(session: Session) -> str:
@@ -118,59 +124,81 @@ async def list_top_statements(session: Session, order: str, limit: int) -> Repor
         ) from error
     lines: list[str] = []
     for item in statements:
-        share = ""
-        if item["share"] is not None:
-            share = f"{item['share']} % of all time, "
-        lines.append(
-            f"- {share}{item['total']:,} ms in {item['calls']:,} calls, {item['mean']:,} ms each,"
-            f" {item['rows']:,} rows, {item['reads']:,} blocks read:"
-        )
+        lines.append(f"- {_format_share(item)}{_format_totals(item)}:")
         lines.append("  " + " ".join(str(item["query"]).split())[:1000])
     notes: list[str] = []
-    if not session.role.is_superuser and "pg_monitor" not in session.role.powers:
+    if not session.role.sees_other_roles:
         notes.append("statements of other roles are hidden: the role lacks `pg_monitor`")
     return Report([(f"Statements by {order}:", lines or ["none yet"])], notes)
 
 
+def _format_share(item: _Row) -> str:
+    if item["share"] is None:
+        return ""
+    return f"{item['share']} % of all time, "
+
+
+def _format_totals(item: _Row) -> str:
+    return (
+        f"{item['total']:,} ms in {item['calls']:,} calls, {item['mean']:,} ms each,"
+        f" {item['rows']:,} rows, {item['reads']:,} blocks read"
+    )
+
+
 async def list_sessions(session: Session, which: str, limit: int) -> Report:
     """Who does what in this database now, those who wait first."""
-    rows = json.loads(await session.fetch_value(_SESSIONS, which, str(limit)) or "[]")
+    rows: list[_Row] = json.loads(await session.fetch_value(_SESSIONS, which, str(limit)) or "[]")
     lines: list[str] = []
     for item in rows:
-        facts = [f"{item['pid']} {item['role']}", item["app"] or "no name", item["client"]]
-        facts.append(f"{item['state'] or 'hidden'} for {item['since'] or '?'}")
-        if item["transaction"]:
-            facts.append(f"transaction {item['transaction']}")
-        if item["waits"]:
-            facts.append(f"waits: {item['waits']}")
-        if item["wanted"]:
-            facts.append(f"wants {item['wanted']}")
-        if item["blockers"]:
-            facts.append(f"BLOCKED BY {', '.join(map(str, item['blockers']))}")
-        if item["holding"]:
-            facts.append(f"BLOCKS OTHERS by {item['holding']}")
-        lines += [f"- {'; '.join(facts)}", f"  {item['query']}"]
+        lines += [f"- {_format_session(item)}", f"  {item['query']}"]
     notes: list[str] = []
-    if not session.role.is_superuser and "pg_monitor" not in session.role.powers:
+    if not session.role.sees_other_roles:
         notes.append("other roles' sessions show no details: the role lacks `pg_monitor`")
     return Report([("Sessions:", lines or ["no other session is busy"])], notes)
 
 
+def _format_session(item: _Row) -> str:
+    """Return whose session it is, what it does, and what it waits for."""
+    facts = [
+        f"{item['pid']} {item['role']}",
+        item["app"] or "no name",
+        item["client"],
+        f"{item['state'] or 'hidden'} for {item['since'] or '?'}",
+    ]
+    for name, prefix in _OPTIONAL_SESSION_FACTS:
+        if item[name]:
+            facts.append(f"{prefix}{item[name]}")
+    if item["blockers"]:
+        facts.append(f"BLOCKED BY {', '.join(map(str, item['blockers']))}")
+    if item["holding"]:
+        facts.append(f"BLOCKS OTHERS by {item['holding']}")
+    return "; ".join(facts)
+
+
 async def list_settings(session: Session, words: str) -> Report:
-    """Settings that matter or were changed; with `words` those that have them in name or meaning."""
-    shown_names = "{" + ",".join(_IMPORTANT_SETTINGS) + "}"
-    rows = json.loads(await session.fetch_value(_SETTINGS, words, shown_names) or "[]")
+    """Return settings that matter or were changed; with `words` those that have them in name or meaning."""
+    important_names = "{" + ",".join(_IMPORTANT_SETTINGS) + "}"
+    rows: list[_Row] = json.loads(await session.fetch_value(_SETTINGS, words, important_names) or "[]")
     lines: list[str] = []
     for item in rows:
-        facts = [f"{item['name']} = {item['value'] or chr(39) * 2}"]
-        if item["changed"]:
-            facts.append(f"set by {item['source']}")
-        if item["pending"]:
-            facts.append("CHANGED, NEEDS A RESTART")
-        if (item["name"], item["value"]) in _RISKY_VALUES:
-            facts.append("WARNING: " + _RISKY_VALUES[item["name"], item["value"]])
-        lines.append(f"- {'; '.join(facts)}" + (f"; {item['meaning']}" if words else ""))
+        facts = _format_setting(item)
+        if words:
+            facts.append(str(item["meaning"]))
+        lines.append(f"- {'; '.join(facts)}")
     return Report([("Settings:", lines or ["none has that in name or meaning"])])
+
+
+def _format_setting(item: _Row) -> list[str]:
+    """Return a setting's value, and what is special about it."""
+    facts = [f"{item['name']} = {item['value'] or _EMPTY_TEXT}"]
+    if item["changed"]:
+        facts.append(f"set by {item['source']}")
+    if item["pending"]:
+        facts.append("CHANGED, NEEDS A RESTART")
+    risk = _RISKY_VALUES.get((item["name"], item["value"]))
+    if risk is not None:
+        facts.append(f"WARNING: {risk}")
+    return facts
 
 
 async def read_statements(session: Session, request: Advice) -> list[tuple[ReadStatement, float]]:
@@ -184,8 +212,9 @@ async def read_statements(session: Session, request: Advice) -> list[tuple[ReadS
     text = await session.fetch_value(
         _TOP.format(view=await _find_statistics_view(session), order="total_exec_time"), "20"
     )
-    return [
-        (internal_statement(request.database, str(item["query"])), float(item["calls"]))
-        for item in json.loads(text or "[]")
-        if re.match(r"\s*(SELECT|WITH|UPDATE|DELETE|INSERT|MERGE|TABLE)\b", str(item["query"]), re.I)
-    ]
+    statements: list[tuple[ReadStatement, float]] = []
+    for item in json.loads(text or "[]"):
+        sql = str(item["query"])
+        if _HAS_PLAN.match(sql):
+            statements.append((internal_statement(request.database, sql), float(item["calls"])))
+    return statements

@@ -71,44 +71,54 @@ async def export_rows(
     sql = statement.sql.rstrip().rstrip(";")
     if len(split_statements(sql)) != 1:
         raise Invalid("`copy_to_file` takes one statement.", "Send each by a call of its own.")
-    form = _AS_CSV if file.name.lower().endswith(".csv") else _AS_JSON
-    as_parquet = file.name.lower().endswith(".parquet")
-    size = count = 0
+    name = file.name.lower()
+    is_csv = name.endswith(".csv")
     first = transaction_opening(limits)
     role = statement.database.role
     async with connections.session(first, seconds=limits.statement_seconds, role=role) as session:
         columns = await admit(session, statement)
         if any(column.masked for column in columns):
             sql = _mask_columns(sql, columns)
-        if form is _AS_JSON and len({column.name for column in columns}) < len(columns):
+        if not is_csv and len({column.name for column in columns}) < len(columns):
             raise Invalid("Two columns have the same name, and an object has each field once.", "Name them with AS.")
-        with new_file(file.folder, file.name, _make_problem, reason) as written:
-            cursor = session.cursor()
+        with new_file(file.folder, file.name, _make_problem, reason) as output:
             try:
-                if as_parquet:
-                    async with aclosing(stream_statement(session, sql, statement)) as rows:
-                        count = await write_parquet(written, columns, rows, _MAX_EXPORT_BYTES)
-                    return Export(file.name, count, written.tell())
-                async with cursor.copy(form.format(sql=sql).encode()) as copy:
-                    async for block in copy:
-                        size += len(block)
-                        if size > _MAX_EXPORT_BYTES:
-                            raise TooLarge(
-                                f"The rows fill more than {_MAX_EXPORT_BYTES:,} bytes.", "Export them in parts."
-                            )
-                        written.write(block)
+                if name.endswith(".parquet"):
+                    count = await _export_parquet(session, sql, statement, columns, output)
+                else:
+                    count = await _export_text(session, _AS_CSV if is_csv else _AS_JSON, sql, output)
             except psycopg.Error as error:
                 raise to_problem(error, statement.database.name) from error
-    return Export(file.name, max(0, cursor.rowcount), size)
+            return Export(file.name, count, output.tell())
+
+
+async def _export_parquet(
+    session: Session, sql: str, statement: ReadStatement, columns: Sequence[Column], output: BinaryIO
+) -> int:
+    async with aclosing(stream_statement(session, sql, statement)) as rows:
+        return await write_parquet(output, columns, rows, _MAX_EXPORT_BYTES)
+
+
+async def _export_text(session: Session, form: str, sql: str, output: BinaryIO) -> int:
+    """Write rows as PostgreSQL spells them; returns how many there were."""
+    cursor = session.cursor()
+    size = 0
+    async with cursor.copy(form.format(sql=sql).encode()) as copy:
+        async for block in copy:
+            size += len(block)
+            if size > _MAX_EXPORT_BYTES:
+                raise TooLarge(f"The rows fill more than {_MAX_EXPORT_BYTES:,} bytes.", "Export them in parts.")
+            output.write(block)
+    return max(0, cursor.rowcount)
 
 
 def _mask_columns(sql: str, columns: Sequence[Column]) -> str:
+    """Return the query with a word in the place of each masked value."""
     names = [f"c{number}" for number in range(len(columns))]
-    values = [
-        f"'{MASK}'::pg_catalog.text" if column.masked else f"q.{name}"
-        for name, column in zip(names, columns, strict=True)
-    ]
-    outputs = [f"{value} AS {identifier(column.name)}" for value, column in zip(values, columns, strict=True)]
+    outputs: list[str] = []
+    for name, column in zip(names, columns, strict=True):
+        value = f"'{MASK}'::pg_catalog.text" if column.masked else f"q.{name}"
+        outputs.append(f"{value} AS {identifier(column.name)}")
     return f"SELECT {', '.join(outputs)} FROM (\n{sql}\n) AS q({', '.join(names)})"
 
 
@@ -153,18 +163,10 @@ async def import_rows(
     role = table.database.role
     async with connections.session(opening, seconds=limits.statement_seconds, role=role) as session:
         transaction_id = await session.fetch_value(READ_TRANSACTION_ID) or ""
-        added: list[str] | None = None
-        try:
-            target = await find_table(session, table)
-        except MissingName as missing:
-            added = await _create_table(session, table, source, missing)
-            target = await find_table(session, table)
-        if target["kind"] not in ("table", "partitioned table"):
-            raise Refused(f"{quote(table.name)} is a {target['kind']}.", "Rows are copied into tables.")
+        target, added = await _find_or_create_table(session, table, source)
         columns = _match_columns(table, await fetch_json(session, _COLUMNS, target["oid"]), source.fields)
-        if added is None:  # a text stays as it is
-            numbers = frozenset(place for place in source.dialect.decimals if columns[place]["category"] == "N")
-            source.dialect = source.dialect._replace(decimals=numbers)
+        if added is None:
+            _keep_texts(source, columns)
         try:
             count = await _copy_into(session, table, target, columns, source)
             if added is None:
@@ -175,20 +177,41 @@ async def import_rows(
             await session.run("ROLLBACK")
         else:
             await session.commit(COMMIT)
+    summary: Sequence[str] = ()
     if source.summary:
         summary = source.summary.told()
-    else:
-        summary = ()
     names = [column["name"] for column in columns]
     return Import(target["spelled"], names, count, dry_run, added or [], summary, source.dialect.told(header))
 
 
+async def _find_or_create_table(
+    session: Session, table: ImportTable, source: _ImportSource
+) -> tuple[dict[str, str], list[str] | None]:
+    """Return the table, and the columns that it was created with; None where it was there.
+
+    Raises:
+        Refused: rows can't be copied into it.
+    """
+    added: list[str] | None = None
+    try:
+        target = await find_table(session, table)
+    except MissingName as missing:
+        added = await _create_table(session, table, source, missing)
+        target = await find_table(session, table)
+    if target["kind"] not in ("table", "partitioned table"):
+        raise Refused(f"{quote(table.name)} is a {target['kind']}.", "Rows are copied into tables.")
+    return target, added
+
+
+def _keep_texts(source: _ImportSource, columns: Sequence[dict[str, Any]]) -> None:
+    """Read decimal commas in numbers only: in a table that was there, a text stays as it is."""
+    numbers = frozenset(place for place in source.dialect.decimals if columns[place]["category"] == "N")
+    source.dialect = source.dialect._replace(decimals=numbers)
+
+
 async def _inspect_file(file: ServedFile, *, dry_run: bool) -> _ImportSource:
     """Read how a file is written, and the names of its fields."""
-    summary = None
-    if dry_run:
-        summary = Seen()
-    source = _ImportSource(file, Dialect(), [], summary)
+    source = _ImportSource(file, Dialect(), [], Seen() if dry_run else None)
     with source.open() as raw:
         if source.is_csv:
             source.dialect = await in_thread(lambda stop: _detect_dialect(raw, file, stop))
@@ -320,35 +343,44 @@ def _infer_table(
 async def _copy_csv(
     session: Session, target: str, raw: BinaryIO, dialect: Dialect, columns: Sequence[dict[str, Any]]
 ) -> int:
-    """Return an empty field is NULL, but text where the column takes no NULL.
+    """Copy the records of a CSV file, and return how many there were.
 
-    An empty text is NULL where no type has one.
+    An empty field is NULL, but text where the column takes no NULL. An empty text is NULL where no type has one.
     """
-    options = ["FORMAT csv", "HEADER", "ENCODING 'UTF8'"]
-    for option, names in (
-        ("FORCE_NOT_NULL", [column["spelled"] for column in columns if column["needed"] and column["category"] == "S"]),
-        ("FORCE_NULL", [column["spelled"] for column in columns if column["never_empty"]]),
-    ):
-        if names:
-            options.append(f"{option} ({', '.join(names)})")
     cursor = session.cursor()
     sent_records = 0
     has_end_mark = False
     with closing(csv_texts(raw, _make_problem, dialect)) as records:
-        async with cursor.copy(f"COPY {target} ({', '.join(options)})".encode()) as copy:
+        async with cursor.copy(f"COPY {target} ({', '.join(_csv_options(columns))})".encode()) as copy:
             while batch := await in_thread(lambda stop: list(itertools.islice(records, _BATCH_RECORDS))):
-                sent_records += len(batch)
-                has_end_mark = has_end_mark or any("\\." in text.splitlines() for _, text in batch if "\\." in text)
+                texts = [text for _, text in batch]
+                sent_records += len(texts)
+                has_end_mark = has_end_mark or any(map(_holds_end_mark, texts))
                 # PostgreSQL wants all lines to end as the first does.
-                await copy.write("".join(f"{_ESCAPED_ENDS.get(text, text)}\n" for _, text in batch).encode())
-    if (
-        has_end_mark and cursor.rowcount != sent_records - 1
-    ):  # PostgreSQL before 18 takes a line of two characters for the end
+                await copy.write("".join(f"{_ESCAPED_ENDS.get(text, text)}\n" for text in texts).encode())
+    # PostgreSQL before 18 takes a line of two characters for the end.
+    if has_end_mark and cursor.rowcount != sent_records - 1:
         raise Invalid(
             f"PostgreSQL reads {cursor.rowcount:,} of {sent_records - 1:,} records.",
             "A line that is `\\.` ends them: change it.",
         )
     return cursor.rowcount
+
+
+def _csv_options(columns: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the options of COPY for these columns."""
+    options = ["FORMAT csv", "HEADER", "ENCODING 'UTF8'"]
+    never_null = [column["spelled"] for column in columns if column["needed"] and column["category"] == "S"]
+    if never_null:
+        options.append(f"FORCE_NOT_NULL ({', '.join(never_null)})")
+    never_empty = [column["spelled"] for column in columns if column["never_empty"]]
+    if never_empty:
+        options.append(f"FORCE_NULL ({', '.join(never_empty)})")
+    return options
+
+
+def _holds_end_mark(text: str) -> bool:
+    return "\\." in text and "\\." in text.splitlines()
 
 
 async def _copy_records(
@@ -386,7 +418,7 @@ def _encode_value(value: Any, column: dict[str, Any], *, json_as_text: bool) -> 
 
 
 def _encode_records(value: Any, fields: Sequence[str], label: str) -> Any:
-    """Return jSON's objects as PostgreSQL writes the rows of a composite type."""
+    """Return objects of JSON as PostgreSQL writes the rows of a composite type."""
     if isinstance(value, list):
         return [_encode_records(item, fields, label) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
@@ -402,18 +434,24 @@ def _match_columns(
 ) -> list[dict[str, Any]]:
     """Return the column for each field, whatever the case."""
     exact = {column["name"]: column for column in columns}
-    columns_by_name = {column["name"].lower(): column for column in columns} | exact
+    lower = {column["name"].lower(): column for column in columns}
     matches: list[dict[str, Any]] = []
-    for field in fields:
-        word = str(field)
-        column = exact.get(word) or exact.get(column_name(word)) or columns_by_name.get(word.strip().lower())
+    for field in map(str, fields):
+        column = _match_column(field, exact, lower | exact)
         if column is None:
-            listed = ", ".join(quote(column["name"]) for column in columns[:50])
-            raise Invalid(f"{quote(table.name)} has no column {quote(word)}.", f"It has: {listed}.")
+            names = ", ".join(quote(column["name"]) for column in columns[:50])
+            raise Invalid(f"{quote(table.name)} has no column {quote(field)}.", f"It has: {names}.")
         matches.append(column)
     if len({column["name"] for column in matches}) < len(matches):
         raise Invalid("Two fields have the same name.", "Give each column once.")
     return matches
+
+
+def _match_column(
+    field: str, exact: Mapping[str, dict[str, Any]], any_case: Mapping[str, dict[str, Any]]
+) -> dict[str, Any] | None:
+    """Return the column of a field: by its name, by that which a new table would have, or whatever the case."""
+    return exact.get(field) or exact.get(column_name(field)) or any_case.get(field.strip().lower())
 
 
 _PROBLEM_CLASSES = {
