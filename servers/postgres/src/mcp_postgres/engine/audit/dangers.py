@@ -57,6 +57,13 @@ class _DangerousNames:
     called: set[str] = field(default_factory=set[str])
     operators: set[str] = field(default_factory=set[str])
 
+    def add_word(self, name: str) -> None:
+        """Add the name of a type, a relation or a stranger's function."""
+        if _WORD.fullmatch(name):
+            self.words.add(name)
+        else:
+            self.signs.add(name)
+
 
 def find_dangers(rows: Sequence[CatalogRow], functions: KnownFunctions) -> dict[int, str]:
     """Return objects that lead to a stranger's code, and why."""
@@ -140,17 +147,16 @@ def _collect_names(
         name = row.name.casefold()
         if not name or row.oid not in dangers:
             continue
-        if row.kind == "function" and row.owner is None:
+        is_trusted = row.owner is None
+        if is_trusted and row.kind == "function":
             # PostGIS has a `geometry()` of a topology, and many that only convert.
             is_of_extension = bool(functions.procedures[row.oid].function.extension)
             if not is_of_extension or name not in harmless:
                 names.called.add(name)
-        elif row.kind == "operator" and row.owner is None:
+        elif is_trusted and row.kind == "operator":
             names.operators.add(name)
-        elif _WORD.fullmatch(name):
-            names.words.add(name)
         else:
-            names.signs.add(name)
+            names.add_word(name)
     return names
 
 

@@ -81,7 +81,13 @@ async def sample_changed_rows(
         lines_after = _lines_missing_in(now.lines, was.lines)
         if lines_before or lines_after:
             samples.append(Sample(table.now, now.columns, lines_before, lines_after))
-    for table, was, now in zip(anew, first_before, first_after, strict=True):
+    return samples + _sample_rewritten(anew, first_before, first_after)
+
+
+def _sample_rewritten(tables: Iterable[TableNames], before: Iterable[_Rows], after: Iterable[_Rows]) -> list[Sample]:
+    """Return the first rows of tables that were written anew."""
+    samples: list[Sample] = []
+    for table, was, now in zip(tables, before, after, strict=True):
         if was.lines:
             samples.append(Sample(table.now, now.columns, "".join(was.lines), "".join(now.lines), was.columns))
     return samples

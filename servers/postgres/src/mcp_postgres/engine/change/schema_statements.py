@@ -8,6 +8,7 @@ so its name is checked afterwards.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import psycopg
 
@@ -31,12 +32,18 @@ _OBJECTS = (
     "ROUTINE", "AGGREGATE", "TRIGGER", "RULE", "POLICY", "STATISTICS", "COLLATION", "TABLE AS", "DEFAULT PRIVILEGES",
     "CONSTRAINT", "OPERATOR", "CAST",
 )  # fmt: skip
-_SCHEMA_TAGS = {
-    *(f"{verb} {what}" for verb in ("CREATE", "ALTER", "DROP") for what in _OBJECTS),
-    "COMMENT", "GRANT", "REVOKE", "REFRESH MATERIALIZED VIEW",
-}  # fmt: skip
-_ADMIN_TAGS = {
-    *(f"{verb} {what}" for verb in ("CREATE", "ALTER", "DROP") for what in ("ROLE", "EXTENSION")),
+
+
+def _definition_tags(objects: Iterable[str]) -> set[str]:
+    """Return what PostgreSQL calls the statements that define, change and drop these."""
+    tags: set[str] = set()
+    for name in objects:
+        tags |= {f"CREATE {name}", f"ALTER {name}", f"DROP {name}"}
+    return tags
+
+
+_SCHEMA_TAGS = _definition_tags(_OBJECTS) | {"COMMENT", "GRANT", "REVOKE", "REFRESH MATERIALIZED VIEW"}
+_ADMIN_TAGS = _definition_tags(("ROLE", "EXTENSION")) | {
     "GRANT ROLE", "REVOKE ROLE", "DROP OWNED", "ALTER EXTENSION UPDATE", "REASSIGN OWNED",
 }  # fmt: skip
 MAINTENANCE_TAGS = {"VACUUM", "ANALYZE", "REINDEX"}

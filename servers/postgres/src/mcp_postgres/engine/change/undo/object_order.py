@@ -28,6 +28,12 @@ _OWNED_KINDS = (
 
 def find_owners(keys: Collection[str], depends: Iterable[Dependency], objects: ObjectsByKey) -> dict[str, str]:
     """Return what goes with something else of `keys`, by what goes; what that goes with is followed to its end."""
+    owners = _find_direct_owners(keys, depends, objects)
+    last_owners = {key: _follow(key, owners) for key in owners}
+    return {key: owner for key, owner in last_owners.items() if owner != key}
+
+
+def _find_direct_owners(keys: Collection[str], depends: Iterable[Dependency], objects: ObjectsByKey) -> dict[str, str]:
     owners: dict[str, str] = {}
     for edge in depends:
         if edge.dependent in keys and _goes_along(edge, objects[edge.dependent]):
@@ -35,12 +41,7 @@ def find_owners(keys: Collection[str], depends: Iterable[Dependency], objects: O
     for key in keys:
         if _is_part_of_parent(objects[key], keys):
             owners[key] = objects[key].parent
-    last_owners: dict[str, str] = {}
-    for key in owners:
-        last_owner = _follow(key, owners)
-        if last_owner != key:
-            last_owners[key] = last_owner
-    return last_owners
+    return owners
 
 
 def _goes_along(edge: Dependency, dependent: DatabaseObject) -> bool:
@@ -78,20 +79,28 @@ def sort_by_dependency(keys: Sequence[str], pairs: Iterable[tuple[str, str]]) ->
     What waits for itself in a ring together.
     """
     rings = {key: [key] for key in keys}
-    ring_of = {key: key for key in keys}
-    own_pairs = sorted({pair for pair in pairs if pair[0] in rings and pair[1] in rings and pair[0] != pair[1]})
+    own_pairs = sorted({(waiting, awaited) for waiting, awaited in pairs if waiting in rings and awaited in rings})
     while True:
-        sorter = TopologicalSorter[str]({key: set[str]() for key in sorted(rings, key=_age)})
-        for waiting, awaited in own_pairs:
-            if ring_of[waiting] != ring_of[awaited]:
-                sorter.add(ring_of[waiting], ring_of[awaited])
         try:
-            return [rings[key] for key in sorter.static_order()]
+            return [rings[key] for key in _sort_rings(rings, own_pairs)]
         except CycleError as error:
             first, *others = dict.fromkeys(error.args[1])
             for key in others:
                 rings[first] += rings.pop(key)
-            ring_of = _ring_of_each(rings)
+
+
+def _sort_rings(rings: dict[str, list[str]], pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the keys of rings, each behind those that one of its members waits for.
+
+    Raises:
+        CycleError: some wait for each other.
+    """
+    ring_of = _ring_of_each(rings)
+    sorter = TopologicalSorter[str]({key: set[str]() for key in sorted(rings, key=_age)})
+    for waiting, awaited in pairs:
+        if ring_of[waiting] != ring_of[awaited]:
+            sorter.add(ring_of[waiting], ring_of[awaited])
+    return list(sorter.static_order())
 
 
 def _ring_of_each(rings: dict[str, list[str]]) -> dict[str, str]:

@@ -214,17 +214,15 @@ class RestorePlan:
         for key, item in self.change.was.items():
             is_back = key in self.dropped or item.parent in self.remade
             match item.key[0]:
-                case ObjectKind.GRANT:
-                    # What takes a right on a table takes it on each of its columns.
-                    if is_back or (_is_column_grant(key) and grant_identity(item) in revoked):
-                        grants.append(item)
-                    elif key in self.changed:
-                        restores.lines.append(grant_option_statement(item))
+                # What takes a right on a table takes it on each of its columns.
+                case ObjectKind.GRANT if is_back or (_is_column_grant(key) and grant_identity(item) in revoked):
+                    grants.append(item)
+                case ObjectKind.GRANT if key in self.changed:
+                    restores.lines.append(grant_option_statement(item))
                 case ObjectKind.COMMENT if is_back or key in self.changed:
                     restores.late.append(self._restore_comment(item))
                 case ObjectKind.FUNCTION | ObjectKind.TYPE if self._lost_public_right(key):
-                    target = f"{_PUBLIC_TARGETS[key[0]]} {item.qualified_name}"
-                    restores.lines.append(f"REVOKE {target} FROM PUBLIC;")
+                    restores.lines.append(_revoke_from_public(item))
                 case _:
                     pass
         restores.lines += grant_statements(grants)
@@ -293,3 +291,7 @@ def _is_column_grant(key: str) -> bool:
 
 def _is_table_grant(key: str) -> bool:
     return key.startswith(ObjectKind.GRANT + ObjectKind.RELATION)
+
+
+def _revoke_from_public(item: DatabaseObject) -> str:
+    return f"REVOKE {_PUBLIC_TARGETS[item.key[0]]} {item.qualified_name} FROM PUBLIC;"
