@@ -31,28 +31,42 @@ def encode_value(value: Any, label: str) -> str | None:
             return str(value)
         case float():
             return repr(value)
-        case str() if is_whole(value):
-            return value
-        case {"base64": str() as encoded} if len(value) == 1:
-            try:
-                return "\\x" + base64.b64decode(encoded, validate=True).hex()
-            except ValueError:
-                pass
+        case str():
+            return _check_text(value, label)
         case dict():
-            return encode_json(cast("Any", value))
+            return _encode_object(cast("dict[str, Any]", value), label)
         case list():
             return encode_array(cast("list[Any]", value), label)
-        case str():
-            raise Invalid(
-                f"The value for {label} holds a NUL character or half of a character, which PostgreSQL's text can't.",
-                'Send bytes as {"base64": "..."}.',
-            )
         case _:
-            pass
-    raise Invalid(
+            raise _not_bindable(label)
+
+
+def _not_bindable(label: str) -> Invalid:
+    return Invalid(
         f"The value for {label} can't be bound.",
         'A value is text, a number, true, false, null, an array, an object for json, or {"base64": "..."} for bytes.',
     )
+
+
+def _check_text(value: str, label: str) -> str:
+    """Return a text that PostgreSQL can hold."""
+    if is_whole(value):
+        return value
+    raise Invalid(
+        f"The value for {label} holds a NUL character or half of a character, which PostgreSQL's text can't.",
+        'Send bytes as {"base64": "..."}.',
+    )
+
+
+def _encode_object(value: dict[str, Any], label: str) -> str:
+    """Return an object as JSON, or the bytes that it stands for."""
+    encoded = value.get("base64")
+    if len(value) > 1 or not isinstance(encoded, str):
+        return encode_json(value)
+    try:
+        return "\\x" + base64.b64decode(encoded, validate=True).hex()
+    except ValueError:
+        raise _not_bindable(label) from None
 
 
 def encode_json(value: Any) -> str:

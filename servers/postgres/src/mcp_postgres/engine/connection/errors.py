@@ -110,16 +110,24 @@ def hide_values(hidden: bool) -> Generator[None]:
 
 
 def _describe(error: psycopg.Error) -> tuple[str, str]:
-    """PostgreSQL's words: the first line, and what it adds."""
+    """Return PostgreSQL's words: the first line, and what it adds."""
     diag = error.diag
     primary = diag.message_primary or next(iter(str(error).splitlines()), "no reason given")
-    more = " ".join(f"{text.rstrip('.')}." for text in (diag.message_detail, diag.message_hint) if text)[:600]
-    if not _VALUES_HIDDEN.get():
-        return primary, more
-    inner = [line for line in (diag.context or "").splitlines() if not line.startswith("COPY ")]
-    if inner or (error.sqlstate or "").startswith("P0"):
-        return "an error inside a function or trigger", ""
-    return (primary.partition(': "')[0] if (error.sqlstate or "").startswith("22") else primary), ""
+    if _VALUES_HIDDEN.get():
+        return _describe_without_values(error, primary), ""
+    details = [text for text in (diag.message_detail, diag.message_hint) if text]
+    return primary, " ".join(f"{text.rstrip('.')}." for text in details)[:600]
+
+
+def _describe_without_values(error: psycopg.Error, primary: str) -> str:
+    """Return PostgreSQL's first line as far as it quotes no value of a row."""
+    state = error.sqlstate or ""
+    is_inside = any(not line.startswith("COPY ") for line in (error.diag.context or "").splitlines())
+    if is_inside or state.startswith("P0"):
+        return "an error inside a function or trigger"
+    if state.startswith("22"):
+        return primary.partition(': "')[0]
+    return primary
 
 
 def locate_problem(problem: Problem, prefix: str) -> Problem:

@@ -83,10 +83,7 @@ class Pipeline:
     async def send(self) -> None:
         """Let them go."""
         connection = self._connection.pgconn
-        encoded = [
-            (_encode(sql), [None if value is None else _encode(value) for value in given])
-            for sql, given in self._pending
-        ]
+        encoded = [(_encode(sql), _encode_values(values)) for sql, values in self._pending]
         self._is_open = True
         try:
             connection.enter_pipeline_mode()
@@ -215,6 +212,10 @@ def _drain(connection: PGconn) -> PQGen[None]:
 def _load_rows(loader: Loading, result: PGresult, *, set_loaders: bool = True) -> list[Row]:
     loader.set_pgresult(result, set_loaders=set_loaders)
     return loader.load_rows(0, result.ntuples, tuple)
+
+
+def _encode_values(values: Sequence[str | None]) -> list[bytes | None]:
+    return [None if value is None else _encode(value) for value in values]
 
 
 def _encode(text: str) -> bytes:

@@ -143,11 +143,7 @@ class ConnectionPool:
             Unavailable: there is no connection to be had.
             Refused: the role could do harm that nothing here could hold back, or the caller has none.
         """
-        caller: str | None = None
-        if self.has_callers and role is not SERVER_ROLE:
-            if not isinstance(role, str):
-                raise Refused("The caller's token names no role.", "The operator can give it one (`--role-claim`).")
-            caller = identifier(role)
+        caller = self._caller_role(role)
         await self._free_slots.acquire()
         release: asyncio.Task[None] | None = None
         try:
@@ -158,13 +154,7 @@ class ConnectionPool:
                         yield session
                 except TimeoutError:
                     await self._discard(session)
-                    if session.in_doubt:
-                        raise in_doubt_problem(self.database.name) from None
-                    raise Unavailable(
-                        f"The database `{self.database.name}` does not answer any more: `timeout`.",
-                        "Call again.",
-                        retry_after=5,
-                    ) from None
+                    raise self._explain_timeout(session) from None
                 except psycopg.Error as error:
                     await self._release(session)
                     raise to_problem(error, self.database.name) from error
@@ -177,6 +167,21 @@ class ConnectionPool:
         finally:
             if release is None:
                 self._free_slots.release()
+
+    def _caller_role(self, role: object) -> str | None:
+        """Return the role of the caller as SQL spells it; None where everybody is the server's own."""
+        if not self.has_callers or role is SERVER_ROLE:
+            return None
+        if not isinstance(role, str):
+            raise Refused("The caller's token names no role.", "The operator can give it one (`--role-claim`).")
+        return identifier(role)
+
+    def _explain_timeout(self, session: Session) -> Problem:
+        if session.in_doubt:
+            return in_doubt_problem(self.database.name)
+        return Unavailable(
+            f"The database `{self.database.name}` does not answer any more: `timeout`.", "Call again.", retry_after=5
+        )
 
     async def _release_after_answer(self, session: Session) -> None:
         for _ in range(_ANSWER_TURNS):
@@ -212,6 +217,7 @@ class ConnectionPool:
             await self._discard(session)
 
     async def _acquire(self, opening: Opening, caller: str | None, prefetch: Prefetch | None) -> Session:
+        """Return a session with a transaction begun, over a connection that is there or a new one."""
         service = _read_service_state(self.database.address)
         while self._idle_sessions or self._releases:
             if not self._idle_sessions:
@@ -222,23 +228,7 @@ class ConnectionPool:
             if session.service != service:
                 # It may lead elsewhere now.
                 await self._discard(session)
-                continue
-            try:
-                async with asyncio.timeout(_TEST_SECONDS):
-                    await self._open_transaction(session, opening, caller, prefetch)
-            except Refused:
-                await self._release(session)
-                raise
-            except psycopg.Error:
-                await self._discard(session)
-            except TimeoutError:
-                await self._discard(session)
-                while self._idle_sessions:  # To wait for each of them would take as long.
-                    await self._discard(self._idle_sessions.pop())
-            except BaseException:
-                await self._discard(session)
-                raise
-            else:
+            elif await self._reopen(session, opening, caller, prefetch):
                 return session
         session = await self._connect()
         try:
@@ -250,6 +240,28 @@ class ConnectionPool:
             await self._discard(session)
             raise
         return session
+
+    async def _reopen(self, session: Session, opening: Opening, caller: str | None, prefetch: Prefetch | None) -> bool:
+        """Begin a transaction over a connection that was idle; returns whether that still lives."""
+        try:
+            async with asyncio.timeout(_TEST_SECONDS):
+                await self._open_transaction(session, opening, caller, prefetch)
+        except Refused:
+            await self._release(session)
+            raise
+        except psycopg.Error:
+            await self._discard(session)
+            return False
+        except TimeoutError:
+            await self._discard(session)
+            # To wait for each of them would take as long.
+            while self._idle_sessions:
+                await self._discard(self._idle_sessions.pop())
+            return False
+        except BaseException:
+            await self._discard(session)
+            raise
+        return True
 
     async def _open_transaction(
         self, session: Session, opening: Opening, caller: str | None, prefetch: Prefetch | None
@@ -272,29 +284,7 @@ class ConnectionPool:
 
     async def _connect(self) -> Session:
         service = _read_service_state(self.database.address)
-        try:
-            if self._find_address is None:
-                address = self.database.address
-            else:
-                address = await self._find_address()
-            parameters: dict[str, Any] = {**_DEFAULT_PARAMETERS, **conninfo_to_dict(address), "client_encoding": "UTF8"}
-            if "password" not in parameters and (password := await self._passwords(parameters)):
-                parameters["password"] = password
-            connection: Connection = await AsyncConnection.connect(
-                make_conninfo("", **parameters),
-                autocommit=True,
-                prepare_threshold=None,
-                context=_TextAdapters(),
-                cursor_factory=AsyncRawCursor,
-            )
-        except Problem:
-            raise
-        except (psycopg.Error, OSError) as error:
-            if isinstance(error, psycopg.ProgrammingError):
-                raise Unavailable(
-                    f"The address of `{self.database.name}` is not understood.", "The operator can mend it."
-                ) from None
-            raise unreachable_problem(self.database.name, error) from None
+        connection = await self._open_connection()
         try:
             role = await self._read_role(connection)
         except psycopg.Error as error:
@@ -303,6 +293,51 @@ class ConnectionPool:
         except BaseException:
             await connection.close()
             raise
+        self._take_role(role)
+        session = Session(connection, role, service, self._audit)
+        connection.add_notice_handler(
+            lambda notice: session.notices.append((notice.message_primary or "", notice.message_detail or ""))
+        )
+        self._open_sessions.add(session)
+        return session
+
+    async def _open_connection(self) -> Connection:
+        """Connect to the server.
+
+        Raises:
+            Unavailable: it can't be reached, or the address is wrong.
+        """
+        try:
+            parameters = await self._connection_parameters()
+            return await AsyncConnection.connect(
+                make_conninfo("", **parameters),
+                autocommit=True,
+                prepare_threshold=None,
+                context=_TextAdapters(),
+                cursor_factory=AsyncRawCursor,
+            )
+        except Problem:
+            raise
+        except psycopg.ProgrammingError:
+            raise Unavailable(
+                f"The address of `{self.database.name}` is not understood.", "The operator can mend it."
+            ) from None
+        except (psycopg.Error, OSError) as error:
+            raise unreachable_problem(self.database.name, error) from None
+
+    async def _connection_parameters(self) -> dict[str, Any]:
+        address = self.database.address
+        if self._find_address is not None:
+            address = await self._find_address()
+        parameters = {**_DEFAULT_PARAMETERS, **conninfo_to_dict(address), "client_encoding": "UTF8"}
+        if "password" not in parameters:
+            password = await self._passwords(parameters)
+            if password:
+                parameters["password"] = password
+        return parameters
+
+    def _take_role(self, role: Role) -> None:
+        """Know the role of a new connection: with another one, other code may be trusted."""
         if role.harmful and self.role is None and self._announces:
             logger.warning(
                 "The role of `%s` %s. `mcp-postgres --create-reader URL` makes a role that can only read.",
@@ -312,12 +347,6 @@ class ConnectionPool:
         if role != self.role:
             self._audit = self._new_audit(closed=self._is_closed_world(role))
         self.role = role
-        session = Session(connection, role, service, self._audit)
-        connection.add_notice_handler(
-            lambda said: session.notices.append((said.message_primary or "", said.message_detail or ""))
-        )
-        self._open_sessions.add(session)
-        return session
 
     async def _read_role(self, connection: Connection) -> Role:
         """Return the role of a new connection, and what it can do.

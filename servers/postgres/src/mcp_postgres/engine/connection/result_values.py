@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring
+from typing import Any
 
 from mcp_postgres.engine.audit.procedures import FIRST_OWN
 
@@ -26,7 +27,9 @@ _SHORT_TYPES = {
 }  # fmt: skip
 
 _TEXT_TYPES = {25, 1043}
+_BOOLEAN_TYPE = 16
 _BYTEA_TYPE = 17
+_VOID_TYPE = 2278
 _XML_TYPE = 142
 _JSON_TYPES = {114, 3802}
 _NUMBER_TYPES = {21, 23, 26}
@@ -96,38 +99,37 @@ class RowWriter:
         self.max_cell = max_cell
         # Cells cut so far.
         self.cut_count = 0
-        self._writers: list[Callable[[str], str] | None] = [
-            None if column.masked else self._choose_writer(column.type) for column in columns
-        ]
+        self._writers = [self._choose_writer(column) for column in columns]
 
     def write(self, row: Sequence[str | None]) -> str:
-        """One line for `row`, with its end."""
+        """Return the line of a row, with its end."""
         cells = [
-            f'"{MASK}"' if write is None else "null" if value is None else write(value)
+            "null" if value is None and write is not _write_mask else write(value)
             for value, write in zip(row, self._writers, strict=True)
         ]
         return f"[{','.join(cells)}]\n"
 
-    def _choose_writer(self, kind: int) -> Callable[[str], str]:
-        if kind in _NUMBER_TYPES:
-            return str
-        if kind in _LONG_NUMBER_TYPES:
-            return _write_long
-        if kind in _FLOAT_TYPES:
-            return _write_float
-        if kind == 16:
-            return _write_boolean
-        if kind == 2278:  # void
-            return lambda value: "null"
+    def _choose_writer(self, column: Column) -> Callable[[Any], str]:
+        """Return what writes the values of a column."""
+        kind = column.type
+        if column.masked:
+            return _write_mask
+        if kind in _WRITERS:
+            return _WRITERS[kind]
         if kind == _BYTEA_TYPE:
             return self._write_bytes
         if kind >= FIRST_OWN:
-            return lambda value: (
-                self._write_text(value) if (short := _shorten_vector(value)) is None else encode_basestring(short)
-            )
+            return self._write_own_type
         if kind in _JSON_TYPES:
             return self._write_json
         return self._write_text
+
+    def _write_own_type(self, value: str) -> str:
+        """Write a value of a type that is not PostgreSQL's own: a vector is shortened."""
+        vector = _shorten_vector(value)
+        if vector is None:
+            return self._write_text(value)
+        return encode_basestring(vector)
 
     def _write_text(self, value: str) -> str:
         if len(value) <= self.max_cell:
@@ -175,3 +177,21 @@ def _write_float(value: str) -> str:
 
 def _write_boolean(value: str) -> str:
     return "true" if value == "t" else "false"
+
+
+def _write_mask(_: str | None) -> str:
+    return f'"{MASK}"'
+
+
+def _write_nothing(_: str) -> str:
+    return "null"
+
+
+# What writes the values of these types, whatever their lengths.
+_WRITERS: dict[int, Callable[[str], str]] = {
+    **dict.fromkeys(_NUMBER_TYPES, str),
+    **dict.fromkeys(_LONG_NUMBER_TYPES, _write_long),
+    **dict.fromkeys(_FLOAT_TYPES, _write_float),
+    _BOOLEAN_TYPE: _write_boolean,
+    _VOID_TYPE: _write_nothing,
+}

@@ -61,6 +61,8 @@ SELECT json_build_object(
 FROM pg_class c WHERE c.relkind IN ('r', 'p') AND c.relnamespace NOT IN
     (SELECT oid FROM pg_namespace WHERE nspname LIKE 'pg\\_%' OR nspname = 'information_schema')
 """
+_ROLE_ATTRIBUTES = ("superuser", "createdb", "createrole", "replication", "bypassrls")
+_HARMFUL_ATTRIBUTES = ("superuser", "replication")
 
 
 @dataclass(frozen=True)
@@ -87,15 +89,14 @@ class Role:
 
     @classmethod
     def parse(cls, text: str) -> Role:
-        """From what `READ_ROLE` finds."""
+        """Return the role that `READ_ROLE` finds."""
         facts: dict[str, Any] = json.loads(text)
-        powers = [word for word in ("superuser", "createdb", "createrole", "replication", "bypassrls") if facts[word]]
+        powers = [attribute for attribute in _ROLE_ATTRIBUTES if facts[attribute]]
         powers += facts["member"]
-        if facts["superuser"]:
-            functions = []
-        else:
+        harmful = [power for power in powers if power in _HARMFUL_ATTRIBUTES or power in _HARMFUL_ROLES]
+        functions: list[str] = []
+        if not facts["superuser"]:
             functions = sorted({*facts["functions"]} - READ_ONLY_FUNCTIONS - _INFORMATIVE_FUNCTIONS)
-        harmful = [word for word in powers if word in ("superuser", "replication") or word in _HARMFUL_ROLES]
         return cls(
             facts["name"],
             facts["superuser"],
@@ -147,23 +148,15 @@ class Role:
                 f"{self.describe(caller).capitalize()}.\nTables: {counts['tables']}, of which you may change "
                 f"{counts['writable']} and own {counts['owned']}.\n"
             )
+        full_version = f"{self.version // 10000}.{self.version % 10000}"
+        standby_note = ", a standby." if self.is_standby else "."
         lines = [
-            f"Role `{self.name}` on PostgreSQL {self.version // 10000}.{self.version % 10000}"
-            + (", a standby." if self.is_standby else "."),
+            f"Role `{self.name}` on PostgreSQL {full_version}{standby_note}",
             f"Special powers: {', '.join(self.powers) or 'none'}.",
             f"Tables: {counts['tables']}, of which it may change {counts['writable']} and owns {counts['owned']}.",
         ]
         if self.harmful:
-            code_trust = (
-                "Nothing that another role laid is run, but a role that owns a table could change it in the moment "
-                "between the look and the run"
-            )
-            if trusted:
-                code_trust = "Code of other roles is trusted, by `--trust-database`"
-            lines.append(
-                "It can reach files, programs or other sessions. Queries that would do more than read are refused. "
-                f"{code_trust}. `edit_schema` is refused."
-            )
+            lines.append(_explain_harm(trusted=trusted))
         elif counts["others"]:
             lines.append(
                 f"{counts['others']} other sessions use the same role: a query could end or wait for them. "
@@ -176,3 +169,17 @@ class Role:
         else:
             lines.append("It can only read: as it should be.")
         return "\n".join(lines) + "\n"
+
+
+def _explain_harm(*, trusted: bool) -> str:
+    """Return what a role that could do harm means, and what is run of it."""
+    code_trust = (
+        "Nothing that another role laid is run, but a role that owns a table could change it in the moment "
+        "between the look and the run"
+    )
+    if trusted:
+        code_trust = "Code of other roles is trusted, by `--trust-database`"
+    return (
+        "It can reach files, programs or other sessions. Queries that would do more than read are refused. "
+        f"{code_trust}. `edit_schema` is refused."
+    )

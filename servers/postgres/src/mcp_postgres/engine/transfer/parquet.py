@@ -74,6 +74,10 @@ def _read_lines(raw: BinaryIO) -> Generator[list[Any]]:
             reader.kill()
 
 
+def _read_mask(_: str | None) -> str:
+    return MASK
+
+
 async def write_parquet(
     file: BinaryIO, columns: Sequence[Column], rows: AsyncIterator[Sequence[str | None]], max_bytes: int
 ) -> int:
@@ -83,9 +87,11 @@ async def write_parquet(
         Invalid: Parquet can't hold them.
     """
     kinds = [Kind.TEXT if column.masked else _KINDS.get(column.type, Kind.TEXT) for column in columns]
-    takes = [_VALUES[kind] for kind in kinds]
+    readers: list[Callable[[Any], Any]] = [
+        _read_mask if column.masked else _VALUES[kind] for column, kind in zip(columns, kinds, strict=True)
+    ]
 
-    async def some() -> list[Sequence[str | None]]:
+    async def read_batch() -> list[Sequence[str | None]]:
         batch: list[Sequence[str | None]] = []
         async for row in rows:
             batch.append(row)
@@ -94,11 +100,11 @@ async def write_parquet(
         return batch
 
     def records() -> Iterator[list[Any]]:
-        while batch := anyio.from_thread.run(some):
+        while batch := anyio.from_thread.run(read_batch):
             for row in batch:
                 yield [
-                    MASK if column.masked else None if value is None else take(value)
-                    for column, take, value in zip(columns, takes, row, strict=True)
+                    None if value is None and read is not _read_mask else read(value)
+                    for read, value in zip(readers, row, strict=True)
                 ]
 
     try:

@@ -76,15 +76,20 @@ def design_table(
     """
     fields, kinds_by_field = kinds_of(records, _kind_of_value if typed else _kind_of_text)
     names = [column_name(field) for field in fields]
-    if not names or len(names) > _MAX_COLUMNS or len(set(names)) < len(names) or "" in names:
+    if not _can_name_columns(names):
         raise Invalid(
             "The fields can't name the columns of a new table.",
             f"Give each a name of its own, {_MAX_COLUMNS} at most.",
         )
     inferred_types = [_choose_type(kinds) for kinds in kinds_by_field]
-    kinds = [told or guess for told, guess in zip(types or [None] * len(inferred_types), inferred_types, strict=True)]
+    known_types = types or [None] * len(inferred_types)
+    kinds = [known or inferred for known, inferred in zip(known_types, inferred_types, strict=True)]
     columns = [f"{identifier(name)} {kind}" for name, kind in zip(names, kinds, strict=True)]
     return fields, columns, f"CREATE TABLE {table} (\n    " + ",\n    ".join(columns) + "\n)"
+
+
+def _can_name_columns(names: Sequence[str]) -> bool:
+    return 0 < len(names) <= _MAX_COLUMNS and "" not in names and len(set(names)) == len(names)
 
 
 def _choose_type(kinds: Collection[str]) -> str:
@@ -95,11 +100,12 @@ def _choose_type(kinds: Collection[str]) -> str:
 
 
 def _kind_of_text(value: str) -> str:
-    if value:
-        kind = next((kind for kind, form in _KINDS if form.fullmatch(value)), "text")
-    else:
-        kind = ""
-    return "text" if kind in _TIMES and not _is_time(value) else kind
+    if not value:
+        return ""
+    for kind, form in _KINDS:
+        if form.fullmatch(value):
+            return kind if kind not in _TIMES or _is_time(value) else "text"
+    return "text"
 
 
 def _is_time(value: str) -> bool:
