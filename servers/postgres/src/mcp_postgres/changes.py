@@ -162,39 +162,48 @@ class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
     async def look_at(self, watched: _WatchedDatabase) -> float:
         """Announce what changed; returns the seconds that this took, without resources that have their own pace."""
         start_time = anyio.current_time()
-        own_pace_seconds = 0.0
-        gate = await self._query(watched, _SNAPSHOT)
-        now = anyio.current_time()
-        looked = {
-            key: readable for key, readable in watched.readables.items() if self._is_due(watched, readable, now, gate)
-        }
-        if any(isinstance(readable.request, _SCHEMA_REQUESTS) for readable in looked.values()):
-            catalogue = await self._query(watched, _CATALOG_STATE)
-            if catalogue == watched.catalog_state:
-                looked = {key: item for key, item in looked.items() if not isinstance(item.request, _SCHEMA_REQUESTS)}
-            watched.catalog_state = catalogue
+        snapshot = await self._query(watched, _SNAPSHOT)
+        due = await self._find_due(watched, snapshot)
         digests: dict[str, str] = {}
-        for key, readable in looked.items():
+        own_pace_seconds = 0.0
+        for key, readable in due.items():
             since = anyio.current_time()
             digests[key] = await self._digest(readable)
-            if (rest := _polling_interval(readable.request)) is not None:
-                watched.due_times[key] = anyio.current_time() + rest
+            interval = _polling_interval(readable.request)
+            if interval is not None:
+                watched.due_times[key] = anyio.current_time() + interval
                 own_pace_seconds += anyio.current_time() - since
         changed = watched.compare(digests)
-        if watched.listed and gate != watched.snapshot:
-            names = await self._query(watched, self._tables)
-            if watched.table_names is not None and names != watched.table_names:
-                changed.append(TablesOf(watched.database.name))
-            watched.table_names = names
-        watched.snapshot = gate
+        if watched.listed and snapshot != watched.snapshot and await self._have_tables_changed(watched):
+            changed.append(TablesOf(watched.database.name))
+        watched.snapshot = snapshot
         if changed:
             self.changed(changed)
         return anyio.current_time() - start_time - own_pace_seconds
 
-    def _is_due(self, watched: _WatchedDatabase, readable: Readable[Request], now: float, gate: str | None) -> bool:
+    async def _find_due(self, watched: _WatchedDatabase, snapshot: str | None) -> dict[str, Readable[Request]]:
+        """Return what may have changed: schemas only where the catalog did."""
+        now = anyio.current_time()
+        due = {key: item for key, item in watched.readables.items() if self._is_due(watched, item, now, snapshot)}
+        if not any(isinstance(item.request, _SCHEMA_REQUESTS) for item in due.values()):
+            return due
+        catalog_state = await self._query(watched, _CATALOG_STATE)
+        if catalog_state == watched.catalog_state:
+            due = {key: item for key, item in due.items() if not isinstance(item.request, _SCHEMA_REQUESTS)}
+        watched.catalog_state = catalog_state
+        return due
+
+    async def _have_tables_changed(self, watched: _WatchedDatabase) -> bool:
+        """Return whether there are other tables than the last time, if there was one."""
+        names = await self._query(watched, self._tables)
+        have_changed = watched.table_names is not None and names != watched.table_names
+        watched.table_names = names
+        return have_changed
+
+    def _is_due(self, watched: _WatchedDatabase, readable: Readable[Request], now: float, snapshot: str | None) -> bool:
         if _polling_interval(readable.request) is not None:
             return watched.due_times.get(readable.key, 0.0) <= now
-        return gate != watched.snapshot
+        return snapshot != watched.snapshot
 
     def request(self, readable: Readable[Request]) -> Request:
         with self._policy.on_behalf_of(readable.database):

@@ -210,27 +210,41 @@ def _grant(connection: _Connection, target: _Target, settings: Settings) -> None
     role = sql.Identifier(READER_ROLE)
     for name, value in READER_SETTINGS.items():
         connection.execute(sql.SQL("ALTER ROLE {} SET {} = {}").format(role, sql.Identifier(name), sql.Literal(value)))
-    database = sql.Identifier(connection.info.dbname)
-    allowed = connection.execute(
-        "SELECT has_database_privilege(%s, current_database(), 'CONNECT')", (READER_ROLE,)
-    ).fetchone()
+    _grant_connect(connection)
+    _grant_tables(connection, target)
+    if settings.dba:
+        connection.execute(sql.SQL("GRANT pg_monitor TO {}").format(role))
+    if settings.only or settings.mask:
+        _grant_quiet_log(connection)
+
+
+def _grant_connect(connection: _Connection) -> None:
+    """Let the reader connect, where not everybody may."""
+    query = "SELECT has_database_privilege(%s, current_database(), 'CONNECT')"
+    allowed = connection.execute(query, (READER_ROLE,)).fetchone()
     if allowed is not None and not allowed[0]:
-        connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, role))
+        database = sql.Identifier(connection.info.dbname)
+        connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, sql.Identifier(READER_ROLE)))
+
+
+def _grant_tables(connection: _Connection, target: _Target) -> None:
+    """Let the reader read what is listed, or everything."""
     if target.only:
         for parts in target.only:
             _grant_part(connection, parts)
     elif not _grant_everything(connection):
         for (schema,) in connection.execute(_SCHEMAS).fetchall():
             _grant_part(connection, (schema,))
-    if settings.dba:
-        connection.execute(sql.SQL("GRANT pg_monitor TO {}").format(role))
-    if settings.only or settings.mask:
-        if connection.info.server_version < 150000:
-            raise Unavailable(
-                "Before PostgreSQL 15 no role but a superuser can be served with `--only` or `--mask`.",
-                "Leave them out, and REVOKE from the role what it should not read.",
-            )
-        connection.execute(sql.SQL("GRANT SET ON PARAMETER log_min_messages TO {}").format(role))
+
+
+def _grant_quiet_log(connection: _Connection) -> None:
+    """Let the reader have what it runs looked at before."""
+    if connection.info.server_version < 150000:
+        raise Unavailable(
+            "Before PostgreSQL 15 no role but a superuser can be served with `--only` or `--mask`.",
+            "Leave them out, and REVOKE from the role what it should not read.",
+        )
+    connection.execute(sql.SQL("GRANT SET ON PARAMETER log_min_messages TO {}").format(sql.Identifier(READER_ROLE)))
 
 
 def _grant_everything(connection: _Connection) -> bool:

@@ -226,41 +226,36 @@ class Engine:
 
     async def catalog(self, wanted: ListOf, *, limit: int) -> Catalog:
         """Return schemas and objects of a kind, `limit` of them, of one database after the other."""
-        databases = wanted.databases
-        kind = wanted.kind
-        schema = wanted.schema
-        part = wanted.name
-        names = [database.name for database in databases]
-        match Cursor.decode("objects", wanted.cursor, [kind, schema, part, names]) if wanted.cursor else [names[0], 0]:
-            case [str() as first, int() as offset] if first in names and offset >= 0:
-                pass
-            case _:
-                raise Invalid("The `cursor` is not one that was given.", "Call again without `cursor`.")
-        databases_shown: list[tuple[str, str, Sequence[Any], Sequence[Any]]] = []
-        for place, database in enumerate(databases[names.index(first) :], names.index(first)):
-            look = functools.partial(
-                _list_page, kind=kind, schema=schema, name=part, limit=limit, offset=offset, alone=len(names) == 1
-            )
+        names = [database.name for database in wanted.databases]
+        request = [wanted.kind, wanted.schema, wanted.name, names]
+        first, offset = _decode_position(wanted.cursor, request, names)
+        entries: list[tuple[str, str, Sequence[Any], Sequence[Any]]] = []
+        for place in range(names.index(first), len(names)):
+            database = wanted.databases[place]
+            read_page = functools.partial(_list_page, request=wanted, limit=limit, offset=offset)
             try:
-                held, objects = await self.within(database, look)
+                schemas, objects = await self.within(database, read_page)
             except Unavailable as down:
-                if len(databases) == 1:
+                if len(names) == 1:
                     raise
-                databases_shown.append((database.name, str(down), [], []))
+                entries.append((database.name, str(down), [], []))
                 offset = 0
                 continue
-            role = self._pools[database.name].role
-            databases_shown.append((database.name, role.describe(database.role) if role else "", held, objects[:limit]))
-            position = None
+            entries.append((database.name, self._describe_role(database), schemas, objects[:limit]))
             if len(objects) > limit:
-                position = [database.name, offset + limit]
-            limit = limit - len(objects)
+                return Catalog(entries, Cursor.encode("objects", [database.name, offset + limit], request))
+            limit -= len(objects)
             offset = 0
-            if position is None and limit <= 0 and place + 1 < len(names):
-                position = [names[place + 1], 0]
-            if position is not None:
-                return Catalog(databases_shown, Cursor.encode("objects", position, [kind, schema, part, names]))
-        return Catalog(databases_shown)
+            if limit <= 0 and place + 1 < len(names):
+                return Catalog(entries, Cursor.encode("objects", [names[place + 1], 0], request))
+        return Catalog(entries)
+
+    def _describe_role(self, database: Database) -> str:
+        """Return what the server's role, or the caller's, is there; empty before the first connection."""
+        role = self._pools[database.name].role
+        if role is None:
+            return ""
+        return role.describe(database.role)
 
     async def describe(self, table: Table, *, sample: int) -> TableInfo:
         """One table, with `sample` of its rows."""
@@ -462,21 +457,39 @@ class Engine:
         return await self.within(database, look)
 
 
+def _decode_position(cursor: str | None, request: Any, names: Sequence[str]) -> tuple[str, int]:
+    """Return the database where a page of the catalog begins, and how many of its objects were shown.
+
+    Raises:
+        Invalid: the cursor is of another request, or none.
+    """
+    if not cursor:
+        return names[0], 0
+    match Cursor.decode("objects", cursor, request):
+        case [str() as name, int() as offset] if name in names and offset >= 0:
+            return name, offset
+        case _:
+            raise Invalid("The `cursor` is not one that was given.", "Call again without `cursor`.")
+
+
 async def _list_page(
-    session: Session, *, kind: str, schema: str | None, name: str | None, limit: int, offset: int, alone: bool
+    session: Session, *, request: ListOf, limit: int, offset: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the schemas, where they are to be shown, and one object more than `limit` if there is."""
-    if schema or name or offset or kind != "tables":
-        held = []
-    else:
-        held = await listing.list_schemas(session)
-    objects = await listing.list_objects(session, kind, schema, limit + 1, offset, name)
-    if schema and not objects and alone:
-        there = await listing.list_schemas(session)
-        if schema not in [item["name"] for item in there]:
-            names = ", ".join(quote(item["name"]) for item in there[:20])
-            raise NotFound(f"There is no schema {quote(schema)}.", f"There are: {names}.")
-    return held, objects
+    schemas: list[dict[str, Any]] = []
+    if request.kind == "tables" and not (request.schema or request.name or offset):
+        schemas = await listing.list_schemas(session)
+    objects = await listing.list_objects(session, request.kind, request.schema, limit + 1, offset, request.name)
+    if request.schema and not objects and len(request.databases) == 1:
+        await _check_schema(session, request.schema)
+    return schemas, objects
+
+
+async def _check_schema(session: Session, schema: str) -> None:
+    """Raise `NotFound` for a schema that there is not."""
+    names = [item["name"] for item in await listing.list_schemas(session)]
+    if schema not in names:
+        raise NotFound(f"There is no schema {quote(schema)}.", f"There are: {', '.join(map(quote, names[:20]))}.")
 
 
 def _row_predicate(

@@ -26,6 +26,7 @@ _LIBPQ_KEYWORDS = (
     "sslmode",
     "options",
 )
+_HOST = re.compile(r"(\[[^]]*\]|[^:]*)(:\d*)?")
 
 
 def parse_named_address(text: str, environment: Mapping[str, str]) -> tuple[str, str]:
@@ -45,31 +46,37 @@ def _database_name(address: str, environment: Mapping[str, str]) -> str:
     """Return the name of the database that `address` names.
 
     Raises:
-        Unavailable: A character in the password would end it early, so that answers would show its rest as a name or a
-            port.
+        Unavailable: the address is a URL that is not understood.
     """
     if "://" in address:
-        if signs := unencoded_signs(address):
-            raise Unavailable(
-                "A sign in the password of a database's URL ends it early.",
-                f"Write {signs}, or give the password by PGPASSWORD.",
-            )
-        try:
-            parts = urlsplit(address)
-        except ValueError:
-            raise Unavailable(
-                "A database's URL is not understood.", "Write postgresql://user@host:port/name."
-            ) from None
-        hosts = parts.netloc.rpartition("@")[2].split(",")
-        if "@" in parts.path or not all(re.fullmatch(r"(\[[^]]*\]|[^:]*)(:\d*)?", host) for host in hosts):
-            raise Unavailable(
-                "A database's URL has an `@` behind its host, or no number for a port.",
-                "Write what a password has of / ? # @ : as %2F %3F %23 %40 %3A, or give it by PGPASSWORD.",
-            )
-        found = unquote(parts.path.lstrip("/"))
+        name = _database_of_url(address)
     else:
-        word = re.search(r"\b(?:dbname|service)\s*=\s*'?([^'\s]+)", address)
-        found = ""
-        if word:
-            found = word[1]
-    return found or environment.get("PGDATABASE") or environment.get("PGSERVICE") or "postgres"
+        setting = re.search(r"\b(?:dbname|service)\s*=\s*'?([^'\s]+)", address)
+        name = setting[1] if setting else ""
+    return name or environment.get("PGDATABASE") or environment.get("PGSERVICE") or "postgres"
+
+
+def _database_of_url(url: str) -> str:
+    """Return the name of the database in a URL; empty where there is none.
+
+    Raises:
+        Unavailable: a character in the password would end it early, so that answers would show its rest as a name or a
+            port.
+    """
+    signs = unencoded_signs(url)
+    if signs:
+        raise Unavailable(
+            "A sign in the password of a database's URL ends it early.",
+            f"Write {signs}, or give the password by PGPASSWORD.",
+        )
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise Unavailable("A database's URL is not understood.", "Write postgresql://user@host:port/name.") from None
+    hosts = parts.netloc.rpartition("@")[2].split(",")
+    if "@" in parts.path or not all(map(_HOST.fullmatch, hosts)):
+        raise Unavailable(
+            "A database's URL has an `@` behind its host, or no number for a port.",
+            "Write what a password has of / ? # @ : as %2F %3F %23 %40 %3A, or give it by PGPASSWORD.",
+        )
+    return unquote(parts.path.lstrip("/"))

@@ -217,20 +217,24 @@ async def describe_all(session: Session, tables: list[dict[str, Any]]) -> list[d
     await session.audit.refresh_visible(session)
     oids = "{" + ",".join(item["oid"] for item in tables) + "}"
     cursor = await session.cursor().execute(_DESCRIBE.encode(), [oids])
-    described = {
-        description["oid"]: _hide_masked(session, description)
-        for description in [json.loads(row[0]) for row in await cursor.fetchall()]
-    }
+    described: dict[str, dict[str, Any]] = {}
+    for row in await cursor.fetchall():
+        description = json.loads(row[0])
+        described[description["oid"]] = _hide_masked(session, description)
     return [{**item, **described[item["oid"]]} for item in tables if item["oid"] in described]
 
 
 def _hide_masked(session: Session, description: dict[str, Any]) -> dict[str, Any]:
-    """What may be told of a table of which columns are masked: no value of theirs, bounds of partitions neither."""
-    if masked := session.audit.visible.masked_columns(int(description["oid"])):
-        description["partition_of"] = description["partitions"] = None
-        for column in description["columns"]:
-            if column["name"] in masked:
-                column |= {"masked": True, "values": None}
+    """Return what may be told of a table with masked columns: no value of theirs, bounds of partitions neither."""
+    masked = session.audit.visible.masked_columns(int(description["oid"]))
+    if not masked:
+        return description
+    description["partition_of"] = None
+    description["partitions"] = None
+    for column in description["columns"]:
+        if column["name"] in masked:
+            column["masked"] = True
+            column["values"] = None
     return description
 
 
