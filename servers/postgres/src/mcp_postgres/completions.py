@@ -25,5 +25,5 @@ class Completions(completions.Completions[Policy, Engine]):
 
     @completes("schema", of="resource")
     async def schema_in_uri(self, typed: str, others: Mapping[str, str]) -> list[str]:
-        """The same, in URI form."""
+        """Return the same in the form of URIs."""
         return await self.in_uri("schema", typed, others)

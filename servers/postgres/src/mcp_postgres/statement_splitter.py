@@ -93,7 +93,7 @@ def split_statements(sql: str) -> list[str]:
 
 
 def strip_leading_comments(sql: str) -> str:
-    """`sql` without the comments before it."""
+    """Return `sql` without the comments before it."""
     for kind, _, place in _tokenize(sql):
         if kind not in ("blank", "comment"):
             return sql[place:]
@@ -101,7 +101,7 @@ def strip_leading_comments(sql: str) -> str:
 
 
 def _tokenize(sql: str) -> Iterator[tuple[str, str, int]]:
-    """Kind, text and place of each token."""
+    """Yield kind, text and place of each token."""
     place = 0
     while match := _TOKEN.match(sql, place):
         kind = match.lastgroup or ""

@@ -258,7 +258,7 @@ class Engine:
         return role.describe(database.role)
 
     async def describe(self, table: Table, *, sample: int) -> TableInfo:
-        """One table, with `sample` of its rows."""
+        """Return one table, with `sample` of its rows."""
         description = await self.described(table)
         page = None
         if sample and description["kind"] != "sequence":
@@ -273,7 +273,7 @@ class Engine:
         return TableInfo(table_uri(table.database, description["schema"], description["name"]), description, page)
 
     async def compare(self, one: Table, other: Table) -> Comparison:
-        """In which rows two tables differ."""
+        """Return in which rows two tables differ."""
         return await compare_rows(self, one, other)
 
     async def described(self, table: Table) -> dict[str, Any]:
@@ -336,12 +336,12 @@ class Engine:
         return await self._with_suggestion(statement.database, statement.sql, run_shielded(work), is_schema=is_schema)
 
     async def export(self, statement: ReadStatement, file: NewFile) -> Export:
-        """Return all rows of a query into a new file."""
+        """Write all rows of a query into a new file."""
         work = export_rows(self._pools[statement.database.name], statement, file, self.limits)
         return await self._with_suggestion(statement.database, statement.sql, run_shielded(work))
 
     async def import_rows(self, table: ImportTable, file: ServedFile, *, dry_run: bool) -> Import:
-        """Return all records of a file into a table, or none."""
+        """Insert all records of a file into a table, or none."""
         return await run_shielded(
             import_rows(self._pools[table.database.name], table, file, self.limits, dry_run=dry_run)
         )
@@ -366,11 +366,11 @@ class Engine:
         return await self.within(database, lambda session: workload.list_top_statements(session, order, limit))
 
     async def sessions(self, database: Database, which: str, limit: int) -> Report:
-        """Who does what now."""
+        """Return who does what now."""
         return await self.within(database, lambda session: workload.list_sessions(session, which, limit))
 
     async def settings(self, wanted: SearchOf) -> Report:
-        """Settings that matter, or that have words in their names or meanings."""
+        """Return settings that matter, or that have words in their names or meanings."""
         return await self.within(wanted.databases[0], lambda session: workload.list_settings(session, wanted.words))
 
     async def advice(self, wanted: Advice, limit: int) -> Report:

@@ -166,7 +166,7 @@ class Policy(sql.Policy[Table, Request]):
         self.open_folder(settings.files)
 
     def _parse_trusted_functions(self, values: Sequence[str]) -> dict[str, frozenset[tuple[str, ...]]]:
-        """Functions by schema and name, and extensions, that the operator vouches for in each database.
+        """Return functions by schema and name, and extensions, that the operator vouches for in each database.
 
         Raises:
             Unavailable: a name is not understood, or names a database that is not served.
@@ -302,11 +302,11 @@ class Policy(sql.Policy[Table, Request]):
         return Advice(self.database(database), tuple(self.read(database, query) for query in queries))
 
     def settings(self, database: str | None, words: str) -> SearchOf:
-        """Words to find in a server's settings."""
+        """Return words to find in a server's settings."""
         return SearchOf((self.database(database),), words)
 
     def health(self, database: str | None, areas: Sequence[str]) -> HealthOf:
-        """Areas of a database to check."""
+        """Return areas of a database to check."""
         return HealthOf(self.database(database), tuple(areas))
 
     def request(self, database: Database, path: Sequence[str], options: Mapping[str, str]) -> Request | None:

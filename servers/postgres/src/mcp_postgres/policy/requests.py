@@ -157,7 +157,7 @@ def internal_statement(database: Database, sql: str, values: tuple[str, ...] = (
 
 
 def internal_statements(database: Database, statements: Sequence[str]) -> Reads:
-    """Several of them that see the same moment."""
+    """Return several of them that see the same moment."""
     return Reads(database, ";\n".join(statements), (), tuple(internal_statement(database, sql) for sql in statements))
 
 

@@ -59,7 +59,7 @@ class AdvisorResult:
         ]
 
     def _format_steps(self) -> list[str]:
-        """The steps of the first plan, without costs and conditions: the caller knows those of the plan before."""
+        """Return the steps of the first plan, without costs and conditions: the caller knows those from before."""
         lines = (line.lstrip() for line in self.plans[0])
         return [line.partition(": ")[0] for line in lines if line[:1].isupper()]
 

@@ -124,7 +124,7 @@ class SampledTable:
         return [part for part in self.parts if part["leaf"] and part["pages"]]
 
     def names(self) -> set[tuple[str, str]]:
-        """Schema and name of the table, and of its parts."""
+        """Return schema and name of the table, and of its parts."""
         return {(self.schema, self.name), *((part["schema"], part["name"]) for part in self.parts)}
 
 
@@ -362,7 +362,7 @@ class TableSample:
 
 
 def _remove_schemas(sql: str, tables: Collection[tuple[str, str]]) -> str:
-    """`sql` with these tables named without their schemas, so that temporary ones of the names are meant."""
+    """Return a statement that names these tables without their schemas, so that temporary ones are meant."""
     if not tables:
         return sql
     pairs = "|".join(

@@ -322,7 +322,7 @@ class ColumnOrigins:
 
     @staticmethod
     def _merge_set_operation(level: _QueryLevel) -> None:
-        """Of queries that are put together, a column is masked that is so in one of them."""
+        """Mask the columns of queries that are put together, which are masked in one of them."""
         set_operation = level.query.fields.get("setOperations")
         if not isinstance(set_operation, Node):
             return

@@ -242,7 +242,7 @@ def _name_key(name: str) -> str:
 
 
 def _columns_of_named_tables(sql: str, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those of `columns` that are of tables which `sql` names, told apart by their schemas where it names these."""
+    """Return the columns of tables which `sql` names, with their schemas where it names these."""
     with_schema = [column for column in columns if _names_with_schema(sql, column)]
     named_relations = {column["relation"] for column in with_schema}
     return with_schema + [column for column in columns if column["relation"] not in named_relations]

@@ -63,5 +63,5 @@ async def run_non_transactional(
 
 
 def _open_nothing(role: Role, caller: str | None) -> Sequence[str]:
-    """No transaction begins; whoever may define things is not a caller of a role of their own."""
+    """Begin no transaction; whoever may define things is not a caller of a role of their own."""
     return ("SELECT 1",)

@@ -263,7 +263,7 @@ class _ChangeRun:
         return quick and plain and not self.session.role.is_judged and not can_reach_server(self.session)
 
     async def _check_may_act(self, role: str) -> None:
-        """PostgreSQL asks whether the server's role may become it; here the caller's has to."""
+        """Check that the caller's role may become it: PostgreSQL asks that of the server's role only."""
         session = self.session
         right = "SET" if session.role.major >= 16 else "MEMBER"
         if session.caller_role and await session.fetch_value(_MAY_BECOME, role, right) != "t":

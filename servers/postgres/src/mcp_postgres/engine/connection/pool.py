@@ -134,10 +134,10 @@ class ConnectionPool:
     async def session(
         self, opening: Opening, *, seconds: float, role: object, prefetch: Prefetch | None = None
     ) -> AsyncGenerator[Session]:
-        """A transaction begun by `opening`; what isn't committed at its end is rolled back, which nobody waits for.
+        """Open a transaction by `opening`; what isn't committed at its end is rolled back, which nobody waits for.
 
         Args:
-            role: the caller's, or `ITSELF`; of no account where everybody is the server's own.
+            role: the caller's, or `SERVER_ROLE`; of no account where everybody is the server's own.
 
         Raises:
             Unavailable: there is no connection to be had.
@@ -196,7 +196,7 @@ class ConnectionPool:
 
     @asynccontextmanager
     async def listen(self, channel: str) -> AsyncGenerator[AsyncGenerator[Notify]]:
-        """What is told on a channel, over a connection of its own that lasts as long as the block.
+        """Listen to a channel, over a connection of its own that lasts as long as the block.
 
         Raises:
             Unavailable: there is no connection to be had.

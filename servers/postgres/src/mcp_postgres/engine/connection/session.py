@@ -158,13 +158,13 @@ class Session:
 
 
 async def use_catalog_path(session: Session) -> None:
-    """From here on statements of our own run: names mean PostgreSQL's own things."""
+    """Have names mean PostgreSQL's own things: from here on statements of our own run."""
     if session.role.is_judged:
         await session.run_pipeline((SET_SEARCH_PATH, ("pg_catalog",)))
 
 
 async def use_role_path(session: Session) -> None:
-    """From here on statements of others run that were judged: names mean what the role's `search_path` says."""
+    """Have names mean what the role's `search_path` says: from here on statements of others run that were judged."""
     if session.role.is_judged:
         await session.run_pipeline((SET_SEARCH_PATH, (session.role.search_path,)))
 

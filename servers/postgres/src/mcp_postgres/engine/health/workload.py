@@ -146,7 +146,7 @@ def _format_totals(item: _Row) -> str:
 
 
 async def list_sessions(session: Session, which: str, limit: int) -> Report:
-    """Who does what in this database now, those who wait first."""
+    """Return who does what in this database now, those who wait first."""
     rows: list[_Row] = json.loads(await session.fetch_value(_SESSIONS, which, str(limit)) or "[]")
     lines: list[str] = []
     for item in rows:

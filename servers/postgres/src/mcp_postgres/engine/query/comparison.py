@@ -41,7 +41,7 @@ class TableReader(Protocol):
 
 
 async def compare_rows(tables: TableReader, one: Table, other: Table) -> Comparison:
-    """In which rows two tables differ.
+    """Return in which rows two tables differ.
 
     Raises:
         Problem: one is not there or has no rows, they have no column in common, or a query fails.
@@ -81,10 +81,11 @@ async def _read_side(tables: TableReader, table: Table) -> Side:
 
 
 def _comparable_expression(column: str, kind: str, other: str) -> str:
-    """Return numbers are compared as numbers.
+    """Return the column as it is compared: numbers as numbers, everything else as text.
 
-    Of other types not all have an `=`, or one that tells all values apart, and
-    texts of two collations none that both would use."""
+    Of other types not all have an `=`, or one that tells all values apart, and texts of two collations have none that
+    both would use.
+    """
     if _NUMBERS.fullmatch(kind) and _NUMBERS.fullmatch(other):
         return column
     return f'{column}::pg_catalog.text COLLATE pg_catalog."C"'

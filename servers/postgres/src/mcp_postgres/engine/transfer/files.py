@@ -63,7 +63,7 @@ WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped
 async def export_rows(
     connections: ConnectionPool, statement: ReadStatement, file: NewFile, limits: TransactionLimits
 ) -> Export:
-    """Return all rows of a query into a new file: CSV with a header, or an object per line.
+    """Write all rows of a query into a new file: CSV with a header, or an object per line.
 
     Raises:
         Problem: the query is refused or fails, there is such a file, or it would be too large; no file is left then.

@@ -48,7 +48,7 @@ class _ExactNumber(float):
 
 
 def parse_json(text: str) -> Any:
-    """One JSON document, its numbers as they stand there."""
+    """Return a JSON document, its numbers as they stand there."""
     return json.loads(text, parse_float=_ExactNumber, parse_constant=_refuse_constant)
 
 

@@ -8,5 +8,5 @@ __all__ = ["remark"]
 
 
 def remark(text: str) -> str:
-    """`text` as a comment of SQL: each line of it, because names and values may hold line ends."""
+    """Return a text as a comment of SQL: each line of it, because names and values may hold line ends."""
     return "\n".join(f"-- {line}" for line in re.split(r"[\r\n]+", text))
