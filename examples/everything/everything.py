@@ -29,9 +29,9 @@ from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_batteries.program import Demonstration, Program
 from mcp_batteries.run import run
 from mcp_batteries.server.assemble import Assembled, assemble
-from mcp_batteries.server.declare import completes, prompt, resource, tool
+from mcp_batteries.server.calling.results import DataResult
+from mcp_batteries.server.declaration.decorators import completes, prompt, resource, tool
 from mcp_batteries.server.list_changes import Following
-from mcp_batteries.server.results import DataResult
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_batteries.settings import Settings as CommonSettings
 

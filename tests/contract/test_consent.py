@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_batteries.server.consent_text import described
+from mcp_batteries.server.calling.confirmation_text import described
 
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
 TOOLS = [

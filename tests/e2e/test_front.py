@@ -24,7 +24,7 @@ from e2e.installing import SERVERS, arguments, data
 from e2e.starts import ENDS, ERAS, Start, start_twice
 from mcp_batteries.testing.members import Member
 from mcp_batteries.testing.wire import REVISIONS, StdioWire
-from mcp_batteries.transports.stdio import front
+from mcp_batteries.transports.stdio.cached_handshake import replay
 
 KEEPING = [server for server in SERVERS if server.command != "mcp-postgres"]
 """The servers whose description of themselves depends on nothing that they find out while they run."""
@@ -185,7 +185,7 @@ sys.modules["_winapi"], sys.modules["msvcrt"] = windows, runtime
 from mcp_batteries.transports.stdio import posix
 sys.modules["mcp_batteries.transports.stdio.windows"] = posix
 system, sys.platform = sys.platform, "win32"
-import mcp_batteries.transports.stdio.front_input
+import mcp_batteries.transports.stdio.cached_handshake.input
 sys.platform = system
 del sys.modules["_winapi"], sys.modules["msvcrt"]
 from mcp_batteries.run import run
@@ -237,15 +237,15 @@ def test_the_front_reads_nothing_once_a_line_needs_the_server(lines: list[bytes]
     places = [0, *sorted({cut for cut in cuts if cut < len(sent)}), len(sent)]
     chunks = [sent[start:end] for start, end in pairwise(places) if end > start]
     result = b',"result":{}}\n'
-    plain = [front.make_template(line + b"\n", b"1", b'{"jsonrpc":"2.0","id":1' + result) for line in (PING, LISTING)]
-    source, handover, written = Chunks(chunks, [PING, LISTING]), front.Handover(""), list[bytes]()
+    plain = [replay.make_template(line + b"\n", b"1", b'{"jsonrpc":"2.0","id":1' + result) for line in (PING, LISTING)]
+    source, handover, written = Chunks(chunks, [PING, LISTING]), replay.Handover(""), list[bytes]()
 
     def write(_: int, data: memoryview) -> int:
         written.append(bytes(data))
         return len(data)
 
-    with patch.object(front, "os", SimpleNamespace(write=write)), suppress(EOFError):
-        front._Replay(handover, {"sessions": [], "plain": plain})._run(source)  # pyright: ignore
+    with patch.object(replay, "os", SimpleNamespace(write=write)), suppress(EOFError):
+        replay._Replay(handover, {"sessions": [], "plain": plain})._run(source)  # pyright: ignore
         # It returned, so there is something for the server, and all that was read is answered or handed over.
         assert handover.pending
         answered = [line for line, _ in handover.answered_lines]
@@ -357,7 +357,7 @@ async def test_a_damaged_or_foreign_file_is_ignored(harm: str, served: Path, tmp
     if harm == "each byte":
         for place in range(0, len(whole), max(1, len(whole) // 200)):
             file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
-            assert front._read(str(file)) is None  # pyright: ignore[reportPrivateUsage]
+            assert replay._read(str(file)) is None  # pyright: ignore[reportPrivateUsage]
     elif harm == "cut":
         file.write_bytes(whole[: len(whole) // 2])
     elif harm == "empty":
@@ -372,7 +372,7 @@ async def test_a_damaged_or_foreign_file_is_ignored(harm: str, served: Path, tmp
     else:
         write(file, {"another": "form"})
     if harm != "foreign":
-        assert front._read(str(file)) is None  # pyright: ignore[reportPrivateUsage]
+        assert replay._read(str(file)) is None  # pyright: ignore[reportPrivateUsage]
     if harm in ("foreign", "cut"):
         async with starts.start() as wire:
             await starts.opening(wire)
@@ -456,12 +456,12 @@ def test_only_the_same_question_gets_the_same_answer(
 ) -> None:
     line = json.dumps(asked, **form).encode("utf-8", "surrogatepass") + b"\n"
     said = b'{"jsonrpc":"2.0","id":%s,"result":{}}\n' % json.dumps(asked["id"]).encode()
-    made = front.make_template(line, json.dumps(asked["id"]).encode(), said)
+    made = replay.make_template(line, json.dumps(asked["id"]).encode(), said)
     if made is None:
         return
     for candidate in (other, {**asked, "id": number}, {**asked, "id": other["id"]}, {**other, "id": asked["id"]}):
         given_line = json.dumps(candidate, **other_form).encode("utf-8", "surrogatepass") + b"\n"
-        answer = front._fill(made, given_line)  # pyright: ignore[reportPrivateUsage]
+        answer = replay._fill(made, given_line)  # pyright: ignore[reportPrivateUsage]
         if answer is not None:
             assert {**candidate, "id": 0} == {**asked, "id": 0}
             assert json.loads(answer) == {"jsonrpc": "2.0", "id": candidate["id"], "result": {}}

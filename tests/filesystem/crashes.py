@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from filesystem.places import Told, delete
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Problem, Unavailable
-from mcp_batteries.limits import Stop
 from mcp_fs.engine.changing import atomic_write, copying, deleting, moving
 from mcp_fs.engine.changing.batch import put_all
 from mcp_fs.engine.changing.patch import apply_hunks, parse_patch

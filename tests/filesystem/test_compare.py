@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from filesystem.reading import served
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Refused
-from mcp_batteries.limits import Stop
 from mcp_fs.engine.listing.comparison import compare
 from mcp_fs.engine.listing.folder_page import list_folder
 

@@ -10,8 +10,8 @@ import pytest
 
 from filesystem.reading import served
 from filesystem.test_replace import call
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Invalid
-from mcp_batteries.limits import Stop
 from mcp_fs.engine.search.find import find_files
 from mcp_fs.models import FilePage
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from mcp import Client
 from mcp_types import TextContent
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Problem
-from mcp_batteries.limits import Stop
 from mcp_fs.engine.changing.notebook_edit import Notebook, apply_patch, replace_in_cells, substitute_in_cells
 from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
 from mcp_fs.engine.changing.replace import Substitution

@@ -18,8 +18,8 @@ from PIL import Image
 
 from filesystem.documents import pdf
 from filesystem.reading import served
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Problem
-from mcp_batteries.limits import Stop
 from mcp_batteries.media.pictures import LONGEST_SIDE, MOST_BYTES, TYPES
 from mcp_fs.engine.documents import converter
 from mcp_fs.engine.reading.full_contents import read_full_contents

@@ -17,8 +17,8 @@ from mcp_types import ResourceLink, TextContent
 
 from filesystem.documents import pdf
 from filesystem.reading import fill, on_linux, served
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Invalid, NotFound, Refused
-from mcp_batteries.limits import Stop
 from mcp_batteries.settings import load
 from mcp_batteries.testing.docs import snapshot
 from mcp_fs.engine.mime_types import mime_type

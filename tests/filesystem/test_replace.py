@@ -14,7 +14,7 @@ import pytest
 from mcp import Client
 from mcp_types import TextContent
 
-from mcp_batteries.limits import Stop, Stopped
+from mcp_batteries.cancellation import Stop, Stopped
 from mcp_fs.engine.changing.replace import Substitution
 from mcp_fs.server import build
 from mcp_fs.settings import Settings

@@ -14,8 +14,8 @@ from mcp_types import ElicitRequestParams, ElicitResult
 
 from filesystem.places import Ground, ground, stop
 from filesystem.test_replace import call
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import NotFound, Problem, Unavailable
-from mcp_batteries.limits import Stop
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN
 from mcp_fs.engine.changing import atomic_write, deleting, moving

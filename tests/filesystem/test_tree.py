@@ -18,8 +18,8 @@ import pytest
 
 from filesystem import places
 from filesystem.places import Ground, Told, fifo, ground, stop
+from mcp_batteries.cancellation import Stop, Stopped
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
-from mcp_batteries.limits import Stop, Stopped
 from mcp_fs.engine.changing import atomic_write, copying, moving
 from mcp_fs.engine.handles import path_opening
 from mcp_fs.engine.handles.syscalls import copy_blocks

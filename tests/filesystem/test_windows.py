@@ -15,8 +15,8 @@ from types import SimpleNamespace
 import pytest
 
 from filesystem.places import Ground, delete, ground
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused
-from mcp_batteries.limits import Stop
 from mcp_fs.engine.changing.atomic_write import write_file
 from mcp_fs.engine.changing.moving import move_entry
 from mcp_fs.engine.handles import path_opening

@@ -16,8 +16,8 @@ import anyio
 import pytest
 
 from filesystem.places import Ground, Told, ground, stop
+from mcp_batteries.cancellation import Stop, Stopped
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused
-from mcp_batteries.limits import Stop, Stopped
 from mcp_fs.engine.changing import atomic_write
 from mcp_fs.engine.handles import temp_files
 from mcp_fs.engine.handles.locks import lock_names

@@ -544,7 +544,7 @@ async def test_no_argument_is_an_option_or_leads_outside(tmp_path: Path) -> None
 @pytest.mark.anyio
 async def test_a_cursor_that_was_made_by_hand_holds_no_option(tmp_path: Path) -> None:
     """Whoever reads the code can sign one."""
-    from mcp_batteries.limits import Cursor
+    from mcp_batteries.cursors import Cursor
 
     trap = Trap(tmp_path)
     async with serving(trap.made.path) as asking:

@@ -16,8 +16,8 @@ import pytest
 from git_server.made import GIT, Made
 from git_server.serving import Asking, everything, serving
 from git_server.test_hostile import Trap
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Unavailable
-from mcp_batteries.limits import Stop
 from mcp_git.engine.program import git_binary
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.process import Command, open_unnamed_file, start, terminate

@@ -102,7 +102,7 @@ async def test_a_search_stays_within_the_list(query: str, oracle: Oracle) -> Non
 
 @pytest.mark.anyio
 async def test_a_made_up_cursor_asks_for_nothing_else(oracle: Oracle) -> None:
-    from mcp_batteries.limits import Cursor
+    from mcp_batteries.cursors import Cursor
 
     oracle.pages("/search/issues", [issue(1, repository_url="x/repos/other/secret")], "items")
     scope = ["/search/issues", {"q": "x repo:octo/app is:issue"}]

@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.settings import load
-from mcp_batteries.sql.changes import Change
+from mcp_batteries.sql.results.changes import Change
 from mcp_postgres.engine.admission.statements import TransactionLimits
 from mcp_postgres.engine.connection.passwords import Passwords
 from mcp_postgres.engine.demo.cluster import _find_programs

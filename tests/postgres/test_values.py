@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from psycopg.types.string import TextLoader
 
-from mcp_batteries.sql.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import identifier
 from postgres.serving import inside, make, text_of
 
 pytestmark = pytest.mark.anyio

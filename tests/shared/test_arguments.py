@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, Field, create_model
 
 from mcp_batteries.errors import Invalid
-from mcp_batteries.server.arguments import check_arguments, published, slim
+from mcp_batteries.server.calling.arguments import check_arguments, published, slim
 
 
 class Edit(BaseModel):

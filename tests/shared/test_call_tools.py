@@ -20,8 +20,8 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.progress import tell
 from mcp_batteries.sdk import tool_table
 from mcp_batteries.server.assemble import assemble
-from mcp_batteries.server.call_tools import calls_in
-from mcp_batteries.server.declare import tool
+from mcp_batteries.server.calling.call_tools import calls_in
+from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.transports.http.auth.scopes import Scopes
 
 pytestmark = pytest.mark.anyio

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from mcp_batteries.errors import NotFound, Refused, Unavailable
 from mcp_batteries.server.catalog import Catalog, prompt_entry
-from mcp_batteries.server.declare import (
+from mcp_batteries.server.declaration.decorators import (
     Completes,
     DeclaredPrompt,
     DeclaredResource,

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from mcp_batteries.server.consent_text import remarkable
+from mcp_batteries.server.calling.confirmation_text import remarkable
 
 SECRETS = {
     "a GitHub token": "ghp_" + "a1B2" * 9,

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 import anyio
 import pytest
 
-from mcp_batteries.delays import Delay
+from mcp_batteries.timeout_queue import Delay
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from mcp.shared.transport_context import TransportContext
 from mcp_types import RequestParams
 
 from mcp_batteries.sdk import connection_of
-from mcp_batteries.transports.stdio import eras
+from mcp_batteries.transports.stdio import protocol_generations
 
 pytestmark = pytest.mark.anyio
 _PREFIX = "io.modelcontextprotocol/"
@@ -44,7 +44,9 @@ async def test_each_request_has_a_connection_of_its_own() -> None:
     server = Server[Any]("toy")
     server.add_request_handler("toy/look", RequestParams, look)
     calls = cast("DispatchContext[TransportContext]", Call())
-    async with eras.serve_stateless(server, cast("Outbound", None), None, server.create_initialization_options()) as (
+    async with protocol_generations.serve_stateless(
+        server, cast("Outbound", None), None, server.create_initialization_options()
+    ) as (
         ask,
         _,
     ):

@@ -22,7 +22,7 @@ from starlette.responses import PlainTextResponse
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.sdk import lowlevel
-from mcp_batteries.server.tool import StrictTool
+from mcp_batteries.server.calling.tool import StrictTool
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.auth import guard as module
 from mcp_batteries.transports.http.auth import issuer

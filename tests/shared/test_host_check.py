@@ -6,7 +6,7 @@ import pytest
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.settings import Settings
-from mcp_batteries.transports.http.host_check import HostCheck, allowed_hosts, allowed_origins, split_authority
+from mcp_batteries.transports.http.gate.host_check import HostCheck, allowed_hosts, allowed_origins, split_authority
 
 pytestmark = pytest.mark.anyio
 

@@ -21,8 +21,8 @@ from mcp_batteries.errors import Refused, Unavailable
 from mcp_batteries.settings import Settings
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireError
 from mcp_batteries.transports.http.auth.tokens import create_token
+from mcp_batteries.transports.http.listener.uvicorn_server import listen_on
 from mcp_batteries.transports.http.serve import serve
-from mcp_batteries.transports.http.uvicorn_server import listen_on
 from shared.http_subject import FILES, TOY, Subject, asks_to_end, opened, running
 from shared.toy_http import server
 

@@ -22,7 +22,7 @@ from mcp_batteries.mount.settings import Settings as Mount
 from mcp_batteries.remote.disk import DiskStore
 from mcp_batteries.remote.entry import Entry
 from mcp_batteries.settings import Settings, load
-from mcp_batteries.transports.stdio import front
+from mcp_batteries.transports.stdio.cached_handshake import replay
 from mcp_batteries.user_folders import FIRST_ANSWERS, FOLDERS, NOTES, UNDO, UserFolder, cache_folder, table
 from mcp_fs.server import build
 from mcp_fs.settings import Settings as Files
@@ -73,7 +73,7 @@ def test_the_front_finds_its_folder_by_itself(system: str, home: Path, monkeypat
     monkeypatch.setenv("LOCALAPPDATA", "%LOCALAPPDATA%")
     with monkeypatch.context() as patch:
         patch.setattr(sys, "platform", names[system])
-        found = os.path.dirname(front.cache_path("mcp_fs"))
+        found = os.path.dirname(replay.cache_path("mcp_fs"))
     assert found.replace(str(home), "~").replace("\\", "/") == getattr(FIRST_ANSWERS, system).replace("\\", "/")
 
 
@@ -82,8 +82,8 @@ VARIABLES = re.compile(r"^(XDG_\w+_(HOME|DIR)|LOCALAPPDATA|APPDATA|TMPDIR|TEMP|T
 TEMPORARY, READ_ONLY, ASKED_FOR = "goes with the process", "only read, or handed on", "a path that the person named"
 KNOWN = {
     "shared/src/mcp_batteries/user_folders.py": "the table",
-    "shared/src/mcp_batteries/transports/stdio/front.py": FIRST_ANSWERS.linux,
-    "shared/src/mcp_batteries/transports/stdio/first_answers.py": READ_ONLY,
+    "shared/src/mcp_batteries/transports/stdio/cached_handshake/replay.py": FIRST_ANSWERS.linux,
+    "shared/src/mcp_batteries/transports/stdio/cached_handshake/store.py": READ_ONLY,
     "shared/src/mcp_batteries/cli/places.py": "files of hosts, which --install changes",
     "shared/src/mcp_batteries/cli/config_file.py": "takes the place of a host's file at once",
     "shared/src/mcp_batteries/cli/check_http.py": TEMPORARY,

@@ -12,8 +12,8 @@ from mcp import Client
 from mcp_types import ElicitRequestParams, ElicitResult, TextContent, TextResourceContents
 
 from mcp_batteries.server.assemble import assemble
-from mcp_batteries.server.declare import resource, tool
-from mcp_batteries.server.results import DataResult
+from mcp_batteries.server.calling.results import DataResult
+from mcp_batteries.server.declaration.decorators import resource, tool
 
 pytestmark = pytest.mark.anyio
 
@@ -119,7 +119,7 @@ async def test_what_was_not_read_or_goes_back_is_not_told_of() -> None:
 
 
 async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_batteries.server.origins._MAX_PIECES", 40)
+    monkeypatch.setattr("mcp_batteries.server.calling.read_history._MAX_PIECES", 40)
     async with asked(TEXT) as (client, questions):
         for note in range(20):
             await client.call_tool("get_note", {"note": note + 5})

@@ -9,8 +9,8 @@ import sys
 import pytest
 from PIL import Image
 
+from mcp_batteries.cancellation import Stop, Stopped
 from mcp_batteries.errors import Unavailable
-from mcp_batteries.limits import Stop, Stopped
 from mcp_batteries.media import process
 from mcp_batteries.media.picture_types import picture_type
 from mcp_batteries.media.pictures import Refusal, Refused

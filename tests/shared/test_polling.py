@@ -14,7 +14,7 @@ from watchfiles._rust_notify import WatchfilesRustInternalError
 
 from mcp_batteries.subscriptions import file_watcher as module
 from mcp_batteries.subscriptions import kernel_watch
-from mcp_batteries.subscriptions.glance import glance
+from mcp_batteries.subscriptions.file_state import glance
 from shared.test_file_watcher import listening
 
 pytestmark = pytest.mark.anyio

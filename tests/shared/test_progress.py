@@ -13,12 +13,13 @@ import pytest
 from mcp import Client
 
 from mcp_batteries import progress
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import NotFound
-from mcp_batteries.limits import Stop, in_thread
 from mcp_batteries.progress import Reported, tell
 from mcp_batteries.server.assemble import assemble
-from mcp_batteries.server.declare import tool
+from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.settings import Settings
+from mcp_batteries.threads import in_thread
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,7 @@ import pytest
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.testing.wire import MODERN, HttpWire, Wire
 from mcp_batteries.transports.http.auth.tokens import create_token
-from mcp_batteries.transports.http.quota import Quota
+from mcp_batteries.transports.http.gate.quota import Quota
 from shared.http_subject import TOY, Subject, running
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_batteries.remote.reach import why_unreached
+from mcp_batteries.remote.connection_errors import why_unreached
 
 pytestmark = pytest.mark.anyio
 

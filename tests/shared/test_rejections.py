@@ -15,7 +15,7 @@ from mcp.server.auth.provider import AccessToken
 from mcp_batteries.observability.logs import JsonFormatter, RateLimitFilter
 from mcp_batteries.testing.wire import MODERN, HttpWire
 from mcp_batteries.transports.http.auth.tokens import create_token
-from mcp_batteries.transports.http.rejections import Refusals, set_reason
+from mcp_batteries.transports.http.refusals import Refusals, set_reason
 from shared.http_subject import FILES, running
 
 CANARY = "canary-of-a-client"

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from contract.test_contract import FOLDERS
 from mcp_batteries.server.assemble import assemble
-from mcp_batteries.server.own_settings import OwnSettings
+from mcp_batteries.server.settings_resource import OwnSettings
 from mcp_batteries.settings import SETTINGS_URI, Positional, Settings, absolute, load, placeholder, why_not_there
 from mcp_batteries.testing.docs import package_of
 

@@ -14,8 +14,8 @@ import anyio.from_thread
 import anyio.to_thread
 import pytest
 
-from mcp_batteries import limits
-from mcp_batteries.limits import Threads
+from mcp_batteries import threads
+from mcp_batteries.threads import Threads
 
 SECONDS = 20
 WHO: ContextVar[str] = ContextVar("who")
@@ -252,7 +252,7 @@ def test_threads_end_with_their_event_loop() -> None:
 
 def test_threads_end_with_a_loop_that_is_left_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that waits for work would keep the process from its end."""
-    monkeypatch.setattr(limits, "_LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(threads, "_LOOK_SECONDS", 0.001)
     work, loop = Work(), asyncio.new_event_loop()
 
     async def main() -> None:
@@ -288,7 +288,7 @@ def test_a_thread_that_is_begun_in_the_last_turns_of_a_loop_ends_too() -> None:
 
 def test_an_event_loop_that_has_ended_is_forgotten() -> None:
     async def main() -> weakref.ref[asyncio.AbstractEventLoop]:
-        await limits.in_thread(lambda stop: None)
+        await threads.in_thread(lambda stop: None)
         return weakref.ref(asyncio.get_running_loop())
 
     loop = asyncio.run(main())
@@ -302,8 +302,8 @@ def test_an_event_loop_that_has_ended_is_forgotten() -> None:
 
 @pytest.mark.anyio
 async def test_an_idle_thread_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_IDLE_SECONDS", 0)
-    monkeypatch.setattr(limits, "_LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(threads, "_IDLE_SECONDS", 0)
+    monkeypatch.setattr(threads, "_LOOK_SECONDS", 0.001)
     threads = Threads(2)
     with anyio.fail_after(SECONDS):
         thread = await threads.run(threading.current_thread)

@@ -16,13 +16,13 @@ from mcp_types import ElicitResult, ErrorData, ImageContent, TextContent, TextRe
 from pydantic import Field
 
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, Unavailable
-from mcp_batteries.server import confirm
 from mcp_batteries.server.assemble import assemble
-from mcp_batteries.server.choice import Choice
-from mcp_batteries.server.consent_text import described
-from mcp_batteries.server.declare import declarations, resource, tool
-from mcp_batteries.server.results import DataResult
-from mcp_batteries.server.tool import strict_tool
+from mcp_batteries.server.calling import confirmation
+from mcp_batteries.server.calling.confirmation_text import described
+from mcp_batteries.server.calling.results import DataResult
+from mcp_batteries.server.calling.tool import strict_tool
+from mcp_batteries.server.declaration.decorators import declarations, resource, tool
+from mcp_batteries.server.tool_filter import Choice
 
 
 class Sum(DataResult):
@@ -193,7 +193,7 @@ async def test_no_answer_in_time_is_a_no(monkeypatch: pytest.MonkeyPatch) -> Non
         await anyio.sleep_forever()
         raise AssertionError
 
-    monkeypatch.setattr(confirm, "_ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(confirmation, "_ANSWER_SECONDS", 0.05)
     room = Room()
     async with connected(room, ask=True, mode="legacy", elicitation_callback=silent) as client:
         result = await client.call_tool("delete_thing", {"name": "it"})
@@ -247,7 +247,7 @@ def test_files_are_paths_and_sizes_and_what_is_in_them_is_looked_at() -> None:
 
 
 def test_the_form_has_no_preset_answer() -> None:
-    schema = confirm.Confirmation.model_json_schema()
+    schema = confirmation.Confirmation.model_json_schema()
     assert schema["required"] == ["confirm"] and "default" not in schema["properties"]["confirm"]
 
 

@@ -21,7 +21,7 @@ from shared.http_subject import running
 if sys.platform == "win32":
     pytest.skip("Windows has no Unix sockets that Python can serve", allow_module_level=True)
 
-from mcp_batteries.transports.http.unix_socket import UnixListener, peer_user
+from mcp_batteries.transports.http.listener.unix_socket import UnixListener, peer_user
 
 
 class Toy(Settings):

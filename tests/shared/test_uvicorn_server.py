@@ -29,13 +29,13 @@ from uvicorn.server import ServerState
 from benchmarks.bench_http import LEGACY, Client
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.testing.wire import MODERN, HttpWire
-from mcp_batteries.transports.http.acceptor import Acceptor
-from mcp_batteries.transports.http.auth.callers import network_of
 from mcp_batteries.transports.http.auth.tokens import create_token
-from mcp_batteries.transports.http.connection import Connection
+from mcp_batteries.transports.http.callers import network_of
 from mcp_batteries.transports.http.health import healthy
+from mcp_batteries.transports.http.listener.acceptor import Acceptor
+from mcp_batteries.transports.http.listener.connection import Connection
+from mcp_batteries.transports.http.listener.uvicorn_server import listen_on
 from mcp_batteries.transports.http.serve import serve
-from mcp_batteries.transports.http.uvicorn_server import listen_on
 from mcp_example.settings import Settings
 from shared.certificates import certificate
 from shared.http_subject import TOY, Subject, asks_to_end, running

@@ -22,9 +22,9 @@ from mcp_types import TextResourceContents
 from contract.cases import CASES
 from e2e import npm
 from mcp_batteries.server.assemble import Assembled, assemble
-from mcp_batteries.server.declare import tool
-from mcp_batteries.server.results import TextResult
-from mcp_batteries.server.views import TABLE
+from mcp_batteries.server.calling.results import TextResult
+from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.views import TABLE
 from mcp_batteries.settings import Settings
 from mcp_batteries.testing.wire import MODERN, StdioWire
 

@@ -28,7 +28,7 @@ import anyio
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from mcp_batteries.sql.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import identifier
 from mcp_sqlite.worker import operations
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.interrupt import Interrupt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_batteries.errors import Unavailable
-from mcp_batteries.sql.addresses import refuse_other_systems
+from mcp_batteries.sql.language.database_systems import refuse_other_systems
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from mcp_batteries.sql.compared import ROWS, Comparison, Side, Words, compared
-from mcp_batteries.sql.identifiers import identifier
-from mcp_batteries.sql.rows import Results, RowPage, compact
+from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.results.comparison import ROWS, Comparison, Side, Words, compared
+from mcp_batteries.sql.results.rows import Results, RowPage, compact
 from postgres.serving import inside as postgres
 from postgres.serving import make, text_of
 from sqlite.serving import make as make_file

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mcp_batteries.sql.records import Seen, csv_records, csv_texts, json_records
+from mcp_batteries.sql.transfer.records import Seen, csv_records, csv_texts, json_records
 from sql.prove_imports import prove
 
 

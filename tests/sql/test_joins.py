@@ -1,6 +1,6 @@
 """How tables are joined through others, and which keys nobody declared."""
 
-from mcp_batteries.sql.joins import Key, guessed, joins
+from mcp_batteries.sql.language.joins import Key, guessed, joins
 
 
 def key(table: str, column: str, other: str, *, sure: bool = True) -> Key:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_batteries.sql.misspelt import other_parameter
+from mcp_batteries.sql.language.suggestions import other_parameter
 from postgres.serving import inside, text_of
 from postgres.serving import make as make_postgres
 from sqlite.serving import make as make_sqlite

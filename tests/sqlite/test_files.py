@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_batteries.sql import files
+from mcp_batteries.sql.transfer import files
 from mcp_sqlite.worker.language.failure import Failure, describe_os_error
 
 new_file = partial(files.new_file, fails=Failure, reason=describe_os_error)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_batteries.sql import parquet
+from mcp_batteries.sql.transfer import parquet
 from sqlite.serving import make, served, text_of
 from sqlite.test_writes import rows
 

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_batteries.scratch import Scratch
-from mcp_batteries.sql.identifiers import identifier
-from mcp_batteries.sql.rows import RowPage
+from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.results.rows import RowPage
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.policy import Database, ImportTable, NewFile, NextPage, ReadStatement, ServedFile
 

@@ -12,7 +12,7 @@ from simpleeval import SimpleEval
 
 from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_batteries.server.assemble import Assembled, assemble
-from mcp_batteries.server.declare import prompt, resource, tool
+from mcp_batteries.server.declaration.decorators import prompt, resource, tool
 from mcp_example.changes import Clock
 from mcp_example.settings import Settings
 

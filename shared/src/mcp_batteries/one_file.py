@@ -19,14 +19,14 @@ from mcp_types import TextResourceContents
 from pydantic import Field
 
 from mcp_batteries.errors import NotFound, quote
-from mcp_batteries.limits import in_thread
 from mcp_batteries.program import Demonstration, Program
 from mcp_batteries.run import run
-from mcp_batteries.server import declare
 from mcp_batteries.server.assemble import Assembled, assemble
-from mcp_batteries.server.results import DataResult, TextResult
+from mcp_batteries.server.calling.results import DataResult, TextResult
+from mcp_batteries.server.declaration import decorators
 from mcp_batteries.settings import Settings
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
+from mcp_batteries.threads import in_thread
 
 __all__ = ["Server"]
 
@@ -67,14 +67,14 @@ class Server:
     def tool(self, function: F) -> F: ...
     @overload
     def tool(
-        self, *, title: str = "", effect: declare.Effect = "read", open_world: bool = False, seconds: float = 60.0
+        self, *, title: str = "", effect: decorators.Effect = "read", open_world: bool = False, seconds: float = 60.0
     ) -> Callable[[F], F]: ...
     def tool(
         self,
         function: F | None = None,
         *,
         title: str = "",
-        effect: declare.Effect = "read",
+        effect: decorators.Effect = "read",
         open_world: bool = False,
         seconds: float = 60.0,
     ) -> F | Callable[[F], F]:
@@ -85,11 +85,11 @@ class Server:
 
         Args:
             title: for people; by default the function's name in words.
-            effect, open_world, seconds: see `mcp_batteries.server.declare.tool`.
+            effect, open_world, seconds: see `mcp_batteries.server.declaration.decorators.tool`.
         """
 
         def offer(function: F) -> F:
-            mark = declare.tool(title or _words(function), effect, open_world=open_world, seconds=seconds)
+            mark = decorators.tool(title or _words(function), effect, open_world=open_world, seconds=seconds)
             self._offer(function, mark(_described(function)))
             return function
 
@@ -116,7 +116,7 @@ class Server:
 
             read.__doc__ = function.__doc__
             self._files[uri] = file
-            mark = declare.resource(uri, name=name, title=_words(function), mime_type=mime_type)
+            mark = decorators.resource(uri, name=name, title=_words(function), mime_type=mime_type)
             self._offer(function, mark(read))
             return function
 

@@ -16,8 +16,8 @@ from weakref import WeakKeyDictionary
 
 import anyio
 
-from mcp_batteries.delays import Delay
 from mcp_batteries.errors import well_formed
+from mcp_batteries.timeout_queue import Delay
 
 __all__ = ["Report", "Reported", "tell"]
 

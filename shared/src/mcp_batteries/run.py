@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import sys
 
-from mcp_batteries.transports.stdio import front
+from mcp_batteries.transports.stdio.cached_handshake import replay
 
 # Every import here is waited for by each start, also by one whose client is answered without a server.
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mcp_batteries.observability.wire_log import WireLog
     from mcp_batteries.program import Program
     from mcp_batteries.settings import Settings
-    from mcp_batteries.transports.stdio.first_answers import AnswerStore
+    from mcp_batteries.transports.stdio.cached_handshake.store import AnswerStore
     from mcp_batteries.transports.stdio.serve import Claim
 
 __all__ = ["loop_options", "run"]
@@ -30,9 +30,9 @@ def run(package: str | Program, arguments: list[str] | None = None) -> NoReturn:
 
     Exit status: 0 done; 1 could not start; 2 bad usage; 130 and 143 after SIGINT and SIGTERM.
     """
-    handover: front.Handover | None = None
+    handover: replay.Handover | None = None
     if isinstance(package, str) and arguments is None:
-        handover = front.replay(package)
+        handover = replay.replay(package)
     # Start-up makes 578 modules and no garbage worth finding: collecting costs 6 % of it.
     gc.disable()
     from mcp_batteries.program import program_of
@@ -59,7 +59,7 @@ def _version(settings: Settings) -> str:
         return "0"
 
 
-def _run(program: Program, settings: Settings, handover: front.Handover | None) -> int:
+def _run(program: Program, settings: Settings, handover: replay.Handover | None) -> int:
     """Do what `settings` ask for; return the exit status."""
     if settings.version:
         print(f"{settings.COMMAND} {_version(settings)}")  # noqa: T201
@@ -166,7 +166,7 @@ def _data_folder() -> Path:
     return data_folder()
 
 
-def _serve(program: Program, settings: Settings, handover: front.Handover | None) -> int:
+def _serve(program: Program, settings: Settings, handover: replay.Handover | None) -> int:
     """Build the server and serve it; return the exit status."""
     _disable_core_dumps()
     _unblock_child_signals()
@@ -180,7 +180,7 @@ def _serve(program: Program, settings: Settings, handover: front.Handover | None
         # From here on nothing but protocol messages can reach the client, whatever an import prints.
         claim = stdio.claim()
         if handover is not None:
-            from mcp_batteries.transports.stdio.first_answers import AnswerStore
+            from mcp_batteries.transports.stdio.cached_handshake.store import AnswerStore
 
             first = AnswerStore(handover, settings)
     _configure_log(settings)

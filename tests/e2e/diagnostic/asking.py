@@ -19,7 +19,7 @@ from mcp_types import (
 from pydantic import BaseModel, Field
 
 from mcp_batteries.errors import Unavailable
-from mcp_batteries.server.declare import tool
+from mcp_batteries.server.declaration.decorators import tool
 
 
 class Reply(BaseModel):

@@ -23,7 +23,7 @@ from pydantic import Field
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.server.assemble import Assembled
-from mcp_batteries.server.declare import completes, prompt, resource, tool
+from mcp_batteries.server.declaration.decorators import completes, prompt, resource, tool
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
 SILENCE = base64.b64encode(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.server.declare import completes
+from mcp_batteries.server.declaration.decorators import completes
 from mcp_fs.engine.service import Engine
 from mcp_fs.policy import Policy, ReadablePath
 

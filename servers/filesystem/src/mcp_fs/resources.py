@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from mcp_types import Annotations, BlobResourceContents, Resource, TextResourceContents
 
-from mcp_batteries.server.declare import lists_resources, resource
+from mcp_batteries.server.declaration.decorators import lists_resources, resource
 from mcp_fs.engine.reading.full_contents import FOLDER_MIME_TYPE, ListedFile
 from mcp_fs.engine.service import Engine
 from mcp_fs.policy import Policy

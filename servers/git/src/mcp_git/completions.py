@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.server.declare import completes
+from mcp_batteries.server.declaration.decorators import completes
 from mcp_git.engine.service import Engine
 from mcp_git.policy import Policy
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_batteries.server.results import TextResult
+from mcp_batteries.server.calling.results import TextResult
 
 __all__ = ["Answer", "count"]
 

@@ -10,7 +10,7 @@ from mcp_types import TextResourceContents
 from pydantic import Field
 
 from mcp_batteries.errors import quote
-from mcp_batteries.server.declare import Messages, prompt
+from mcp_batteries.server.declaration.decorators import Messages, prompt
 from mcp_git.policy import Policy
 
 __all__ = ["Prompts"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mcp_types import BlobResourceContents, Resource, TextResourceContents
 
 from mcp_batteries.errors import NotFound, quote
-from mcp_batteries.server.declare import lists_resources, resource
+from mcp_batteries.server.declaration.decorators import lists_resources, resource
 from mcp_git.engine.history.diff import Comparison
 from mcp_git.engine.history.log import LogQuery
 from mcp_git.engine.service import Engine

@@ -9,9 +9,9 @@ from importlib.metadata import version
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.processes.sandbox import find_sandbox
 from mcp_batteries.server.assemble import Assembled, assemble
-from mcp_batteries.server.choice import Missing
 from mcp_batteries.server.list_changes import Following
 from mcp_batteries.server.skills import PackagedSkills
+from mcp_batteries.server.tool_filter import Missing
 from mcp_git.changes import RepositoryWatcher
 from mcp_git.completions import Completions
 from mcp_git.engine.program.git import Git

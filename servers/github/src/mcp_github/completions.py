@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.server.declare import completes
+from mcp_batteries.server.declaration.decorators import completes
 from mcp_github.client.api import Api
 from mcp_github.policy import Policy, Repo
 

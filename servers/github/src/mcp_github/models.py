@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from mcp_batteries.server.results import DataResult
+from mcp_batteries.server.calling.results import DataResult
 
 __all__ = ["Done", "Listing", "Record", "Text"]
 

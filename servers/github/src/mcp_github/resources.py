@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, unquote
 
 from mcp_types import BlobResourceContents, Resource, TextResourceContents
 
-from mcp_batteries.server.declare import lists_resources, resource
+from mcp_batteries.server.declaration.decorators import lists_resources, resource
 from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Listing, Record
 from mcp_github.policy import Policy, Repo

@@ -17,7 +17,7 @@ from mcp.server.context import ServerRequestContext
 from starlette.requests import Request
 
 from mcp_batteries.errors import Problem, Unavailable
-from mcp_batteries.server.verifier import AccessToken
+from mcp_batteries.server.token_verifier import AccessToken
 from mcp_github.call_context import SERVER, Caller
 from mcp_github.client.api import Api, ApiResponse
 

@@ -18,7 +18,7 @@ from anyio.abc import TaskGroup
 
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.sql import watching
-from mcp_batteries.sql.rows import RowPage
+from mcp_batteries.sql.results.rows import RowPage
 from mcp_batteries.sql.watching import TablesOf, demonstration
 from mcp_batteries.subscriptions.journal import ABSENT
 from mcp_postgres.engine.admission.statements import TransactionLimits, transaction_opening

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from mcp_batteries.server.declare import completes
+from mcp_batteries.server.declaration.decorators import completes
 from mcp_batteries.sql import completions
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.policy import Policy

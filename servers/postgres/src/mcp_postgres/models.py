@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_batteries.sql.alike import folded, spread
-from mcp_batteries.sql.identifiers import unquoted
-from mcp_batteries.sql.rows import RowPage, compact, count, size
+from mcp_batteries.sql.language.identifiers import unquoted
+from mcp_batteries.sql.language.table_groups import folded, spread
+from mcp_batteries.sql.results.rows import RowPage, compact, count, size
 
 __all__ = ["Catalog", "Export", "Plan", "Report", "TableInfo"]
 

@@ -23,7 +23,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from mcp_batteries.errors import Conflict, Refused, Unavailable, reason
-from mcp_batteries.sql.names import dotted
+from mcp_batteries.sql.language.qualified_names import dotted
 from mcp_postgres.engine.connection.errors import unreachable_problem
 from mcp_postgres.engine.connection.passwords import Passwords
 from mcp_postgres.operator_sql import CONNECTION_LIMIT, READER_ROLE, READER_SETTINGS

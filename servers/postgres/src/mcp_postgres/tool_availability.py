@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.server.offering import Offering
+from mcp_batteries.server.dynamic_tools import Offering
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.policy import Policy
 

@@ -19,8 +19,8 @@ from anyio.abc import TaskGroup
 from mcp_batteries.errors import Problem, Unavailable, quote
 from mcp_batteries.sql import watching
 from mcp_batteries.sql.watching import TablesOf, demonstration
+from mcp_batteries.subscriptions.file_state import glance
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
-from mcp_batteries.subscriptions.glance import glance
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.policy import Database, Policy, Readable, Request
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from mcp_batteries.limits import clip
-from mcp_batteries.sql.alike import folded, spread
-from mcp_batteries.sql.joins import Key, guessed, joins
-from mcp_batteries.sql.rows import compact, count, one_line, size
+from mcp_batteries.clipping import clip
+from mcp_batteries.sql.language.joins import Key, guessed, joins
+from mcp_batteries.sql.language.table_groups import folded, spread
+from mcp_batteries.sql.results.rows import compact, count, one_line, size
 
 __all__ = ["Backup", "Catalog", "Check", "Export", "Plan", "TableInfo"]
 

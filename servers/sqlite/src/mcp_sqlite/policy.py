@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from mcp_batteries.errors import Invalid, Refused, Unavailable, quote, reason
 from mcp_batteries.settings import why_not_there
 from mcp_batteries.sql import policy as sql
-from mcp_batteries.sql.addresses import refuse_other_systems
+from mcp_batteries.sql.language.database_systems import refuse_other_systems
 from mcp_batteries.sql.policy import (
     Database,
     NamesOf,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from mcp_types import Resource, TextResourceContents
 
-from mcp_batteries.server.declare import resource
+from mcp_batteries.server.declaration.decorators import resource
 from mcp_batteries.sql import resources
 from mcp_batteries.sql.resources import JSON, LISTED, reader, row_reader, rows_reader, saved_reader
 from mcp_sqlite.engine.insights import Insights

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from mcp_batteries.server.results import DataResult
+from mcp_batteries.server.calling.results import DataResult
 
 __all__ = [
     "AirQuality", "Airport", "Alert", "Alerts", "Astronomy", "Forecast", "History", "Marine", "Origin", "Picture",

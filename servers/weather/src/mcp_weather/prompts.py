@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from mcp_batteries.errors import quote
-from mcp_batteries.server.declare import prompt
+from mcp_batteries.server.declaration.decorators import prompt
 
 __all__ = ["Prompts"]
 

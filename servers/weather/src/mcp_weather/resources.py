@@ -9,8 +9,8 @@ from mcp_types import Resource, TextResourceContents
 from pydantic import BaseModel
 
 from mcp_batteries.errors import NotFound, quote
-from mcp_batteries.server.declare import lists_resources, resource
-from mcp_batteries.server.results import Lasting
+from mcp_batteries.server.calling.results import Lasting
+from mcp_batteries.server.declaration.decorators import lists_resources, resource
 from mcp_weather.engine.alerts.answer import take_page
 from mcp_weather.engine.answers.air_quality import fetch_air_quality
 from mcp_weather.engine.answers.forecasts import ForecastQuery, fetch_forecast

@@ -23,13 +23,13 @@ from mcp_batteries.program import Program
 from mcp_batteries.replicas import connect
 from mcp_batteries.replicas.bus import RemoteBus
 from mcp_batteries.settings import Settings, masked, variable
-from mcp_batteries.transports.http.certificate import untrusting
+from mcp_batteries.transports.http.listener.certificate import untrusting
 
 __all__ = ["answers_over_http", "bus_answers"]
 
 _READY = re.compile(r"listening on (\S+)\r?\n")
 # The lines that this check itself causes begin with these words.
-_CAUSED = ("listening on", "WARNING mcp_batteries.transports.http.rejections")
+_CAUSED = ("listening on", "WARNING mcp_batteries.transports.http.refusals")
 _OWN: dict[str, Any] = {
     "check": False, "verbose": False, "port": 0, "log_format": "text", "audit_file": None, "wire_log": None,
 }  # fmt: skip

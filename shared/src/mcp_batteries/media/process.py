@@ -11,9 +11,9 @@ import os
 import subprocess
 import sys
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.executables import NO_WINDOW
-from mcp_batteries.limits import Stop
 from mcp_batteries.media.pictures import Picture, Refusal, Refused
 
 __all__ = ["prepare_apart"]

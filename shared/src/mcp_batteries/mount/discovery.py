@@ -16,9 +16,9 @@ from pydantic import Field
 from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_batteries.mount.member import LEFT_OUT, Member
 from mcp_batteries.sdk import tool_table
-from mcp_batteries.server.arguments import parsed
-from mcp_batteries.server.call_tools import CALL_TOOL, CALL_TOOLS, one_by_one
-from mcp_batteries.server.declare import tool
+from mcp_batteries.server.calling.arguments import parsed
+from mcp_batteries.server.calling.call_tools import CALL_TOOL, CALL_TOOLS, one_by_one
+from mcp_batteries.server.declaration.decorators import tool
 
 __all__ = ["NAMES", "Discovery"]
 

@@ -17,8 +17,8 @@ from mcp_types import INTERNAL_ERROR
 from mcp_batteries.errors import first_of
 from mcp_batteries.sdk import lowlevel, tool_table
 from mcp_batteries.server.assemble import Assembled
-from mcp_batteries.server.call_tools import CALL_TOOLS
-from mcp_batteries.server.tool import Consent, StrictTool
+from mcp_batteries.server.calling.call_tools import CALL_TOOLS
+from mcp_batteries.server.calling.tool import Consent, StrictTool
 from mcp_batteries.settings import SETTINGS_URI
 
 __all__ = ["LEFT_OUT", "Member"]

@@ -20,12 +20,12 @@ from mcp_batteries.mount.settings import Settings
 from mcp_batteries.program import program_of
 from mcp_batteries.sdk import tool_table
 from mcp_batteries.server.assemble import Assembled, assemble
-from mcp_batteries.server.call_tools import CALL_TOOL
+from mcp_batteries.server.calling.call_tools import CALL_TOOL
+from mcp_batteries.server.calling.tool import StrictTool, strict_tool
 from mcp_batteries.server.catalog import Catalog, entry
-from mcp_batteries.server.declare import WORST, DeclaredTool, declarations
+from mcp_batteries.server.declaration.decorators import WORST, DeclaredTool, declarations
 from mcp_batteries.server.list_changes import Following
 from mcp_batteries.server.skills import SkillSource
-from mcp_batteries.server.tool import StrictTool, strict_tool
 from mcp_batteries.subscriptions.hub import Source
 
 __all__ = ["build"]

@@ -24,10 +24,11 @@ from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, TextC
 from mcp_batteries.errors import Invalid, Problem, Unavailable, quote, reason
 from mcp_batteries.observability.audit import Audit, whose
 from mcp_batteries.sdk import logging_untouched, spare_spans, tool_table
-from mcp_batteries.server.call_tools import CALL_TOOLS, CallTools
+from mcp_batteries.server.calling.call_tools import CALL_TOOLS, CallTools
+from mcp_batteries.server.calling.read_history import Origins
+from mcp_batteries.server.calling.tool import Consent, Explain, StrictTool, strict_tool, without_names
 from mcp_batteries.server.catalog import Catalog, entry, prompt_entry
-from mcp_batteries.server.choice import Choice, Missing
-from mcp_batteries.server.declare import (
+from mcp_batteries.server.declaration.decorators import (
     WORST,
     Completes,
     DeclaredPrompt,
@@ -37,14 +38,13 @@ from mcp_batteries.server.declare import (
     declarations,
     toolsets_of,
 )
-from mcp_batteries.server.introduction import introduce
 from mcp_batteries.server.list_changes import Following, change_tools
-from mcp_batteries.server.origins import Origins
-from mcp_batteries.server.own_settings import OwnSettings
-from mcp_batteries.server.revisions import in_its_revision
+from mcp_batteries.server.protocol_compat import in_its_revision
+from mcp_batteries.server.server_info import introduce
+from mcp_batteries.server.settings_resource import OwnSettings
 from mcp_batteries.server.skills import SkillsExtension, SkillSource
-from mcp_batteries.server.tool import Consent, Explain, StrictTool, strict_tool, without_names
-from mcp_batteries.server.verifier import Verifier
+from mcp_batteries.server.token_verifier import Verifier
+from mcp_batteries.server.tool_filter import Choice, Missing
 from mcp_batteries.settings import Settings, open_text
 from mcp_batteries.subscriptions.hub import Hub, Source
 

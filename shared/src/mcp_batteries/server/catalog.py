@@ -50,16 +50,16 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic.fields import FieldInfo
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, quote, well_formed
-from mcp_batteries.limits import in_thread
 from mcp_batteries.protocol import RESOURCE_NOT_FOUND, VS_CODE
 from mcp_batteries.sdk import lowlevel
-from mcp_batteries.server.arguments import published
-from mcp_batteries.server.declare import DeclaredPrompt, DeclaredResource
+from mcp_batteries.server.calling.arguments import published
+from mcp_batteries.server.calling.results import Lasting
+from mcp_batteries.server.declaration.decorators import DeclaredPrompt, DeclaredResource
+from mcp_batteries.server.declaration.views import View, listed
 from mcp_batteries.server.list_pages import page
 from mcp_batteries.server.protocol_errors import to_mcp_error
-from mcp_batteries.server.results import Lasting
 from mcp_batteries.server.skills import SkillSource
-from mcp_batteries.server.views import View, listed
+from mcp_batteries.threads import in_thread
 
 # The protocol allows so many completion values.
 _MAX_COMPLETIONS = 100

@@ -12,13 +12,16 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver import Context
 from pydantic import Field
 
+from mcp_batteries.cancellation import Stop
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop, in_thread
 from mcp_batteries.observability.audit import whose
-from mcp_batteries.server.declare import in_words_of, renames, tool
+from mcp_batteries.server.declaration.decorators import in_words_of, renames, tool
 from mcp_batteries.subscriptions.hub import Hub
 from mcp_batteries.subscriptions.journal import Noted, Telling
 from mcp_batteries.subscriptions.topics import Follower, Topic
+from mcp_batteries.threads import in_thread
 
 __all__ = ["ChangeTools", "Changes", "Following", "change_tools"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid
-from mcp_batteries.limits import Cursor
 from mcp_batteries.server.protocol_errors import to_mcp_error
 
 __all__ = ["page"]

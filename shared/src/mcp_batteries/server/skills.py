@@ -23,8 +23,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, PaginatedRequestParams, RequestParams, TextResourceContents
 
 from mcp_batteries.errors import quote
-from mcp_batteries.limits import in_thread
 from mcp_batteries.server.list_pages import page
+from mcp_batteries.threads import in_thread
 
 __all__ = ["ENTRY", "PackagedSkills", "Skill", "SkillSource", "SkillsExtension", "skill_of"]
 

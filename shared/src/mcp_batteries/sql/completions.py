@@ -8,9 +8,9 @@ from typing import ClassVar
 from urllib.parse import unquote
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.server.declare import completes
+from mcp_batteries.server.declaration.decorators import completes
+from mcp_batteries.sql.base import E, P, Room
 from mcp_batteries.sql.policy import escaped
-from mcp_batteries.sql.room import E, P, Room
 
 __all__ = ["Completions"]
 

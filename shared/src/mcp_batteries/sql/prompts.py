@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 from pydantic import Field
 
 from mcp_batteries.errors import quote
-from mcp_batteries.server.declare import Messages, prompt
+from mcp_batteries.server.declaration.decorators import Messages, prompt
 from mcp_batteries.sql.resources import Resources
 
 __all__ = ["DatabaseName", "Prompts", "Slow"]

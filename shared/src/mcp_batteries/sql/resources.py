@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 from mcp_types import Resource, TextResourceContents
 
 from mcp_batteries.errors import NotFound, quote
-from mcp_batteries.server.declare import lists_resources, resource
+from mcp_batteries.server.declaration.decorators import lists_resources, resource
+from mcp_batteries.sql.base import E, P, Room
 from mcp_batteries.sql.policy import Database, Readable
-from mcp_batteries.sql.room import E, P, Room
-from mcp_batteries.sql.rows import RowPage
+from mcp_batteries.sql.results.rows import RowPage
 from mcp_batteries.sql.saved_queries import SavedQueries
 
 __all__ = ["JSON", "LISTED", "Reader", "Resources", "reader", "row_reader", "rows_reader", "saved_reader"]

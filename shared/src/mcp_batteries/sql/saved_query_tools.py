@@ -10,13 +10,13 @@ from typing import Annotated, Any
 import anyio
 from pydantic import Field
 
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES
-from mcp_batteries.server.declare import DeclaredTool
-from mcp_batteries.server.offering import Offering
-from mcp_batteries.server.results import TextResult
-from mcp_batteries.server.tool import StrictTool, strict_tool
-from mcp_batteries.server.views import TABLE
-from mcp_batteries.sql.room import AnyPolicy, Engine
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.server.calling.results import TextResult
+from mcp_batteries.server.calling.tool import StrictTool, strict_tool
+from mcp_batteries.server.declaration.decorators import DeclaredTool
+from mcp_batteries.server.declaration.views import TABLE
+from mcp_batteries.server.dynamic_tools import Offering
+from mcp_batteries.sql.base import AnyPolicy, Engine
 from mcp_batteries.sql.saved_queries import SavedQueries, SavedQuery
 from mcp_batteries.sql.tools import LONGEST
 from mcp_batteries.subscriptions.file_watcher import FileWatcher

@@ -8,11 +8,11 @@ from importlib.metadata import version
 from typing import Any, ClassVar, Protocol
 
 from mcp_batteries.server.assemble import Assembled, ServerSettings, assemble
-from mcp_batteries.server.declare import declarations
+from mcp_batteries.server.declaration.decorators import declarations
 from mcp_batteries.server.list_changes import Following
 from mcp_batteries.server.skills import SkillSource
+from mcp_batteries.sql.base import AnyPolicy, Engine, Room
 from mcp_batteries.sql.resources import Resources
-from mcp_batteries.sql.room import AnyPolicy, Engine, Room
 from mcp_batteries.sql.saved_queries import SavedQueries, SavedQuery
 from mcp_batteries.sql.saved_query_tools import SavedTools
 from mcp_batteries.subscriptions.hub import Source

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES
-from mcp_batteries.server.declare import renames, tool
-from mcp_batteries.server.fields import Cursor, DryRun, Limit, MaxBytes
-from mcp_batteries.server.results import TextResult
-from mcp_batteries.server.views import TABLE
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.server.calling.results import TextResult
+from mcp_batteries.server.declaration.decorators import renames, tool
+from mcp_batteries.server.declaration.fields import Cursor, DryRun, Limit, MaxBytes
+from mcp_batteries.server.declaration.views import TABLE
 from mcp_batteries.sql.arguments import ComparedWith, DatabaseName, FilePath, MaxCell, Sample, Words
-from mcp_batteries.sql.room import E, P, Room
-from mcp_batteries.sql.rows import Hits, Results, RowPage
+from mcp_batteries.sql.base import E, P, Room
+from mcp_batteries.sql.results.rows import Hits, Results, RowPage
 
 __all__ = ["AS_SQL", "IMPORT", "LONGEST", "ROWS", "ImportTools", "ReadTools", "SchemaTools", "WriteTools"]
 

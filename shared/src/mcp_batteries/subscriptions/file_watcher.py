@@ -24,8 +24,8 @@ import anyio
 import anyio.to_thread
 
 from mcp_batteries.errors import Problem
+from mcp_batteries.subscriptions.file_state import Glance, glance
 from mcp_batteries.subscriptions.folder_watches import FolderWatches
-from mcp_batteries.subscriptions.glance import Glance, glance
 from mcp_batteries.subscriptions.kernel_watch import KernelWatch
 from mcp_batteries.subscriptions.watch_paths import WatchPath, WatchPaths, fold
 

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mcp_batteries.subscriptions.glance import glance
+from mcp_batteries.subscriptions.file_state import glance
 
 __all__ = ["WatchPath", "WatchPaths", "fold"]
 

@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 from mcp_types import SERVER_INFO_META_KEY, TextContent, Tool
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.server.tool import without_names
+from mcp_batteries.server.calling.tool import without_names
 from mcp_batteries.testing.case import Case
 from mcp_batteries.testing.wire import StdioWire
 

@@ -9,8 +9,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from mcp_batteries.cancellation import Stop
+from mcp_batteries.descriptors import descriptors
 from mcp_batteries.errors import NotFound, Problem, Refused, quote
-from mcp_batteries.limits import Stop, descriptors, in_thread
+from mcp_batteries.threads import in_thread
 from mcp_fs.engine.changing import copying, deleting, moving
 from mcp_fs.engine.changing.atomic_write import write_file
 from mcp_fs.engine.changing.batch import PutOperation, put_all

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp_batteries.server.results import DataResult, Link, TextResult
+from mcp_batteries.server.calling.results import DataResult, Link, TextResult
 from mcp_fs.models.formatting import common_time_prefix, pluralize
 
 __all__ = ["Comparison", "Entry", "FileInfo", "FolderPage", "Tree"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.server.results import TextResult
+from mcp_batteries.server.calling.results import TextResult
 from mcp_fs.models.formatting import escape_line_breaks, pluralize
 
 __all__ = ["FileSlices", "FullContents", "Media", "TextSlice"]

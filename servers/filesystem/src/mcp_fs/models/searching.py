@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mcp_batteries.server.results import TextResult, below
+from mcp_batteries.server.calling.results import TextResult, below
 from mcp_fs.models.formatting import common_time_prefix, escape_line_breaks, pluralize
 
 __all__ = ["FilePage", "Match", "MatchCounts", "MatchTotal", "MatchedFile", "Matches"]

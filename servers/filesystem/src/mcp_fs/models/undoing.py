@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from mcp_batteries.server.results import TextResult
+from mcp_batteries.server.calling.results import TextResult
 from mcp_fs.models.formatting import pluralize
 from mcp_fs.models.writing import clip_diff
 

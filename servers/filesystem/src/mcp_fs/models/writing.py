@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES
-from mcp_batteries.server.results import TextResult, below
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.server.calling.results import TextResult, below
 from mcp_fs.models.formatting import pluralize
 
 __all__ = ["BatchResult", "EditResult", "MoveResult", "ReplaceResult", "WriteResult", "clip_diff"]

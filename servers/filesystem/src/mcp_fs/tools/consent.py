@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp_batteries.errors import quote
-from mcp_batteries.server.confirm import Question
-from mcp_batteries.server.consent_text import visible
+from mcp_batteries.server.calling.confirmation import Question
+from mcp_batteries.server.calling.confirmation_text import visible
 from mcp_fs.engine.service import Engine
 from mcp_fs.policy import Policy, WritablePath
 from mcp_fs.tools.paths import expand_deletions, limit_count

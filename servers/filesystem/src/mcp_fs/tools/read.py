@@ -18,10 +18,10 @@ from mcp_types import (
 )
 from pydantic import AfterValidator, Field
 
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.errors import Invalid, Problem, Refused
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES
-from mcp_batteries.server.declare import renames, tool
-from mcp_batteries.server.fields import Cursor, Limit
+from mcp_batteries.server.declaration.decorators import renames, tool
+from mcp_batteries.server.declaration.fields import Cursor, Limit
 from mcp_fs.engine.listing.folder_page import FolderSort
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.reading.text_page import MAX_PAGE_BYTES, NamedFile, PageRequest

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mcp_batteries.server.declare import renames, tool
-from mcp_batteries.server.fields import Cursor, Limit
+from mcp_batteries.server.declaration.decorators import renames, tool
+from mcp_batteries.server.declaration.fields import Cursor, Limit
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.search.find import FindSort
 from mcp_fs.engine.search.query import Query

@@ -9,8 +9,8 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from pydantic import Field
 
 from mcp_batteries.observability.audit import caller
-from mcp_batteries.server.declare import tool
-from mcp_batteries.server.fields import DryRun
+from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.fields import DryRun
 from mcp_fs.engine.journal.journal import CURRENT_CALL
 from mcp_fs.engine.service import Engine
 from mcp_fs.models import UndoResult, UndoStepPage

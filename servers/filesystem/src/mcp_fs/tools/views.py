@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_batteries.server.views import View
+from mcp_batteries.server.declaration.views import View
 
 __all__ = ["DIFF", "MEDIA", "TREE"]
 

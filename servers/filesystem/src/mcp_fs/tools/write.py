@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from mcp_batteries.errors import Invalid, Problem, quote
-from mcp_batteries.server.declare import renames, tool
-from mcp_batteries.server.fields import DryRun
+from mcp_batteries.server.declaration.decorators import renames, tool
+from mcp_batteries.server.declaration.fields import DryRun
 from mcp_fs.engine.changing.patch import FilePatch, parse_patch
 from mcp_fs.engine.changing.replace import Substitution
 from mcp_fs.engine.listing.walk import WalkFilter

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from mcp_batteries.limits import Stop, in_thread
+from mcp_batteries.cancellation import Stop
+from mcp_batteries.threads import in_thread
 from mcp_git.engine.history import files, refs
 from mcp_git.engine.history.blame import blame_lines
 from mcp_git.engine.history.diff import Comparison, read_diff

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mcp_batteries.server.fields import in_header
+from mcp_batteries.server.declaration.fields import in_header
 
 __all__ = ["MAX_CALL_SECONDS", "FilePath", "LineNumber", "RepositoryName", "Rev"]
 

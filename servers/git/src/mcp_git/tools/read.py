@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import Field
 
 from mcp_batteries.errors import Invalid
-from mcp_batteries.server.declare import renames, tool
-from mcp_batteries.server.fields import Cursor, Limit
+from mcp_batteries.server.declaration.decorators import renames, tool
+from mcp_batteries.server.declaration.fields import Cursor, Limit
 from mcp_git.engine.history.diff import Comparison, UncommittedPart
 from mcp_git.engine.history.files import TextSearch
 from mcp_git.engine.history.log import LogQuery

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from mcp_batteries.errors import Refused
-from mcp_batteries.server.confirm import Question
-from mcp_batteries.server.declare import renames, tool
+from mcp_batteries.server.calling.confirmation import Question
+from mcp_batteries.server.declaration.decorators import renames, tool
 from mcp_git.engine.remote.push_request import PlannedPush, PushRequest
 from mcp_git.engine.service import Engine
 from mcp_git.models import Answer

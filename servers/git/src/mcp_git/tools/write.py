@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mcp_batteries.errors import Invalid
-from mcp_batteries.server.declare import renames, tool
+from mcp_batteries.server.declaration.decorators import renames, tool
 from mcp_git.engine.operation.operation import GitInput, Operation, UndoKind
 from mcp_git.engine.operation.plan import OperationPlanner
 from mcp_git.engine.service import Engine

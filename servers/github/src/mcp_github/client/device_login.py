@@ -17,7 +17,7 @@ import httpx2
 from pydantic_core import from_json
 
 from mcp_batteries.errors import Refused, Unavailable, quote
-from mcp_batteries.remote.reach import why_unreached
+from mcp_batteries.remote.connection_errors import why_unreached
 from mcp_github.policy.addresses import ApiUrl
 
 __all__ = ["DeviceCode", "DeviceLogin", "LoginSettings"]

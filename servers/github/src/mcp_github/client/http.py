@@ -21,7 +21,7 @@ import anyio
 import httpx2
 
 from mcp_batteries.errors import Conflict, NotFound, Refused, TooLarge, Unavailable
-from mcp_batteries.remote.reach import why_unreached
+from mcp_batteries.remote.connection_errors import why_unreached
 from mcp_github.client import errors
 from mcp_github.client.credentials import Credentials, RequestSigner, TokenSettings
 from mcp_github.client.device_login import LoginSettings

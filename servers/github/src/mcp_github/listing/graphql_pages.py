@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import NotFound
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_github.client.api import Api
 from mcp_github.listing.pages import PageOptions, count_fitting_rows
 from mcp_github.listing.projections import Projection

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_github.models import Text
 from mcp_github.safety.scrub import scrub_text
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Unavailable
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_github.client.api import Api, ApiResponse, select_paging_params
 from mcp_github.client.http import JSON_TYPE
 from mcp_github.listing.projections import Getter, Item, Projection, clip_note, pick

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from mcp_batteries.errors import Refused, Unavailable, quote
-from mcp_batteries.server.choice import Missing
+from mcp_batteries.server.tool_filter import Missing
 from mcp_github.policy.addresses import ApiUrl, DownloadUrl
 from mcp_github.policy.allow_list import RepositoryAllowList
 from mcp_github.policy.flow import FlowRules

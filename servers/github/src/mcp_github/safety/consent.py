@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_batteries.server.confirm import Question
+from mcp_batteries.server.calling.confirmation import Question
 from mcp_github.policy import Policy
 from mcp_github.safety.taint import GISTS, TaintTracker, projects_key
 

@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from mcp_batteries.errors import Invalid
-from mcp_batteries.server.fields import in_header
+from mcp_batteries.server.declaration.fields import in_header
 from mcp_github.client.polling import MAX_WAIT_SECONDS, Poller
 from mcp_github.policy import Owner, Policy
 from mcp_github.policy import Ref as TrustedRef

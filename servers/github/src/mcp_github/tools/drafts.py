@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mcp_batteries.server.consent_text import remarkable, visible
-from mcp_batteries.server.origins import origins_of
+from mcp_batteries.server.calling.confirmation_text import remarkable, visible
+from mcp_batteries.server.calling.read_history import origins_of
 from mcp_github.models import Done
 from mcp_github.policy import WriteRepo
 from mcp_github.safety.taint import TaintTracker

@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 
 import anyio.to_thread
 
+from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, quote
-from mcp_batteries.limits import Cursor
-from mcp_batteries.sql.changes import Change, Import
-from mcp_batteries.sql.compared import Comparison
-from mcp_batteries.sql.identifiers import identifier
-from mcp_batteries.sql.keys import FORM, values_of
-from mcp_batteries.sql.rows import Hits, Results, RowPage
+from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.row_keys import FORM, values_of
+from mcp_batteries.sql.results.changes import Change, Import
+from mcp_batteries.sql.results.comparison import Comparison
+from mcp_batteries.sql.results.rows import Hits, Results, RowPage
 from mcp_postgres.engine.admission.statements import TransactionLimits, admit, transaction_opening
 from mcp_postgres.engine.advisor.indexes import AdvisorInput, AdvisorResult, advise, analyze_statements, format_report
 from mcp_postgres.engine.advisor.plan import explain

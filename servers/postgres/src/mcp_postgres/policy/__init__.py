@@ -17,8 +17,8 @@ from urllib.parse import unquote
 from mcp_batteries.errors import Invalid, TooLarge, Unavailable, quote
 from mcp_batteries.observability.audit import claim
 from mcp_batteries.sql import policy as sql
-from mcp_batteries.sql.identifiers import unquoted
-from mcp_batteries.sql.names import dotted
+from mcp_batteries.sql.language.identifiers import unquoted
+from mcp_batteries.sql.language.qualified_names import dotted
 from mcp_batteries.sql.policy import (
     Database,
     NamesOf,

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings.addresses import unencoded_signs
-from mcp_batteries.sql.addresses import refuse_other_systems
+from mcp_batteries.sql.language.database_systems import refuse_other_systems
 
 __all__ = ["parse_named_address"]
 

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mcp_batteries.server.declare import tool
-from mcp_batteries.server.fields import Limit
+from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.fields import Limit
 from mcp_batteries.sql.arguments import DatabaseName
-from mcp_batteries.sql.room import Room
+from mcp_batteries.sql.base import Room
 from mcp_batteries.sql.tools import LONGEST
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.models import Report

@@ -7,12 +7,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mcp_batteries.server.declare import in_words_of, tool
-from mcp_batteries.server.fields import DryRun
-from mcp_batteries.server.results import TextResult
+from mcp_batteries.server.calling.results import TextResult
+from mcp_batteries.server.declaration.decorators import in_words_of, tool
+from mcp_batteries.server.declaration.fields import DryRun
 from mcp_batteries.sql import tools
 from mcp_batteries.sql.arguments import DatabaseName
-from mcp_batteries.sql.room import Room
+from mcp_batteries.sql.base import Room
 from mcp_batteries.sql.tools import AS_SQL, LONGEST
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.policy import Policy

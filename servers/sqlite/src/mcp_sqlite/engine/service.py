@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import anyio
 
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, Problem
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_batteries.scratch import Scratch
-from mcp_batteries.sql.changes import Change, Import, Sample, Step
-from mcp_batteries.sql.compared import MAX_CELL, ROWS, Comparison, Side, Words, compared
-from mcp_batteries.sql.identifiers import identifier
-from mcp_batteries.sql.rows import Hits, Results, RowPage, count, one_line
+from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.results.changes import Change, Import, Sample, Step
+from mcp_batteries.sql.results.comparison import MAX_CELL, ROWS, Comparison, Side, Words, compared
+from mcp_batteries.sql.results.rows import Hits, Results, RowPage, count, one_line
 from mcp_sqlite.engine import demo_database
 from mcp_sqlite.engine.requests import to_content_request, to_request
 from mcp_sqlite.engine.result_pages import ResultPages

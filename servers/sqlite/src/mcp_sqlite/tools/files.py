@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcp_batteries.server.declare import in_words_of, tool
+from mcp_batteries.server.declaration.decorators import in_words_of, tool
 from mcp_batteries.sql import tools
 from mcp_batteries.sql.arguments import DatabaseName, FileName
-from mcp_batteries.sql.room import Room
+from mcp_batteries.sql.base import Room
 from mcp_batteries.sql.tools import AS_SQL, IMPORT, LONGEST, ROWS
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.models import Backup, Export

@@ -7,13 +7,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mcp_batteries.server.declare import in_words_of, tool
-from mcp_batteries.server.fields import Cursor, Limit
-from mcp_batteries.server.views import DIAGRAM, PLAN, TABLE
+from mcp_batteries.server.declaration.decorators import in_words_of, tool
+from mcp_batteries.server.declaration.fields import Cursor, Limit
+from mcp_batteries.server.declaration.views import DIAGRAM, PLAN, TABLE
 from mcp_batteries.sql import tools
 from mcp_batteries.sql.arguments import DatabaseName, NamePart, Words
-from mcp_batteries.sql.room import Room
-from mcp_batteries.sql.rows import RowPage
+from mcp_batteries.sql.base import Room
+from mcp_batteries.sql.results.rows import RowPage
 from mcp_batteries.sql.tools import AS_SQL, LONGEST
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.models import Catalog, Check, Plan

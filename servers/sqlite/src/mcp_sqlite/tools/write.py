@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_batteries.server.declare import in_words_of
+from mcp_batteries.server.declaration.decorators import in_words_of
 from mcp_batteries.sql import tools
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.policy import Policy

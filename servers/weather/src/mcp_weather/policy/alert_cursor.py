@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_batteries.limits import Cursor
+from mcp_batteries.cursors import Cursor
 from mcp_weather.policy.place import Place
 
 __all__ = ["AlertPosition", "alert_scope", "parse_alerts_cursor"]

@@ -6,7 +6,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field
 
-from mcp_batteries.server.fields import in_header
+from mcp_batteries.server.declaration.fields import in_header
 from mcp_weather.engine.requests.queries import Group, Model
 from mcp_weather.models import AirQuality, Forecast, Marine
 

@@ -8,9 +8,9 @@ from typing import Annotated
 from pydantic import Field
 
 from mcp_batteries.errors import NotFound
-from mcp_batteries.limits import in_thread
-from mcp_batteries.server.declare import tool
-from mcp_batteries.server.fields import Cursor
+from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.fields import Cursor
+from mcp_batteries.threads import in_thread
 from mcp_weather.engine.alerts.answer import take_page
 from mcp_weather.engine.answers.air_quality import fetch_air_quality
 from mcp_weather.engine.answers.history import fetch_history

@@ -12,9 +12,9 @@ from mcp_types import CallToolResult, ImageContent, TextContent
 from pydantic import Field
 
 from mcp_batteries.errors import Invalid
-from mcp_batteries.limits import in_thread
-from mcp_batteries.server.declare import tool
-from mcp_batteries.server.views import FORECAST
+from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.views import FORECAST
+from mcp_batteries.threads import in_thread
 from mcp_weather.engine.answers.forecasts import (
     ForecastQuery,
     add_spread,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mcp_batteries.server.declare import tool
+from mcp_batteries.server.declaration.decorators import tool
 from mcp_weather.engine.saved_places import SavedPlaces, list_saved_places
 from mcp_weather.models import Places, Value
 from mcp_weather.policy.place_search import GEOCODED

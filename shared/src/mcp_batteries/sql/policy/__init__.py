@@ -14,8 +14,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from urllib.parse import parse_qsl, quote_from_bytes, unquote
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote
-from mcp_batteries.sql.files import as_path, is_path
-from mcp_batteries.sql.names import FORM, dotted
+from mcp_batteries.sql.language.qualified_names import FORM, dotted
 from mcp_batteries.sql.policy.requests import (
     Database,
     NamesOf,
@@ -32,8 +31,9 @@ from mcp_batteries.sql.policy.requests import (
     ServedFile,
     WriteStatement,
 )
-from mcp_batteries.sql.rows import bare_sql
+from mcp_batteries.sql.results.rows import bare_sql
 from mcp_batteries.sql.saved_queries import SavedQuery
+from mcp_batteries.sql.transfer.files import as_path, is_path
 
 __all__ = [
     "MAX_SQL", "Database", "NamesOf", "NewFile", "NextPage", "Part", "Policy", "QueryOf", "ReadStatement", "Readable",

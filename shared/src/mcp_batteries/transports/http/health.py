@@ -16,7 +16,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from mcp_batteries.settings import Settings, load
-from mcp_batteries.transports.http.certificate import untrusting
+from mcp_batteries.transports.http.listener.certificate import untrusting
 
 __all__ = ["healthy"]
 

@@ -31,18 +31,18 @@ from mcp_batteries.errors import Invalid, quote, well_formed
 from mcp_batteries.observability.logs import RateLimitFilter
 from mcp_batteries.sdk import Sessions, lowlevel, tool_table
 from mcp_batteries.server.assemble import Assembled
-from mcp_batteries.server.results import clean
-from mcp_batteries.server.verifier import Verifier
+from mcp_batteries.server.calling.results import clean
+from mcp_batteries.server.token_verifier import Verifier
 from mcp_batteries.settings import Settings
-from mcp_batteries.transports.http.body_check import BodyCheck
-from mcp_batteries.transports.http.certificate import validate_pair
-from mcp_batteries.transports.http.host_check import LOOPBACK, HostCheck, allowed_hosts, allowed_origins
-from mcp_batteries.transports.http.in_flight import InFlight
-from mcp_batteries.transports.http.json_replies import json_replies
-from mcp_batteries.transports.http.rejections import Refusals
-from mcp_batteries.transports.http.sessions import answer_sessions_directly
-from mcp_batteries.transports.http.unix_socket import UnixListener
-from mcp_batteries.transports.http.uvicorn_server import BACKLOG, UvicornServer, listen_on
+from mcp_batteries.transports.http.gate.host_check import LOOPBACK, HostCheck, allowed_hosts, allowed_origins
+from mcp_batteries.transports.http.gate.message_gate import BodyCheck
+from mcp_batteries.transports.http.listener.certificate import validate_pair
+from mcp_batteries.transports.http.listener.unix_socket import UnixListener
+from mcp_batteries.transports.http.listener.uvicorn_server import BACKLOG, UvicornServer, listen_on
+from mcp_batteries.transports.http.refusals import Refusals
+from mcp_batteries.transports.http.requests.in_flight import InFlight
+from mcp_batteries.transports.http.requests.json_replies import json_replies
+from mcp_batteries.transports.http.requests.sessions import answer_sessions_directly
 
 if TYPE_CHECKING:
     from mcp_batteries.observability.prometheus import Prometheus

@@ -23,7 +23,7 @@ from mcp_types.jsonrpc import (
 )
 
 from mcp_batteries.transports.jsonrpc import Malformed, dump, error, is_heard, parse, peek_id
-from mcp_batteries.transports.stdio.first_answers import AnswerStore
+from mcp_batteries.transports.stdio.cached_handshake.store import AnswerStore
 from mcp_batteries.transports.stdio.in_flight import BUSY, Calls
 from mcp_batteries.transports.stdio.inputs import open_input
 from mcp_batteries.transports.stdio.writer import Writer

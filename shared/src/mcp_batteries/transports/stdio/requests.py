@@ -33,8 +33,8 @@ from mcp_types.jsonrpc import (
     RequestId,
 )
 
-from mcp_batteries.transports.exchanges import error_data
-from mcp_batteries.transports.stdio import eras
+from mcp_batteries.transports.dispatch import error_data
+from mcp_batteries.transports.stdio import protocol_generations
 from mcp_batteries.transports.stdio.reader import Reader
 from mcp_batteries.transports.stdio.writer import Writer
 
@@ -49,11 +49,11 @@ async def serve_requests(server: Server[Any], options: InitializationOptions, re
     """Serve `server` between `reader` and `writer`, in the era that the first request opens."""
     async with server.lifespan(server) as state:
         try:
-            is_modern = eras.is_modern(await reader.first_request())
+            is_modern = protocol_generations.is_modern(await reader.first_request())
             requests = _Requests(reader, writer, TransportContext(kind="stdio", can_send_request=not is_modern))
             # What comes behind `initialize` waits for it: clients may send it before they have the answer.
             dispatcher = JSONRPCDispatcher[TransportContext](requests, writer, inline_methods=frozenset({"initialize"}))
-            era = eras.serve_stateless if is_modern else eras.serve_with_handshake
+            era = protocol_generations.serve_stateless if is_modern else protocol_generations.serve_with_handshake
             async with era(server, dispatcher, state, options) as (on_request, on_notify):
                 await requests.run(dispatcher, on_request, on_notify)
         finally:

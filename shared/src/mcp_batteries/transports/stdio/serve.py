@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mcp.server.models import InitializationOptions
 
     from mcp_batteries.observability.wire_log import WireLog
-    from mcp_batteries.transports.stdio.first_answers import AnswerStore
+    from mcp_batteries.transports.stdio.cached_handshake.store import AnswerStore
     from mcp_batteries.transports.stdio.reader import Reader
     from mcp_batteries.transports.stdio.writer import Writer
 

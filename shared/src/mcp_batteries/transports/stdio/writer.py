@@ -18,7 +18,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse, RequestId
 
 from mcp_batteries.transports.jsonrpc import dump, dump_answer
-from mcp_batteries.transports.stdio.first_answers import AnswerStore
+from mcp_batteries.transports.stdio.cached_handshake.store import AnswerStore
 from mcp_batteries.transports.stdio.in_flight import Calls
 from mcp_batteries.transports.stdio.outputs import open_output
 

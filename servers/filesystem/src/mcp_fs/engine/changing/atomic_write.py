@@ -15,8 +15,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, Unavailable, quote, reason
-from mcp_batteries.limits import Stop
 from mcp_fs.engine.changing.binary_formats import binary_format, check_text_for, is_text_file, suggest_text_file
 from mcp_fs.engine.document_kinds import HEAD_BYTES, kind_of
 from mcp_fs.engine.handles.locks import LockedFile, lock_names

@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
-from mcp_batteries.limits import Stop
 from mcp_fs.engine.changing.atomic_write import NotDurable
 from mcp_fs.engine.changing.copying import absolute_names, name_taken_error, read_status_if_exists
 from mcp_fs.engine.changing.moving import move_entry, refuse_renaming_secret_folder

@@ -7,8 +7,8 @@ import stat
 from contextlib import ExitStack
 from functools import partial
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Conflict, Invalid, TooLarge, quote
-from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.changing.atomic_write import (
     check_renamed_text,

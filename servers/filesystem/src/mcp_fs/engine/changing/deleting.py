@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Conflict, Problem, TooLarge, Unavailable, quote
-from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.changing.atomic_write import fsync_folder
 from mcp_fs.engine.changing.copying import MAX_DEPTH, TreeSize, absolute_names

@@ -12,8 +12,8 @@ import stat
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, Unavailable, quote, reason
-from mcp_batteries.limits import Stop
 from mcp_fs.engine.changing.atomic_write import (
     NotDurable,
     check_renamed_text,

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, TooLarge
-from mcp_batteries.limits import Stop
 from mcp_fs.engine.documents.notebook import Cell, notebook_cells, with_final_newline
 from mcp_fs.engine.text.edit import (
     Replacement,

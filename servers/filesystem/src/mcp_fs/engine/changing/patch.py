@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound
-from mcp_batteries.limits import Stop
 from mcp_fs.engine.text.edit import describe_nearest, restore_undecodable, split_lines
 from mcp_fs.engine.text.encodings import replace_undecodable as readable
 

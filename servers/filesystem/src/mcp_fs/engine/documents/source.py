@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import NotFound, Problem
-from mcp_batteries.limits import Stop
 from mcp_fs.engine.document_kinds import HEAD_BYTES, SUFFIXES, is_archive, is_document, kind_of
 from mcp_fs.engine.documents.converter import Extracted, Output, extract
 from mcp_fs.engine.handles.path_opening import open_file, read_status

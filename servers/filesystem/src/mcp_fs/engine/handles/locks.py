@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Unavailable, quote
-from mcp_batteries.limits import Stop
 from mcp_fs.engine.handles.path_opening import ResolvedPath
 from mcp_fs.engine.name_folding import fold_name
 from mcp_fs.policy import ReadablePath

@@ -20,8 +20,9 @@ from typing import Any
 
 import anyio
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Problem
-from mcp_batteries.limits import Stop, in_thread
+from mcp_batteries.threads import in_thread
 from mcp_fs.engine.handles.path_opening import Folder, open_tree, resolve
 from mcp_fs.policy import Policy, ReadablePath
 

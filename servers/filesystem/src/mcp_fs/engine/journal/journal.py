@@ -15,8 +15,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import NotFound, Problem, TooLarge, reason
-from mcp_batteries.limits import Stop
 from mcp_fs.engine.handles.metadata import MetadataCopier, copy_attributes
 from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, open_regular, resolve
 from mcp_fs.engine.handles.syscalls import copy_blocks

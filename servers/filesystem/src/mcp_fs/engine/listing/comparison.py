@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import BinaryIO
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import NotFound, Problem
-from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.documents.source import open_content
 from mcp_fs.engine.handles.path_opening import open_file, read_link, read_status

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
+from mcp_batteries.cancellation import Stop
+from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Problem
-from mcp_batteries.limits import Cursor, Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.handles.file_attributes import is_hidden
 from mcp_fs.engine.handles.path_opening import Folder, open_folder, read_status

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import chain
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Problem
-from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.handles.path_opening import Folder, open_folder
 from mcp_fs.engine.listing.walk import Skipped, WalkFilter, display_path, entry_display_path, read_entries

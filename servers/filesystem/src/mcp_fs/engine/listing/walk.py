@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from mcp_batteries.cancellation import Stop
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.errors import Problem, reason
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
 from mcp_fs.engine.handles.file_attributes import hidden_among, placeholders_among
 from mcp_fs.engine.handles.path_opening import Folder, open_folder
 from mcp_fs.engine.patterns.ignore import Rules

@@ -8,8 +8,8 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Problem, TooLarge, quote
-from mcp_batteries.limits import Stop
 from mcp_fs.engine.handles.file_attributes import is_hidden
 from mcp_fs.engine.handles.path_opening import open_file, open_folder, read_status
 from mcp_fs.engine.listing.folder_page import list_folder

@@ -6,8 +6,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
-from mcp_batteries.limits import Stop
 from mcp_fs.engine.documents.source import open_content
 from mcp_fs.engine.handles.path_opening import translate_errors
 from mcp_fs.engine.handles.syscalls import write_all

@@ -5,8 +5,8 @@ from __future__ import annotations
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Problem
-from mcp_batteries.limits import Stop
 from mcp_fs.engine.handles.path_opening import open_folder, read_status
 from mcp_fs.engine.reading.full_contents import read_full_contents
 from mcp_fs.policy import ReadablePath

@@ -6,8 +6,8 @@ import hashlib
 import stat
 from collections.abc import Sequence
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Invalid, Problem
-from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.handles.path_opening import open_file
 from mcp_fs.engine.listing.selection import Chooser, compile_choosers, compile_relevance

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Problem
-from mcp_batteries.limits import Stop
 from mcp_fs.engine.document_kinds import SUFFIXES
 from mcp_fs.engine.documents.source import is_in_archive, read_members
 from mcp_fs.engine.handles.path_opening import Folder, open_folder, read_status

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
+from mcp_batteries.cancellation import Stop
+from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid
-from mcp_batteries.limits import Cursor, Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.listing.folder_page import format_time
 from mcp_fs.engine.listing.selection import compile_choosers, compile_relevance, name_ending

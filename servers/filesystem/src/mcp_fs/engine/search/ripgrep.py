@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import IO, cast
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.executables import NO_WINDOW, find_executable
-from mcp_batteries.limits import Stop
 from mcp_fs.engine.listing.walk import WalkFilter
 
 __all__ = ["RipgrepQuery", "find_ripgrep", "list_matching_files"]

@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Problem, Unavailable
-from mcp_batteries.limits import Stop
 from mcp_fs.engine.documents.source import is_document, open_text, to_anonymous_file
 from mcp_fs.engine.handles.path_opening import Folder, open_file
 from mcp_fs.engine.listing.walk import Skipped, display_path, entry_display_path

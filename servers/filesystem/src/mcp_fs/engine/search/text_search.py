@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from mcp_batteries.cancellation import Stop
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, NotFound, Problem, quote, reason
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.document_kinds import is_archive
 from mcp_fs.engine.listing.walk import Skipped, page_byte_limit

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound
-from mcp_batteries.limits import Stop
 from mcp_fs.engine.text.encodings import SizeLimit
 from mcp_fs.engine.text.encodings import replace_undecodable as readable
 

@@ -9,8 +9,9 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from mcp_batteries.cancellation import Stop
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote, reason
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
 from mcp_fs.engine.changing.atomic_write import fsync_folder, resolve_for_writing
 from mcp_fs.engine.changing.deleting import measure_bytes
 from mcp_fs.engine.changing.moving import create_folder, relocate

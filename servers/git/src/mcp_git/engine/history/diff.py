@@ -13,9 +13,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from mcp_batteries.cancellation import Stop
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid, NotFound
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
-from mcp_batteries.server.results import below
+from mcp_batteries.server.calling.results import below
 from mcp_git.engine.history.missing_paths import refuse_missing_path
 from mcp_git.engine.history.page_position import PagePosition, decode_position
 from mcp_git.engine.program.git import Git, GitFailed

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
+from mcp_batteries.cancellation import Stop
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, quote
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
-from mcp_batteries.server.results import below
+from mcp_batteries.server.calling.results import below
 from mcp_git.engine.history.missing_paths import refuse_missing_path, suggest_path
 from mcp_git.engine.history.page_position import decode_position
 from mcp_git.engine.history.patterns import refuse_foreign_syntax

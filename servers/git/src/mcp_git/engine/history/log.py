@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from mcp_batteries.cancellation import Stop
+from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid
-from mcp_batteries.limits import Cursor, Stop
 from mcp_git.engine.history.blame import resolve_lines
 from mcp_git.engine.history.dates import to_git_date
 from mcp_git.engine.history.missing_paths import refuse_missing_path

@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import NotFound, quote
-from mcp_batteries.limits import Stop
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import split_names, split_records
 from mcp_git.path_quoting import escape_line_breaks, quote_path

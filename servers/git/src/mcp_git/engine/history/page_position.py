@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid
-from mcp_batteries.limits import Cursor
 
 __all__ = ["PagePosition", "decode_position"]
 

@@ -8,8 +8,9 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from mcp_batteries.cancellation import Stop
+from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict
-from mcp_batteries.limits import Cursor, Stop
 from mcp_git.engine.history.log import list_reflog
 from mcp_git.engine.history.page_position import decode_position
 from mcp_git.engine.program.git import Git, GitFailed

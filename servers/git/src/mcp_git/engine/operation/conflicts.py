@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Conflict, quote
-from mcp_batteries.limits import Stop
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.work_tree.status import Status, is_conflict
 from mcp_git.path_quoting import quote_path

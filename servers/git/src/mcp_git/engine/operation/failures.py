@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Conflict, Invalid, Problem, Refused
-from mcp_batteries.limits import Stop
 from mcp_git.engine.operation.operation import Operation, UndoKind
 from mcp_git.engine.operation.undo import Snapshot
 from mcp_git.engine.operation.untracked_files import describe_remaining_files

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
-from mcp_batteries.limits import Stop
 from mcp_git import git_config
 from mcp_git.engine.operation.operation import HASH_LENGTH, GitInput, Operation, UndoKind, refuse_program_steps
 from mcp_git.engine.operation.untracked_files import list_untracked_of_stash, refuse_obstructed_stash

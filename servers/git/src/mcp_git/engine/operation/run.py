@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Conflict, Problem, Refused, quote
-from mcp_batteries.limits import Stop
 from mcp_git.engine.operation.conflicts import is_empty_pick, list_new_conflicts, refuse_conflict_marks
 from mcp_git.engine.operation.failures import (
     explain_half_done,

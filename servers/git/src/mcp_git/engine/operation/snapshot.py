@@ -9,8 +9,8 @@ import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Conflict
-from mcp_batteries.limits import Stop
 from mcp_git.engine.operation.operation import HASH_LENGTH
 from mcp_git.engine.operation.undo import Snapshot
 from mcp_git.engine.program.git import Git, GitFailed

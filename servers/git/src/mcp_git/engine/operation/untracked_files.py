@@ -6,8 +6,8 @@ import os
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Conflict, quote
-from mcp_batteries.limits import Stop
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import split_names
 from mcp_git.path_quoting import quote_path

@@ -6,7 +6,7 @@ import os
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 
-from mcp_batteries.limits import head
+from mcp_batteries.clipping import head
 
 __all__ = ["Output", "clip", "select_options", "split_lines", "split_names", "split_records"]
 

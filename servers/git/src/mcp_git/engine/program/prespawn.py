@@ -17,7 +17,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import IO
 
-from mcp_batteries.limits import Stop
+from mcp_batteries.cancellation import Stop
 from mcp_git.engine.program.git_binary import GitBinary
 from mcp_git.engine.program.process import (
     Command,

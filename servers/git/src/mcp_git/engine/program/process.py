@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import IO, TypeVar
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import TooLarge
 from mcp_batteries.executables import NO_WINDOW
-from mcp_batteries.limits import Stop
 from mcp_batteries.processes.confinement import Confinement
 from mcp_batteries.processes.sandbox import find_sandbox
 

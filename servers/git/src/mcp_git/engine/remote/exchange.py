@@ -11,8 +11,8 @@ import secrets
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Conflict, NotFound, Problem, Refused, Unavailable, quote
-from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import Output, clip

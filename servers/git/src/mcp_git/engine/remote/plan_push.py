@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
-from mcp_batteries.limits import Stop
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.output import clip, split_lines
 from mcp_git.engine.program.revisions import find_commits

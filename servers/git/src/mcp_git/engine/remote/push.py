@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Conflict, Problem, Refused, quote
-from mcp_batteries.limits import Stop
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.output import Output
 from mcp_git.engine.remote.exchange import exchange, list_remarks

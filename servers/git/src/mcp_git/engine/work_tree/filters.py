@@ -6,8 +6,8 @@ import os
 import re
 from collections.abc import Sequence
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Refused
-from mcp_batteries.limits import Stop
 from mcp_git.engine.program.git import Git
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout, read_small_file

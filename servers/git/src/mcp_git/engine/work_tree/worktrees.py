@@ -11,8 +11,8 @@ import re
 import shutil
 from contextlib import ExitStack, suppress
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable, quote, reason
-from mcp_batteries.limits import Stop
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.revisions import explained_failures, head_has_commit
 from mcp_git.engine.work_tree.filters import refuse_filters

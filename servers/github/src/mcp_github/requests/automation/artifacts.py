@@ -12,8 +12,9 @@ import zlib
 from dataclasses import dataclass
 from typing import IO
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, quote
-from mcp_batteries.limits import Stop, in_thread
+from mcp_batteries.threads import in_thread
 from mcp_github.client.api import Api
 from mcp_github.invisible import escape_path
 from mcp_github.listing.line_window import LineWindow

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.errors import Invalid, NotFound, Refused, TooLarge, Unavailable
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_github.client.api import Api, ApiResponse
 from mcp_github.client.polling import Poller
 from mcp_github.listing.line_window import LineWindow

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.errors import NotFound, quote
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_github.client.api import Api
 from mcp_github.listing.pages import count_fitting_rows
 from mcp_github.listing.projections import pick

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, NotFound, quote
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_github.client.api import Api, select_paging_params
 from mcp_github.invisible import escape_path, unescape_path
 from mcp_github.models import Text

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from mcp_batteries.errors import Invalid
-from mcp_batteries.server.declare import tool
+from mcp_batteries.server.declaration.decorators import tool
 from mcp_github.invisible import unescape_path
 from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing, Record

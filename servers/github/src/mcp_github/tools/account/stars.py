@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcp_batteries.server.declare import tool
+from mcp_batteries.server.declaration.decorators import tool
 from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Policy

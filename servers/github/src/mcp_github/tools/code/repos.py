@@ -10,7 +10,7 @@ from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from mcp_batteries.media.pictures import Picture
-from mcp_batteries.server.declare import tool
+from mcp_batteries.server.declaration.decorators import tool
 from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.policy import Policy

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mcp_batteries.server.declare import tool
+from mcp_batteries.server.declaration.decorators import tool
 from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Listing
 from mcp_github.requests.code.search import Search, SearchKind

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from mcp_batteries.errors import Invalid
-from mcp_batteries.server.declare import tool
+from mcp_batteries.server.declaration.decorators import tool
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Policy, Repo
 from mcp_github.requests.work.issue_relations import DependencyAction, IssueRelations

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from mcp_batteries.server.declare import tool
-from mcp_batteries.server.fields import DryRun
+from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.fields import DryRun
 from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from mcp_batteries.errors import Invalid
-from mcp_batteries.server.declare import tool
+from mcp_batteries.server.declaration.decorators import tool
 from mcp_github.models import Done
 from mcp_github.policy import Policy
 from mcp_github.requests.work.labels import Labels

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from mcp_batteries.errors import Invalid
-from mcp_batteries.server.declare import tool
+from mcp_batteries.server.declaration.decorators import tool
 from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Policy

@@ -12,7 +12,7 @@ import anyio
 import psycopg
 
 from mcp_batteries.errors import Invalid, Problem, Refused, quote
-from mcp_batteries.sql.rows import count, size
+from mcp_batteries.sql.results.rows import count, size
 from mcp_postgres.engine.advisor.candidates import Index, propose_indexes
 from mcp_postgres.engine.advisor.hypothetical_indexes import HypotheticalIndexes
 from mcp_postgres.engine.advisor.index_search import AdvisorResult, Trial, choose_indexes

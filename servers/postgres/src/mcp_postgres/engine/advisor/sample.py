@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 import psycopg
 
 from mcp_batteries.errors import Refused
-from mcp_batteries.sql.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import identifier
 from mcp_postgres.engine.admission.statements import judge
 from mcp_postgres.engine.advisor.candidates import Index
 from mcp_postgres.engine.advisor.plan import QUERY_CANCELED, AnalyzedStatement, plan_unjudged

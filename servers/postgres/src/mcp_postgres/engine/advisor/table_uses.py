@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
-from mcp_batteries.sql.identifiers import unquoted
+from mcp_batteries.sql.language.identifiers import unquoted
 from mcp_postgres.engine.advisor.plan_expressions import (
     NestedToken,
     Token,

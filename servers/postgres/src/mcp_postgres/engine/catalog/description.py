@@ -6,8 +6,8 @@ import json
 from typing import Any, cast
 
 from mcp_batteries.errors import Invalid, quote
-from mcp_batteries.sql.identifiers import identifier
-from mcp_batteries.sql.joins import Key, joins
+from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.joins import Key, joins
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, SCHEMA_NAMED, WHOLE_SCHEMA_LISTED
 from mcp_postgres.engine.catalog.relation_sql import QUALIFIED_NAME, RELATION_KIND, USER_SCHEMA
 from mcp_postgres.engine.connection.errors import MissingName

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from mcp_batteries.errors import NotFound, Problem, Refused, quote
-from mcp_batteries.sql import misspelt
+from mcp_batteries.sql.language import suggestions
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, WHOLE_SCHEMA_LISTED
 from mcp_postgres.engine.catalog.relation_sql import USER_SCHEMA
 from mcp_postgres.engine.catalog.syntax_suggestions import (
@@ -99,7 +99,7 @@ async def add_suggestion(problem: Problem, sql: str, run_within: RunWithin, *, i
     if not word and "SQLSTATE 42601" in problem.what:
         word = await run_within(partial(_suggest_at_error, message=problem.what, sql=sql))
     # What a tool takes says more than that this is not a command: it may be one that no tool takes.
-    if not word or (word == misspelt.NO_COMMAND and problem.fix):
+    if not word or (word == suggestions.NO_COMMAND and problem.fix):
         return problem
     return type(problem)(problem.what, word)
 
@@ -143,7 +143,7 @@ async def _suggest_at_error(session: Session, message: str, sql: str) -> str:
         return ""
     tables = _plain_names(await fetch_json(session, _RELATIONS))
     columns = _plain_names(await fetch_json(session, _COLUMNS, sql))
-    return misspelt.where_it_stopped(word[1], blank_quoted(sql), tables, columns)
+    return suggestions.where_it_stopped(word[1], blank_quoted(sql), tables, columns)
 
 
 async def _suggest_names(session: Session, missing: MissingName, sql: str) -> str:
@@ -279,7 +279,7 @@ def _explain_output(sql: str, missing: MissingName) -> str:
         return ""
     before = blank_quoted(sql[: int(place[1]) - 1])
     output = re.search(rf'([\w)\]"]+)\s+"?{re.escape(missing.name)}"?\s*(?:,|\)|\bFROM\b)', before, re.I)
-    if output is None or (output[1].upper() != "AS" and output[1].upper() in misspelt.RESERVED):
+    if output is None or (output[1].upper() != "AS" and output[1].upper() in suggestions.RESERVED):
         return ""
     return (
         f"{quote(missing.name)} names an output, which WHERE, HAVING and expressions don't see: write what it stands "

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 
-from mcp_batteries.sql.changes import Sample
-from mcp_batteries.sql.rows import count, size
+from mcp_batteries.sql.results.changes import Sample
+from mcp_batteries.sql.results.rows import count, size
 from mcp_postgres.engine.catalog.relation_sql import RELATION_WORD, USER_SCHEMA
 from mcp_postgres.engine.change.catalog_diff import CatalogTraces, read_changed_objects, read_traces, start_tracing
 from mcp_postgres.engine.change.objects import array_literal, diff_objects

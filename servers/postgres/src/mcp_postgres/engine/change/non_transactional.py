@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import psycopg
 
 from mcp_batteries.errors import Problem, Unavailable, quote
-from mcp_batteries.sql.changes import Change, Step
+from mcp_batteries.sql.results.changes import Change, Step
 from mcp_postgres.engine.admission.statements import TransactionLimits
 from mcp_postgres.engine.change.objects import diff_objects, read_objects
 from mcp_postgres.engine.connection.errors import to_problem

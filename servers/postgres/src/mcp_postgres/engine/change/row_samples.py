@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from mcp_batteries.sql.changes import Sample
+from mcp_batteries.sql.results.changes import Sample
 from mcp_postgres.engine.admission.statements import result_columns
 from mcp_postgres.engine.connection.result_values import RowWriter
 from mcp_postgres.engine.connection.session import Session

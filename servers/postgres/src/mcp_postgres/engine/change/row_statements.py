@@ -7,8 +7,8 @@ import re
 import psycopg
 
 from mcp_batteries.errors import Invalid, Problem, Refused, quote
-from mcp_batteries.sql.changes import Step
-from mcp_batteries.sql.rows import RowPage
+from mcp_batteries.sql.results.changes import Step
+from mcp_batteries.sql.results.rows import RowPage
 from mcp_postgres.engine.admission.statements import judge, result_columns
 from mcp_postgres.engine.connection.errors import to_problem
 from mcp_postgres.engine.connection.pipeline import Answer

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import psycopg
 
 from mcp_batteries.errors import Invalid, Refused, quote
-from mcp_batteries.sql.changes import Step
+from mcp_batteries.sql.results.changes import Step
 from mcp_postgres.engine.admission.statements import result_columns
 from mcp_postgres.engine.connection.errors import to_problem
 from mcp_postgres.engine.connection.result_values import RowWriter

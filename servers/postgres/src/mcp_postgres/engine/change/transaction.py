@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import psycopg
 
 from mcp_batteries.errors import Problem, Refused, quote
-from mcp_batteries.sql.changes import Change, Sample, Step
-from mcp_batteries.sql.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.results.changes import Change, Sample, Step
 from mcp_postgres.engine.admission.statements import TransactionLimits, transaction_opening
 from mcp_postgres.engine.change.commit import (
     CHECK_CONSTRAINTS,

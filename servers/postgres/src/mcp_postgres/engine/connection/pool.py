@@ -27,7 +27,7 @@ from psycopg.types.none import NoneDumper
 from psycopg.types.string import StrDumperUnknown, TextLoader
 
 from mcp_batteries.errors import Problem, Refused, Unavailable, quote
-from mcp_batteries.sql.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import identifier
 from mcp_postgres.engine.audit.function_audit import CodeAudit
 from mcp_postgres.engine.audit.visible_schema import VisibleObjects
 from mcp_postgres.engine.connection.errors import hide_values, in_doubt_problem, to_problem, unreachable_problem

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from mcp_batteries.errors import Invalid, quote
-from mcp_batteries.sql.compared import MAX_CELL, ROWS, Comparison, Side, Words, compared
-from mcp_batteries.sql.rows import Results, RowPage
+from mcp_batteries.sql.results.comparison import MAX_CELL, ROWS, Comparison, Side, Words, compared
+from mcp_batteries.sql.results.rows import Results, RowPage
 from mcp_postgres.engine.admission.statements import admit
 from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.policy import Database, ReadStatement, Table, internal_statement, internal_statements

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import psycopg
 
+from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, Problem, Refused
-from mcp_batteries.limits import Cursor
-from mcp_batteries.sql.rows import Results, RowPage
+from mcp_batteries.sql.results.rows import Results, RowPage
 from mcp_postgres.engine.admission.statements import (
     TransactionLimits,
     admit,

@@ -14,12 +14,13 @@ from typing import Any, BinaryIO, cast
 
 import psycopg
 
+from mcp_batteries.cancellation import Stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote, reason
-from mcp_batteries.limits import Stop, in_thread
-from mcp_batteries.sql.changes import Import
-from mcp_batteries.sql.files import new_file, served_file
-from mcp_batteries.sql.identifiers import identifier
-from mcp_batteries.sql.records import Dialect, Seen, csv_records, csv_texts, dialect_of, json_records
+from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.results.changes import Import
+from mcp_batteries.sql.transfer.files import new_file, served_file
+from mcp_batteries.sql.transfer.records import Dialect, Seen, csv_records, csv_texts, dialect_of, json_records
+from mcp_batteries.threads import in_thread
 from mcp_postgres.engine.admission.statements import TransactionLimits, admit, judge, transaction_opening
 from mcp_postgres.engine.catalog.description import find_table
 from mcp_postgres.engine.change.commit import CHECK_CONSTRAINTS, COMMIT, FIND_CHANGED_CATALOGS, READ_TRANSACTION_ID

@@ -12,8 +12,8 @@ import anyio.from_thread
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.executables import NO_WINDOW
-from mcp_batteries.limits import in_thread
-from mcp_batteries.sql.parquet import Kind, Unreadable, write
+from mcp_batteries.sql.transfer.parquet import Kind, Unreadable, write
+from mcp_batteries.threads import in_thread
 from mcp_postgres.engine.connection.result_values import MASK, Column
 
 __all__ = ["read_records", "read_types", "write_parquet"]
@@ -56,7 +56,7 @@ def read_types(raw: BinaryIO) -> list[str | None]:
 
 
 def _read_lines(raw: BinaryIO) -> Generator[list[Any]]:
-    command = [sys.executable, "-P", "-m", "mcp_batteries.sql.parquet"]
+    command = [sys.executable, "-P", "-m", "mcp_batteries.sql.transfer.parquet"]
     with subprocess.Popen(
         command, stdin=raw, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, creationflags=NO_WINDOW
     ) as reader:

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from mcp_batteries.errors import Invalid
-from mcp_batteries.sql.identifiers import identifier
-from mcp_batteries.sql.records import kinds_of
+from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.transfer.records import kinds_of
 
 __all__ = ["column_name", "design_table", "parse_json"]
 

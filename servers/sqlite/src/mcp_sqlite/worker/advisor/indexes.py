@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mcp_batteries.sql.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import identifier
 from mcp_sqlite.worker.advisor.candidates import Comparisons, combine_columns, find_comparisons
 from mcp_sqlite.worker.connection.authorizer import Authorizer, Mode, apply_limits
 from mcp_sqlite.worker.connection.database import Database

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from mcp_batteries.sql.identifiers import identifier
-from mcp_batteries.sql.renames import renames_back
+from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.rename_order import renames_back
 from mcp_sqlite.worker.change.objects import (
     NUMBERS,
     ObjectKey,

@@ -8,8 +8,8 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from mcp_batteries.sql.identifiers import identifier
-from mcp_sqlite.worker.connection.database import Database, VisibleNames, file_uri, read_file_state
+from mcp_batteries.sql.language.identifiers import identifier
+from mcp_sqlite.worker.connection.database import Database, VisibleNames, file_uri, read_database_file_state
 from mcp_sqlite.worker.connection.interrupt import Interrupt
 from mcp_sqlite.worker.language.failure import Failure
 
@@ -125,7 +125,7 @@ class Connections:
                 database.roll_back_hot_journal()
                 database.refresh_visible_schema()
                 return database
-            read_file_state(purpose.path)
+            read_database_file_state(purpose.path)
         except OSError:
             self._close_file(purpose.path)
             raise Failure("not_found", "The database's file is gone.", "Ask the operator to put it back.") from None

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from mcp_batteries.subscriptions.glance import glance
+from mcp_batteries.subscriptions.file_state import glance
 from mcp_sqlite.worker.connection.authorizer import Authorizer, Mode, apply_limits, closed_modules, set_defensive
 from mcp_sqlite.worker.connection.interrupt import Interrupt
 from mcp_sqlite.worker.connection.vectors import load_into
@@ -17,7 +17,15 @@ from mcp_sqlite.worker.connection.visible_schema import VisibleSchema
 from mcp_sqlite.worker.language.failure import Failure, extended_code, is_locked, primary_code
 from mcp_sqlite.worker.language.values import decode_text
 
-__all__ = ["BUSY_MS", "Database", "FileState", "TableKey", "VisibleNames", "file_uri", "read_file_state"]
+__all__ = [
+    "BUSY_MS",
+    "Database",
+    "DatabaseFileState",
+    "TableKey",
+    "VisibleNames",
+    "file_uri",
+    "read_database_file_state",
+]
 
 # The cheapest statement that reads the file.
 _READ_FILE = "PRAGMA schema_version"
@@ -54,7 +62,7 @@ class FileIdentity(NamedTuple):
     inode: int
 
 
-class FileState(NamedTuple):
+class DatabaseFileState(NamedTuple):
     """What tells a file from another, and from itself at another time."""
 
     identity: FileIdentity
@@ -108,7 +116,7 @@ class Database:
         self.authorizer.visible_schema = self.visible_schema
         self.interrupt = interrupt
         self.number = next(_connection_numbers)
-        self.file_state = read_file_state(path)
+        self.file_state = read_database_file_state(path)
         self.immutable = immutable
         self._data_version: Any = None
         self.connection = self._connect()
@@ -186,7 +194,7 @@ class Database:
 
         A commit changes the file and what `data_version` says. Our own change the file only.
         """
-        file_state = read_file_state(self.path)
+        file_state = read_database_file_state(self.path)
         if file_state == self.file_state:
             return False
         if file_state.identity != self.identity or self.writable:
@@ -219,7 +227,7 @@ class Database:
 
     def remember_file_state(self) -> None:
         """Know the file as it is now, after a change of our own."""
-        self.file_state = read_file_state(self.path)
+        self.file_state = read_database_file_state(self.path)
 
     def check_interrupt_while_running(self) -> None:
         """Have SQLite look at the clock while statements run."""
@@ -283,7 +291,7 @@ def file_uri(path: str) -> str:
     return "file:" + quote_from_bytes(os.fsencode(path))
 
 
-def read_file_state(path: str) -> FileState:
+def read_database_file_state(path: str) -> DatabaseFileState:
     """Return the state of the file at `path`.
 
     Raises:
@@ -299,7 +307,7 @@ def read_file_state(path: str) -> FileState:
             kind = "pipe"
         raise Failure("unavailable", f"A {kind} is where the database's file was.", "Ask the operator to put it back.")
     identity = FileIdentity(status.st_dev, status.st_ino)
-    return FileState(identity, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return DatabaseFileState(identity, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def _is_hot_journal(error: sqlite3.OperationalError) -> bool:

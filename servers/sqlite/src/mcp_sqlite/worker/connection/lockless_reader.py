@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from mcp_batteries.subscriptions.glance import glance
+from mcp_batteries.subscriptions.file_state import glance
 from mcp_sqlite.worker.connection.connections import Connections
-from mcp_sqlite.worker.connection.database import Database, FileIdentity, FileState, read_file_state
+from mcp_sqlite.worker.connection.database import Database, DatabaseFileState, FileIdentity, read_database_file_state
 from mcp_sqlite.worker.language.failure import Failure
 
 __all__ = ["BeingWritten", "LocklessReader", "RollbackState", "read_journal_time", "read_rollback_state"]
@@ -51,7 +51,7 @@ class BeingWritten(Exception):
 class RollbackState(NamedTuple):
     """What every commit changes in a rollback-journal mode."""
 
-    file: FileState
+    file: DatabaseFileState
     header: bytes
 
     @property
@@ -163,7 +163,7 @@ def read_rollback_state(path: str) -> RollbackState | None:
         OSError: the file can't be read.
         Failure: it is not a file.
     """
-    file_state = read_file_state(path)
+    file_state = read_database_file_state(path)
     header = _read_header(path, file_state.identity)
     if header[_VERSIONS] not in (_ROLLBACK_VERSIONS, b""):
         return None

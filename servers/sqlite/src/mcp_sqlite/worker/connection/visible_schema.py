@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from mcp_batteries.sql.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import identifier
 from mcp_sqlite.worker.language.failure import Failure
 from mcp_sqlite.worker.language.tokens import BLANK, EXPLAIN_PREFIX, TOKEN
 

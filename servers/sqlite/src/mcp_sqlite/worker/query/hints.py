@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mcp_batteries.sql.misspelt import near, other_parameter, where_it_stopped
+from mcp_batteries.sql.language.suggestions import near, other_parameter, where_it_stopped
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.parameters import explain_parameters, find_placeholders
 from mcp_sqlite.worker.language.tokens import EXPLAIN_PREFIX

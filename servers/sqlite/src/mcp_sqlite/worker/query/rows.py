@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from mcp_batteries.sql.identifiers import identifier
-from mcp_batteries.sql.keys import FORM, values_of
+from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.row_keys import FORM, values_of
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database, TableKey
 from mcp_sqlite.worker.language.failure import Failure

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from mcp_batteries.sql.misspelt import near
+from mcp_batteries.sql.language.suggestions import near
 from mcp_sqlite.worker.connection.authorizer import Mode, find_closed_module_in_full_join
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database

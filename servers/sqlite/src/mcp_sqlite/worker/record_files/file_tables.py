@@ -17,9 +17,9 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from mcp_batteries.sql.files import as_path, is_path
-from mcp_batteries.sql.identifiers import identifier
-from mcp_batteries.sql.records import Dialect
+from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.transfer.files import as_path, is_path
+from mcp_batteries.sql.transfer.records import Dialect
 from mcp_sqlite.worker.connection.authorizer import Mode, find_closed_module_in_full_join, set_defensive
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.connection.visible_schema import temporary_objects_allowed

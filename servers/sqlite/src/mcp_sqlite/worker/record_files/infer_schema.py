@@ -7,8 +7,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from mcp_batteries.sql.identifiers import identifier
-from mcp_batteries.sql.records import kinds_of
+from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.transfer.records import kinds_of
 from mcp_sqlite.worker.language.failure import Failure
 
 __all__ = ["InferredTable", "find_numeric_texts", "infer_table"]

@@ -13,7 +13,7 @@ __all__ = ["read_column_types", "read_parquet", "write_parquet"]
 
 def read_parquet(file: BinaryIO) -> Iterator[list[Any]]:
     """Return the columns' names, then the records."""
-    from mcp_batteries.sql.parquet import Unreadable, bounded_memory, read
+    from mcp_batteries.sql.transfer.parquet import Unreadable, bounded_memory, read
 
     with bounded_memory():
         try:
@@ -24,7 +24,7 @@ def read_parquet(file: BinaryIO) -> Iterator[list[Any]]:
 
 def read_column_types(file: BinaryIO) -> list[str]:
     """Return the types of columns that take what `read_parquet` returns."""
-    from mcp_batteries.sql.parquet import Kind, Unreadable, kinds
+    from mcp_batteries.sql.transfer.parquet import Kind, Unreadable, kinds
 
     types = {Kind.BOOLEAN: "INTEGER", Kind.INTEGER: "INTEGER", Kind.REAL: "REAL", Kind.BYTES: "BLOB"}
     try:
@@ -44,7 +44,7 @@ def write_parquet(
 
     They are read twice, at one moment of `database`: first to learn of each column what it holds.
     """
-    from mcp_batteries.sql.parquet import Kind, Unreadable, kind_of, write
+    from mcp_batteries.sql.transfer.parquet import Kind, Unreadable, kind_of, write
 
     kinds = [Kind.NOTHING] * len(columns)
     database.run_internal("BEGIN")

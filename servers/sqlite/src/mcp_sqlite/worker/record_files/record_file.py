@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, NamedTuple
 
-from mcp_batteries.sql.files import served_file
-from mcp_batteries.sql.records import Dialect, csv_records, dialect_of, json_records
+from mcp_batteries.sql.transfer.files import served_file
+from mcp_batteries.sql.transfer.records import Dialect, csv_records, dialect_of, json_records
 from mcp_sqlite.worker.connection.interrupt import Interrupt
 from mcp_sqlite.worker.language.failure import Failure, describe_os_error
 from mcp_sqlite.worker.record_files.parquet import read_column_types, read_parquet

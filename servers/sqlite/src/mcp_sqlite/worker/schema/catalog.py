@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_batteries.sql.alike import folded
-from mcp_batteries.sql.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.table_groups import folded
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.values import encode_value

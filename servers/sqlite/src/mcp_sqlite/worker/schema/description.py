@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from mcp_batteries.sql.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import identifier
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.failure import primary_code

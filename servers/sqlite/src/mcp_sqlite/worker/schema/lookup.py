@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from mcp_batteries.sql.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import identifier
 from mcp_sqlite.worker.connection.authorizer import CREATABLE_MODULES
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.failure import Failure, primary_code

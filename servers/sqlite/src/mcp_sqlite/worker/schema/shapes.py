@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from mcp_batteries.sql.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import identifier
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.failure import is_locked
 from mcp_sqlite.worker.schema.lookup import (

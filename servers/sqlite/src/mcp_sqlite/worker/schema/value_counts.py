@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from mcp_batteries.sql.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import identifier
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.values import encode_value
 from mcp_sqlite.worker.schema.lookup import Column

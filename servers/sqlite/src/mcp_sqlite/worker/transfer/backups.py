@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import suppress
 from typing import Any
 
-from mcp_batteries.sql.files import new_file
+from mcp_batteries.sql.transfer.files import new_file
 from mcp_sqlite.worker.connection.authorizer import Mode
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database

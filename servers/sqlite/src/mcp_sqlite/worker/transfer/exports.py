@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from typing import Any, BinaryIO
 
-from mcp_batteries.sql.files import new_file
+from mcp_batteries.sql.transfer.files import new_file
 from mcp_sqlite.worker.connection.authorizer import Mode
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
-from mcp_batteries.sql.identifiers import identifier
-from mcp_batteries.sql.records import Dialect, Seen
+from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.transfer.records import Dialect, Seen
 from mcp_sqlite.worker.change.transaction import Transaction
 from mcp_sqlite.worker.connection.authorizer import Mode
 from mcp_sqlite.worker.connection.connections import Connections

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from mcp_batteries.limits import Cursor
+from mcp_batteries.cursors import Cursor
 from mcp_weather.engine.computed.timestamps import parse_timestamp
 from mcp_weather.engine.services.service_alerts import ServiceAlerts
 from mcp_weather.models import Alert, Alerts, Origin, PlaceInfo

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from mcp_batteries.remote import Failed, Outcome, Store, Validators
-from mcp_batteries.remote.reach import why_unreached
+from mcp_batteries.remote.connection_errors import why_unreached
 from mcp_weather.engine.requests.budget import Budget
 from mcp_weather.engine.requests.queries import is_open_meteo, service_of
 from mcp_weather.engine.requests.response_check import ResponseCheck, RetryableFailure

@@ -26,12 +26,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.sdk import lowlevel, tool_table
-from mcp_batteries.server.verifier import Verifier
+from mcp_batteries.server.token_verifier import Verifier
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.auth.scopes import Scopes
 from mcp_batteries.transports.http.auth.tokens import Tokens
-from mcp_batteries.transports.http.in_flight import InterruptibleSend
-from mcp_batteries.transports.http.rejections import set_reason
+from mcp_batteries.transports.http.refusals import set_reason
+from mcp_batteries.transports.http.requests.in_flight import InterruptibleSend
 
 __all__ = ["Guard", "build_guard"]
 

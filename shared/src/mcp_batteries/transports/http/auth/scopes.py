@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_REQUEST
 
 from mcp_batteries.errors import quote
-from mcp_batteries.server.tool import StrictTool
+from mcp_batteries.server.calling.tool import StrictTool
 from mcp_batteries.settings import SETTINGS_URI
 
 __all__ = ["Scopes"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from mcp_batteries.sql.renames import renames_back
+from mcp_batteries.sql.language.rename_order import renames_back
 from mcp_postgres.engine.change.database_object import (
     DatabaseObject,
     Dependency,

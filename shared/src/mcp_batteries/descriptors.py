@@ -1,0 +1,31 @@
+"""The limit on the file descriptors that this process may open."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+
+__all__ = ["descriptors"]
+
+
+def descriptors(desired: int) -> int | None:
+    """Return how many descriptors this process may open, raised to `desired` if the system allows it.
+
+    None if the system does not count. On macOS, a process started from a terminal may open only 256.
+    """
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return None
+    if soft >= desired:
+        return soft
+    raised = desired
+    if hard != resource.RLIM_INFINITY:
+        raised = min(desired, hard)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+        return raised
+    return soft

@@ -1,0 +1,324 @@
+"""`call_tools`: several calls in one, for models where each turn is expensive. Off unless `--tools` names it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, cast
+
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.mcpserver.tools import Tool
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult, ContentBlock, TextContent
+from pydantic import Field
+
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES, head
+from mcp_batteries.errors import Invalid
+from mcp_batteries.server.calling.arguments import parsed, plain
+from mcp_batteries.server.calling.tool import StrictTool
+from mcp_batteries.server.declaration.decorators import tool
+
+__all__ = ["CALL_TOOL", "CALL_TOOLS", "CallTools", "calls_in", "one_by_one"]
+
+CALL_TOOLS = "call_tools"
+# Calls one tool, for clients that see three tools in place of all: see `mount.discovery`.
+CALL_TOOL = "call_tool"
+_MAX_CALLS = 20
+# Each answer may have this many bytes, however many answers there are.
+_MIN_ANSWER_BYTES = 1000
+# An answer that is still to come is expected to take this many bytes.
+_EXPECTED_ANSWER_BYTES = 300
+# No further call begins after this time, because hosts wait little longer for an answer.
+_MAX_SECONDS = 60.0
+# A read that took at most so many seconds is repeated to get a shorter page.
+_MAX_REPEATED_SECONDS = 1.0
+
+# How a call reaches the rest of the middleware; every request has its own.
+_middleware: ContextVar[tuple[ServerRequestContext[Any], CallNext]] = ContextVar("middleware")
+
+
+def calls_in(params: Mapping[str, Any] | None) -> int:
+    """Return how many calls a request contains, for limits that count them."""
+    if params is None:
+        return 1
+    call: Any = params
+    is_wrapped = params.get("name") == CALL_TOOL
+    if is_wrapped:
+        call = params.get("arguments")
+    if not isinstance(call, Mapping):
+        return 1
+    members = cast("Mapping[str, Any]", call)
+    # Names in lists are understood where several servers are one, arguments as text in `call_tool`.
+    if members.get("name") not in (CALL_TOOLS, [CALL_TOOLS]):
+        return 1
+    arguments: Any = members.get("arguments")
+    if is_wrapped and isinstance(arguments, str):
+        return _MAX_CALLS
+    if not isinstance(arguments, Mapping):
+        return 1
+    calls: Any = one_by_one(cast("Mapping[str, Any]", arguments)).get("calls")
+    if not isinstance(calls, list):
+        return 1
+    return min(max(len(cast("list[Any]", calls)), 1), _MAX_CALLS)
+
+
+def one_by_one(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments, with each call as `name` and `arguments`; anything that is not a call stays unchanged.
+
+    The schema tells models the shorter `{NAME: ARGUMENTS}`; they know the other form from the protocol. This accepts
+    everything that argument checks accept for the list, such as its JSON text, so that all calls are counted.
+    """
+    match [name for name in arguments if plain(name) == "calls"]:
+        case [name]:
+            others = {key: value for key, value in arguments.items() if key != name}
+            return {**others, "calls": _expand(arguments[name])}
+        case _:
+            return arguments
+
+
+def _expand(calls: Any) -> list[Any]:
+    """Return each call as an object with `name` and `arguments`."""
+    calls = _parse(calls)
+    if not isinstance(calls, list):
+        calls = [calls]
+    expanded: list[Any] = []
+    for call in map(_parse, cast("list[Any]", calls)):
+        if not isinstance(call, dict) or not call:
+            expanded.append(call)
+            continue
+        members = cast("dict[str, Any]", call)
+        if isinstance(members.get("name"), str | list):
+            expanded.append(members)
+        else:
+            expanded.extend({"name": name, "arguments": arguments} for name, arguments in members.items())
+    return expanded
+
+
+def _parse(value: Any) -> Any:
+    """Return the array or object that a text contains as JSON; any other value unchanged."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return parsed(value)
+    except Invalid:
+        return value  # The check of arguments reports it; nothing is called.
+
+
+def _use_short_form(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments, with each call as `{NAME: ARGUMENTS}`, as the schema has them."""
+    arguments = one_by_one(arguments)
+    calls = arguments.get("calls")
+    if not isinstance(calls, list):
+        return arguments
+    return {**arguments, "calls": [_shorten_call(call) for call in cast("list[Any]", calls)]}
+
+
+def _shorten_call(call: Any) -> Any:
+    match call:
+        case {"name": str(name), **others} if not others.keys() - {"arguments"}:
+            arguments: Any = _parse(others.get("arguments"))
+            if arguments is None:
+                return {name: {}}
+            return {name: arguments}
+        case _:
+            return call
+
+
+@dataclass(frozen=True)
+class Call:
+    name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """The result of a call: its text, and its other content.
+
+    Attributes:
+        asks: whether the call asks the user something first.
+        page: bytes that it was asked to have; its first lines may come on top of them.
+    """
+
+    text: str
+    others: Sequence[Any] = ()
+    failed: bool = False
+    asks: bool = False
+    seconds: float = 0.0
+    page: float = math.inf
+
+
+@dataclass(frozen=True)
+class CallTools:
+    """The one tool of this room, and the middleware that handles its calls like all others.
+
+    Args:
+        table: every tool that can be called, by name.
+    """
+
+    table: Callable[[], Mapping[str, Tool]]
+
+    @tool("Call tools", effect="read", open_world=True, seconds=math.inf, adapt=_use_short_form)
+    async def call_tools(
+        self,
+        calls: Annotated[
+            list[dict[str, dict[str, Any]]],
+            Field(min_length=1, max_length=_MAX_CALLS, description='`[{"TOOL": {ARGUMENTS}}, ...]`'),
+        ],
+        max_bytes: Annotated[int, Field(ge=1000, le=1_000_000, description="Bytes altogether.")] = (DEFAULT_PAGE_BYTES),
+    ) -> CallToolResult:
+        """Make several calls of this server's tools in turn; each answer stands under its number and name.
+
+        For all that waits for no other answer: reads together, a change with the look that checks it. A failed read
+        stops nothing; after a change that failed nothing more is run.
+        """
+        named_calls: list[Call] = []
+        for call in calls:
+            named_calls.extend(Call(name, arguments) for name, arguments in call.items())
+        return await self._call_all(named_calls, max_bytes)
+
+    async def _call_all(self, calls: Sequence[Call], max_bytes: int) -> CallToolResult:
+        if not calls:
+            raise Invalid("`calls` names no tool.", "Give each as an object: the tool's name, and its arguments below.")
+        if any(call.name == CALL_TOOLS for call in calls):
+            raise Invalid(f"`{CALL_TOOLS}` calls other tools, not itself.", "Put all calls into one list.")
+        began = time.monotonic()
+        answers: list[_Answer] = []
+        reason = ""
+        max_bytes = max(max_bytes, _MIN_ANSWER_BYTES * len(calls))
+        for number, call in enumerate(calls):
+            if time.monotonic() - began > _MAX_SECONDS:
+                reason = f"{_MAX_SECONDS:.0f} s are over"
+                break
+            # A page that is too long in the end is made again; one that was too short costs the caller a call.
+            sizes = [_size(answer.text) for answer in answers]
+            sizes += [_EXPECTED_ANSWER_BYTES] * (len(calls) - number - 1)
+            sizes.append(max_bytes)
+            answer = await _make_call(call, self._limit_page(call, _share(sizes, max_bytes)))
+            answers.append(answer)
+            if answer.asks:
+                reason = f"{len(answers)} {call.name} asks the user"
+                break
+            if answer.failed and not self._reads(call.name):
+                reason = f"{len(answers)} {call.name} failed"
+                break
+        await self._shorten(calls, answers, max_bytes)
+        return _page(calls, answers, reason, max_bytes)
+
+    async def _shorten(self, calls: Sequence[Call], answers: list[_Answer], max_bytes: int) -> None:
+        """Repeat calls whose page is longer than the space that is finally left for it.
+
+        Cutting a page could hide lines before the cursor of the next one. Reads before a change cannot be repeated, and
+        slow ones are not.
+        """
+        share = _share([_size(answer.text) for answer in answers], max_bytes)
+        for number in reversed(range(len(answers))):
+            call = calls[number]
+            answer = answers[number]
+            if not self._reads(call.name):
+                break
+            is_quick = answer.seconds < _MAX_REPEATED_SECONDS
+            if _size(answer.text) > share and is_quick and self._has_pages(call):
+                again = await _make_call(call, {**call.arguments, "max_bytes": max(share, _MIN_ANSWER_BYTES)})
+                if not again.failed:
+                    answers[number] = again
+
+    async def passing(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+        """Let each call pass through all other middleware as if it came alone; the outermost middleware."""
+        if ctx.method != "tools/call" or (ctx.params or {}).get("name") != CALL_TOOLS:
+            return await call_next(ctx)
+        token = _middleware.set((ctx, call_next))
+        try:
+            return await call_next(ctx)
+        finally:
+            _middleware.reset(token)
+
+    def _limit_page(self, call: Call, share: int) -> Mapping[str, Any]:
+        """Return the arguments of `call`; a tool with pages gets its share as the page size."""
+        if "max_bytes" in call.arguments or not self._has_pages(call):
+            return call.arguments
+        return {**call.arguments, "max_bytes": max(share, _MIN_ANSWER_BYTES)}
+
+    def _has_pages(self, call: Call) -> bool:
+        tool = self.table().get(call.name)
+        return tool is not None and "max_bytes" in tool.parameters["properties"]
+
+    def _reads(self, name: str) -> bool:
+        tool = self.table().get(name)
+        return isinstance(tool, StrictTool) and tool.effect == "read"
+
+
+async def _make_call(call: Call, arguments: Mapping[str, Any]) -> _Answer:
+    ctx, call_next = _middleware.get()
+    params = {**(ctx.params or {}), "name": call.name, "arguments": arguments}
+    began = time.monotonic()
+    try:
+        result = await call_next(replace(ctx, params=params))
+    except MCPError as error:
+        return _Answer(error.error.message, failed=True)
+    if not isinstance(result, dict) or result.get("resultType", "complete") != "complete":
+        return _Answer("It asks the user something first. Nothing was done. Call it alone.", failed=True, asks=True)
+    blocks = cast("list[dict[str, Any]]", result.get("content") or [])
+    text = "\n".join(str(block["text"]).rstrip("\n") for block in blocks if block.get("type") == "text")
+    others = [block for block in blocks if block.get("type") not in ("text", "resource_link")]
+    page = arguments.get("max_bytes")
+    return _Answer(
+        text,
+        others,
+        bool(result.get("isError")),
+        seconds=time.monotonic() - began,
+        page=page if isinstance(page, int) else math.inf,
+    )
+
+
+def _page(calls: Sequence[Call], answers: Sequence[_Answer], reason: str, max_bytes: int) -> CallToolResult:
+    """Return all answers as one; an answer longer than its share of `max_bytes` is cut, and says so.
+
+    Args:
+        reason: why some calls were not made; empty if all were.
+    """
+    share = _share([_size(answer.text) for answer in answers], max_bytes)
+    texts: list[str] = []
+    content: list[ContentBlock] = []
+    if reason:
+        texts.append(f"[{len(answers)} of {len(calls)} calls were made: {reason}; the others were not run]")
+    for number, (call, answer) in enumerate(zip(calls, answers, strict=False), start=1):
+        texts.append(f"# {number} {_format_answer(call, answer, share)}")
+        if answer.others:
+            content += [TextContent(type="text", text="\n".join(texts)), *answer.others]
+            texts = []
+    if texts:
+        content.append(TextContent(type="text", text="\n".join(texts) + "\n"))
+    has_failed = bool(reason) or all(answer.failed for answer in answers)
+    return CallToolResult(content=content, is_error=has_failed)
+
+
+def _format_answer(call: Call, answer: _Answer, share: int) -> str:
+    """Return the tool's name with remarks, then the text, or as much of it as fits."""
+    heading = call.name
+    if answer.failed:
+        heading += ", failed"
+    # An answer that kept to its page may be a little longer than that, for its first lines.
+    limit = share * 3 // 2 if answer.page <= share else share
+    text = head(answer.text, limit)
+    if text != answer.text:
+        text = text.rpartition("\n")[0] or text
+        heading += f", cut: {_size(text):,} of {_size(answer.text):,} bytes; for more call it alone"
+    return f"{heading}\n{text}"
+
+
+def _size(text: str) -> int:
+    return len(text.encode())
+
+
+def _share(sizes: Sequence[int], most: int) -> int:
+    """Return the most bytes that each answer may have, so that all together have at most `most`."""
+    remaining = most
+    for number, size in enumerate(sorted(sizes)):
+        share = remaining // (len(sizes) - number)
+        if size > share:
+            return share
+        remaining -= size
+    return most

@@ -1,0 +1,99 @@
+"""Asks the person first, in both protocol eras, and treats every kind of no as a no.
+
+Handshake-era clients get a request from the server; 2026-07-28 clients get an input-required result, which they answer
+by calling again. The SDK's resolvers hide the difference. Nothing is changed before the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+from mcp.server.elicitation import AcceptedElicitation
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.resolve import Elicit, Resolve, build_resolver_plans, resolve_arguments
+from mcp.shared.exceptions import MCPError
+from mcp_types import InputRequiredResult
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel, Field
+
+from mcp_batteries.errors import Refused
+from mcp_batteries.server.calling.confirmation_text import described
+from mcp_batteries.server.calling.read_history import origins_of
+
+__all__ = ["Question", "ask"]
+
+# A person may think for this long. Some hosts declare that they can ask and then never do.
+_ANSWER_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class Question:
+    """A server's own reason to ask.
+
+    Attributes:
+        fix: one sentence on what to do if nobody can be asked.
+    """
+
+    text: str
+    fix: str
+
+
+class Confirmation(BaseModel):
+    """The form. It has no preset answer, so that a careless Enter is no yes."""
+
+    confirm: bool = Field(description="Go ahead?")
+
+
+async def ask(
+    tool: str, arguments: Mapping[str, Any], context: Context[Any, Any], question: Question | None = None
+) -> InputRequiredResult | None:
+    """Ask the person to confirm a call; None once they have, or the result that carries the question.
+
+    Args:
+        question: a server's own reason to ask; by default that the call can replace or remove something.
+
+    Raises:
+        Refused: they said no or did not answer in time, or the client cannot ask or does not answer.
+    """
+    capabilities = context.client_capabilities
+    if capabilities is None or capabilities.elicitation is None:
+        refusal = f"`{tool}` needs the user's consent here, and this client cannot ask for it."
+        if question is None:
+            raise Refused(refusal, "The operator can start the server without `--confirm`.")
+        raise Refused(f"{refusal} The question was: {question.text}", question.fix)
+
+    async def consent() -> Elicit[Confirmation]:
+        text = f"Allow {tool}? It can replace or remove what is there."
+        if question is not None:
+            text = question.text
+        return Elicit(f"{text} {described(tool, arguments, origins_of(arguments))}", Confirmation)
+
+    marker = {"consent": (Resolve(consent), True)}
+    answer: Any = None
+    with anyio.move_on_after(_ANSWER_SECONDS):
+        try:
+            resolved = await resolve_arguments(marker, build_resolver_plans(marker, set()), {}, context)
+        except ToolError:
+            raise _not_answered(tool) from None
+        except MCPError:
+            # A handshake-era client answers the question so; later ones send a state back, which may be wrong.
+            if context.request_context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                raise
+            raise _not_answered(tool) from None
+        if isinstance(resolved, InputRequiredResult):
+            return resolved
+        answer = resolved["consent"]
+    if isinstance(answer, AcceptedElicitation) and answer.data.confirm:  # pyright: ignore[reportUnknownMemberType]
+        return None
+    raise Refused(f"The user did not consent to `{tool}`; nothing was changed.", "Ask them what they want instead.")
+
+
+def _not_answered(tool: str) -> Refused:
+    return Refused(
+        f"`{tool}` needs the user's consent, and the client's answer to the question was none; nothing was changed.",
+        "Ask the user, then call again.",
+    )

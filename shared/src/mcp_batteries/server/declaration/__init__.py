@@ -1,0 +1,1 @@
+"""How a server declares its tools, resources and prompts."""

@@ -1,0 +1,256 @@
+"""Decorators with which a room declares its offers; they only mark methods.
+
+A room is a small class, usually a frozen dataclass holding its policy and engine. Its marked bound methods
+become tools, resources, prompts and completions when `assemble` walks the rooms; nothing is registered at
+import, and a method stays an ordinary method that a test can call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any, Literal, TypeVar
+
+from mcp_types import BlobResourceContents, TextResourceContents, ToolAnnotations
+
+from mcp_batteries.server.declaration.views import View
+
+__all__ = [
+    "WORST",
+    "Adapt",
+    "Completes",
+    "Declared",
+    "DeclaredPrompt",
+    "DeclaredResource",
+    "DeclaredTool",
+    "Effect",
+    "ListsResources",
+    "Messages",
+    "completes",
+    "declarations",
+    "hints",
+    "in_words_of",
+    "lists_resources",
+    "module_of",
+    "prompt",
+    "renames",
+    "resource",
+    "tool",
+    "toolsets_of",
+]
+
+# read: changes nothing. write: adds things and loses nothing. destroy: can replace or remove what was there.
+Effect = Literal["read", "write", "destroy"]
+
+# Turns arguments as they were sent into those that are checked: models know other names from other servers.
+Adapt = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+# The messages of a prompt to the model: texts, and contents of resources, which are attached.
+Messages = list[str | TextResourceContents | BlobResourceContents]
+
+# The hints of a tool that may call any other tool.
+WORST = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True)
+
+F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C")
+_MARK = "__mcp_batteries__"
+
+
+@dataclass(frozen=True)
+class DeclaredTool:
+    title: str
+    effect: Effect
+    idempotent: bool
+    open_world: bool
+    seconds: float
+    view: View | None = None
+    app_only: bool = False
+    toolsets: tuple[str, ...] = ()
+    gates: tuple[str, ...] = ()
+    adapt: Adapt | None = None
+
+
+@dataclass(frozen=True)
+class DeclaredResource:
+    uri: str
+    name: str
+    title: str
+    mime_type: str | None
+    last: bool = False
+
+
+@dataclass(frozen=True)
+class DeclaredPrompt:
+    title: str
+
+
+@dataclass(frozen=True)
+class Completes:
+    argument: str
+    of: Literal["prompt", "resource"]
+
+
+@dataclass(frozen=True)
+class ListsResources:
+    pass
+
+
+Declared = DeclaredTool | DeclaredResource | DeclaredPrompt | Completes | ListsResources
+
+
+def tool(
+    title: str,
+    effect: Effect = "read",
+    *,
+    idempotent: bool | None = None,
+    open_world: bool = False,
+    seconds: float = 60.0,
+    view: View | None = None,
+    app_only: bool = False,
+    toolset: str | tuple[str, ...] = (),
+    gate: str | tuple[str, ...] = (),
+    adapt: Adapt | None = None,
+) -> Callable[[F], F]:
+    """Mark an `async def` method as a tool; its name, docstring and annotations are what the model reads.
+
+    Args:
+        title: for people, in sentence case.
+        effect: decides all four hints and whether read-only mode hides the tool.
+        idempotent: whether a repeated call changes nothing further; by default only for `read`.
+        open_world: whether it reaches systems beyond this server's own data.
+        seconds: the call's time limit; the work itself is stopped, not only abandoned.
+        view: the page that shows its result in hosts that support views.
+        app_only: only for views; the model never sees it.
+        toolset: the groups of tools it belongs to, any of which offers it; by default its module.
+        adapt: accepts names that models know from other servers; the published schema has only ours.
+        gate: the switches that must all be on for it; their meaning is the server's policy.
+    """
+    if idempotent is None:
+        idempotent = effect == "read"
+    toolsets = (toolset,) if isinstance(toolset, str) else toolset
+    gates = (gate,) if isinstance(gate, str) else gate
+    return _mark(DeclaredTool(title, effect, idempotent, open_world, seconds, view, app_only, toolsets, gates, adapt))
+
+
+def in_words_of(descriptions: Mapping[str, str], arguments: Mapping[str, Any]) -> Callable[[type[C]], type[C]]:
+    """Let a class offer inherited tools in a server's own words.
+
+    Args:
+        descriptions: of tools, by their names; instead of their docstrings.
+        arguments: annotations, by the names of arguments; instead of `Any`.
+
+    Raises:
+        AttributeError: the class lacks a named tool.
+    """
+
+    def decorate(cls: type[C]) -> type[C]:
+        for name, description in descriptions.items():
+            inherited: Any = getattr(cls, name)
+            method: Any = FunctionType(inherited.__code__, inherited.__globals__, name, inherited.__defaults__)
+            method.__dict__.update(inherited.__dict__)
+            annotations = dict(inherited.__annotations__)
+            for argument, annotation in arguments.items():
+                if argument in annotations:
+                    annotations[argument] = annotation
+            method.__annotations__ = annotations
+            method.__doc__ = description
+            setattr(cls, name, method)
+        return cls
+
+    return decorate
+
+
+def renames(**names: str) -> Adapt:
+    """Rename each argument with a foreign name to ours, unless ours is present too."""
+
+    def adapt(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        renamed: dict[str, Any] = {}
+        for name, value in arguments.items():
+            our_name = names.get(name, name)
+            if our_name in arguments:
+                our_name = name
+            renamed[our_name] = value
+        return renamed
+
+    return adapt
+
+
+def resource(uri: str, *, name: str, title: str, mime_type: str | None = None, last: bool = False) -> Callable[[F], F]:
+    """Mark an `async def` method as the reader of a URI or an RFC 6570 template.
+
+    The method takes the template's variables and, when it names a parameter `uri`, the URI as it was sent
+    (percent-encoded bytes intact). It returns `TextResourceContents`/`BlobResourceContents`, one or a list, or a
+    `results.Lasting` with them.
+
+    Args:
+        last: listed after all others.
+    """
+    return _mark(DeclaredResource(uri, name, title, mime_type, last))
+
+
+def lists_resources(method: F) -> F:
+    """Mark an `async def` method that returns the `Resource` entries known only at run time."""
+    return _mark(ListsResources())(method)
+
+
+def prompt(title: str) -> Callable[[F], F]:
+    """Mark an `async def` method as a prompt: string arguments in, text or messages out.
+
+    A prompt that asks the user first names a parameter `request` for the `GetPromptRequestParams`, and returns an
+    `InputRequiredResult` until they hold the answers.
+    """
+    return _mark(DeclaredPrompt(title))
+
+
+def completes(argument: str, *, of: Literal["prompt", "resource"]) -> Callable[[F], F]:
+    """Mark `async def (typed, others) -> list[str]` as the completion of every argument of this name.
+
+    Args:
+        argument: the name of a prompt's argument or of a resource template's variable.
+        of: which of the two.
+
+    The method gets what the person has typed so far and the arguments already filled in.
+    """
+    return _mark(Completes(argument, of))
+
+
+def hints(declared: DeclaredTool) -> ToolAnnotations:
+    """Return the four MCP hints that follow from an effect."""
+    return ToolAnnotations(
+        read_only_hint=declared.effect == "read",
+        destructive_hint=declared.effect == "destroy",
+        idempotent_hint=declared.idempotent,
+        open_world_hint=declared.open_world,
+    )
+
+
+def toolsets_of(declared: DeclaredTool, method: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the toolsets of a marked bound method."""
+    return declared.toolsets or (module_of(method),)
+
+
+def module_of(method: Callable[..., Any]) -> str:
+    """Return the last name of the module where a method's class, or the function, is written."""
+    owner = getattr(method, "__self__", None)
+    module = method.__module__ if owner is None else type(owner).__module__
+    return module.rpartition(".")[2]
+
+
+def declarations(room: object) -> Iterator[tuple[Declared, Callable[..., Any]]]:
+    """Yield the marked methods of `room`, bound, in the order they are written; base classes first."""
+    yielded: set[str] = set()
+    for cls in reversed(type(room).__mro__):
+        for name, member in vars(cls).items():
+            declared = getattr(member, _MARK, None)
+            if declared is not None and name not in yielded:
+                yielded.add(name)
+                yield declared, getattr(room, name)
+
+
+def _mark(declared: Declared) -> Callable[[F], F]:
+    def mark(method: F) -> F:
+        setattr(method, _MARK, declared)
+        return method
+
+    return mark

@@ -1,0 +1,42 @@
+"""Names of database objects, as an operator writes them in options: `schema.table`, `shop=schema."Odd name"`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from mcp_batteries.errors import Unavailable, quote
+from mcp_batteries.sql.language.identifiers import unquoted
+
+__all__ = ["FORM", "dotted"]
+
+FORM = "Write names with dots between their parts, quoted as in SQL where they need it, behind `database=` if need be."
+_PART = r'(?:"(?:[^"]|"")+"|[^\s",.=]+)'
+_NAME = re.compile(rf"(?:(?P<database>[\w-]+)=)?(?P<name>{_PART}(?:\.{_PART})*)(?=[\s,]|$)")
+_SEPARATORS = re.compile(r"[\s,]*")
+
+
+def dotted(flag: str, values: Sequence[str]) -> list[tuple[str | None, tuple[str, ...]]]:
+    """Return the parts of each name, with its database; commas or spaces may separate names.
+
+    Raises:
+        Unavailable: one is not understood.
+    """
+    names: list[tuple[str | None, tuple[str, ...]]] = []
+    for value in values:
+        position = _skip_separators(value, 0)
+        while position < len(value):
+            match = _NAME.match(value, position)
+            if match is None:
+                raise Unavailable(f"{quote(value)} can't be the value of `{flag}`.", FORM)
+            database = match["database"] and match["database"].lower()
+            words: list[str] = re.findall(_PART, match["name"])
+            names.append((database, tuple(map(unquoted, words))))
+            position = _skip_separators(value, match.end())
+    return names
+
+
+def _skip_separators(text: str, position: int) -> int:
+    match = _SEPARATORS.match(text, position)
+    assert match is not None, "the pattern matches nothing, too"
+    return match.end()

@@ -1,0 +1,154 @@
+"""What a change did, or would do, as one text: each statement, what the schema gained and lost, rows before and after.
+
+Both SQL servers fill the same form, so that a migration reads the same; what only one of them knows is a finding.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from mcp_batteries.sql.results.rows import RowPage, compact, count, one_line
+
+__all__ = ["Change", "Import", "Sample", "Step"]
+
+# A section of the answer has at most so many lines.
+_MAX_LINES = 200
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one statement did.
+
+    Attributes:
+        what: in the database's words, such as `CREATE INDEX`, or `UPDATE in books`.
+        rows: how many it touched; None if that means nothing.
+        detail: other facts: rows that triggers touched, its locks, its time.
+        returned: rows that it returned.
+    """
+
+    what: str
+    rows: int | None = None
+    detail: str = ""
+    returned: RowPage | None = None
+
+    def text(self) -> str:
+        line = self._summary()
+        if self.returned is None:
+            return line
+        head, _, rows = self.returned.text().rstrip().partition("\n")
+        # The summary may already give the number of rows.
+        is_repeated = re.search(rf"(?:^|: ){re.escape(head.strip('[]'))}(?: in |, |$)", line) is not None
+        lines = [line, rows] if is_repeated else [line, head, rows]
+        return "\n".join(filter(None, lines))
+
+    def _summary(self) -> str:
+        summary = self.what
+        if self.rows is not None:
+            rows = count(self.rows, "row")
+            summary = f"{summary}: {rows}" if summary else rows
+        if not self.detail:
+            return summary
+        return f"{summary}, {self.detail}" if summary else self.detail
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some rows of a table as they were and as they are.
+
+    Attributes:
+        columns: their names; rows are lines of JSON, as in `RowPage`.
+        had: the old names, if the table has others now.
+    """
+
+    table: str
+    columns: Sequence[str]
+    before: str
+    after: str
+    had: Sequence[str] = ()
+
+    def text(self) -> str:
+        lines = [f"{self.table}: {compact(self.columns)}"]
+        if self.had and list(self.had) != list(self.columns):
+            lines.append(f"before: {compact(self.had)}")
+        # Lines end with line feeds alone: a value may have what else ends lines, such as U+2028.
+        lines.extend(f"- {line}" for line in self.before.split("\n") if line)
+        lines.extend(f"+ {line}" for line in self.after.split("\n") if line)
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What statements did, or would do, in one transaction.
+
+    Attributes:
+        objects: what the schema gained (+), lost (-) and changed (~); None if none could change.
+        samples: rows of changed tables; in a dry run.
+        findings: remarkable facts, each a heading with lines below it: locks, rewrites, keys that point nowhere.
+        back: statements that would undo it, and what no statement restores; in a dry run.
+    """
+
+    steps: Sequence[Step]
+    dry_run: bool
+    objects: Sequence[str] | None = None
+    samples: Sequence[Sample] = ()
+    findings: Sequence[tuple[str, Sequence[str]]] = ()
+    back: Sequence[str] = ()
+
+    def text(self) -> str:
+        lines = ["Done and committed."]
+        if self.dry_run:
+            lines = ["Dry run, nothing was changed. It would do this:"]
+        for number, step in enumerate(self.steps, 1):
+            prefix = f"{number}. " if len(self.steps) > 1 else ""
+            lines.append(prefix + step.text())
+        if self.objects is not None:
+            lines += ["Schema:", *_bounded(self.objects or ["nothing"])]
+        if self.samples:
+            lines.append("Rows (- before, + after), a sample:")
+            lines.extend(sample.text() for sample in self.samples)
+        for title, details in self.findings:
+            lines += [title, *_bounded(details)]
+        if self.back:
+            lines += ["The way back:", *_bounded(self.back)]
+        return "\n".join(line for line in lines if line)
+
+
+@dataclass(frozen=True)
+class Import:
+    """Rows of a file in a table.
+
+    Attributes:
+        made: the definitions of its columns, if the table was created.
+        seen: what the values of each column are like; in a dry run.
+        written: the form of the file, if it is unusual.
+    """
+
+    table: str
+    columns: Sequence[str]
+    rows: int
+    dry_run: bool
+    made: Sequence[str] = ()
+    seen: Sequence[str] = ()
+    written: str = ""
+
+    def text(self) -> str:
+        return self._said() + (f"\nIn the file {one_line(self.written)}." if self.written else "")
+
+    def _said(self) -> str:
+        verb = "Dry run, nothing was changed; it would insert" if self.dry_run else "Inserted"
+        summary = f"{verb} {count(self.rows, 'row')} into `{self.table}`"
+        if not self.made:
+            return one_line(f"{summary} ({', '.join(self.columns)}).")
+        if not self.seen:
+            return one_line(f"{summary}, a new table: {', '.join(self.made)}")
+        lines = [
+            f"{column}: {description}" for column, description in zip_longest(self.made, self.seen, fillvalue="empty")
+        ]
+        return "\n".join([f"{summary}, a new table:", *map(one_line, lines)])
+
+
+def _bounded(lines: Sequence[str]) -> Sequence[str]:
+    return lines if len(lines) <= _MAX_LINES else [*lines[:_MAX_LINES], f"… {len(lines) - _MAX_LINES} more"]

@@ -1,0 +1,500 @@
+"""Reads the records of CSV and JSON files, and finds the kind of each field's values.
+
+This module imports nothing of the common package but `sql.files`, so that a small process can import it alone.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import hashlib
+import io
+import itertools
+import json
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import Any, BinaryIO, NamedTuple, cast
+
+from mcp_batteries.sql.transfer.files import Fails
+
+__all__ = ["Dialect", "Seen", "csv_records", "csv_texts", "dialect_of", "json_records", "kinds_of"]
+
+# A line, a field or a JSON array has at most so many characters read at once.
+_MAX_LINE_CHARACTERS = 64_000_000
+
+# The values of so many records are described.
+_MAX_DESCRIBED_RECORDS = 100_000
+# So many different values of a field are counted.
+_MAX_DIFFERENT_VALUES = 1000
+# A value of at most so many characters is kept as it is, a longer one as its hash.
+_MAX_KEPT_CHARACTERS = 200
+# A field with so few different values has each listed, if none has more characters than this.
+_MAX_LISTED_VALUES = 8
+_MAX_SHOWN_CHARACTERS = 24
+# Python reads integers of at most so many digits.
+_MAX_INTEGER_DIGITS = 4000
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+
+# Reads one JSON document.
+Loads = Callable[[str], Any]
+
+_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+# The delimiter is detected in so many characters of a file.
+_SAMPLE_CHARACTERS = 1 << 16
+# A number with a decimal comma. Numbers with leading zeros do not count: those are codes.
+_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,2}(?:\.[0-9]{3})+|[1-9][0-9]*)(?:,[0-9]+)?")
+# 1,234 may be either: where no comma of the file is surely a decimal one, such fields stay texts.
+_PERHAPS_THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2},[0-9]{3}")
+# Every type of numbers keeps so many digits, whatever they are.
+_EXACT_DIGITS = 15
+
+
+class Dialect(NamedTuple):
+    """How a CSV file is written.
+
+    Attributes:
+        delimiter: between fields.
+        decimals: positions of fields whose values all are numbers with decimal commas (`1.234,50`); empty if no comma
+            is surely decimal.
+    """
+
+    delimiter: str = ","
+    decimals: frozenset[int] = frozenset()
+
+    def told(self, names: list[Any]) -> str:
+        """What is unusual, as half a sentence; empty if nothing is."""
+        if self.delimiter == ",":
+            return ""
+        description = f"fields are separated by {_DELIMITERS[self.delimiter]}"
+        if self.decimals:
+            columns = ", ".join(f"`{names[place]}`" for place in sorted(self.decimals))
+            description += f", numbers have a decimal comma in {columns}"
+        return description
+
+
+def dialect_of(
+    raw: BinaryIO, fails: Fails, *, tabs: bool = False, through: Callable[[Iterator[list[Any]]], Iterator[list[Any]]]
+) -> Dialect:
+    """Detect how a file is written: the first delimiter, commas first, that makes records as wide as the header.
+
+    Args:
+        tabs: whether only tabs can separate fields.
+        through: wraps the iteration over records, which can stop it.
+    """
+    delimiter = _delimiter(raw, "\t" if tabs else "".join(_DELIMITERS))
+    if delimiter == ",":
+        return Dialect()
+    candidates: set[int] = set()
+    certain: set[int] = set()
+    with closing(csv_records(raw, fails, Dialect(delimiter))) as records:
+        rows = through(records)
+        possible = set(range(len(next(rows, ()))))
+        for row in rows:
+            for column in [*possible]:
+                value = row[column]
+                if value and not _is_decimal(value):
+                    possible.discard(column)
+                elif "," in value:
+                    candidates.add(column)
+                    if not _PERHAPS_THOUSANDS.fullmatch(value):
+                        certain.add(column)
+            if not possible:
+                break
+    if not certain & possible:
+        return Dialect(delimiter)
+    return Dialect(delimiter, frozenset(candidates & possible))
+
+
+def _is_decimal(value: str) -> bool:
+    """Return whether `value` can be a number with a decimal comma, with few enough digits to be kept exactly."""
+    return _DECIMAL.fullmatch(value) is not None and sum(map(str.isdecimal, value)) <= _EXACT_DIGITS
+
+
+def _delimiter(raw: BinaryIO, among: str) -> str:
+    text = _open_text(raw)
+    try:
+        sample = text.read(_SAMPLE_CHARACTERS)
+    except ValueError:
+        return among[0]  # Whoever reads the file reports the error.
+    finally:
+        if not raw.closed:
+            text.detach()
+    is_complete = len(sample) < _SAMPLE_CHARACTERS
+    if not is_complete:
+        sample = sample[: sample.rfind("\n") + 1]
+    splits = [_Split.by(delimiter, sample, is_complete=is_complete) for delimiter in among]
+    return _choose_split(splits).delimiter
+
+
+def _choose_split(splits: Sequence[_Split]) -> _Split:
+    """Return the first split into several fields that fits all records, or else one that fits most."""
+    for split in splits:
+        if split.width > 1 and split.wrong == 0:
+            return split
+    for split in splits:
+        if split.width > 1 and split.is_likely:
+            return split
+    if splits[0].wrong:
+        return max(splits, key=lambda split: split.width)
+    return splits[0]
+
+
+class _Split(NamedTuple):
+    """How a delimiter fits a sample: fields of the header, records with as many, and records with more or fewer."""
+
+    delimiter: str
+    width: int
+    right: int
+    wrong: int
+
+    @property
+    def is_likely(self) -> bool:
+        return self.right >= max(self.wrong, 1)
+
+    @classmethod
+    def by(cls, delimiter: str, sample: str, *, is_complete: bool) -> _Split:
+        """Count how the records of a sample are split by a delimiter."""
+        width = 0
+        right = 0
+        wrong = 0
+        try:
+            for row in csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, strict=True):
+                if not width:
+                    width = len(row)
+                elif len(row or [""]) == width:
+                    right += 1
+                elif row:  # Among records of several fields empty lines mean nothing.
+                    wrong += 1
+        except csv.Error as error:
+            if is_complete or "end of data" not in str(error):
+                wrong += 1
+        return cls(delimiter, width, right, wrong)
+
+
+def csv_records(
+    raw: BinaryIO,
+    fails: Fails,
+    dialect: Dialect = Dialect(),  # noqa: B008
+    lines: list[str] | None = None,
+) -> Generator[list[str]]:
+    """The header, then the records, all as texts, with decimal points whatever the file uses.
+
+    A quote inside an unquoted field is an ordinary character, as in most programs. Empty lines are not records, unless
+    there is only one field.
+
+    Args:
+        lines: receives the lines of the last record.
+    """
+    csv.field_size_limit(_MAX_LINE_CHARACTERS)
+    number = 0
+    width = 0
+    text = _open_text(raw)
+
+    def note_lines(lines: list[str]) -> Iterator[str]:
+        for line in text:
+            lines.append(line)
+            yield line
+
+    try:
+        source = text if lines is None else note_lines(lines)
+        for row in csv.reader(source, delimiter=dialect.delimiter, strict=True):
+            if not row and width:
+                if width > 1:
+                    if lines is not None:
+                        lines.clear()
+                    continue
+                row = [""]
+            width = width or len(row)
+            if len(row) != width:
+                failure = f"Record {number} has {len(row)} fields, the header {width}."
+                raise fails("invalid", failure, f"Separate them by {_DELIMITERS[dialect.delimiter]}.")
+            if number:
+                for column in dialect.decimals:
+                    row[column] = row[column].replace(".", "").replace(",", ".")
+            yield row
+            number += 1
+    except (ValueError, csv.Error) as error:
+        raise _explain_unreadable(number, error, fails) from None
+    finally:
+        if not raw.closed:
+            text.detach()
+
+
+def csv_texts(
+    raw: BinaryIO,
+    fails: Fails,
+    dialect: Dialect = Dialect(),  # noqa: B008
+) -> Generator[tuple[list[str], str]]:
+    """The header, then the records, each with its text without the line end, which tells an empty field from `""`.
+
+    The text separates fields with commas, whatever the file uses, and quotes as CSV requires.
+    """
+    lines: list[str] = []
+    decimals: frozenset[int] = frozenset()
+    with closing(csv_records(raw, fails, dialect, lines)) as records:
+        for row in records:
+            written = "".join(lines).removesuffix("\n").removesuffix("\r")
+            lines.clear()
+            yield row, _separate_by_commas(row, decimals, written, dialect.delimiter)
+            decimals = dialect.decimals
+
+
+_FIELDS = {
+    delimiter: re.compile(rf'("(?:[^"]|"")*"|[^{re.escape(delimiter)}]*)(?:{re.escape(delimiter)}|\Z)')
+    for delimiter in _DELIMITERS
+}
+
+
+def _separate_by_commas(row: list[str], decimals: frozenset[int], written: str, delimiter: str) -> str:
+    """Return the text of a record with commas between fields."""
+    if delimiter == "," and not any('"' in text for text in row):
+        return written
+    if not decimals and '"' not in written and "," not in written:
+        return written.replace(delimiter, ",")
+    texts: list[str] = []
+    for column, (match, value) in enumerate(zip(_FIELDS[delimiter].finditer(written), row, strict=False)):
+        text = value if column in decimals else match[1]
+        if text[:1] != '"' and ('"' in text or "," in text):
+            text = '"' + text.replace('"', '""') + '"'
+        texts.append(text)
+    return ",".join(texts)
+
+
+def json_records(
+    raw: BinaryIO, fails: Fails, loads: Loads, names: list[Any] | None = None, *, grows: bool = False
+) -> Generator[list[Any]]:
+    """The fields' names, then the values: from an array or lines of objects, or from lines of arrays after the names.
+
+    Args:
+        names: the fields of objects, if known.
+        grows: whether to add later fields to the names instead of refusing them.
+    """
+    number = 0
+    if names is not None:
+        yield names
+    has_started = False
+    try:
+        for number, item in enumerate(_documents(_open_text(raw), fails, loads), 1):
+            if isinstance(item, dict):
+                fields = cast("dict[str, Any]", item)
+                if names is None:
+                    yield (names := list(fields))
+                if unknown := [name for name in fields if name not in names]:
+                    if not grows:
+                        failure = f"Record {number} has a field that the first has not: `{unknown[0][:100]}`."
+                        raise fails("invalid", failure, "Give all in the first record, null where there is nothing.")
+                    names += unknown
+                has_started = True
+                yield [fields.get(name) for name in names]
+            elif isinstance(item, list):
+                values = cast("list[Any]", item)
+                if names is None:
+                    if not all(isinstance(name, str) for name in values):
+                        failure = "The first array does not name the fields: it has other values than texts."
+                        raise fails("invalid", failure, "Give objects, or the fields' names as the first array.")
+                    names = values
+                    has_started = True
+                    yield names
+                    continue
+                if len(values) != len(names):
+                    raise fails("invalid", f"Line {number} has {len(values)} values, the first {len(names)}.", "")
+                if not has_started:  # the names again
+                    has_started = True
+                    continue
+                yield values
+            else:
+                raise fails("invalid", f"Record {number} is not an object.", "Give an array, or lines, of objects.")
+    except (ValueError, RecursionError) as error:
+        raise _explain_unreadable(number, error, fails) from None
+
+
+def _documents(text: io.TextIOWrapper, fails: Fails, loads: Loads) -> Iterator[Any]:
+    """The elements of one array of objects, read whole, or the documents of each line."""
+    try:
+        first = text.readline(_MAX_LINE_CHARACTERS)
+        if first.lstrip()[:1] == "[" and not _is_whole(first):
+            first += text.read(_MAX_LINE_CHARACTERS - len(first) + 1)
+            if len(first) > _MAX_LINE_CHARACTERS:
+                failure = f"A JSON array may have {_MAX_LINE_CHARACTERS:,} characters."
+                raise fails("too_large", failure, "Write an object per line, as .jsonl.")
+            yield from loads(first)
+            return
+        start = loads(first) if first.strip() else None
+        if isinstance(start, list) and all(isinstance(item, dict | list) for item in cast("list[Any]", start)):
+            yield from cast("list[Any]", start)
+        elif start is not None:
+            yield start
+        while line := text.readline(_MAX_LINE_CHARACTERS):
+            if len(line) >= _MAX_LINE_CHARACTERS:
+                raise fails("too_large", f"A line may have {_MAX_LINE_CHARACTERS:,} characters.", "")
+            if line.strip():
+                yield loads(line)
+    finally:
+        if not text.buffer.closed:
+            text.detach()
+
+
+def _is_whole(line: str) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _open_text(raw: BinaryIO) -> io.TextIOWrapper:
+    """The text of a file in UTF-8, or in UTF-16 with a byte order mark, as spreadsheets write it."""
+    raw.seek(0)
+    marked = raw.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    raw.seek(0)
+    return io.TextIOWrapper(raw, encoding="utf-16" if marked else "utf-8-sig", newline="")
+
+
+def _explain_unreadable(number: int, error: Exception, fails: Fails) -> Exception:
+    message = str(error) or type(error).__name__
+    failure = f"Behind record {number} the file can't be read: {message[:200]}."
+    if isinstance(error, UnicodeError):
+        return fails("invalid", failure, "Give CSV or JSON in UTF-8 or UTF-16.")
+    is_open = isinstance(error, csv.Error) and "end of data" in message
+    return fails("invalid", failure, 'A `"` that begins a field is never closed.' if is_open else "")
+
+
+def kinds_of(records: Iterator[list[Any]], kind: Callable[[Any], str]) -> tuple[list[Any], list[set[str]]]:
+    """The names of the fields, and the kinds of each field's values."""
+    names = next(records, list[Any]())
+    kinds: list[set[str]] = []
+    _add(kinds, names)
+    for row in records:
+        _add(kinds, row)
+        for field_kinds, value in zip(kinds, row, strict=False):
+            if "TEXT" not in field_kinds or not isinstance(value, str):  # nothing that a text is makes it less
+                field_kinds.add(kind(value))
+    return names, kinds
+
+
+def _add(found: list[set[str]], row: Iterable[Any]) -> None:
+    found += [set[str]() for _ in list(row)[len(found) :]]
+
+
+class Seen:
+    """Summarizes what the values of each field are like: all of them, or their number and range."""
+
+    def __init__(self) -> None:
+        self.records = 0
+        self._fields: list[_Values] = []
+
+    def through(self, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
+        """Pass `records` on unchanged, names first, and examine the first values on the way."""
+        yield from itertools.islice(records, 1)
+        for row in itertools.islice(records, _MAX_DESCRIBED_RECORDS):
+            self.records += 1
+            self._fields += [_Values() for _ in row[len(self._fields) :]]
+            for field, value in zip(self._fields, row, strict=False):
+                field.add(value)
+            yield row
+        yield from records
+
+    def told(self) -> list[str]:
+        """Return a line for each field."""
+        return [field.told(self.records) for field in self._fields]
+
+
+class _Values:
+    def __init__(self) -> None:
+        self._times: dict[Any, int] = {}
+        self._values = 0
+        self._least: Any = None
+        self._most: Any = None
+        self._are_numbers = True
+        self._quoted = False
+        self._texts: list[str] = []
+
+    def add(self, value: Any) -> None:
+        if value is None or value == "":
+            return
+        self._values += 1
+        self._quoted = self._quoted or isinstance(value, str)
+        if isinstance(value, bool | dict | list | bytes):
+            value = json.dumps(value, ensure_ascii=False, default=repr)
+            self._are_numbers = False
+        key = _value_key(value)
+        if key in self._times:
+            self._times[key] += 1
+            return
+        if len(self._times) <= _MAX_DIFFERENT_VALUES:
+            self._times[key] = 1
+        self._compare(value)
+
+    def _compare(self, value: Any) -> None:
+        """Note the least and the greatest value, as texts and, as long as all are numbers, as numbers."""
+        text = str(value)
+        if self._texts:
+            self._texts = [min(text, *self._texts), max(text, *self._texts)]
+        else:
+            self._texts = [text, text]
+        if not self._are_numbers or not _is_number(value, text):
+            self._are_numbers = False
+            return
+        number = _parse_number(text)
+        # As databases order them, NaN comes last.
+        rank = (False, number, text) if number == number else (True, 0, text)
+        self._least = min(rank, self._least or rank)
+        self._most = max(rank, self._most or rank)
+
+    def told(self, records: int) -> str:
+        different = len(self._times)
+        if not different:
+            return "empty"
+        empty = ""
+        if records > self._values:
+            empty = f", {records - self._values:,} empty"
+        if self._has_few_values():
+            ranked = sorted(self._times.items(), key=lambda item: -item[1])
+            return ", ".join(f"{self._format(str(key))} {times:,}" for key, times in ranked) + empty
+        if different == self._values:
+            number = "all"
+        elif different <= _MAX_DIFFERENT_VALUES:
+            number = f"{different:,}"
+        else:
+            number = f"more than {_MAX_DIFFERENT_VALUES:,}"
+        least, most = self._texts
+        if self._are_numbers:
+            least = self._least[-1]
+            most = self._most[-1]
+        return f"{number} different, {self._format(least)} to {self._format(most)}{empty}"
+
+    def _has_few_values(self) -> bool:
+        different = len(self._times)
+        if different > _MAX_LISTED_VALUES or 2 * different > self._values:
+            return False
+        return all(len(str(key)) <= _MAX_SHOWN_CHARACTERS for key in self._times)
+
+    def _format(self, text: str) -> str:
+        if len(text) > _MAX_SHOWN_CHARACTERS:
+            text = f"{text[: _MAX_SHOWN_CHARACTERS - 1]}…"
+        if self._quoted and not self._are_numbers:
+            return json.dumps(text, ensure_ascii=False)
+        return text
+
+
+def _value_key(value: Any) -> Any:
+    """Return a key for counting a value: the value itself, or a hash, because long ones would fill the memory."""
+    if isinstance(value, str) and len(value) > _MAX_KEPT_CHARACTERS:
+        return hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()
+    if value != value:  # NaN equals nothing, not even itself.
+        return "nan"
+    return value
+
+
+def _is_number(value: Any, text: str) -> bool:
+    if isinstance(value, str):
+        return _NUMBER.fullmatch(text) is not None
+    return isinstance(value, int | float)
+
+
+def _parse_number(text: str) -> int | float:
+    """Return the number in `text`; as an integer if it is one, which Python compares exactly."""
+    if len(text) < _MAX_INTEGER_DIGITS and text.removeprefix("-").isdecimal():
+        return int(text)
+    return float(text)

@@ -1,0 +1,479 @@
+"""Checks each message over HTTP before the SDK: well formed, allowed for this caller, within its limits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from email.message import Message as EmailMessage
+from functools import partial
+from typing import Any, NamedTuple
+
+import anyio
+from mcp.server.mcpserver import MCPServer
+from mcp.server.transport_security import RequestBodyLimitMiddleware
+from mcp_types import PROTOCOL_VERSION_META_KEY
+from mcp_types.jsonrpc import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    RequestId,
+)
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mcp_batteries.errors import Unavailable, quote
+from mcp_batteries.sdk import Sessions, lowlevel
+from mcp_batteries.server.calling.call_tools import calls_in
+from mcp_batteries.settings import Settings
+from mcp_batteries.transports.http.callers import caller_of
+from mcp_batteries.transports.http.gate.fair_queue import Abandoned
+from mcp_batteries.transports.http.gate.quota import Quota
+from mcp_batteries.transports.http.headers import HeaderMap, ParsedRequest
+from mcp_batteries.transports.http.listener.connection import BODY_COMPLETE
+from mcp_batteries.transports.http.refusals import set_reason
+from mcp_batteries.transports.http.requests.batch_replies import answer_each, split_array
+from mcp_batteries.transports.http.requests.in_flight import answering, close_after_stream
+from mcp_batteries.transports.http.requests.sessions import ReplayedBody, Session
+from mcp_batteries.transports.http.requests.stateless import StatelessRequests
+from mcp_batteries.transports.jsonrpc import Malformed, dump, error, is_heard, parse
+
+__all__ = ["Authorize", "BodyCheck"]
+
+# The values of one message are bounded, because 4 MiB can hold a million lists, which cost everybody seconds to read.
+_MAX_VALUES = 100_000
+
+# The declared charsets that are read: UTF-8, and what is a part of it.
+_CHARSETS = {"utf-8", "utf8", "us-ascii", "ascii"}
+
+
+class _Key(NamedTuple):
+    """Identifies a request of a session."""
+
+    caller: str
+    session: str
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Post:
+    """A POST whose body was read.
+
+    Attributes:
+        receive: reports when the client leaves.
+    """
+
+    scope: Scope
+    headers: Headers
+    receive: Receive
+
+
+# Decides whether the caller may send a message that is well formed: returns the answer that refuses it, or None.
+Authorize = Callable[[Scope, JSONRPCMessage], "Response | None"]
+
+
+class BodyCheck(RequestBodyLimitMiddleware):
+    """Answers what is not a JSON-RPC message, so that the SDK sees only messages.
+
+    Without it, the SDK lets clients that reuse an id wait for ever, and answers other bodies with texts of its
+    validation library. It takes the place of the SDK's limit for bodies.
+
+    Args:
+        max_body: longest message in bytes.
+        seconds: the time within which a body must arrive.
+        authorize: whether the caller may send this message; None allows everything.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        server: MCPServer[Any],
+        settings: Settings,
+        *,
+        max_body: int,
+        seconds: float,
+        authorize: Authorize | None,
+    ) -> None:
+        super().__init__(app, max_body)
+        self._seconds = seconds
+        self._json = settings.json_response
+        self._authorize = authorize
+        self._server = server
+        self._exchanges: StatelessRequests | None = None
+        self._sessions = Sessions(server)
+        # Who opened each session; the one that was used last is the last.
+        self._owners: dict[str, str] = {}
+        self._sessions_each = settings.max_streams_each
+        self._quota = Quota(
+            calls=settings.rate_calls,
+            size=settings.rate_bytes,
+            parallel=settings.max_parallel,
+            streams=settings.max_streams_each,
+        )
+        # The event of each request in flight is set once the request is cancelled.
+        self._in_flight: dict[_Key, asyncio.Event] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # The SDK answers nothing at all when asked for a history of events, which is not kept: every stream begins with
+        # a notice of all that is watched. And it knows media types in small letters only.
+        raw_headers: list[tuple[bytes, bytes]] = []
+        for name, value in scope["headers"]:
+            if name == b"content-type":
+                raw_headers.append((name, value.lower()))
+            elif name != b"last-event-id":
+                raw_headers.append((name, value))
+        scope = {**scope, "headers": raw_headers}
+        headers = HeaderMap(raw_headers)
+        if "mcp-session-id" not in headers:
+            send = _without_dead_session(send)
+        try:
+            if scope["method"] == "GET":
+                with self._quota.hold_stream(caller_of(scope)):
+                    await self.app(scope, receive, send)
+                return
+            if scope["method"] != "POST":
+                await self.app(scope, receive, send)
+                return
+            body = await self._read_body(scope, headers, receive)
+            if body is None:
+                return
+            if _has_too_many_values(body):
+                raise _BadRequest(413, f"A message holds at most {_MAX_VALUES:,} values.")
+            messages = split_array(headers, body)
+            message: JSONRPCMessage | None = None
+            if messages is None:
+                message = parse(body)
+        except (Unavailable, Malformed, _BadRequest) as problem:
+            await _refusal(scope, problem)(scope, receive, send)
+            return
+        post = _Post(scope, headers, receive)
+        if message is not None:
+            await self._answer(post, message, len(body), send)
+        elif messages is not None:
+
+            async def answer(text: bytes, member: JSONRPCMessage, send: Send) -> None:
+                await self._answer(post, member, len(text), send)
+
+            await answer_each(answer, messages, send)
+
+    async def _answer(self, post: _Post, message: JSONRPCMessage, size: int, send: Send) -> None:
+        """Answer a message of `size` bytes, or refuse it."""
+        request_id: RequestId | None = None
+        if isinstance(message, JSONRPCRequest):
+            request_id = message.id
+        try:
+            if self._authorize is not None:
+                refusal = self._authorize(post.scope, message)
+                if refusal is not None:
+                    await refusal(post.scope, post.receive, send)
+                    return
+            if isinstance(message, JSONRPCRequest):
+                await self._answer_request(post, message, size, send)
+            else:
+                await self._accept(post, message, send)
+        except Abandoned:
+            await Response(status_code=202)(post.scope, post.receive, send)
+        except (Unavailable, Malformed, _BadRequest) as problem:
+            await _refusal(post.scope, problem, request_id)(post.scope, post.receive, send)
+
+    async def _accept(self, post: _Post, message: JSONRPCMessage, send: Send) -> None:
+        """Pass on a notification, or the client's answer to a question.
+
+        Raises:
+            Abandoned: Nothing handles it.
+        """
+        session = post.headers.get("mcp-session-id")
+        if isinstance(message, JSONRPCNotification):
+            if not is_heard(message):
+                raise Abandoned
+            if message.method == "notifications/cancelled" and session is not None:
+                self._cancel_call(post.scope, session, message)
+        if session in self._owners:
+            self._mark_used(session)
+        await self._pass_on(post, message, close_after_stream(send))
+
+    async def _answer_request(self, post: _Post, request: JSONRPCRequest, size: int, send: Send) -> None:
+        """Answer `request` within its caller's limits."""
+        session = post.headers.get("mcp-session-id")
+        if session is not None:
+            _check_revision(post.headers, request)
+        if session in self._owners:
+            self._mark_used(session)
+        elif session is None and request.method == "initialize":
+            send = await self._remember_owner(post.scope, send)
+        caller = caller_of(post.scope)
+        with self._enter(caller, session, request.id, send) as (watched, cancelled):
+            if request.method == "subscriptions/listen":
+                # A stream is held, not worked on.
+                with self._quota.hold_stream(caller):
+                    await self._pass_on(post, request, close_after_stream(watched))
+                return
+            if cancelled is not None:
+                wait_for_cancel = cancelled.wait
+            else:
+                # A client of 2026-07-28 cancels a call by leaving, and has no other way.
+                wait_for_cancel = partial(_wait_for_disconnect, post.receive)
+            calls = calls_in(request.params)
+            async with self._quota.turn(caller, size, wait_for_cancel, calls=calls) as spend:
+                with answering(post.scope, request.id):
+                    if spend is not None:
+                        watched = _spending(watched, spend)
+                    await self._pass_on(post, request, watched)
+
+    async def _read_body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes | None:
+        """Return the whole body, or None if the client left."""
+        media_type = headers.get("content-type", "").partition(";")[0].strip()
+        if media_type != "application/json" or headers.get("content-encoding", "identity") != "identity":
+            raise _BadRequest(415, "A message is application/json, in no other encoding.")
+        _check_charset(headers.get("content-type", ""))
+        declared = headers.get("content-length", "0")
+        if len(declared) > 15 or (declared.isdecimal() and int(declared) > self.max_body_size):
+            raise self._too_long()
+        if scope.get("state", {}).get(BODY_COMPLETE):
+            return await self._receive_body(receive)
+        with anyio.move_on_after(self._seconds):
+            return await self._receive_body(receive)
+        raise _BadRequest(408, f"The message did not arrive within {self._seconds:g} s.")
+
+    async def _receive_body(self, receive: Receive) -> bytes | None:
+        """Return the body as it arrives, or None if the client leaves."""
+        body = bytearray()
+        while True:
+            part = await receive()
+            if part["type"] == "http.disconnect":
+                return None
+            body += part.get("body", b"")
+            if len(body) > self.max_body_size:
+                raise self._too_long()
+            if not part.get("more_body", False):
+                return bytes(body)
+
+    def _too_long(self) -> _BadRequest:
+        """Return the refusal of a body over the limit."""
+        return _BadRequest(413, f"A message has at most {self.max_body_size} bytes.")
+
+    async def _remember_owner(self, scope: Scope, send: Send) -> Send:
+        """Return the `send` for a client that opens a session, which remembers the session's owner.
+
+        A caller that opens many and closes none only loses its own.
+        """
+        caller = caller_of(scope)
+        open_ids = self._sessions.ids
+        self._owners = {session: owner for session, owner in self._owners.items() if session in open_ids}
+        own = [session for session, owner in self._owners.items() if owner == caller]
+        if len(own) >= self._sessions_each:
+            await self._sessions.end(own[0])  # The one that was used longest ago.
+
+        async def note_session(part: Message) -> None:
+            if part["type"] == "http.response.start":
+                session = Headers(raw=part["headers"]).get("mcp-session-id")
+                if session is not None:
+                    self._owners[session] = caller
+            await send(part)
+
+        return note_session
+
+    def _mark_used(self, session: str) -> None:
+        """Make `session` the one of its owner that was used last."""
+        self._owners[session] = self._owners.pop(session)
+
+    def _enter(self, caller: str, session: str | None, request_id: RequestId, send: Send) -> _UniqueRequestId:
+        """Return a block with the `send` to answer with, and an event for the request's cancellation.
+
+        No other request of this id in `session` is let in before the answer.
+        """
+        key: _Key | None = None
+        if session is not None:
+            key = _Key(caller, session, str(request_id))
+        return _UniqueRequestId(self._in_flight, key, request_id, send)
+
+    def _cancel_call(self, scope: Scope, session: str, message: JSONRPCNotification) -> None:
+        """Cancel the call that `message` names.
+
+        The SDK does not know of calls that still wait for their turn, nor of those that are answered past it.
+        """
+        request_id = (message.params or {}).get("requestId")
+        cancelled = self._in_flight.get(_Key(caller_of(scope), session, str(request_id)))
+        if cancelled is not None:
+            cancelled.set()
+        direct_session = self._sessions.of(scope, session)
+        if isinstance(direct_session, Session):
+            direct_session.cancel_call(message)
+
+    async def _pass_on(self, post: _Post, message: JSONRPCMessage, send: Send) -> None:
+        """Answer `message` here if possible, otherwise let the SDK do it."""
+        if isinstance(message, JSONRPCRequest) and await self._answer_directly(post, message, send):
+            return
+        await self.app(post.scope, ReplayedBody(message, post.receive), send)
+
+    async def _answer_directly(self, post: _Post, message: JSONRPCRequest, send: Send) -> bool:
+        """Answer `message` past the SDK's streams; return False to leave it to the SDK."""
+        request = ParsedRequest(post.scope, post.receive, post.headers)
+        revision = post.headers.get("mcp-protocol-version")
+        if revision is None or revision in HANDSHAKE_PROTOCOL_VERSIONS:
+            session = self._sessions.of(post.scope, post.headers.get("mcp-session-id", ""))
+            return isinstance(session, Session) and await session.answer(request, message, post.receive, send)
+        if self._exchanges is None:
+            self._exchanges = StatelessRequests(lowlevel(self._server), self._sessions.state, streams=not self._json)
+        route = self._exchanges.route(request, message)
+        if route is None:
+            return False
+        await self._exchanges.answer(request, message, route, post.receive, send)
+        return True
+
+
+class _UniqueRequestId:
+    """Context manager of `BodyCheck._enter`.
+
+    A class, because a generator for each request costs twice as much.
+    """
+
+    __slots__ = ("_cancelled", "_id", "_in_flight", "_key", "_send")
+
+    def __init__(
+        self,
+        in_flight: dict[_Key, asyncio.Event],
+        key: _Key | None,
+        request_id: RequestId,
+        send: Send,
+    ) -> None:
+        self._in_flight = in_flight
+        self._key = key
+        self._id = request_id
+        self._send = send
+        self._cancelled = asyncio.Event()
+
+    def __enter__(self) -> tuple[Send, asyncio.Event | None]:
+        if self._key is None:
+            return self._send, None
+        if self._key in self._in_flight:
+            raise _BadRequest(400, "A request with this `id` is still in flight.", request_id=self._id)
+        self._in_flight[self._key] = self._cancelled
+        return self._send_and_leave, self._cancelled
+
+    def __exit__(self, *_: object) -> None:
+        if self._key is not None and self._in_flight.get(self._key) is self._cancelled:
+            del self._in_flight[self._key]
+
+    async def _send_and_leave(self, part: Message) -> None:
+        # The id is free before the client can know of the answer, or its next request could come too early.
+        if part["type"] == "http.response.body" and not part.get("more_body", False):
+            self.__exit__()
+        await self._send(part)
+
+
+class _BadRequest(Exception):
+    """Raised for a body that is refused; carries the answer."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        code: int = INVALID_REQUEST,
+        request_id: RequestId | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        body = json.loads(dump(error(request_id, code, message)))
+        body.setdefault("id", None)  # JSON-RPC 2.0, section 5: null if the id is unknown.
+        self.response = Response(json.dumps(body), status, headers, media_type="application/json")
+        if status == 408:
+            self.response.headers["connection"] = "close"
+
+
+def _refusal(
+    scope: Scope, problem: Unavailable | Malformed | _BadRequest, request_id: RequestId | None = None
+) -> Response:
+    """Return the answer that refuses a message because of `problem`."""
+    match problem:
+        case Unavailable():
+            set_reason(scope, problem.what)
+            wait = {"retry-after": str(math.ceil(problem.retry_after or 1))}
+            return _BadRequest(429, str(problem), request_id=request_id, headers=wait).response
+        case Malformed():
+            return _BadRequest(400, problem.message, problem.code, problem.request_id).response
+        case _BadRequest():
+            return problem.response
+
+
+def _check_charset(content_type: str) -> None:
+    """Refuse a body whose header declares a charset that UTF-8 does not contain (RFC 8259, section 8.1)."""
+    if ";" not in content_type:
+        return
+    header = EmailMessage()
+    header["content-type"] = content_type
+    charset = header.get_param("charset")
+    if charset is None or str(charset).lower() in _CHARSETS:
+        return
+    raise _BadRequest(
+        415, f"A message is UTF-8, not {quote(str(charset))}. Encode it as UTF-8, and declare no charset."
+    )
+
+
+def _check_revision(headers: Headers, message: JSONRPCRequest) -> None:
+    """Refuse a request of a session in a revision without sessions.
+
+    The SDK would treat it as one of 2026-07-28, and demand what no client with a session has.
+    """
+    revision = headers.get("mcp-protocol-version")
+    if revision is None or revision in HANDSHAKE_PROTOCOL_VERSIONS:
+        return
+    meta = (message.params or {}).get("_meta")
+    if isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta:
+        return
+    if revision:
+        contradiction = f"and {quote(revision)} has no sessions here"
+    else:
+        contradiction = "but MCP-Protocol-Version is empty"
+    text = (
+        f"A session keeps the revision that `initialize` agreed on, {contradiction}. "
+        "Send the `protocolVersion` of that answer as MCP-Protocol-Version."
+    )
+    raise _BadRequest(400, text, INVALID_PARAMS, message.id)
+
+
+def _has_too_many_values(body: bytes) -> bool:
+    """Tell whether `body` contains more values than `_MAX_VALUES`; it need not be JSON."""
+    if _count_values(body) <= _MAX_VALUES:
+        return False
+    # Count again without the contents of strings, such as the lines of a file to write.
+    quotes = body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+    return _count_values(b"".join(quotes[::2])) > _MAX_VALUES
+
+
+def _count_values(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+def _without_dead_session(send: Send) -> Send:
+    """Return the `send` for a request without a session.
+
+    When the SDK refuses such a request, its answer names a session that it has dropped; this `send` leaves it out.
+    """
+
+    async def send_without_session(part: Message) -> None:
+        if part["type"] == "http.response.start" and part["status"] >= 400:
+            part = {**part, "headers": [item for item in part["headers"] if item[0].lower() != b"mcp-session-id"]}
+        await send(part)
+
+    return send_without_session
+
+
+def _spending(send: Send, spend: Callable[[int], None]) -> Send:
+    """Return a `send` that spends the size of the answer."""
+
+    async def send_counted(part: Message) -> None:
+        spend(len(part.get("body", b"")))
+        await send(part)
+
+    return send_counted
+
+
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

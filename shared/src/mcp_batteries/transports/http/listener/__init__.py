@@ -1,0 +1,1 @@
+"""The listening socket, TLS, the connections and the end of the process."""

@@ -1,0 +1,255 @@
+"""Requests in the sessions of older clients, each one task from the HTTP server to the handler and back.
+
+The session itself, its handshake, notifications, answers of the client and the stream of changes stay the SDK's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+from mcp.server import streamable_http_manager
+from mcp.server.connection import Connection
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.mcpserver import MCPServer
+from mcp.server.runner import ServerRunner
+from mcp.server.streamable_http import REQUEST_CANCELLED
+from mcp.shared.dispatcher import CallOptions
+from mcp.shared.exceptions import NoBackChannelError
+from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
+from mcp_types.jsonrpc import (
+    CONNECTION_CLOSED,
+    ErrorData,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
+from starlette.requests import Request
+from starlette.types import Message, Receive, Send
+
+from mcp_batteries.sdk import SESSION_TRANSPORT, Sessions, SessionTransport, connection_of, lowlevel
+from mcp_batteries.timeout_queue import Delay
+from mcp_batteries.transports.dispatch import error_data
+from mcp_batteries.transports.http.requests.response import Call, accepts
+from mcp_batteries.transports.jsonrpc import dump
+
+__all__ = ["ReplayedBody", "Session", "answer_sessions_directly"]
+
+# Longer calls get their stream, with its signs of life, before a client or proxy counts them as lost.
+_STREAM_AFTER_SECONDS = 1.0
+# After this time a session that nobody uses any more is given the time at which it ends.
+_IDLE_CHECK_SECONDS = 1.0
+_CANCELLED = ErrorData(code=REQUEST_CANCELLED, message="Request cancelled")
+_ENDED = ErrorData(code=CONNECTION_CLOSED, message="Session terminated before the request completed")
+
+
+class ReplayedBody:
+    """The `receive` of a request whose body was already read and is `message`."""
+
+    def __init__(self, message: JSONRPCMessage, receive: Receive) -> None:
+        self.message = message
+        self._receive = receive
+        self._read = False
+
+    async def __call__(self) -> Message:
+        if self._read:
+            return await self._receive()
+        self._read = True
+        # A message that had to be repaired, or was ambiguous, is passed on in one unambiguous form.
+        return {"type": "http.request", "body": dump(self.message), "more_body": False}
+
+
+class Session(SessionTransport):
+    """One session; until its handshake is done, the SDK handles everything."""
+
+    runner: ServerRunner[Any] | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._calls: set[_SessionCall] = set()
+        self.stream_delay = Delay(_STREAM_AFTER_SECONDS)
+        self._idle = Delay(min(_IDLE_CHECK_SECONDS, (self.idle_seconds or math.inf) / 2))
+        self._has_idle_check = False
+        self._idle_since = 0.0
+
+    def __enter__(self) -> None:
+        """Begin a block in which it is in use and does not time out."""
+        self.in_use += 1
+        if self.idle_scope is not None and self.idle_scope.deadline != math.inf:
+            self.idle_scope.deadline = math.inf
+
+    def __exit__(self, *_: object) -> None:
+        self.in_use -= 1
+        self._idle_since = asyncio.get_running_loop().time()
+        # A timer for each request would cost as much as to read it.
+        if not (self.in_use or self._has_idle_check):
+            self._has_idle_check = True
+            self._idle.begin(self._check_idle)
+
+    def _check_idle(self) -> None:
+        """Set the time at which the session ends, if it is still unused."""
+        self._has_idle_check = False
+        if not self.in_use and self.idle_scope is not None and self.idle_seconds is not None:
+            self.idle_scope.deadline = self._idle_since + self.idle_seconds
+
+    async def answer(self, request: Request, message: JSONRPCRequest, receive: Receive, send: Send) -> bool:
+        """Answer `message`; return False to leave it to the SDK."""
+        streams = not self.is_json_response_enabled
+        if (
+            self.runner is None
+            or self.is_terminated
+            or (self.idle_scope is not None and self.idle_scope.cancel_called)
+            or message.method == "initialize"
+            or not self.runner.connection.initialize_accepted
+            or not accepts(request, streams=streams)
+        ):
+            return False
+        with self:
+            call = _SessionCall(self, self.runner.connection, request, message, receive, send, streams=streams)
+            await self._answer(self.runner, call, message)
+        return True
+
+    def cancel_call(self, message: JSONRPCNotification) -> None:
+        """Stop the call that `message`, which the SDK gets too, cancels."""
+        request_id = cancelled_request_id_from_params(message.params)
+        for call in self._calls:
+            if str(call.request_id) == str(request_id):
+                call.stop(_CANCELLED)
+
+    async def terminate(self) -> None:
+        # Stop the calls first, or one of them could subscribe on a connection that is gone.
+        for call in self._calls:
+            call.stop(_ENDED)
+        await super().terminate()
+
+    async def _answer(self, runner: ServerRunner[Any], call: _SessionCall, message: JSONRPCRequest) -> None:
+        self._calls.add(call)
+        result: dict[str, Any] | ErrorData | None = None
+        try:
+            with call.scope:
+                try:
+                    result = await runner.on_request(call, message.method, message.params)
+                except Exception as raised:  # noqa: BLE001 - whatever it is, the client hears that its call failed
+                    result = error_data(raised, message.method)
+            call.end()
+            self._calls.discard(call)
+            await call.answer(call.stopped or result or {})
+        finally:
+            self._calls.discard(call)
+            call.close()
+
+
+class _SessionCall(Call):
+    """A call that continues when its client leaves, for as long as an unused session does, and can ask the client.
+
+    Attributes:
+        stopped: what the client is told instead of a result.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        connection: Connection,
+        request: Request,
+        message: JSONRPCRequest,
+        receive: Receive,
+        send: Send,
+        *,
+        streams: bool,
+    ) -> None:
+        self.can_send_request = streams
+        headers = [(b"mcp-session-id", (session.mcp_session_id or "").encode())]
+        metadata = session.metadata(request)
+        super().__init__(
+            request, message, metadata, receive, send, streams=streams, moment=session.stream_delay, headers=headers
+        )
+        self._session = session
+        self._connection = connection
+        self._asking: asyncio.Task[None] | None = None
+        self._questions = 0
+        self.stopped: ErrorData | None = None
+
+    def stop(self, error: ErrorData) -> None:
+        """End the call with `error` as its answer."""
+        self.stopped = error
+        self.cancel_requested.set()
+        self.scope.cancel()
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        if not self.can_send_request:
+            raise NoBackChannelError(method)
+        if self._asking is None:
+            self._asking = asyncio.get_running_loop().create_task(self._forward_messages())
+            await anyio.lowlevel.checkpoint()
+        self._questions += 1
+        try:
+            return await self._session.ask(self._connection, self.request_id, method, params, opts)
+        finally:
+            self._questions -= 1
+
+    def close(self) -> None:
+        """Leave nothing behind, answered or not."""
+        self.end()
+        if self._asking is not None:
+            self._asking.cancel()
+
+    async def run_beside(self) -> None:
+        await self.ping()
+        await self.ping_until_client_leaves()
+        # Nobody answers its questions now. Until it ends, it has its caller's turn, and its session is in use.
+        self.can_send_request = False
+        if not self._questions:
+            if self._session.idle_seconds is None:
+                return
+            await asyncio.sleep(self._session.idle_seconds)
+        self.stop(_CANCELLED)
+
+    async def answer(self, result: dict[str, Any] | ErrorData, status: int = 200) -> None:
+        self.can_send_request = False
+        if self._asking is not None:
+            # The client first hears that an abandoned question is withdrawn.
+            try:
+                await self._session.end_messages(self.request_id)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                self._asking.cancel()
+            await asyncio.wait((self._asking,))
+        await super().answer(result, status)
+
+    async def _forward_messages(self) -> None:
+        """Send the client what the session's dispatcher has for it, until its final response."""
+        with self._session.messages(self.request_id) as messages:
+            async for item in messages:
+                if isinstance(item.message, JSONRPCResponse):
+                    return
+                await self.send_message(dump(item.message))
+
+
+@contextmanager
+def answer_sessions_directly(server: MCPServer[Any]) -> Generator[None]:
+    """Answer the requests of the SDK's sessions of `server` here, for as long as the block lasts."""
+    low = lowlevel(server)
+    sessions = Sessions(server)
+
+    async def set_runner(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        if ctx.method == "initialize":
+            connection = connection_of(ctx.session)
+            session = sessions.get(connection.session_id or "")
+            if isinstance(session, Session):
+                session.runner = ServerRunner(low, connection, ctx.lifespan_context)
+        return await call_next(ctx)
+
+    server.middleware.append(set_runner)
+    original = getattr(streamable_http_manager, SESSION_TRANSPORT)
+    setattr(streamable_http_manager, SESSION_TRANSPORT, Session)
+    try:
+        yield
+    finally:
+        setattr(streamable_http_manager, SESSION_TRANSPORT, original)

@@ -1,0 +1,1 @@
+"""The first answers of a server, kept from its last start and given before it is ready."""
