@@ -31,7 +31,7 @@ from mcp_batteries.run import run
 from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_batteries.server.calling.results import DataResult
 from mcp_batteries.server.declaration.decorators import completes, prompt, resource, tool
-from mcp_batteries.server.list_changes import Following
+from mcp_batteries.server.list_changes import ChangeFeedConfig
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_batteries.settings import Settings as CommonSettings
 
@@ -172,7 +172,7 @@ def build(settings: Settings) -> Assembled:
         settings,
         rooms=[Everything(counter)],
         sources=[counter],
-        follows=Following(uris=f"By default `{COUNT}`.", usual=lambda: [COUNT]),
+        follows=ChangeFeedConfig(uris=f"By default `{COUNT}`.", usual=lambda: [COUNT]),
         skills=[PackagedSkills(settings.COMMAND, __file__)],
         title="Everything",
         version="1",

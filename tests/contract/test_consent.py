@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_batteries.server.calling.confirmation_text import described
+from mcp_batteries.server.calling.confirmation_text import describe_call
 
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
 TOOLS = [
@@ -66,7 +66,7 @@ def lengths(said: str) -> Iterator[int]:
 def test_a_question_shows_all_that_leaves(tool: dict[str, Any]) -> None:
     values = Values(tool["inputSchema"], "end")
     arguments = values.of(tool["inputSchema"])
-    said = described(tool["name"], arguments)
+    said = describe_call(tool["name"], arguments)
     assert not [mark for mark in values.marks if f"{mark}end" not in said], said
 
 
@@ -74,7 +74,7 @@ def test_a_question_shows_all_that_leaves(tool: dict[str, Any]) -> None:
 def test_a_question_says_how_much_of_a_long_text_it_leaves_out(tool: dict[str, Any]) -> None:
     values = Values(tool["inputSchema"], "x" * LONG_CHARACTERS)
     arguments = values.of(tool["inputSchema"])
-    said = described(tool["name"], arguments)
+    said = describe_call(tool["name"], arguments)
     shown = said.count("x")
     if values.marks:
         assert "characters are not shown" in said

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from filesystem.reading import Grep, flat, served
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_fs.engine.search import file_list, ripgrep
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.text_search import search_text
@@ -31,7 +31,7 @@ def grep(tmp_path: Path, program: str | None) -> Grep:
     """The lines of an answer, without the first one."""
 
     def run(pattern: str, path: str = ".", **query: object) -> list[str]:
-        answer = search_text([served(tmp_path).readable(path)], Query(pattern, **query), None, Stop(), program)  # type: ignore[arg-type]
+        answer = search_text([served(tmp_path).readable(path)], Query(pattern, **query), None, CancelToken(), program)  # type: ignore[arg-type]
         assert answer.cursor is None
         return flat(answer.text())
 

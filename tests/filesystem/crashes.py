@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from filesystem.places import Told, delete
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_fs.engine.changing import atomic_write, copying, deleting, moving
 from mcp_fs.engine.changing.batch import put_all
@@ -133,8 +133,10 @@ class Scenario:
 
 
 def _edit(policy: Policy, step: JournalEntry | None) -> object:
-    revise = partial(apply_replacements, replacements=[Replacement("old", NEW)], label="f", stop=Stop())
-    return change_files([FileChange(policy.writable("f"), revise)], dry_run=False, stop=Stop(), journal_entry=step)
+    revise = partial(apply_replacements, replacements=[Replacement("old", NEW)], label="f", cancel=CancelToken())
+    return change_files(
+        [FileChange(policy.writable("f"), revise)], dry_run=False, cancel=CancelToken(), journal_entry=step
+    )
 
 
 def _patch(policy: Policy, step: JournalEntry | None) -> object:
@@ -147,29 +149,32 @@ def _patch(policy: Policy, step: JournalEntry | None) -> object:
     changes = [
         FileChange(
             policy.writable(patch.path),
-            partial(apply_hunks, patch=patch, label="f", stop=Stop()),
+            partial(apply_hunks, patch=patch, label="f", cancel=CancelToken()),
             creates=patch.creates,
             deletes=patch.deletes,
         )
         for patch in patches
     ]
-    return change_files(changes, dry_run=False, stop=Stop(), journal_entry=step)
+    return change_files(changes, dry_run=False, cancel=CancelToken(), journal_entry=step)
 
 
 def _write(policy: Policy, step: JournalEntry | None) -> object:
-    return atomic_write.write_file(policy.writable("f"), NEW, overwrite=True, stop=Stop(), journal_entry=step)
+    return atomic_write.write_file(policy.writable("f"), NEW, overwrite=True, cancel=CancelToken(), journal_entry=step)
 
 
 def _append(policy: Policy, step: JournalEntry | None) -> object:
     return change_files(
-        [FileChange(policy.writable("f"), lambda text: text + NEW)], dry_run=False, stop=Stop(), journal_entry=step
+        [FileChange(policy.writable("f"), lambda text: text + NEW)],
+        dry_run=False,
+        cancel=CancelToken(),
+        journal_entry=step,
     )
 
 
 def _replace(policy: Policy, step: JournalEntry | None) -> object:
     wanted, substitution = WalkFilter(), Substitution({"old": NEW})
     return replace_in_files(
-        policy.writable("."), "*", wanted, substitution, dry_run=False, stop=Stop(), journal_entry=step
+        policy.writable("."), "*", wanted, substitution, dry_run=False, cancel=CancelToken(), journal_entry=step
     )
 
 
@@ -178,7 +183,7 @@ def _move_across(policy: Policy, step: JournalEntry | None) -> object:
     real, moving._are_on_different_disks = moving._are_on_different_disks, lambda *_: True
     try:
         return moving.move_entry(
-            policy.writable("a"), policy.writable("b"), overwrite=False, stop=Stop(), journal_entry=step
+            policy.writable("a"), policy.writable("b"), overwrite=False, cancel=CancelToken(), journal_entry=step
         )
     finally:
         moving._are_on_different_disks = real
@@ -186,35 +191,35 @@ def _move_across(policy: Policy, step: JournalEntry | None) -> object:
 
 def _delete_several(policy: Policy, step: JournalEntry | None) -> object:
     places = [policy.writable(path) for path in ("d", "f", "d/h", "g")]
-    return deleting.delete_all(places, recursive=True, trash=False, stop=Stop(), journal_entry=step)
+    return deleting.delete_all(places, recursive=True, trash=False, cancel=CancelToken(), journal_entry=step)
 
 
 def _move_to_new(policy: Policy, step: JournalEntry | None) -> object:
     """A move into folders that are not there yet."""
-    with moving.create_missing_folders(policy.writable("b/c"), Stop(), step):
+    with moving.create_missing_folders(policy.writable("b/c"), CancelToken(), step):
         return moving.move_entry(
-            policy.writable("a"), policy.writable("b/c/a"), overwrite=False, stop=Stop(), journal_entry=step
+            policy.writable("a"), policy.writable("b/c/a"), overwrite=False, cancel=CancelToken(), journal_entry=step
         )
 
 
 def _move_several(policy: Policy, step: JournalEntry | None) -> object:
     """Into one new folder, and over a file."""
-    with moving.create_missing_folders(policy.writable("n"), Stop(), step):
+    with moving.create_missing_folders(policy.writable("n"), CancelToken(), step):
         pairs = [(policy.writable(one), policy.writable(other)) for one, other in MOVES.items()]
-        return put_all(moving.move_entry, pairs, overwrite=True, stop=Stop(), journal_entry=step)
+        return put_all(moving.move_entry, pairs, overwrite=True, cancel=CancelToken(), journal_entry=step)
 
 
 def _copy_several(policy: Policy, step: JournalEntry | None) -> object:
     pairs = [(policy.readable(one), policy.writable(other)) for one, other in COPIES.items()]
-    return put_all(copying.copy_entry, pairs, overwrite=True, stop=Stop(), journal_entry=step)
+    return put_all(copying.copy_entry, pairs, overwrite=True, cancel=CancelToken(), journal_entry=step)
 
 
 def _copy_lines(policy: Policy, step: JournalEntry | None) -> object:
     """One over a file, one into a new folder."""
-    with moving.create_missing_folders(policy.writable("n"), Stop(), step):
+    with moving.create_missing_folders(policy.writable("n"), CancelToken(), step):
         parts = (LineRange(policy.readable("f"), 1, 2, "f:1-2"), LineRange(policy.readable("f"), -1, None, "f:-1"))
         pairs = [(part, policy.writable(LINES[part.display])) for part in parts]
-        return put_all(copying.copy_entry, pairs, overwrite=True, stop=Stop(), journal_entry=step)
+        return put_all(copying.copy_entry, pairs, overwrite=True, cancel=CancelToken(), journal_entry=step)
 
 
 LINES = {"f:1-2": "g", "f:-1": "n/h"}
@@ -266,7 +271,7 @@ SCENARIOS = [
         {"f": NEW, "a/x": "x", "a/b/y": "y"},
         {"f": NEW, "a/x": "x", "a/b/y": "y", "c/x": "x", "c/b/y": "y"},
         lambda policy, step: copying.copy_entry(
-            policy.readable("a"), policy.writable("c"), overwrite=False, stop=Stop(), journal_entry=step
+            policy.readable("a"), policy.writable("c"), overwrite=False, cancel=CancelToken(), journal_entry=step
         ),
     ),
     Scenario(
@@ -274,7 +279,7 @@ SCENARIOS = [
         {"f": NEW, "g": "old"},
         {"f": NEW, "g": NEW},
         lambda policy, step: copying.copy_entry(
-            policy.readable("f"), policy.writable("g"), overwrite=True, stop=Stop(), journal_entry=step
+            policy.readable("f"), policy.writable("g"), overwrite=True, cancel=CancelToken(), journal_entry=step
         ),
     ),
     Scenario(
@@ -282,7 +287,7 @@ SCENARIOS = [
         {"a/f": "f"},
         {"b/f": "f"},
         lambda policy, step: moving.move_entry(
-            policy.writable("a"), policy.writable("b"), overwrite=False, stop=Stop(), journal_entry=step
+            policy.writable("a"), policy.writable("b"), overwrite=False, cancel=CancelToken(), journal_entry=step
         ),
     ),
     Scenario(
@@ -290,7 +295,7 @@ SCENARIOS = [
         {"f": "f", "g": "g"},
         {"g": "f"},
         lambda policy, step: moving.move_entry(
-            policy.writable("f"), policy.writable("g"), overwrite=True, stop=Stop(), journal_entry=step
+            policy.writable("f"), policy.writable("g"), overwrite=True, cancel=CancelToken(), journal_entry=step
         ),
     ),
     Scenario(
@@ -329,7 +334,7 @@ def after_next_start(root: Path, scenario: Scenario) -> list[str]:
     copies of old contents, and all of these, however many copies are kept elsewhere to be taken back."""
     before = old_contents(root)
     temp_files._START_TIME, started = time.time() + 60, temp_files._START_TIME
-    temp_files.clean_leftovers(Policy(Told((str(root),))), Stop())
+    temp_files.clean_leftovers(Policy(Told((str(root),))), CancelToken())
     temp_files._START_TIME = started
     there = found(root).values()
     only = {text for text in scenario.old.values() if text not in there}
@@ -355,7 +360,7 @@ def written_down(root: Path, scenario: Scenario) -> Run:
     not_kept.clear()
 
     def run(policy: Policy) -> object:
-        with JournalEntry(kept(root), Stop()) as step:
+        with JournalEntry(kept(root), CancelToken()) as step:
             try:
                 return scenario.run(policy, step)
             finally:
@@ -379,13 +384,13 @@ def kept(root: Path) -> JournalStore:
 
 def take_back(root: Path, policy: Policy) -> object:
     """Take back all there is to take back, if anything."""
-    steps = undo.list_undoable_entries(policy, kept(root), Stop())
+    steps = undo.list_undoable_entries(policy, kept(root), CancelToken())
     if steps.unreadable_count:
         raise Unavailable(steps.text())
     forward = [step for step in steps.steps if not step.tool.startswith("undo")]
     if not forward:
         return None
-    return undo.undo_entries(policy, kept(root), forward[-1].id, later=True, dry_run=False, stop=Stop())
+    return undo.undo_entries(policy, kept(root), forward[-1].id, later=True, dry_run=False, cancel=CancelToken())
 
 
 def killed(root: Path, scenario: Scenario, prepare: Prepare, at: int, kind: str) -> tuple[bool, str | None]:

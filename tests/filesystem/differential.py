@@ -20,7 +20,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from filesystem.places import Told
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
 from mcp_fs.engine.listing.folder_tree import list_tree
 from mcp_fs.engine.listing.walk import WalkFilter
@@ -108,14 +108,16 @@ class Asker:
         got, cursor, total = set[tuple[str, str]](), None, 0
         while True:
             query = Query(pattern, walk_filter=wanted, limit=self.chance.choice([7, 500]), max_per_file=1000)
-            page = search_text([self.start], query, cursor, Stop(), program)
+            page = search_text([self.start], query, cursor, CancelToken(), program)
             assert isinstance(page, Matches)
             got |= {(path, str(match.line)) for path, matches, _ in page.files for match in matches}
             total = page.total[0]
             cursor = page.cursor
             if cursor is None:
                 break
-        counted = search_text([self.start], Query(pattern, walk_filter=wanted, count_only=True), None, Stop(), program)
+        counted = search_text(
+            [self.start], Query(pattern, walk_filter=wanted, count_only=True), None, CancelToken(), program
+        )
         assert isinstance(counted, MatchCounts)
         if got == expected and total == counted.total[0] == len(expected):
             return None
@@ -125,12 +127,12 @@ class Asker:
 
     def find(self) -> str | None:
         glob = self.chance.choice(["*", "*.py", "?", "*o*", ".*", "Ü*", "x.*"])
-        got = set(find_files([self.start], glob, Stop(), walk_filter=_ALL, limit=5000).paths)
+        got = set(find_files([self.start], glob, CancelToken(), walk_filter=_ALL, limit=5000).paths)
         every = told("find", ".", "!", "-type", "d", "-print0", cwd=self.root).split("\0")[:-1]
         expected = {path.removeprefix("./") for path in every if fnmatchcase(os.path.basename(path), glob)}
         if got != expected:
             return f"find {glob!r}: {sorted(got ^ expected)[:5]}"
-        answer = find_files([self.start], glob, Stop(), limit=5000)
+        answer = find_files([self.start], glob, CancelToken(), limit=5000)
         seen = told(RG or "rg", "--files", *_RG, cwd=self.root).splitlines()
         expected = {path for path in seen if fnmatchcase(os.path.basename(path), glob)}
         if set(answer.paths) != expected:
@@ -141,7 +143,7 @@ class Asker:
 
     def tree(self) -> str | None:
         depth = self.chance.randrange(1, 6)
-        tree = list_tree(self.start, Stop(), walk_filter=_ALL, depth=depth)
+        tree = list_tree(self.start, CancelToken(), walk_filter=_ALL, depth=depth)
         seen = () if tree.is_whole else ("-maxdepth", str(depth + 1))  # folders that are folded are listed, not walked
         files = told("find", ".", *seen, "!", "-type", "d", cwd=self.root).count("\n")
         folders = told("find", ".", *seen, "-mindepth", "1", "-type", "d", cwd=self.root).count("\n")
@@ -159,8 +161,8 @@ class Asker:
         lines = re.findall(r"[^\n]*\n|[^\n]+", data.decode(codec))
         first = self.chance.randrange(1, len(lines) + 3)
         last = first + self.chance.randrange(9)
-        part = read_page(place, PageRequest(start_line=first, end_line=last, max_bytes=_READ_ALL), index, Stop())
-        tail = read_page(place, PageRequest(tail=last, max_bytes=_READ_ALL), index, Stop())
+        part = read_page(place, PageRequest(start_line=first, end_line=last, max_bytes=_READ_ALL), index, CancelToken())
+        tail = read_page(place, PageRequest(tail=last, max_bytes=_READ_ALL), index, CancelToken())
         if part.body != "".join(lines[first - 1 : last]) or tail.body != "".join(lines[-last:]):
             return f"read {name!r} {first}-{last}: {part.text()!r:.200}"
         if first > len(lines) and first > 1 and "no line" not in part.status:
@@ -181,7 +183,7 @@ class Asker:
         if not diff or not all(texts):
             return None
         (patch,) = parse_patch(diff)
-        made = apply_hunks(texts[0], patch, "`f`", Stop())
+        made = apply_hunks(texts[0], patch, "`f`", CancelToken())
         return None if made == texts[1] else f"patch: {texts} gave {made!r}"
 
 

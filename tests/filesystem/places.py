@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_fs.engine.changing.deleting import delete_all
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.models import MoveResult
@@ -59,13 +59,13 @@ def fifo(path: Path) -> None:
     os.mkfifo(path)
 
 
-def stop() -> Stop:
-    return Stop()
+def stop() -> CancelToken:
+    return CancelToken()
 
 
 def delete(
     place: WritablePath, *, recursive: bool, trash: bool = False, step: JournalEntry | None = None
 ) -> MoveResult:
     """`delete_all` of one."""
-    (deleted,) = delete_all([place], recursive=recursive, trash=trash, stop=stop(), journal_entry=step).entries
+    (deleted,) = delete_all([place], recursive=recursive, trash=trash, cancel=stop(), journal_entry=step).entries
     return deleted

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from filesystem.reading import served
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Refused
 from mcp_fs.engine.listing.comparison import compare
 from mcp_fs.engine.listing.folder_page import list_folder
@@ -23,7 +23,7 @@ needs_diff = pytest.mark.skipif(not diff, reason="has no diff")
 
 def said(folder: Path, one: str = "a", other: str = "b", max_bytes: int = 100_000) -> str:
     policy = served(folder)
-    return compare(policy.readable(one), policy.readable(other), max_bytes, Stop()).text()
+    return compare(policy.readable(one), policy.readable(other), max_bytes, CancelToken()).text()
 
 
 @needs_diff
@@ -163,9 +163,9 @@ def test_folders_have_the_size_of_all_in_them(seed: int, tmp_path: Path) -> None
     }
     place = served(tmp_path).readable(".")
     for sort in ("name", "size"):
-        page = list_folder(place, Stop(), sort=sort, folder_sizes=True)
+        page = list_folder(place, CancelToken(), sort=sort, folder_sizes=True)
         assert {entry.path: entry.size for entry in page.entries} == wanted
-    largest = [entry.path for entry in list_folder(place, Stop(), sort="size", folder_sizes=True).entries]
+    largest = [entry.path for entry in list_folder(place, CancelToken(), sort="size", folder_sizes=True).entries]
     assert largest == sorted(wanted, key=lambda name: (-wanted[name], name))
 
 
@@ -178,6 +178,6 @@ def test_what_is_too_large_for_a_diff_differs_where_it_does(tmp_path: Path) -> N
             file.truncate(size + len(end))
     begun = time.thread_time()
     for other in ("b", "c"):
-        answer = compare(served(tmp_path).readable("a"), served(tmp_path).readable(other), 8000, Stop())
+        answer = compare(served(tmp_path).readable("a"), served(tmp_path).readable(other), 8000, CancelToken())
         assert f"different from byte {size + 1:,} on" in answer.text()
     assert time.thread_time() - begun < 3

@@ -28,7 +28,7 @@ import pytest
 
 from filesystem.documents import MAKERS, pdf, zipped
 from filesystem.reading import fill, flat, served
-from mcp_batteries.cancellation import Stop, Stopped
+from mcp_batteries.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.testing.wire import StdioWire
 from mcp_fs.engine.document_kinds import CUT_AT_DAMAGE, MAX_OUTPUT_BYTES, OLE
@@ -44,11 +44,13 @@ from mcp_fs.models import TextSlice
 
 
 def read(folder: Path, path: str, part: PageRequest | None = None) -> TextSlice:
-    return read_page(served(folder).readable(path), part or PageRequest(max_bytes=1_000_000), LineIndex(), Stop())
+    return read_page(
+        served(folder).readable(path), part or PageRequest(max_bytes=1_000_000), LineIndex(), CancelToken()
+    )
 
 
 def found(folder: Path, pattern: str, path: str = ".") -> str:
-    answer = search_text([served(folder).readable(path)], Query(pattern, literal=True), None, Stop()).text()
+    answer = search_text([served(folder).readable(path)], Query(pattern, literal=True), None, CancelToken()).text()
     return "\n".join([answer.partition("\n")[0], *flat(answer)])
 
 
@@ -524,8 +526,8 @@ def test_documents_are_found_beyond_what_ripgrep_can_tell(tmp_path: Path) -> Non
     fill(tmp_path, {"z/last.docx": MAKERS["docx"](["needle", "b", "c", "d", "e"]), "z/plain.txt": "needle\n"})
     fill(tmp_path, {"z/left.docx": MAKERS["docx"](["needle", "b", "c", "d", "e"]), ".gitignore": "left.docx\n"})
     place = served(tmp_path).readable(".")
-    with_it = search_text([place], Query("needle"), None, Stop(), ripgrep.find_ripgrep())
-    assert with_it.text() == search_text([place], Query("needle"), None, Stop()).text()
+    with_it = search_text([place], Query("needle"), None, CancelToken(), ripgrep.find_ripgrep())
+    assert with_it.text() == search_text([place], Query("needle"), None, CancelToken()).text()
     assert [path for path, _, _ in with_it.files] == ["z/last.docx", "z/plain.txt"]  # type: ignore[union-attr]
 
 
@@ -533,9 +535,9 @@ def test_documents_are_compared_by_their_text(tmp_path: Path) -> None:
     fill(tmp_path, {"a.docx": MAKERS["docx"](["one", "two", "c", "d", "e"]), "b.zip": zipped({"b.txt": "# one\n"})})
     fill(tmp_path, {"b.docx": MAKERS["docx"](["one", "TWO", "c", "d", "e"])})
     policy = served(tmp_path)
-    answer = compare(policy.readable("a.docx"), policy.readable("b.docx"), 10_000, Stop()).text()
+    answer = compare(policy.readable("a.docx"), policy.readable("b.docx"), 10_000, CancelToken()).text()
     assert "-two\tafter a tab\n+TWO\tafter a tab\n" in answer
-    inside = compare(policy.readable("a.docx"), policy.readable("b.zip!/b.txt"), 10_000, Stop()).text()
+    inside = compare(policy.readable("a.docx"), policy.readable("b.zip!/b.txt"), 10_000, CancelToken()).text()
     assert "-two\tafter a tab" in inside
 
 
@@ -555,7 +557,7 @@ def test_files_that_only_look_the_same_are_not_called_the_same(tmp_path: Path) -
 
     def compared(one: str, other: str) -> str:
         policy = served(tmp_path)
-        return compare(policy.readable(one), policy.readable(other), 10_000, Stop()).text()
+        return compare(policy.readable(one), policy.readable(other), 10_000, CancelToken()).text()
 
     for one, other_name, what in (
         ("a.zip", "b.zip", "listing of a zip archive"),
@@ -571,7 +573,7 @@ def test_pages_of_a_search_in_an_archive_neither_skip_nor_repeat(tmp_path: Path)
     fill(tmp_path, {"a.zip": zipped({f"d{n % 5}/f{n}.txt": "needle\n" * 3 for n in range(40)})})
     place, cursor, seen = served(tmp_path).readable("a.zip"), None, list[str]()
     while True:
-        page = search_text([place], Query("needle", limit=7), cursor, Stop())
+        page = search_text([place], Query("needle", limit=7), cursor, CancelToken())
         lines = flat(page.text())
         seen += [line for line in lines if not line.endswith(":3 in all")]
         assert len(lines) <= 7 + 1
@@ -706,9 +708,9 @@ def test_many_at_once_are_read_by_a_few_processes(tmp_path: Path) -> None:
 def test_work_that_nobody_waits_for_ends_with_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(converter, "_pool", converter._WorkerPool())  # pyright: ignore[reportPrivateUsage]
     fill(tmp_path, {"a.zip": zipped({"a.txt": "fine"})})
-    stop = Stop()
+    stop = CancelToken()
     stop.set()
-    with pytest.raises(Stopped):
+    with pytest.raises(WorkCancelled):
         read_page(served(tmp_path).readable("a.zip"), PageRequest(), LineIndex(), stop)
     assert not converter._pool._idle  # pyright: ignore[reportPrivateUsage]
     assert read(tmp_path, "a.zip!/a.txt").body == "fine"

@@ -10,14 +10,14 @@ import pytest
 
 from filesystem.reading import served
 from filesystem.test_replace import call
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Invalid
 from mcp_fs.engine.search.find import find_files
 from mcp_fs.models import FilePage
 
 
 def found(folder: Path, glob: str = "**", limit: int = 200) -> FilePage:
-    return find_files([served(folder).readable(".")], glob, Stop(), sort="duplicates", limit=limit)
+    return find_files([served(folder).readable(".")], glob, CancelToken(), sort="duplicates", limit=limit)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -389,7 +389,7 @@ def edit(here: Ground, path: str, old: str, new: str, **options: object) -> Edit
     revise = lambda text: swap(text, old, new)  # noqa: E731
     expected = options.get("expected_hash")
     change = FileChange(here.writable(path), revise, expected_hash=None if expected is None else str(expected))
-    return change_files([change], dry_run=bool(options.get("dry_run")), stop=stop())
+    return change_files([change], dry_run=bool(options.get("dry_run")), cancel=stop())
 
 
 class TestFiles:
@@ -441,10 +441,10 @@ class TestFiles:
             lambda text: apply_replacements(text, [Replacement("e", "x" * 10_000, True)], "f", stop()),
         )
         with pytest.raises(TooLarge, match="`f` would have more than 33,554,432 bytes"):
-            change_files([change], dry_run=False, stop=stop())
+            change_files([change], dry_run=False, cancel=stop())
         change = FileChange(here.writable("f"), lambda text: text + "é" * (transaction.MAX_EDIT_BYTES // 2))
         with pytest.raises(TooLarge, match="`f` would have more than 33,554,432 bytes"):
-            change_files([change], dry_run=False, stop=stop())
+            change_files([change], dry_run=False, cancel=stop())
         assert (here.root / "f").stat().st_size == 400_000
 
     def test_where_it_is_is_told_and_the_diff_before(self, here: Ground) -> None:
@@ -495,7 +495,7 @@ class TestFiles:
             return "ours"
 
         with pytest.raises(Conflict, match="changed by somebody else"):
-            change_files([FileChange(here.writable("f"), revise)], dry_run=False, stop=stop())
+            change_files([FileChange(here.writable("f"), revise)], dry_run=False, cancel=stop())
         assert not path.exists() if meddle == "remove" else path.read_text() in ("theirs, longer", "its")
         assert here.temporary() == []
 
@@ -513,7 +513,7 @@ class TestFiles:
 
         with pytest.raises(Conflict, match="changed by somebody else"), Meddled(store, stop()) as step:
             change_files(
-                [FileChange(here.writable("f"), lambda _: "ours")], dry_run=False, stop=stop(), journal_entry=step
+                [FileChange(here.writable("f"), lambda _: "ours")], dry_run=False, cancel=stop(), journal_entry=step
             )
         assert path.read_text() == "theirs, longer"
         assert (here.temporary(), store.list_entries()) == ([], [])

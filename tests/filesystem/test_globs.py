@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from filesystem.conftest import RIPGREP
 from filesystem.places import Told
 from filesystem.reading import Grep, fill, on_linux, served
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Invalid
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
 from mcp_fs.engine.listing import selection
@@ -70,7 +70,7 @@ def test_a_glob_of_folders_means_the_files_in_them(tmp_path: Path, grep: Grep, g
     fill(tmp_path, dict.fromkeys(_KEPT, "x"))
     assert sorted(line.partition(":")[0] for line in grep("x", glob=glob)) == found
     place = Policy(Told((str(tmp_path),))).writable(".")
-    changed = replace_in_files(place, glob, WalkFilter(), Substitution({"x": "y"}), dry_run=True, stop=Stop())
+    changed = replace_in_files(place, glob, WalkFilter(), Substitution({"x": "y"}), dry_run=True, cancel=CancelToken())
     assert sorted(path for path, _ in changed.files) == found
 
 
@@ -98,7 +98,7 @@ def test_a_glob_of_folders_means_the_files_in_them(tmp_path: Path, grep: Grep, g
 )
 def test_names_by_glob(tmp_path: Path, glob: str, found: list[str]) -> None:
     fill(tmp_path, dict.fromkeys(["a.py", "e.md", "src/b.py", "src/deep/c.py", "src/deep/d.{x}", "été"], ""))
-    answer = find_files([served(tmp_path).readable(".")], glob, Stop())
+    answer = find_files([served(tmp_path).readable(".")], glob, CancelToken())
     assert list(answer.paths) == found
     assert answer.total == len(found)
 
@@ -133,16 +133,16 @@ def test_a_backslash_parts_names_on_windows(
     monkeypatch.setattr(selection, "_WINDOWS", True)
     fill(tmp_path, dict.fromkeys(["a.py", "src/b.py", "src/deep/c.py"], ""))
     top = served(tmp_path).readable(".")
-    assert list(find_files([top], glob, Stop()).paths) == found
+    assert list(find_files([top], glob, CancelToken()).paths) == found
     with pytest.raises(Invalid):
-        find_files([top], r"Q:\nowhere\*.py", Stop())
+        find_files([top], r"Q:\nowhere\*.py", CancelToken())
 
 
 @pytest.mark.parametrize("glob", ["", "/", "../*", "a/../b", "/no-such-folder/**", "file:///etc/*", "/\0", "a\0b"])
 def test_a_glob_that_means_nothing_below_the_folder_is_refused(tmp_path: Path, grep: Grep, glob: str) -> None:
     fill(tmp_path, {"a": "x"})
     with pytest.raises(Invalid) as raised:
-        find_files([served(tmp_path).readable(".")], glob, Stop())
+        find_files([served(tmp_path).readable(".")], glob, CancelToken())
     assert raised.value.fix
     for asked in (glob, f"!{glob}"):
         with pytest.raises(Invalid):
@@ -161,20 +161,20 @@ def test_a_glob_may_begin_with_the_path_of_the_searched_folder(tmp_path: Path, g
         ("sub/*.py", "sub", ["sub/b.py"]),
         ("sub/c/**", "sub", ["sub/c/d.py"]),
     ):
-        assert list(find_files([policy.readable(path)], glob, Stop()).paths) == found
+        assert list(find_files([policy.readable(path)], glob, CancelToken()).paths) == found
         assert grep("x", path, glob=glob, files_only=True) == found
     assert grep("x", glob=f"!{tmp_path}/sub/**", files_only=True) == ["a.py"]
     with pytest.raises(Invalid, match="searched folder"):
-        find_files([policy.readable("sub")], f"{tmp_path}/other/*", Stop())
+        find_files([policy.readable("sub")], f"{tmp_path}/other/*", CancelToken())
 
 
 def test_a_glob_may_begin_with_the_name_of_a_served_folder(tmp_path: Path) -> None:
     fill(tmp_path, {"one/a": "x", "two/a": "x", "two/one/a": "x"})
     policy = served(tmp_path / "one", tmp_path / "two")
     tops = [policy.root_path(root) for root in policy.roots]
-    assert list(find_files(tops, "one/*", Stop()).paths) == ["one/a", "two/one/a"]
-    assert list(find_files(tops, f"{tmp_path}/two/a", Stop()).paths) == ["two/a"]
-    assert [path for path, _, _ in search_text(tops, Query("x", glob="two/a"), None, Stop()).files] == ["two/a"]
+    assert list(find_files(tops, "one/*", CancelToken()).paths) == ["one/a", "two/one/a"]
+    assert list(find_files(tops, f"{tmp_path}/two/a", CancelToken()).paths) == ["two/a"]
+    assert [path for path, _, _ in search_text(tops, Query("x", glob="two/a"), None, CancelToken()).files] == ["two/a"]
 
 
 @on_linux
@@ -182,7 +182,7 @@ def test_a_glob_may_begin_with_the_name_of_a_served_folder(tmp_path: Path) -> No
 def test_a_glob_finds_a_name_however_it_is_composed(tmp_path: Path, grep: Grep, glob: str) -> None:
     fill(tmp_path, {"sub/cafe\u0301.txt": "x", "sub/café.md": "x", "other": "x"})
     expected = ["sub/cafe\u0301.txt"] + ["sub/café.md"] * glob.endswith("*")
-    assert sorted(find_files([served(tmp_path).readable(".")], glob, Stop()).paths) == sorted(expected)
+    assert sorted(find_files([served(tmp_path).readable(".")], glob, CancelToken()).paths) == sorted(expected)
     assert sorted(grep("x", glob=glob, files_only=True)) == sorted(expected)
     assert grep("x", glob=f"!{glob}", files_only=True)[0] == "other"
 
@@ -193,7 +193,7 @@ def test_a_glob_finds_the_blanks_of_screenshots(tmp_path: Path, grep: Grep, blan
     names = ["at 1.23 PM.png", "at 1.23\u00a0PM.png", "at 1.23\u202fPM.png"]
     fill(tmp_path, dict.fromkeys([*names, "at 1.23-PM.png"], "x"))
     glob = f"*1.23{blank}PM.png"
-    assert list(find_files([served(tmp_path).readable(".")], glob, Stop()).paths) == names
+    assert list(find_files([served(tmp_path).readable(".")], glob, CancelToken()).paths) == names
     assert grep("x", glob=glob, files_only=True) == names
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from filesystem.reading import fill, on_linux, served
-from mcp_batteries.cancellation import Stop, Stopped
+from mcp_batteries.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.errors import Invalid, NotFound
 from mcp_fs.engine.listing import folder_tree
@@ -26,7 +26,7 @@ from mcp_fs.tools.read import ReadTools
 def pages(folder: Path, limit: int, sort: FolderSort = "name", wanted: WalkFilter | None = None) -> list[list[Entry]]:
     place, cursor, all_pages = served(folder).readable("."), None, list[list[Entry]]()
     while True:
-        page = list_folder(place, Stop(), sort=sort, walk_filter=wanted, limit=limit, cursor=cursor)
+        page = list_folder(place, CancelToken(), sort=sort, walk_filter=wanted, limit=limit, cursor=cursor)
         all_pages.append(list(page.entries))
         cursor = page.cursor
         if cursor is None:
@@ -50,7 +50,7 @@ def test_a_page_ends_where_it_would_be_too_long(tmp_path: Path) -> None:
     fill(tmp_path, dict.fromkeys(names, ""))
     place, cursor, paths = served(tmp_path).readable("."), None, list[str]()
     while True:
-        page = list_folder(place, Stop(), cursor=cursor)
+        page = list_folder(place, CancelToken(), cursor=cursor)
         assert page.entries
         assert len(page.text()) < DEFAULT_PAGE_BYTES + 500
         paths += [entry.path for entry in page.entries]
@@ -59,7 +59,7 @@ def test_a_page_ends_where_it_would_be_too_long(tmp_path: Path) -> None:
             break
     assert paths == names
     # Who asks for many gets more at once.
-    assert len(list_folder(place, Stop(), limit=500).entries) in range(90, 120)
+    assert len(list_folder(place, CancelToken(), limit=500).entries) in range(90, 120)
 
 
 def test_the_last_full_page_offers_no_further_one(tmp_path: Path) -> None:
@@ -74,29 +74,29 @@ def test_what_is_the_same_in_all_times_is_told_once(tmp_path: Path) -> None:
     def listed(*seconds: int) -> str:
         for name, second in zip("abc", seconds, strict=True):
             os.utime(tmp_path / name, (second, second))
-        return list_folder(place, Stop()).text()
+        return list_folder(place, CancelToken()).text()
 
     assert listed(5, 5, 5) == "[.: 3 entries; all changed 1970-01-01T00:00:05Z]\na\t1\nb\t1\nc\t1"
     assert listed(5, 6, 7).startswith("[.: 3 entries; all changed 1970-01-01]\na\t1\t00:00:05Z\nb\t1\t00:00:06Z\n")
     apart = listed(5, 6, 90_000)
     assert apart.startswith("[.: 3 entries]\na\t1\t1970-01-01T00:00:05Z\n") and apart.endswith("1970-01-02T01:00:00Z")
     (tmp_path / "c").unlink()
-    assert list_folder(place, Stop()).text().startswith("[.: 2 entries]\na\t1\t1970-01-01T00:00:05Z")
+    assert list_folder(place, CancelToken()).text().startswith("[.: 2 entries]\na\t1\t1970-01-01T00:00:05Z")
     found = FilePage(["a", "b", "c"], 3, (), None, [f"1970-01-01T00:00:0{second}Z" for second in (5, 5, 6)])
     assert found.text() == "[3 found; all changed 1970-01-01]\na\t00:00:05Z\nb\t00:00:05Z\nc\t00:00:06Z"
 
 
 def test_one_entry_is_not_called_many(tmp_path: Path) -> None:
     fill(tmp_path, {"sub/a": ""})
-    assert list_folder(served(tmp_path).readable("sub"), Stop()).text().startswith("[sub: 1 entry]")
-    assert list_tree(served(tmp_path).readable("."), Stop()).text().startswith("[.: 1 file in 1 folder]")
+    assert list_folder(served(tmp_path).readable("sub"), CancelToken()).text().startswith("[sub: 1 entry]")
+    assert list_tree(served(tmp_path).readable("."), CancelToken()).text().startswith("[.: 1 file in 1 folder]")
 
 
 @on_linux
 def test_a_folder_with_a_line_break_in_its_name_is_told_by_its_uri(tmp_path: Path) -> None:
     fill(tmp_path, {"a\nb/c": ""})
     place = served(tmp_path).readable("a\nb")
-    for text in (list_folder(place, Stop()).text(), list_tree(place, Stop()).text()):
+    for text in (list_folder(place, CancelToken()).text(), list_tree(place, CancelToken()).text()):
         assert text.startswith(f"[{place.uri}: 1 ")
 
 
@@ -105,10 +105,10 @@ def test_a_page_of_a_huge_folder_takes_bounded_memory(tmp_path: Path) -> None:
     for number in range(1, 20_000):
         os.link(tmp_path / "0", tmp_path / f"{number}")
     place = served(tmp_path).readable(".")
-    list_folder(place, Stop(), limit=10)
+    list_folder(place, CancelToken(), limit=10)
     tracemalloc.start()
     try:
-        page = list_folder(place, Stop(), limit=100)
+        page = list_folder(place, CancelToken(), limit=100)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -150,7 +150,7 @@ def test_hidden_and_ignored_entries_are_left_out_on_request(tmp_path: Path) -> N
     assert [[entry.path for entry in page] for page in pages(tmp_path / "sub", 9, wanted=WalkFilter())] == [
         ["c", "deep.txt"]
     ]
-    inner = list_folder(served(tmp_path).readable("sub"), Stop(), walk_filter=WalkFilter())
+    inner = list_folder(served(tmp_path).readable("sub"), CancelToken(), walk_filter=WalkFilter())
     assert [entry.path for entry in inner.entries] == ["sub/c"]
     assert "1 hidden or ignored left out" in inner.text()
 
@@ -158,11 +158,11 @@ def test_hidden_and_ignored_entries_are_left_out_on_request(tmp_path: Path) -> N
 def test_a_cursor_serves_its_own_listing_only(tmp_path: Path) -> None:
     fill(tmp_path, {"a/1": "", "a/2": "", "b/1": "", "b/2": ""})
     policy = served(tmp_path)
-    cursor = list_folder(policy.readable("a"), Stop(), limit=1).cursor
+    cursor = list_folder(policy.readable("a"), CancelToken(), limit=1).cursor
     with pytest.raises(Invalid, match="cursor"):
-        list_folder(policy.readable("b"), Stop(), limit=1, cursor=cursor)
+        list_folder(policy.readable("b"), CancelToken(), limit=1, cursor=cursor)
     with pytest.raises(NotFound):
-        list_folder(policy.readable("a/1"), Stop())
+        list_folder(policy.readable("a/1"), CancelToken())
 
 
 def test_a_small_tree_is_shown_whole(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_small_tree_is_shown_whole(tmp_path: Path) -> None:
         {"a.py": "", "src/b.py": "", "src/deep/c.py": "", "node_modules/x/y": "", ".gitignore": "node_modules"},
     )
     (tmp_path / "link").symlink_to("a.py")
-    assert list_tree(served(tmp_path).readable("."), Stop()).text() == "\n".join(
+    assert list_tree(served(tmp_path).readable("."), CancelToken()).text() == "\n".join(
         [
             "[.: 4 files in 2 folders]",
             "./",
@@ -205,7 +205,7 @@ def test_a_large_tree_is_folded_and_what_is_folded_is_not_walked(
         return visited(folder, parts, *rest)
 
     monkeypatch.setattr(folder_tree, "read_entries", counting)
-    tree = list_tree(served(tmp_path).readable("."), Stop(), depth=depth, max_bytes=max_bytes)
+    tree = list_tree(served(tmp_path).readable("."), CancelToken(), depth=depth, max_bytes=max_bytes)
     text = tree.text()
     assert len(text.encode()) <= max_bytes
     folders = [line.partition(" (")[0] for line in tree.lines if not line.startswith("  ")]
@@ -226,7 +226,7 @@ def test_a_large_tree_is_folded_and_what_is_folded_is_not_walked(
 def test_a_folder_of_many_files_leaves_room_for_the_others(tmp_path: Path) -> None:
     fill(tmp_path, {f"many/f{number}": "" for number in range(2000)} | {f"{name}/f": "" for name in "axyz"})
     fill(tmp_path, {f"more/f{number}": "" for number in range(2000)} | {"x/.hidden": ""})
-    tree = list_tree(served(tmp_path).readable("."), Stop(), max_bytes=4000)
+    tree = list_tree(served(tmp_path).readable("."), CancelToken(), max_bytes=4000)
     assert len(tree.text()) in range(3300, 4001)
     begins = [tree.lines.index(name) for name in ("many/", "more/", "x/", "y/")]
     assert begins[1] - begins[0] > 200 and begins[2] - begins[1] > 200
@@ -239,13 +239,13 @@ def test_numbered_files_of_which_none_is_missing_are_one_line(tmp_path: Path) ->
     )
     fill(tmp_path, {f"c/IMG_{number}.jpg": "" for number in range(1001, 1040) if number != 1020})
     fill(tmp_path, {f"c/{number}": "" for number in range(30)} | {f"c/n{number:03}": "" for number in range(995, 1006)})
-    tree = list_tree(served(tmp_path).readable("."), Stop())
+    tree = list_tree(served(tmp_path).readable("."), CancelToken())
     lines = "\n".join(tree.lines)
     assert "\na/\n  0000.mp4 ... 0011.mp4 (12 files)\nb/\n  x00y\n  x01y\n" in lines
     assert "\n  IMG_1001.jpg ... IMG_1019.jpg (19 files)\n  IMG_1021.jpg ... IMG_1039.jpg (19 files)\n" in lines
     assert (tree.files, lines.count("files)"), lines.count("\n  ")) == (12 + 10 + 38 + 30 + 11, 3, 1 + 10 + 2 + 30 + 11)
     fill(tmp_path, {f"d/{number:05}": "" for number in range(5000)})
-    short = list_tree(served(tmp_path).readable("."), Stop(), max_bytes=1000)
+    short = list_tree(served(tmp_path).readable("."), CancelToken(), max_bytes=1000)
     assert "  00000 ... 04999 (5,000 files)" in short.lines and short.files == tree.files + 5000
 
 
@@ -253,25 +253,25 @@ def test_numbered_files_of_which_none_is_missing_are_one_line(tmp_path: Path) ->
 def test_a_link_among_numbered_files_is_named(tmp_path: Path) -> None:
     fill(tmp_path, {f"{number:02}": "" for number in range(30) if number != 14})
     (tmp_path / "14").symlink_to("00")
-    lines = list_tree(served(tmp_path).readable("."), Stop()).lines
+    lines = list_tree(served(tmp_path).readable("."), CancelToken()).lines
     assert lines == ("./", "  00 ... 13 (14 files)", "  14 (link)", "  15 ... 29 (15 files)")
 
 
 def test_of_more_folders_than_fit_the_first_are_shown(tmp_path: Path) -> None:
     for number in range(2000):
         (tmp_path / f"folder{number:04}").mkdir()
-    tree = list_tree(served(tmp_path).readable("."), Stop(), max_bytes=2000)
+    tree = list_tree(served(tmp_path).readable("."), CancelToken(), max_bytes=2000)
     assert len(tree.text()) <= 2000 and tree.folders == 2000 and "folder0050/" in tree.lines
     assert tree.lines[1] == f"  ({2000 - (len(tree.lines) - 2):,} more folders)"
 
 
 def test_a_stopped_walk_ends(tmp_path: Path) -> None:
     fill(tmp_path, {"a/b": ""})
-    stop = Stop()
+    stop = CancelToken()
     stop.set()
-    with pytest.raises(Stopped):
+    with pytest.raises(WorkCancelled):
         list_tree(served(tmp_path).readable("."), stop)
-    with pytest.raises(Stopped):
+    with pytest.raises(WorkCancelled):
         list_folder(served(tmp_path).readable("."), stop)
 
 
@@ -285,9 +285,9 @@ async def test_several_served_folders_are_listed_by_name(tmp_path: Path) -> None
 
 def test_a_folder_whose_entries_were_left_out_is_not_shown_empty(tmp_path: Path) -> None:
     fill(tmp_path, {"a/.hidden": "", "a/b/.x": "", "a/b/.y": "", "c/f": ""})
-    tree = list_tree(served(tmp_path).readable("."), Stop(), depth=1)
+    tree = list_tree(served(tmp_path).readable("."), CancelToken(), depth=1)
     assert list(tree.lines) == ["./", "a/ (1 folder, 1 left out)", "c/ (1 file)"]
-    tree = list_tree(served(tmp_path).readable("."), Stop(), depth=2)
+    tree = list_tree(served(tmp_path).readable("."), CancelToken(), depth=2)
     assert "a/b/ (2 left out)" in tree.lines
 
 

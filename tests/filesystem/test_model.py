@@ -48,7 +48,7 @@ class Changes(RuleBasedStateMachine):
             model[path] = text
 
         place = self.policy.writable(path)
-        self.both(change, lambda: atomic_write.write_file(place, text, overwrite=overwrite, stop=stop()))
+        self.both(change, lambda: atomic_write.write_file(place, text, overwrite=overwrite, cancel=stop()))
 
     @rule(path=paths, old=texts, new=texts, everywhere=st.booleans())
     def edit(self, path: str, old: str, new: str, everywhere: bool) -> None:
@@ -63,7 +63,7 @@ class Changes(RuleBasedStateMachine):
             return apply_replacements(text, [Replacement(old, new, everywhere)], path, stop())
 
         place = self.policy.writable(path)
-        self.both(change, lambda: change_files([FileChange(place, revise)], dry_run=False, stop=stop()))
+        self.both(change, lambda: change_files([FileChange(place, revise)], dry_run=False, cancel=stop()))
 
     @rule(path=paths)
     def create_folder(self, path: str) -> None:
@@ -90,7 +90,7 @@ class Changes(RuleBasedStateMachine):
                 model[to + path[len(source) :]] = model.pop(path)
 
         start, end = self.policy.writable(source), self.policy.writable(to)
-        self.both(change, lambda: moving.move_entry(start, end, overwrite=overwrite, stop=stop()))
+        self.both(change, lambda: moving.move_entry(start, end, overwrite=overwrite, cancel=stop()))
 
     @rule(source=paths, to=paths, overwrite=st.booleans())
     def copy(self, source: str, to: str, overwrite: bool) -> None:
@@ -104,7 +104,7 @@ class Changes(RuleBasedStateMachine):
                 model[to + path[len(source) :]] = model[path]
 
         start, end = self.policy.readable(source), self.policy.writable(to)
-        self.both(change, lambda: copying.copy_entry(start, end, overwrite=overwrite, stop=stop()))
+        self.both(change, lambda: copying.copy_entry(start, end, overwrite=overwrite, cancel=stop()))
 
     @rule(path=paths, recursive=st.booleans())
     def delete(self, path: str, recursive: bool) -> None:

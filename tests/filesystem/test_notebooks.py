@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mcp import Client
 from mcp_types import TextContent
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.changing.notebook_edit import Notebook, apply_patch, replace_in_cells, substitute_in_cells
 from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
@@ -375,7 +375,7 @@ def test_random_edits_leave_a_notebook_and_its_other_cells(
     header = f"[cell {index + 1}, {parts[index][2]}]\n"
     for given_old, given_new in ((old, new), (header + old, header + new)):
         try:
-            after = replace_in_cells(opened, [Replacement(given_old, given_new)], "`a`", Stop())
+            after = replace_in_cells(opened, [Replacement(given_old, given_new)], "`a`", CancelToken())
         except Problem:
             continue
         check_others(
@@ -383,7 +383,7 @@ def test_random_edits_leave_a_notebook_and_its_other_cells(
         )
         assert sum(one != other for one, other in zip(after.cells, opened.cells, strict=True)) <= 1
     if old and old != new:
-        changed, _ = substitute_in_cells(opened, Substitution({old: new}).compile(Stop()))
+        changed, _ = substitute_in_cells(opened, Substitution({old: new}).compile(CancelToken()))
         check_others(value, changed, set(range(len(parts))))
 
 
@@ -409,8 +409,8 @@ def test_random_patches_change_what_is_read_and_nothing_else(
     diff = "\n".join(difflib.unified_diff(seen, changed, "a/a", "b/a", lineterm="")) + "\n"
     try:
         (patch,) = parse_patch(diff)
-        after = apply_patch(opened, lambda old: apply_hunks(old, patch, "`a`", Stop()), "`a`")
+        after = apply_patch(opened, lambda old: apply_hunks(old, patch, "`a`", CancelToken()), "`a`")
     except Problem:
         return
     check_others(value, after, {number for number in range(len(parts)) if after.cells[number] != opened.cells[number]})
-    assert after.text == apply_hunks(opened.text, patch, "`a`", Stop())
+    assert after.text == apply_hunks(opened.text, patch, "`a`", CancelToken())

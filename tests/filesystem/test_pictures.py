@@ -18,7 +18,7 @@ from PIL import Image
 
 from filesystem.documents import pdf
 from filesystem.reading import served
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Problem
 from mcp_batteries.media.pictures import LONGEST_SIDE, MOST_BYTES, TYPES
 from mcp_fs.engine.documents import converter
@@ -130,7 +130,7 @@ def _look(folder: Path, name: str, data: bytes) -> list[Media]:
     """Return what `read_media` shows of a file, and check it and the resource."""
     (folder / name).write_bytes(data)
     place = served(folder).readable(name)
-    whole = with_safe_type(place, read_full_contents(place, Stop()), Stop())
+    whole = with_safe_type(place, read_full_contents(place, CancelToken()), CancelToken())
     _check_resource(name, whole)
     try:
         shown = read_media(place)
@@ -248,9 +248,12 @@ def test_without_the_extra_only_a_png_whose_rows_were_all_unpacked_leaves(tmp_pa
     for kind in ("JPEG", "GIF", "WEBP", "BMP", "AVIF"):
         assert "mcp-fs[images]" in shown[kind].note and "resource file://" in shown[kind].note, kind
     place = served(tmp_path).readable("PNG")
-    assert with_safe_type(place, read_full_contents(place, Stop()), Stop()).mime_type == "image/png"
+    assert with_safe_type(place, read_full_contents(place, CancelToken()), CancelToken()).mime_type == "image/png"
     place = served(tmp_path).readable("JPEG")
-    assert with_safe_type(place, read_full_contents(place, Stop()), Stop()).mime_type == "application/octet-stream"
+    assert (
+        with_safe_type(place, read_full_contents(place, CancelToken()), CancelToken()).mime_type
+        == "application/octet-stream"
+    )
 
 
 @pytest.mark.parametrize("interlaced", [False, True])
@@ -382,7 +385,10 @@ def test_other_sounds_are_told_in_words(tmp_path: Path, sound: bytes) -> None:
     [media] = _look(tmp_path, "sound", sound)
     assert media.kind == "text" and media.mime_type.startswith("audio/") and "not played" in media.note
     place = served(tmp_path).readable("sound")
-    assert with_safe_type(place, read_full_contents(place, Stop()), Stop()).mime_type == "application/octet-stream"
+    assert (
+        with_safe_type(place, read_full_contents(place, CancelToken()), CancelToken()).mime_type
+        == "application/octet-stream"
+    )
 
 
 @pytest.mark.anyio

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from filesystem.reading import fill, served
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_fs.engine.listing import walk as walk_module
 from mcp_fs.engine.listing.folder_page import list_folder
 from mcp_fs.engine.listing.walk import WalkFilter
@@ -44,7 +44,7 @@ def _read_through(place: ReadablePath, max_bytes: int) -> str:
     index, body = LineIndex(), ""
     line, column = 1, 1
     for _ in range(1000):
-        piece = read_page(place, PageRequest(line, column, max_bytes=max_bytes), index, Stop())
+        piece = read_page(place, PageRequest(line, column, max_bytes=max_bytes), index, CancelToken())
         body += piece.body
         if piece.next_column is not None:
             assert piece.last_line is not None
@@ -97,11 +97,11 @@ def test_ranges_and_tails_are_slices_of_the_lines(text: str, start: int, count: 
     with tempfile.TemporaryDirectory() as folder:
         fill(Path(folder), {"a": text})
         place = served(Path(folder)).readable("a")
-        tail = read_page(place, PageRequest(tail=count), LineIndex(), Stop())
+        tail = read_page(place, PageRequest(tail=count), LineIndex(), CancelToken())
         assert tail.body == "".join(lines[-count:])
         assert tail.total_lines == len(lines)
         if start <= len(lines):
-            piece = read_page(place, PageRequest(start, end_line=start + count - 1), LineIndex(), Stop())
+            piece = read_page(place, PageRequest(start, end_line=start + count - 1), LineIndex(), CancelToken())
             assert piece.body == "".join(lines[start - 1 : start + count - 1])
 
 
@@ -118,7 +118,7 @@ def test_listing_pages_are_the_whole_folder(entries: list[str], limit: int, most
         fill(Path(folder), {name: "x" * (number % 4) for number, name in enumerate(entries)})
         place, cursor, paths = served(Path(folder)).readable("."), None, list[str]()
         while True:
-            page = list_folder(place, Stop(), sort=sort, limit=limit, cursor=cursor)  # type: ignore[arg-type]
+            page = list_folder(place, CancelToken(), sort=sort, limit=limit, cursor=cursor)  # type: ignore[arg-type]
             assert len(page.entries) in range(1, limit + 1) or not entries
             assert len(page.entries) == 1 or sum(len(entry.line().encode()) + 1 for entry in page.entries) <= most
             paths += [entry.path for entry in page.entries]
@@ -143,14 +143,15 @@ def test_found_pages_are_all_that_is_found(
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         fill(Path(folder), {f"{'de'[len(name) % 2]}/{name}": "x" * (len(name) % 3 + 1) for name in entries})
         place = served(Path(folder)).readable(".")
-        whole = list(find_files([place], glob, Stop(), sort=sort, limit=5000).paths)
+        whole = list(find_files([place], glob, CancelToken(), sort=sort, limit=5000).paths)
         contents = [
-            path for path, _, _ in search_text([place], Query("x", glob=glob, files_only=True), None, Stop()).files
+            path
+            for path, _, _ in search_text([place], Query("x", glob=glob, files_only=True), None, CancelToken()).files
         ]
         patch.setattr(walk_module, "DEFAULT_PAGE_BYTES", most)
         cursor, paths = None, list[str]()
         while True:
-            page = find_files([place], glob, Stop(), sort=sort, limit=limit, cursor=cursor)
+            page = find_files([place], glob, CancelToken(), sort=sort, limit=limit, cursor=cursor)
             assert page.total == len(whole)
             assert page.paths or not whole
             paths += page.paths
@@ -159,7 +160,7 @@ def test_found_pages_are_all_that_is_found(
                 break
         searched = list[str]()
         while True:
-            matches = search_text([place], Query("x", glob=glob, files_only=True, limit=limit), cursor, Stop())
+            matches = search_text([place], Query("x", glob=glob, files_only=True, limit=limit), cursor, CancelToken())
             assert matches.files or not whole
             searched += [path for path, _, _ in matches.files]
             cursor = matches.cursor
@@ -187,8 +188,8 @@ def test_a_glob_means_names_in_all_their_spellings(entries: set[str], glob: str)
     with tempfile.TemporaryDirectory() as folder:
         fill(Path(folder), dict.fromkeys(entries, "x"))
         place = served(Path(folder)).readable(".")
-        found = find_files([place], glob, Stop(), limit=5000)
-        searched = search_text([place], Query("x", glob=glob), None, Stop())
+        found = find_files([place], glob, CancelToken(), limit=5000)
+        searched = search_text([place], Query("x", glob=glob), None, CancelToken())
     wanted = {name for name in entries if fnmatch.fnmatchcase(_plainly(name), _plainly(glob))}
     assert set(found.paths) == wanted
     assert {path for path, _, _ in searched.files} == wanted
@@ -272,7 +273,7 @@ def test_matches_and_context_are_those_of_a_plain_loop(
         file.seek(0)
         search = compile_line_search("x", literal=False, ignore_case=False)
         options = GrepOptions(context=context, max_matches=most, after_line=after)
-        found = grep(file.fileno(), search, options, Stop())
+        found = grep(file.fileno(), search, options, CancelToken())
     assert [(match.line, match.text, match.is_match) for match in found.lines] == wanted
     assert found.has_more == (len(hits) > most)
 
@@ -326,7 +327,9 @@ def test_names_are_those_ripgrep_lists(
         command = [str(RIPGREP), "--files", "--no-config", "--no-require-git", "--no-ignore-parent", "--no-messages"]
         command += ["--no-ignore-global"] + ["--hidden"] * hidden + ["--no-ignore"] * ignored
         listed = subprocess.run(command, cwd=folder, capture_output=True, check=False).stdout
-        found = find_files([served(Path(folder)).readable(".")], "**", Stop(), walk_filter=WalkFilter(hidden, ignored))
+        found = find_files(
+            [served(Path(folder)).readable(".")], "**", CancelToken(), walk_filter=WalkFilter(hidden, ignored)
+        )
     assert sorted(found.paths) == sorted(listed.decode().splitlines())
 
 
@@ -371,9 +374,9 @@ def test_contents_are_the_same_with_ripgrep_and_without(
         (Path(folder) / "a").mkdir()
         _grow(Path(folder), tree)
         place = served(Path(folder)).readable(start)
-        own = search_text([place], query, None, Stop(), None)
+        own = search_text([place], query, None, CancelToken(), None)
         patch.setattr(file_list, "_FILES_BEFORE_RIPGREP", 0)
-        both = search_text([place], query, None, Stop(), RIPGREP)
+        both = search_text([place], query, None, CancelToken(), RIPGREP)
     assert both.files == own.files
 
 
@@ -386,7 +389,7 @@ def test_contents_are_those_ripgrep_prints(tree: tuple[dict[str, bytes], dict[st
         command = [str(RIPGREP), "--no-config", "--no-require-git", "--no-ignore-parent", "--no-ignore-global"]
         command += ["--crlf", "--no-messages", "--line-number", "--null", "--with-filename", "-e", pattern, "."]
         printed = subprocess.run(command, cwd=folder, capture_output=True, check=False).stdout
-        found = search_text([served(Path(folder)).readable(".")], Query(pattern), None, Stop())
+        found = search_text([served(Path(folder)).readable(".")], Query(pattern), None, CancelToken())
     listed: list[tuple[bytes, int]] = []
     for line in printed.split(b"\n"):
         path, _, rest = line.removeprefix(b"./").partition(b"\0")

@@ -116,7 +116,7 @@ def test_creating_and_replacing(here: Ground) -> None:
             # A write that meets the link after its last look replaces it, as it may. Put it back.
             (here.root / "again").symlink_to(here.outside / "secret.txt")
             (here.root / "again").replace(here.root / "file.link")
-        atomic_write.write_file(here.writable(path), "inside", overwrite=True, stop=stop())
+        atomic_write.write_file(here.writable(path), "inside", overwrite=True, cancel=stop())
         return "written"
 
     assert outcomes(2_000, put)["written"]
@@ -133,12 +133,12 @@ def test_changing_the_tree(here: Ground) -> None:
                 moving.create_folder(here.writable(f"d/{name}/inner"), stop())
             case 1:
                 source, target = here.readable("d/f"), here.writable(f"still/{name}.copy")
-                copying.copy_entry(source, target, overwrite=False, stop=stop())
+                copying.copy_entry(source, target, overwrite=False, cancel=stop())
                 return (here.root / "still" / f"{name}.copy").read_text()
             case 2:
                 (here.root / "still" / name).write_text("inside")
                 source, target = here.writable(f"still/{name}"), here.writable(f"d/{name}/moved")
-                moving.move_entry(source, target, overwrite=False, stop=stop())
+                moving.move_entry(source, target, overwrite=False, cancel=stop())
             case _:
                 delete(here.writable(f"d/{name}"), recursive=True)
         return "changed"
@@ -182,7 +182,7 @@ async def test_tool_calls_alone_can_not_race_out(tmp_path: Path, makes_folders: 
                     await tools.write_file("now/x/made", "inside", overwrite=True)
                 else:
                     made = partial(
-                        atomic_write.write_file, place.writable("now/x/made"), "inside", overwrite=True, stop=stop()
+                        atomic_write.write_file, place.writable("now/x/made"), "inside", overwrite=True, cancel=stop()
                     )
                     await anyio.to_thread.run_sync(made)
             except Problem as problem:

@@ -17,7 +17,7 @@ from mcp_types import ResourceLink, TextContent
 
 from filesystem.documents import pdf
 from filesystem.reading import fill, on_linux, served
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound, Refused
 from mcp_batteries.settings import load
 from mcp_batteries.testing.docs import snapshot
@@ -43,7 +43,7 @@ PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4
 
 
 def read(folder: Path, name: str, **part: int | bool | None) -> TextSlice:
-    return read_page(served(folder).readable(name), PageRequest(**part), LineIndex(), Stop())  # type: ignore[arg-type]
+    return read_page(served(folder).readable(name), PageRequest(**part), LineIndex(), CancelToken())  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_the_ends_of_a_large_file_cost_little_memory(large: Path) -> None:
 
 def test_the_next_page_of_a_large_file_is_found_without_counting(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, index, blocks = served(large.parent).readable("large.log"), LineIndex(), list[int]()
-    first = read_page(place, PageRequest(start_line=5000, max_bytes=100_000), index, Stop())
+    first = read_page(place, PageRequest(start_line=5000, max_bytes=100_000), index, CancelToken())
     assert first.next_line is not None
     skip = Lines.skip_lines
 
@@ -140,7 +140,7 @@ def test_the_next_page_of_a_large_file_is_found_without_counting(large: Path, mo
         return skip(self, offset, lines)
 
     monkeypatch.setattr(Lines, "skip_lines", counted)
-    second = read_page(place, PageRequest(start_line=first.next_line, max_bytes=1000), index, Stop())
+    second = read_page(place, PageRequest(start_line=first.next_line, max_bytes=1000), index, CancelToken())
     assert second.body.startswith(f"first {first.next_line - 1}\n")
     assert blocks == [0]
 
@@ -148,9 +148,9 @@ def test_the_next_page_of_a_large_file_is_found_without_counting(large: Path, mo
 def test_a_changed_file_is_counted_anew(tmp_path: Path) -> None:
     fill(tmp_path, {"a": "x\n" * 1_000_000})
     place, index = served(tmp_path).readable("a"), LineIndex()
-    read_page(place, PageRequest(start_line=900_000, end_line=900_000), index, Stop())
+    read_page(place, PageRequest(start_line=900_000, end_line=900_000), index, CancelToken())
     fill(tmp_path, {"a": "long line\n" * 300_000})
-    assert read_page(place, PageRequest(start_line=300_000), index, Stop()).body == "long line\n"
+    assert read_page(place, PageRequest(start_line=300_000), index, CancelToken()).body == "long line\n"
 
 
 @pytest.mark.anyio
@@ -268,7 +268,7 @@ def test_several_files_each_with_its_outcome(tmp_path: Path) -> None:
     policy = served(tmp_path)
     files = [NamedFile(name, policy.readable(name)) for name in ("a", "missing", "c.png", "b")]
     files.insert(1, NamedFile("../out", Refused("outside")))
-    answer = read_pages(files, PageRequest(max_bytes=3000), LineIndex(), Stop()).text()
+    answer = read_pages(files, PageRequest(max_bytes=3000), LineIndex(), CancelToken()).text()
     assert answer.startswith("=== a [line 1 of 1")
     assert "=== ../out: failed: outside" in answer
     assert "=== missing: failed: `missing` does not exist." in answer
@@ -281,9 +281,9 @@ def test_several_files_never_outgrow_their_page(tmp_path: Path) -> None:
     fill(tmp_path, {f"{number}": "0123456789\n" * 100 for number in range(50)})
     policy = served(tmp_path)
     files = [NamedFile(f"{number}", policy.readable(f"{number}")) for number in range(50)]
-    answer = read_pages(files, PageRequest(max_bytes=1000), LineIndex(), Stop())
+    answer = read_pages(files, PageRequest(max_bytes=1000), LineIndex(), CancelToken())
     assert 900 <= sum(piece.bytes_shown for _, piece in answer.outcomes if isinstance(piece, TextSlice)) <= 1000
-    answer = read_pages(files, PageRequest(max_bytes=40), LineIndex(), Stop())
+    answer = read_pages(files, PageRequest(max_bytes=40), LineIndex(), CancelToken())
     assert sum(piece.bytes_shown for _, piece in answer.outcomes if isinstance(piece, TextSlice)) <= 40
     assert "failed: `max_bytes` leaves nothing for `0`. Raise it, or name fewer files." in answer.text()
 
@@ -388,7 +388,7 @@ def test_a_name_with_a_line_break_can_not_forge_a_line(tmp_path: Path) -> None:
     fill(tmp_path, {"a\n=== b [line 1 of 1, utf-8]": "x\n"})
     policy = served(tmp_path)
     name = "a\n=== b [line 1 of 1, utf-8]"
-    answer = read_pages([NamedFile(name, policy.readable(name))], PageRequest(), LineIndex(), Stop()).text()
+    answer = read_pages([NamedFile(name, policy.readable(name))], PageRequest(), LineIndex(), CancelToken()).text()
     assert answer.splitlines()[0].startswith(r"=== a\n=== b [line 1 of 1, utf-8] [line 1 of 1]")
 
 
@@ -485,7 +485,7 @@ def test_a_change_within_a_tick_of_the_clock_has_another_hash(
     wanted = PageRequest(end_line=part.get("head"), max_bytes=MB)
     for line in (b"one\n", b"two\n"):
         fill(tmp_path, {"f": line * 100_000})
-        assert read_page(place, wanted, index, Stop()).hash == content_hash(line * 100_000)
+        assert read_page(place, wanted, index, CancelToken()).hash == content_hash(line * 100_000)
 
 
 def test_a_hash_is_not_kept_because_reading_took_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -502,7 +502,7 @@ def test_a_hash_is_not_kept_because_reading_took_long(tmp_path: Path, monkeypatc
     place, index = served(tmp_path).readable("f"), LineIndex()
     for line in (b"one\n", b"two\n"):
         fill(tmp_path, {"f": line * 100_000})
-        assert read_page(place, PageRequest(max_bytes=MB), index, Stop()).hash == content_hash(line * 100_000)
+        assert read_page(place, PageRequest(max_bytes=MB), index, CancelToken()).hash == content_hash(line * 100_000)
 
 
 @pytest.mark.parametrize("part", [{}, {"head": 1}])
@@ -514,7 +514,7 @@ def test_the_hash_of_a_large_file_is_told_again_unread(
     place, index = served(tmp_path).readable("f"), LineIndex()
     wanted, hashed = PageRequest(end_line=part.get("head"), max_bytes=MB), list[int]()
     monkeypatch.setattr(read_module, "content_hash", lambda data: hashed.append(len(data)) or content_hash(data))
-    assert len({read_page(place, wanted, index, Stop()).hash for _ in range(3)}) == 1
+    assert len({read_page(place, wanted, index, CancelToken()).hash for _ in range(3)}) == 1
     assert hashed == [400_000]
 
 

@@ -14,7 +14,7 @@ import pytest
 from mcp import Client
 from mcp_types import TextContent
 
-from mcp_batteries.cancellation import Stop, Stopped
+from mcp_batteries.cancellation import CancelToken, WorkCancelled
 from mcp_fs.engine.changing.replace import Substitution
 from mcp_fs.server import build
 from mcp_fs.settings import Settings
@@ -331,7 +331,7 @@ def test_several_texts_are_replaced_in_one_pass(by: Literal["text", "word", "reg
             olds = [old + chance.choice(("", "+", "[ab]", "(?:b|é)")) for old in olds]
         pairs = {old: f"<{chance.choice(('', 'ab', 'a b'))}{chance.random():.2}>" for old in olds}
         text = "".join(chance.choices("abé -\n\udcff", weights=(6, 6, 2, 2, 1, 1, 1), k=60))
-        found = Substitution(pairs, by).compile(Stop())(text)
+        found = Substitution(pairs, by).compile(CancelToken())(text)
         assert (found[0], [*found[1]]) == one_pass(pairs, by, text), (number, pairs, text)
 
 
@@ -345,7 +345,7 @@ async def test_only_lines_that_change_are_shown_where_some_are_added(tmp_path: P
 
 @pytest.mark.parametrize("by", ["text", "word", "regex"])
 def test_many_replacements_end_when_they_are_told_to(by: Literal["text", "word", "regex"]) -> None:
-    class Patient(Stop):
+    class Patient(CancelToken):
         left = 50
 
         def check(self) -> None:
@@ -354,13 +354,13 @@ def test_many_replacements_end_when_they_are_told_to(by: Literal["text", "word",
                 self.set()
             super().check()
 
-    with pytest.raises(Stopped):
+    with pytest.raises(WorkCancelled):
         Substitution({"a": "b", "c": "d"}, by).compile(Patient())("a c " * 100)
 
 
 def test_many_expressions_share_the_bytes_of_a_text() -> None:
     text = "x" * 1_000_000
-    substitute = Substitution({f"a{number}": "b" for number in range(50)}, "regex").compile(Stop())
+    substitute = Substitution({f"a{number}": "b" for number in range(50)}, "regex").compile(CancelToken())
     substitute("x")
     tracemalloc.start()
     try:
@@ -423,4 +423,4 @@ async def test_texts_that_can_not_be_replaced_change_nothing(
 )
 def test_behind_the_last_line_end_there_is_no_line(pattern: str, new: str, text: str, expected: str) -> None:
     """As for sed."""
-    assert Substitution({pattern: new}, "regex").compile(Stop())(text)[0] == expected
+    assert Substitution({pattern: new}, "regex").compile(CancelToken())(text)[0] == expected

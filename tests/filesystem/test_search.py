@@ -18,9 +18,9 @@ import anyio
 import pytest
 
 from filesystem.reading import Grep, fill, flat, on_linux, served
-from mcp_batteries.cancellation import Stop, Stopped
+from mcp_batteries.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Invalid, Problem
-from mcp_batteries.threads import in_thread
+from mcp_batteries.threads import run_in_thread
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
 from mcp_fs.engine.handles import syscalls
 from mcp_fs.engine.handles.path_opening import Folder
@@ -109,7 +109,7 @@ def test_text_is_searched_in_whatever_encoding_it_is_read_in(tmp_path: Path, gre
     edges = rf"(?:^|\W){re.escape(words[-1])}(?:\W|$)"
     text = f"one\r\n{line}\r\ntwo\n" * 3
     fill(tmp_path, {"d/a": text.encode(codec), "other": "nothing\n", "picture": b"\x89PNG\r\n\x1a\n\0\0\1\2\xff"})
-    assert read_page(served(tmp_path).readable("d/a"), PageRequest(), LineIndex(), Stop()).body == text
+    assert read_page(served(tmp_path).readable("d/a"), PageRequest(), LineIndex(), CancelToken()).body == text
     found = [f"d/a:{number}:{line}" for number in (2, 5, 8)]
     for pattern in (re.escape(line), f"^.{{{len(line)}}}$", words[-1], edges, rf"[^\x00-\x7f]{line[-1]}|{words[-1]}"):
         assert grep(pattern) == found, pattern
@@ -134,11 +134,11 @@ def test_a_stray_byte_hides_no_match(tmp_path: Path, grep: Grep) -> None:
 def test_a_binary_file_that_is_named_is_told_to_be_one(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a": b"\x89PNG\r\n\x1a\n\0\0\0\r needle \0\1\xff"})
     policy = served(tmp_path)
-    answer = search_text([policy.readable("a")], Query("needle"), None, Stop(), program)
+    answer = search_text([policy.readable("a")], Query("needle"), None, CancelToken(), program)
     assert answer.text() == ("[0 files match; binary, not searched: set include_binary, or use read_media: a]")
-    answer = search_text([policy.readable(".")], Query("needle"), None, Stop(), program)
+    answer = search_text([policy.readable(".")], Query("needle"), None, CancelToken(), program)
     assert answer.text() == "[0 files match; 1 binary not searched (a); set include_binary]"
-    answer = search_text([policy.readable(".")], Query("needle", include_binary=True), None, Stop(), program)
+    answer = search_text([policy.readable(".")], Query("needle", include_binary=True), None, CancelToken(), program)
     assert answer.text().startswith("[1 match in 1 file]\na:3:\r needle ")
 
 
@@ -146,19 +146,22 @@ def test_an_empty_answer_says_what_was_left_out(tmp_path: Path, program: str | N
     fill(tmp_path, {".gitignore": "build/\n*.log\n", "build/x": "needle", "build/a.log": "needle", ".dot": "needle"})
     policy = served(tmp_path)
     expected = "left out 2 hidden and 1 ignored (.dot, .gitignore, build/); set include_hidden and include_ignored"
-    answer = search_text([policy.readable(".")], Query("needle"), None, Stop(), program)
+    answer = search_text([policy.readable(".")], Query("needle"), None, CancelToken(), program)
     assert answer.text() == f"[0 files match; {expected}]"
-    found = find_files([policy.readable(".")], "x", Stop()).text()
+    found = find_files([policy.readable(".")], "x", CancelToken()).text()
     assert found.startswith("[0 found; left out 1 ignored (build/); set include_ignored; ")
     # Also below a folder that is named, where the rules above hold on.
-    answer = search_text([policy.readable("build")], Query("needle", glob="*.log"), None, Stop(), program)
+    answer = search_text([policy.readable("build")], Query("needle", glob="*.log"), None, CancelToken(), program)
     assert "left out 1 ignored (build/a.log); set include_ignored" in answer.text()
     assert (
-        find_files([policy.readable("build")], "*.log", Stop())
+        find_files([policy.readable("build")], "*.log", CancelToken())
         .text()
         .startswith("[0 found; left out 1 ignored (build/a.")
     )
-    assert find_files([policy.readable(".")], "*", Stop(), walk_filter=WalkFilter(hidden=True, ignored=True)).total == 4
+    assert (
+        find_files([policy.readable(".")], "*", CancelToken(), walk_filter=WalkFilter(hidden=True, ignored=True)).total
+        == 4
+    )
 
 
 def test_what_a_search_would_fetch_from_elsewhere_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,10 +172,10 @@ def test_what_a_search_would_fetch_from_elsewhere_is_not_read(tmp_path: Path, mo
     monkeypatch.setattr(Folder, "open", lambda self, name, *more: opened.append(name) or real(self, name, *more))
     policy = served(tmp_path)
     said = "not downloaded yet, so not searched; `read_text` fetches it: folder/cloud.txt"
-    answer = search_text([policy.readable(".")], Query("needle"), None, Stop(), None).text()
+    answer = search_text([policy.readable(".")], Query("needle"), None, CancelToken(), None).text()
     assert answer.startswith("[1 match in 1 file") and said in answer
     change = Substitution({"needle": "pin"})
-    seen = replace_in_files(policy.writable("."), "*", WalkFilter(), change, dry_run=True, stop=Stop())
+    seen = replace_in_files(policy.writable("."), "*", WalkFilter(), change, dry_run=True, cancel=CancelToken())
     assert said in "; ".join(seen.notes) and [path for path, _ in seen.files] == ["here.txt"]
     assert "cloud.txt" not in opened
 
@@ -180,24 +183,28 @@ def test_what_a_search_would_fetch_from_elsewhere_is_not_read(tmp_path: Path, mo
 def test_counting_only(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a": "hit\nhit hit\n", "b": "miss\n", "c/d": "hit\n", "e": "caf\xe9 hit\n".encode("latin-1")})
     policy = served(tmp_path)
-    answer = search_text([policy.readable(".")], Query("hit", count_only=True), None, Stop(), program)
+    answer = search_text([policy.readable(".")], Query("hit", count_only=True), None, CancelToken(), program)
     assert answer.text() == "[4 matching lines in 3 files]\na:2\ne:1\nc/d:1"
-    page = search_text([policy.readable(".")], Query("hit", count_only=True, limit=2), None, Stop(), program)
+    page = search_text([policy.readable(".")], Query("hit", count_only=True, limit=2), None, CancelToken(), program)
     assert page.cursor is not None
-    page = search_text([policy.readable(".")], Query("hit", count_only=True, limit=2), page.cursor, Stop(), program)
+    page = search_text(
+        [policy.readable(".")], Query("hit", count_only=True, limit=2), page.cursor, CancelToken(), program
+    )
     assert page.text() == "[4 matching lines in 3 files]\nc/d:1"
 
 
 def test_only_what_matched_each_text_once(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a.py": "import os, import re\nimport os\n", "b.py": "x\nimport sys; import os"})
     policy = served(tmp_path)
-    answer = search_text([policy.readable(".")], Query(r"import \w+", only_matching=True), None, Stop(), program)
+    answer = search_text([policy.readable(".")], Query(r"import \w+", only_matching=True), None, CancelToken(), program)
     assert answer.text() == (
         "[3 matching lines in 2 files; 5 matches; 3 texts, each with its number]\n"
         "3\timport os\n1\timport re\n1\timport sys"
     )
     with pytest.raises(Invalid, match="together"):
-        search_text([policy.readable(".")], Query("x", only_matching=True, count_only=True), None, Stop(), program)
+        search_text(
+            [policy.readable(".")], Query("x", only_matching=True, count_only=True), None, CancelToken(), program
+        )
 
 
 def test_named_groups_are_taken_out_of_what_matched(tmp_path: Path, program: str | None) -> None:
@@ -206,7 +213,11 @@ def test_named_groups_are_taken_out_of_what_matched(tmp_path: Path, program: str
     start = served(tmp_path).readable(".")
 
     def said(pattern: str) -> list[str]:
-        return search_text([start], Query(pattern, only_matching=True), None, Stop(), program).text().splitlines()[1:]
+        return (
+            search_text([start], Query(pattern, only_matching=True), None, CancelToken(), program)
+            .text()
+            .splitlines()[1:]
+        )
 
     assert said(r"order=(?P<order>\d)") == ["4\t7", "1\t8"]
     assert said(r"^(?P<at>[\d:]+) .*?order=(?P<order>\d)") == ["1\t16:43\t7", "1\t16:44\t7", "1\t16:44\t8"]
@@ -231,7 +242,7 @@ def test_named_groups_are_those_that_python_finds(tmp_path: Path, pattern: str) 
     lines = ["".join(chance.choices("abé- ", k=chance.randrange(9))) for _ in range(300)]
     (tmp_path / "f").write_text("\n".join([*lines, ""]), "utf-8")
     query = Query(pattern, only_matching=True, limit=1000)
-    said = search_text([served(tmp_path).readable("f")], query, None, Stop()).text().splitlines()[1:]
+    said = search_text([served(tmp_path).readable("f")], query, None, CancelToken()).text().splitlines()[1:]
     found = Counter[str]()
     for line in lines:
         at = 0
@@ -248,7 +259,7 @@ def test_a_group_is_added_up_for_each_text(tmp_path: Path, program: str | None) 
 
     def said(pattern: str, limit: int = 100) -> list[str]:
         query = Query(pattern, only_matching=True, limit=limit)
-        return search_text([start], query, None, Stop(), program).text().splitlines()
+        return search_text([start], query, None, CancelToken(), program).text().splitlines()
 
     head, *found = said(r"^2026-(?P<month>\d\d)-\d\d,(?P<land>..),(?P<sum>.*)$")
     assert head == (
@@ -265,7 +276,7 @@ def test_sums_are_those_of_python(tmp_path: Path) -> None:
     rows = [(chance.choice("abc"), f"{chance.randrange(-9999, 9999) / 100}") for _ in range(2000)]
     (tmp_path / "f").write_text("".join(f"{key} x={number}\n" for key, number in rows), "utf-8")
     query = Query(r"^(?P<key>\w) x=(?P<sum>\S+)", only_matching=True)
-    said = search_text([served(tmp_path).readable("f")], query, None, Stop()).text().splitlines()[1:]
+    said = search_text([served(tmp_path).readable("f")], query, None, CancelToken()).text().splitlines()[1:]
     sums = {key: sum(Decimal(number) for one, number in rows if one == key) for key in "abc"}
     found = {key: Decimal(number) for _, key, number in (line.split("\t") for line in said)}
     assert found == sums
@@ -283,18 +294,18 @@ def test_left_out_is_said_only_of_what_a_glob_could_mean(tmp_path: Path, glob: s
     fill(tmp_path, {"src/a.py": "", "src/.cache/x.py": "", "docs/a.txt": "", "docs/.b.txt": "", ".github/c.py": ""})
     (tmp_path / ".env.txt").write_text("")
     start = served(tmp_path).readable(".")
-    said = find_files([start], glob, Stop()).text()
+    said = find_files([start], glob, CancelToken()).text()
     assert f"left out {hidden} hidden" in said if hidden else "left out" not in said, said
-    every = find_files([start], glob, Stop(), walk_filter=walk.WalkFilter(hidden=True)).total
-    assert hidden or every == find_files([start], glob, Stop()).total
+    every = find_files([start], glob, CancelToken(), walk_filter=walk.WalkFilter(hidden=True)).total
+    assert hidden or every == find_files([start], glob, CancelToken()).total
 
 
 def test_lines_are_counted_without_a_pattern(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a": "1\n\n3", "b": "1\r\n2\r\n", "c": "", "d/e": "\n"})
-    answer = search_text([served(tmp_path).readable(".")], Query("", count_only=True), None, Stop(), program)
+    answer = search_text([served(tmp_path).readable(".")], Query("", count_only=True), None, CancelToken(), program)
     assert answer.text() == "[6 matching lines in 3 files]\na:3\nb:2\nd/e:1"
     with pytest.raises(Invalid, match="empty"):
-        search_text([served(tmp_path).readable(".")], Query("", files_only=True), None, Stop(), program)
+        search_text([served(tmp_path).readable(".")], Query("", files_only=True), None, CancelToken(), program)
 
 
 def test_words_are_counted_by_the_kind_of_file(tmp_path: Path, program: str | None) -> None:
@@ -303,9 +314,9 @@ def test_words_are_counted_by_the_kind_of_file(tmp_path: Path, program: str | No
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     query = Query(r"\S+", only_matching=True, limit=1)
-    said = search_text([served(tmp_path).readable(".")], query, None, Stop(), program).text()
+    said = search_text([served(tmp_path).readable(".")], query, None, CancelToken(), program).text()
     assert "; 8 matches: 4 in .md, 3 in .py, 1 in others; 7 texts, each with its number" in said
-    one = search_text([served(tmp_path).readable("c.py")], query, None, Stop(), program).text()
+    one = search_text([served(tmp_path).readable("c.py")], query, None, CancelToken(), program).text()
     assert "; 3 matches; 3 texts, each with its number" in one
 
 
@@ -319,14 +330,16 @@ def test_a_log_that_begins_with_a_hole_takes_little_longer_than_reading_it(tmp_p
         while log.read(4 * 1024 * 1024):
             pass
     read = time.thread_time() - begun
-    answer = search_text([served(tmp_path).readable(".")], Query("needle"), None, Stop(), None)
+    answer = search_text([served(tmp_path).readable(".")], Query("needle"), None, CancelToken(), None)
     assert flat(answer.text()) == ["log:3:two needle"]
     assert time.thread_time() - begun - read < 8 * read
 
 
 def test_a_log_with_nul_bytes_is_searched(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"log": b"\0" * 100_000 + b"one\ntwo needle\n" * 50, "not": b"needle\0\1\2\3\xff" * 500})
-    answer = search_text([served(tmp_path).readable(".")], Query("needle", max_per_file=1), None, Stop(), program)
+    answer = search_text(
+        [served(tmp_path).readable(".")], Query("needle", max_per_file=1), None, CancelToken(), program
+    )
     assert answer.text().splitlines()[1:] == ["log:2:two needle"]
 
 
@@ -351,7 +364,7 @@ def test_a_match_may_go_over_several_lines(tmp_path: Path, program: str | None, 
     start = served(tmp_path).readable(".")
 
     def said(pattern: str, **more: Any) -> list[str]:
-        return search_text([start], Query(pattern, **more), None, Stop(), program).text().splitlines()
+        return search_text([start], Query(pattern, **more), None, CancelToken(), program).text().splitlines()
 
     assert said(TRACE) == [
         "[2 matches in 1 file]", "a.log", "2:09:01 ERROR failed order=7", "3-Traceback (most recent call last):",
@@ -363,9 +376,9 @@ def test_a_match_may_go_over_several_lines(tmp_path: Path, program: str | None, 
     assert said(r"51\r\n.*", only_matching=True)[1:] == ["1\t51\\n09:03 ERROR failed order=7"]
     assert said("51\r\n09:03", literal=True, files_only=True)[1:] == ["a.log"]
     assert said(r"(?s)start.*Card", context=1)[2:4] == ["1:09:00 INFO start", "2-09:01 ERROR failed order=7"]
-    page = search_text([start], Query(TRACE, limit=1), None, Stop(), program)
+    page = search_text([start], Query(TRACE, limit=1), None, CancelToken(), program)
     assert page.cursor is not None
-    rest = search_text([start], Query(TRACE, limit=1), page.cursor, Stop(), program)
+    rest = search_text([start], Query(TRACE, limit=1), page.cursor, CancelToken(), program)
     assert rest.text().splitlines()[1:] == ["a.log", "9:09:03 ERROR failed order=7", "10-TimeOut: 800 ms"]
 
 
@@ -390,7 +403,7 @@ def test_matches_over_several_lines_are_those_that_python_finds(tmp_path: Path, 
         end = match.end() - match[0].endswith("\n")
         at = text.index("\n", end) + 1
     assert [int(line.split(":")[1]) for line in grep(pattern, limit=5000, max_per_file=5000) if ":" in line] == found
-    tallied = search_text([served(tmp_path).readable("a")], Query(pattern, count_only=True), None, Stop())
+    tallied = search_text([served(tmp_path).readable("a")], Query(pattern, count_only=True), None, CancelToken())
     assert tallied.text().endswith(f"a:{len(compiled.findall(text))}")
 
 
@@ -402,7 +415,7 @@ def test_a_carriage_return_behind_a_backslash_is_a_letter(tmp_path: Path, grep: 
 @pytest.mark.parametrize("counts", [True, False])
 def test_a_search_over_lines_ends_when_it_is_told_to(tmp_path: Path, counts: bool) -> None:
     (tmp_path / "a").write_text("a\nb\n" * 100)
-    stop, search_lines = Stop(), compile_line_search(r"a\nb", literal=False, ignore_case=False, multiline=True)
+    stop, search_lines = CancelToken(), compile_line_search(r"a\nb", literal=False, ignore_case=False, multiline=True)
 
     def find(text: bytes, offset: int) -> tuple[int, int] | None:
         stop.set()
@@ -410,7 +423,7 @@ def test_a_search_over_lines_ends_when_it_is_told_to(tmp_path: Path, counts: boo
 
     fd = os.open(tmp_path / "a", os.O_RDONLY)
     try:
-        with pytest.raises(Stopped):
+        with pytest.raises(WorkCancelled):
             count_matches(fd, find, stop, multiline=True) if counts else lines_of_file(
                 fd, find, GrepOptions(max_matches=50, multiline=True), stop
             )
@@ -477,7 +490,9 @@ def test_rules_reach_into_a_repository_inside(tmp_path: Path, grep: Grep) -> Non
 def test_secrets_are_named_and_not_searched(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"id_rsa": "needle", "a": "needle", ".ssh/config": "needle"})
     wanted = WalkFilter(hidden=True)
-    answer = search_text([served(tmp_path).readable(".")], Query("needle", walk_filter=wanted), None, Stop(), program)
+    answer = search_text(
+        [served(tmp_path).readable(".")], Query("needle", walk_filter=wanted), None, CancelToken(), program
+    )
     assert [path for path, _, _ in answer.files] == ["a"]
     if program is None:
         assert "protected: id_rsa" in answer.text().splitlines()[0]
@@ -493,7 +508,7 @@ def test_what_could_not_be_read_is_named(tmp_path: Path, program: str | None, mo
         return opened(self, *more)
 
     monkeypatch.setattr(opened_module.SearchedFile, "open", denied)
-    answer = search_text([served(tmp_path).readable(".")], Query("needle"), None, Stop(), program)
+    answer = search_text([served(tmp_path).readable(".")], Query("needle"), None, CancelToken(), program)
     assert answer.text() == "[1 match in 1 file; permission denied: b]\na:1:needle"
 
 
@@ -511,7 +526,9 @@ def test_a_long_line_is_cut_round_the_match(tmp_path: Path, grep: Grep) -> None:
 
 def test_a_file_with_too_many_matches_says_so(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a": "hit\n" * 50, "b": "hit\n"})
-    answer = search_text([served(tmp_path).readable(".")], Query("hit", max_per_file=2), None, Stop(), program).text()
+    answer = search_text(
+        [served(tmp_path).readable(".")], Query("hit", max_per_file=2), None, CancelToken(), program
+    ).text()
     assert answer.splitlines()[1:] == ["a", "1:hit", "2:hit", "50 in all", "b:1:hit"]
     assert "; raise max_per_file for more]" in answer.splitlines()[0]
 
@@ -521,9 +538,9 @@ def test_a_folder_of_several_files_stands_once(tmp_path: Path, program: str | No
     fill(tmp_path, {f"package/of/{name}": "hit\n" for name in names} | {"package/d": "hit\nhit\n"})
     start = served(tmp_path).readable(".")
     whole = ["package/d:1:hit", "package/d:2:hit", *(f"package/of/{name}:1:hit" for name in names)]
-    answer = search_text([start], Query("hit"), None, Stop(), program).text()
+    answer = search_text([start], Query("hit"), None, CancelToken(), program).text()
     assert flat(answer) == whole and answer.count("package/of/") == 1
-    found = find_files([start], "*", Stop()).text()
+    found = find_files([start], "*", CancelToken()).text()
     assert flat(found) == [*dict.fromkeys(line.rsplit(":", 2)[0] for line in whole)] and found.count("package/of") == 1
 
 
@@ -540,7 +557,7 @@ def test_the_last_matches_of_a_file(tmp_path: Path, grep: Grep, context: int) ->
             assert found == round_it
     assert grep("hit", "log", last_matches=True, limit=3) == every[-3:]
     query = Query("hit", last_matches=True, limit=3)
-    assert "raise limit for more]" in search_text([served(tmp_path).readable("log")], query, None, Stop()).text()
+    assert "raise limit for more]" in search_text([served(tmp_path).readable("log")], query, None, CancelToken()).text()
 
 
 @on_linux
@@ -576,7 +593,9 @@ def test_a_cancelled_search_ends_ripgrep_too(tmp_path: Path, monkeypatch: pytest
     async def run() -> None:
         with anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(in_thread, lambda stop: search_text([place], Query("x"), None, stop, str(slow)))
+                tasks.start_soon(
+                    run_in_thread, lambda cancel: search_text([place], Query("x"), None, cancel, str(slow))
+                )
                 while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
                     await anyio.sleep(0.01)
                 pid = int((tmp_path / "pid").read_text())
@@ -592,7 +611,9 @@ def test_a_broken_ripgrep_changes_no_answer(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(file_list, "_FILES_BEFORE_RIPGREP", 0)
     fill(tmp_path, {"served/a": "x", "rg": "#!/bin/sh\necho 'error: no such flag' >&2\nexit 2\n"})
     (tmp_path / "rg").chmod(0o755)
-    answer = search_text([served(tmp_path / "served").readable(".")], Query("x"), None, Stop(), str(tmp_path / "rg"))
+    answer = search_text(
+        [served(tmp_path / "served").readable(".")], Query("x"), None, CancelToken(), str(tmp_path / "rg")
+    )
     assert answer.text() == "[1 match in 1 file]\na:1:x"
 
 
@@ -609,15 +630,17 @@ printf './a\0./b\0./../outside\0./gone\0/etc/passwd\0'
         },
     )
     (tmp_path / "rg").chmod(0o755)
-    answer = search_text([served(tmp_path / "served").readable(".")], Query("x"), None, Stop(), str(tmp_path / "rg"))
+    answer = search_text(
+        [served(tmp_path / "served").readable(".")], Query("x"), None, CancelToken(), str(tmp_path / "rg")
+    )
     assert answer.text() == "[1 match in 1 file]\na:1:x"
 
 
 def test_a_stopped_search_ends(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a": "x"})
-    stop = Stop()
+    stop = CancelToken()
     stop.set()
-    with pytest.raises(Stopped):
+    with pytest.raises(WorkCancelled):
         search_text([served(tmp_path).readable(".")], Query("x"), None, stop, program)
 
 
@@ -626,10 +649,10 @@ def test_names_that_no_text_spells_are_found_and_reached(tmp_path: Path) -> None
     Path(os.fsdecode(bytes(tmp_path) + b"/\xff.txt")).write_text("needle")
     (tmp_path / "two\nlines.txt").write_text("needle")
     policy = served(tmp_path)
-    paths = find_files([policy.readable(".")], "*.txt", Stop()).paths
+    paths = find_files([policy.readable(".")], "*.txt", CancelToken()).paths
     assert all(path.startswith("file://") for path in paths)
     assert {policy.readable(path).name for path in paths} == {"\udcff.txt", "two\nlines.txt"}
-    answer = search_text([policy.readable(".")], Query("needle"), None, Stop())
+    answer = search_text([policy.readable(".")], Query("needle"), None, CancelToken())
     assert {path for path, _, _ in answer.files} == set(paths)
 
 
@@ -645,7 +668,7 @@ def test_a_folder_that_vanishes_or_is_denied_is_named(tmp_path: Path, monkeypatc
         return real(place)
 
     monkeypatch.setattr(walk, "open_folder", vanishing)
-    answer = find_files([served(tmp_path).readable(".")], "x", Stop())
+    answer = find_files([served(tmp_path).readable(".")], "x", CancelToken())
     assert answer.text() == "[1 found; could not be opened: a]\nb/x"
 
 
@@ -688,7 +711,7 @@ def test_words_digits_and_blanks_are_those_of_all_scripts(pattern: str, found: l
     assert seen == found == re.findall(pattern, line)
     hint = byte_pattern(pattern, literal=False, ignore_case=False)
     assert compile_byte_filter(hint, ignore_case=False)(data) or not found
-    new, (number,) = Substitution({pattern: r"<\0>"}, "regex").compile(Stop())(line)
+    new, (number,) = Substitution({pattern: r"<\0>"}, "regex").compile(CancelToken())(line)
     assert (new, number) == re.subn(pattern, r"<\g<0>>", line)
 
 
@@ -716,14 +739,14 @@ def test_3_000_nested_folders_are_walked_read_and_searched(tmp_path: Path, monke
     try:
         policy = served(tmp_path)
         top, began = policy.readable("."), time.process_time()
-        found = find_files([top], "*.txt", Stop())
+        found = find_files([top], "*.txt", CancelToken())
         assert (found.total, found.notes) == (29, [])
         assert found.paths[1] == "/".join(names[:201]) + "/f.txt"
         assert time.process_time() - began < 10  # it took minutes, each level from the top anew
         if sys.platform == "linux":  # elsewhere no path is that long
             deepest = policy.readable("/".join(names[:2901]) + "/f.txt")
-            assert read_page(deepest, PageRequest(), LineIndex(), Stop()).body.strip() == "needle in folder2900"
-        assert "folder0/folder1/folder2/ (1 folder)" in list_tree(top, Stop()).lines
+            assert read_page(deepest, PageRequest(), LineIndex(), CancelToken()).body.strip() == "needle in folder2900"
+        assert "folder0/folder1/folder2/ (1 folder)" in list_tree(top, CancelToken()).lines
     finally:
         subprocess.run(["rm", "-rf", tmp_path / "folder0"], check=True)
 
@@ -752,11 +775,11 @@ def test_a_folder_that_is_moved_out_during_a_walk_is_not_read_outside(
     monkeypatch.setattr(folder_tree, "read_entries", moved)
     top = served(root).readable(".")
     if look == "tree":
-        answer = list_tree(top, Stop()).text()
+        answer = list_tree(top, CancelToken()).text()
     elif look == "find":
-        answer = find_files([top], "*.txt", Stop()).text()
+        answer = find_files([top], "*.txt", CancelToken()).text()
     else:
-        answer = search_text([top], Query("needle"), None, Stop(), None).text()
+        answer = search_text([top], Query("needle"), None, CancelToken(), None).text()
     assert outside.exists()
     assert "private" not in answer
     assert "could not be opened: proj/b, proj/c, proj/d" in answer
@@ -767,7 +790,7 @@ def test_a_walk_holds_one_folder_open_and_none_behind_it(tmp_path: Path) -> None
     fill(tmp_path, {f"{'d/' * depth}{name}/f": "" for depth in range(100) for name in ("a", "z")})
     top, before = served(tmp_path).readable("."), len(os.listdir("/proc/self/fd"))
     for left_after in (150, None):
-        visits = walk.walk(top, WalkFilter(), Stop(), walk.Skipped())
+        visits = walk.walk(top, WalkFilter(), CancelToken(), walk.Skipped())
         seen = 0
         for seen, _ in enumerate(visits, 1):
             assert len(os.listdir("/proc/self/fd")) == before + 1
@@ -782,9 +805,9 @@ def test_a_walk_that_takes_too_long_tells_what_it_found(tmp_path: Path, monkeypa
     fill(tmp_path, {f"{folder}/{name}.txt": "needle\n" for folder in "abc" for name in "xy"})
     monkeypatch.setattr(walk, "WALK_SECONDS", -1.0)
     top = served(tmp_path).readable(".")
-    found = find_files([top], "**/*.txt", Stop())
+    found = find_files([top], "**/*.txt", CancelToken())
     assert found.text().startswith("[0 found; not reached within -1 s: a, b, c")
-    assert "not reached within -1 s: a, b, c" in list_tree(top, Stop()).text()
+    assert "not reached within -1 s: a, b, c" in list_tree(top, CancelToken()).text()
 
 
 def test_newest_first_says_when(tmp_path: Path) -> None:
@@ -792,9 +815,9 @@ def test_newest_first_says_when(tmp_path: Path) -> None:
     os.utime(tmp_path / "old.txt", (0, 0))
     os.utime(tmp_path / "new.txt", (86_400, 86_400))
     top = served(tmp_path).readable(".")
-    lines = find_files([top], "*.txt", Stop(), sort="modified").text().splitlines()
+    lines = find_files([top], "*.txt", CancelToken(), sort="modified").text().splitlines()
     assert lines[1:] == ["new.txt\t1970-01-02T00:00:00Z", "old.txt\t1970-01-01T00:00:00Z"]
-    assert find_files([top], "*.txt", Stop()).text().splitlines()[1:] == ["new.txt", "old.txt"]
+    assert find_files([top], "*.txt", CancelToken()).text().splitlines()[1:] == ["new.txt", "old.txt"]
 
 
 def test_largest_first_says_how_large(tmp_path: Path) -> None:
@@ -802,20 +825,20 @@ def test_largest_first_says_how_large(tmp_path: Path) -> None:
     top = served(tmp_path).readable(".")
     found, cursor = list[str](), None
     for _ in range(2):
-        page = find_files([top], "*.txt", Stop(), sort="size", limit=2, cursor=cursor)
+        page = find_files([top], "*.txt", CancelToken(), sort="size", limit=2, cursor=cursor)
         found += page.text().splitlines()[1:]
         cursor = page.cursor
     assert found == ["b/large.txt\t1,234", "c.txt\t2", "a/small.txt\t1"] and cursor is None
     with pytest.raises(Invalid, match="folder_sizes"):
-        find_files([top], "*/", Stop(), sort="size")
+        find_files([top], "*/", CancelToken(), sort="size")
 
 
 def test_folders_of_several_names_are_found(tmp_path: Path) -> None:
     fill(tmp_path, {"guides/a.md": "", "docs/howto/b.md": "", "docs/guides/c.md": "", "howto": ""})
     top = served(tmp_path).readable(".")
     for glob in ("{howto/,guides/}", "{howto,guides}/"):
-        assert sorted(find_files([top], glob, Stop()).paths) == ["docs/guides/", "docs/howto/", "guides/"]
-    assert find_files([top], "docs/{howto/,x/}", Stop()).paths == ("docs/howto/",)
+        assert sorted(find_files([top], glob, CancelToken()).paths) == ["docs/guides/", "docs/howto/", "guides/"]
+    assert find_files([top], "docs/{howto/,x/}", CancelToken()).paths == ("docs/howto/",)
 
 
 @pytest.mark.parametrize("program", [None, ripgrep.find_ripgrep()])
@@ -827,11 +850,11 @@ def test_a_folder_that_is_served_in_another_is_searched_once(
     fill(tmp_path, dict.fromkeys(names, "needle\n"))
     policy = served(tmp_path, tmp_path / "in")
     starts = policy.search_roots(".")
-    assert find_files(starts, "*.txt", Stop(), limit=1000).total == len(names)
-    answer = search_text(starts, Query("needle", files_only=True), None, Stop(), program)
+    assert find_files(starts, "*.txt", CancelToken(), limit=1000).total == len(names)
+    answer = search_text(starts, Query("needle", files_only=True), None, CancelToken(), program)
     assert isinstance(answer, Matches) and answer.total == (len(names), len(names), False)
-    assert find_files([policy.readable(str(tmp_path))], "*.txt", Stop()).total == len(names)
-    assert "/in/" in find_files(starts, "in/", Stop()).text()
+    assert find_files([policy.readable(str(tmp_path))], "*.txt", CancelToken()).total == len(names)
+    assert "/in/" in find_files(starts, "in/", CancelToken()).text()
 
 
 @pytest.mark.parametrize("program", [None, ripgrep.find_ripgrep()])
@@ -842,6 +865,6 @@ def test_a_glob_reaches_from_a_folder_into_one_that_is_served_in_it(
     fill(tmp_path, {"lib/in/a.py": "needle\n", "lib/in/b.txt": "needle\n"})
     starts = served(tmp_path, tmp_path / "lib" / "in").search_roots(".")
     glob = glob.replace("{top}", tmp_path.as_posix())
-    assert find_files(starts, glob, Stop()).total == 1
-    answer = search_text(starts, Query("needle", glob=glob, files_only=True), None, Stop(), program)
+    assert find_files(starts, glob, CancelToken()).total == 1
+    answer = search_text(starts, Query("needle", glob=glob, files_only=True), None, CancelToken(), program)
     assert isinstance(answer, Matches) and answer.total == (1, 1, False)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from filesystem.reading import fill, served
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_fs.engine.search.find import find_files
 from mcp_fs.engine.search.query import Query
@@ -21,21 +21,21 @@ def test_every_answer_says_how_many_there_are_in_all(tmp_path: Path, program: st
     fill(tmp_path, {f"{number:03}": "hit\nmiss hit\n" * 10 for number in range(50)})
     policy, cursor, seen, pages = served(tmp_path), None, 0, 0
     while pages == 0 or cursor is not None:
-        page = search_text([policy.readable(".")], Query("hit", limit=300, context=1), cursor, Stop(), program)
+        page = search_text([policy.readable(".")], Query("hit", limit=300, context=1), cursor, CancelToken(), program)
         assert isinstance(page, Matches)
         seen += sum(match.is_match for _, lines, _ in page.files for match in lines)
         assert "of 1,000 in 50 files" in page.text().partition("\n")[0]
         cursor, pages = page.cursor, pages + 1
     assert (seen, pages) == (1000, 4)
-    page = search_text([policy.readable(".")], Query("hit", max_per_file=1, limit=5000), None, Stop(), program)
+    page = search_text([policy.readable(".")], Query("hit", max_per_file=1, limit=5000), None, CancelToken(), program)
     assert page.text().startswith("[50 of 1,000 matches in 50 files; raise max_per_file for more]")
-    page = search_text([policy.readable(".")], Query("hit", files_only=True, limit=20), None, Stop(), program)
+    page = search_text([policy.readable(".")], Query("hit", files_only=True, limit=20), None, CancelToken(), program)
     assert page.text().startswith("[20 files match, of 50; ")
 
 
 def test_a_small_limit_holds_with_context(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a": ("x" * 100 + "\n") * 20 + "hit\n" + ("x" * 100 + "\n") * 20 + "hit\n"})
-    page = search_text([served(tmp_path).readable(".")], Query("hit", context=9, limit=2), None, Stop(), program)
+    page = search_text([served(tmp_path).readable(".")], Query("hit", context=9, limit=2), None, CancelToken(), program)
     assert isinstance(page, Matches)
     assert page.cursor is None
     assert page.total == (2, 1, False)
@@ -44,7 +44,7 @@ def test_a_small_limit_holds_with_context(tmp_path: Path, program: str | None) -
 def paged(folder: Path, query: Query, program: str | None) -> list[Matches]:
     found, cursor = list[Matches](), None
     while True:
-        found.append(search_text([served(folder).readable(".")], query, cursor, Stop(), program))
+        found.append(search_text([served(folder).readable(".")], query, cursor, CancelToken(), program))
         cursor = found[-1].cursor
         if cursor is None:
             return found
@@ -65,7 +65,7 @@ def test_pages_neither_skip_nor_repeat(tmp_path: Path, program: str | None, limi
 def test_context_is_complete_over_pages(tmp_path: Path, program: str | None, limit: int) -> None:
     text = "".join("hit\n" if number % 7 in (0, 3) else f"{number}\n" for number in range(40))
     fill(tmp_path, {"a": text, "b": "hit\n"})
-    one = search_text([served(tmp_path).readable(".")], Query("hit", context=2), None, Stop(), program)
+    one = search_text([served(tmp_path).readable(".")], Query("hit", context=2), None, CancelToken(), program)
     pages = paged(tmp_path, Query("hit", context=2, limit=limit), program)
     assert len(pages) > 1
     assert [(path, match) for page in pages for path, lines, _ in page.files for match in lines] == [
@@ -77,7 +77,7 @@ def test_one_file_is_searched_page_by_page(tmp_path: Path) -> None:
     fill(tmp_path, {"a": "hit\n" * 9})
     place, cursor, lines = served(tmp_path).readable("a"), None, list[int]()
     while True:
-        page = search_text([place], Query("hit", limit=2), cursor, Stop())
+        page = search_text([place], Query("hit", limit=2), cursor, CancelToken())
         lines += [match.line for _, matches, _ in page.files for match in matches]
         cursor = page.cursor
         if cursor is None:
@@ -87,7 +87,7 @@ def test_one_file_is_searched_page_by_page(tmp_path: Path) -> None:
 
 def test_long_matches_fill_a_page_sooner(tmp_path: Path) -> None:
     fill(tmp_path, {"a": ("hit" + "x" * 250 + "\n") * 200})
-    page = search_text([served(tmp_path).readable(".")], Query("hit", limit=100, max_per_file=200), None, Stop())
+    page = search_text([served(tmp_path).readable(".")], Query("hit", limit=100, max_per_file=200), None, CancelToken())
     assert page.cursor is not None
     assert 9_000 < len(page.text()) < 11_000
 
@@ -97,8 +97,8 @@ def test_a_page_of_paths_ends_where_it_would_be_too_long(tmp_path: Path, program
     fill(tmp_path, dict.fromkeys(names, "x"))
     place = served(tmp_path).readable(".")
     asks: list[Callable[[str | None], FilePage | Matches | MatchCounts]] = [
-        lambda cursor: find_files([place], "*", Stop(), cursor=cursor),
-        lambda cursor: search_text([place], Query("x", files_only=True, limit=200), cursor, Stop(), program),
+        lambda cursor: find_files([place], "*", CancelToken(), cursor=cursor),
+        lambda cursor: search_text([place], Query("x", files_only=True, limit=200), cursor, CancelToken(), program),
     ]
     for ask in asks:
         cursor, paths = None, list[str]()
@@ -120,12 +120,12 @@ def test_the_last_full_page_offers_no_further_one(tmp_path: Path, program: str |
     fill(tmp_path, {"a": "x", "b": "x", "c": "none", "d": "x", "e": "x", "f": "none"})
     place = served(tmp_path).readable(".")
     query = Query("x", limit=2, files_only=files_only)
-    first = search_text([place], query, None, Stop(), program)
+    first = search_text([place], query, None, CancelToken(), program)
     assert "; more match: continue with cursor=" in first.text().splitlines()[0]
-    second = search_text([place], query, first.cursor, Stop(), program)
+    second = search_text([place], query, first.cursor, CancelToken(), program)
     assert [path for path, _, _ in second.files] == ["d", "e"]
     assert second.cursor is None
-    assert find_files([place], "[ab]", Stop(), limit=2).cursor is None
+    assert find_files([place], "[ab]", CancelToken(), limit=2).cursor is None
 
 
 def test_the_newest_names_first_page_by_page(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_the_newest_names_first_page_by_page(tmp_path: Path) -> None:
         os.utime(tmp_path / f"d{number % 3}" / f"{number}.txt", (number // 4, number // 4))
     found, cursor = list[str](), None
     while True:
-        page = find_files([served(tmp_path).readable(".")], "*", Stop(), sort="modified", limit=3, cursor=cursor)
+        page = find_files([served(tmp_path).readable(".")], "*", CancelToken(), sort="modified", limit=3, cursor=cursor)
         found += page.paths
         cursor = page.cursor
         if cursor is None:

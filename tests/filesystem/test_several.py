@@ -14,7 +14,7 @@ from mcp_types import ElicitRequestParams, ElicitResult
 
 from filesystem.places import Ground, ground, stop
 from filesystem.test_replace import call
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem, Unavailable
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN
@@ -198,7 +198,7 @@ async def test_what_is_gone_on_the_way_to_the_trash_is_told(here: Ground, monkey
     monkeypatch.setattr(deleting, "_move_to_trash", trashed)
     places = [here.writable("a.bak"), here.writable("b.txt")]
     with pytest.raises(Unavailable, match=r"1 of 2 were moved to the trash: `a\.bak`. The next was not: `b\.txt` does"):
-        deleting.delete_all(places, recursive=False, trash=True, stop=stop())
+        deleting.delete_all(places, recursive=False, trash=True, cancel=stop())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such names")
@@ -234,7 +234,7 @@ async def test_what_is_protected_stays(here: Ground) -> None:
 
 
 async def test_the_one_that_fails_and_those_before_it_are_named(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    def remove(folder: Folder[Any], name: str, stop: Stop) -> None:
+    def remove(folder: Folder[Any], name: str, stop: CancelToken) -> None:
         if name == "b.txt":
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
         temp_files.remove_all(folder, name, stop)
@@ -242,7 +242,7 @@ async def test_the_one_that_fails_and_those_before_it_are_named(here: Ground, mo
     monkeypatch.setattr(deleting, "remove_all", remove)
     places = [here.writable(path) for path in ("a.bak", "b.txt", "d")]
     with pytest.raises(Unavailable, match=r"1 of 3 were deleted: `a.bak`. The next was not: `b.txt`"):
-        deleting.delete_all(places, recursive=True, trash=False, stop=stop())
+        deleting.delete_all(places, recursive=True, trash=False, cancel=stop())
     assert {"b.txt", "d/a.bak"} <= left(here)
 
 
@@ -415,7 +415,7 @@ async def test_too_much_that_is_replaced_is_not_kept_and_told_once(here: Ground)
     pairs = [(here.writable("a.bak"), here.writable("d/a.bak")), (here.writable("b.txt"), here.writable("d/e/g.txt"))]
     store = old_contents(here, 9)
     with JournalEntry(store, stop()) as step:
-        put_all(moving.move_entry, pairs, overwrite=True, stop=stop(), journal_entry=step)
+        put_all(moving.move_entry, pairs, overwrite=True, cancel=stop(), journal_entry=step)
     assert step.notes == ["undo_changes can't take this back: 16 bytes are more than the operator lets it keep"]
     assert not store.list_entries()
 
@@ -425,16 +425,16 @@ async def test_a_step_is_taken_back_whole_or_not_at_all(here: Ground) -> None:
     pairs = [(here.writable("a.bak"), here.writable("d/a.bak")), (here.writable("b.txt"), here.writable("d/e/g.txt"))]
     store = old_contents(here, 1000)
     with JournalEntry(store, stop()) as step:
-        put_all(moving.move_entry, pairs, overwrite=True, stop=stop(), journal_entry=step)
+        put_all(moving.move_entry, pairs, overwrite=True, cancel=stop(), journal_entry=step)
     (kept,) = store.list_entries()
     assert kept.size == 16 and len(store.read_entry(kept).changes) == 2
     record = here.root.with_name("undo") / kept.name
     whole = record.read_bytes()
     record.write_bytes(whole.replace(b"{", b"[", 1))
     with pytest.raises(NotFound):
-        undo_entries(policy, store, kept.id, later=False, dry_run=False, stop=stop())
+        undo_entries(policy, store, kept.id, later=False, dry_run=False, cancel=stop())
     assert list_undoable_entries(policy, store, stop()).unreadable_count == 1
     # Of what was being written down when the process was killed, nothing had happened yet.
     record.write_bytes(whole + whole[:40])
-    undo_entries(policy, store, kept.id, later=False, dry_run=False, stop=stop())
+    undo_entries(policy, store, kept.id, later=False, dry_run=False, cancel=stop())
     assert left(here) == before

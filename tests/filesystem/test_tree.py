@@ -18,7 +18,7 @@ import pytest
 
 from filesystem import places
 from filesystem.places import Ground, Told, fifo, ground, stop
-from mcp_batteries.cancellation import Stop, Stopped
+from mcp_batteries.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_fs.engine.changing import atomic_write, copying, moving
 from mcp_fs.engine.handles import path_opening
@@ -58,11 +58,11 @@ def all_of(here: Ground) -> dict[str, str]:
 
 
 def move(here: Ground, source: str, target: str, *, overwrite: bool = False) -> MoveResult:
-    return moving.move_entry(here.writable(source), here.writable(target), overwrite=overwrite, stop=stop())
+    return moving.move_entry(here.writable(source), here.writable(target), overwrite=overwrite, cancel=stop())
 
 
 def copy(here: Ground, source: str, target: str, *, overwrite: bool = False) -> MoveResult:
-    return copying.copy_entry(here.readable(source), here.writable(target), overwrite=overwrite, stop=stop())
+    return copying.copy_entry(here.readable(source), here.writable(target), overwrite=overwrite, cancel=stop())
 
 
 def delete(here: Ground, path: str, *, recursive: bool = False, trash: bool = False) -> MoveResult:
@@ -212,7 +212,7 @@ class TestMove:
             (tmp_path / name).mkdir()
         (tmp_path / "one" / "f").write_text("f")
         policy = Policy(Told((str(tmp_path / "one"), str(tmp_path / "two"))))
-        moving.move_entry(policy.writable("one/f"), policy.writable("two/g"), overwrite=False, stop=stop())
+        moving.move_entry(policy.writable("one/f"), policy.writable("two/g"), overwrite=False, cancel=stop())
         assert (tmp_path / "two" / "g").read_text() == "f"
         assert os.listdir(tmp_path / "one") == []
 
@@ -463,16 +463,16 @@ class TestCopy:
     def test_a_copy_that_is_stopped_leaves_nothing(self, here: Ground) -> None:
         make(here, *(f"a/{number}" for number in range(50)))
 
-        class After25(Stop):
+        class After25(CancelToken):
             checks = 0
 
             def check(self) -> None:
                 self.checks += 1
                 if self.checks > 25:
-                    raise Stopped
+                    raise WorkCancelled
 
-        with pytest.raises(Stopped):
-            copying.copy_entry(here.readable("a"), here.writable("b"), overwrite=False, stop=After25())
+        with pytest.raises(WorkCancelled):
+            copying.copy_entry(here.readable("a"), here.writable("b"), overwrite=False, cancel=After25())
         assert os.listdir(here.root) == ["a"]
 
     def test_too_much_at_once(self, here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -629,7 +629,7 @@ async def test_a_source_that_can_not_be_read_is_blamed_not_the_target(
     real = os.read
     monkeypatch.setattr(copying, "open_regular", _denied)
     with pytest.raises(Refused, match=r"on `a/f`: Permission denied"):
-        copying.copy_entry(here.readable("a" if folder else "a/f"), here.writable("b"), overwrite=False, stop=stop())
+        copying.copy_entry(here.readable("a" if folder else "a/f"), here.writable("b"), overwrite=False, cancel=stop())
     monkeypatch.undo()
     inode = (here.root / "a/f").stat().st_ino
 
@@ -640,7 +640,7 @@ async def test_a_source_that_can_not_be_read_is_blamed_not_the_target(
 
     monkeypatch.setattr(os, "read", failing)
     with pytest.raises(Unavailable, match="`a/f` failed: Input/output error"):
-        copying.copy_entry(here.readable("a" if folder else "a/f"), here.writable("b"), overwrite=False, stop=stop())
+        copying.copy_entry(here.readable("a" if folder else "a/f"), here.writable("b"), overwrite=False, cancel=stop())
     assert not (here.root / "b").exists()
 
 

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from filesystem.places import Ground, delete, ground
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused
 from mcp_fs.engine.changing.atomic_write import write_file
 from mcp_fs.engine.changing.moving import move_entry
@@ -232,9 +232,9 @@ def test_a_change_of_a_file_that_another_program_holds_says_so(shared: int, plac
     handle = ctypes.windll.kernel32.CreateFileW(str(place.root / "notes.txt"), 0x80000000, shared, None, 3, 0, None)
     try:
         with pytest.raises(Conflict, match=r"Another program has `notes.txt` open; nothing was changed"):
-            write_file(target, "new", overwrite=True, stop=Stop())
+            write_file(target, "new", overwrite=True, cancel=CancelToken())
         with pytest.raises(Conflict, match=r"Another program has `notes.txt` open; nothing was moved"):
-            move_entry(target, place.writable("moved.txt"), overwrite=False, stop=Stop())
+            move_entry(target, place.writable("moved.txt"), overwrite=False, cancel=CancelToken())
         if not shared:
             with pytest.raises(Conflict, match=r"Another program has `notes.txt` open"):
                 read(place, "notes.txt")
@@ -258,9 +258,11 @@ def test_what_is_marked_as_hidden_is(place: Ground) -> None:
         (place.root / name).parent.mkdir(exist_ok=True)
         (place.root / name).write_bytes(b"needle")
         mark(place.root / name.partition("/")[0], stat.FILE_ATTRIBUTE_HIDDEN | stat.FILE_ATTRIBUTE_SYSTEM)
-    answer = search_text([place.readable(".")], Query("needle"), None, Stop(), None).text()
+    answer = search_text([place.readable(".")], Query("needle"), None, CancelToken(), None).text()
     assert "left out 3 hidden (.env, desktop.ini, $RECYCLE.BIN/); set include_hidden" in answer
-    every = search_text([place.readable(".")], Query("needle", walk_filter=WalkFilter(hidden=True)), None, Stop(), None)
+    every = search_text(
+        [place.readable(".")], Query("needle", walk_filter=WalkFilter(hidden=True)), None, CancelToken(), None
+    )
     assert {path for path, *_ in every.files} == {"desktop.ini", "$RECYCLE.BIN/deleted.txt"}
 
 
@@ -269,7 +271,7 @@ def test_a_file_that_is_written_stays_hidden_and_as_private_as_it_was(place: Gro
     mark(path, stat.FILE_ATTRIBUTE_HIDDEN)
     subprocess.run(["icacls", str(path), "/inheritance:r", "/grant", "*S-1-3-4:F"], check=False, capture_output=True)
     before = who_may(path)
-    assert not write_file(place.writable("notes.txt"), "new", overwrite=True, stop=Stop()).notes
+    assert not write_file(place.writable("notes.txt"), "new", overwrite=True, cancel=CancelToken()).notes
     assert path.read_bytes() == b"new"
     assert os.lstat(path).st_file_attributes & stat.FILE_ATTRIBUTE_HIDDEN
     assert who_may(path) == before
@@ -296,7 +298,7 @@ def test_what_is_marked_read_only_is_removed_and_stays_so_where_it_is_held(place
 
 
 def test_a_name_gets_the_letter_case_it_is_moved_to(place: Ground) -> None:
-    move_entry(place.writable("notes.txt"), place.writable("Notes.TXT"), overwrite=False, stop=Stop())
+    move_entry(place.writable("notes.txt"), place.writable("Notes.TXT"), overwrite=False, cancel=CancelToken())
     assert "Notes.TXT" in os.listdir(place.root)
 
 

@@ -16,7 +16,7 @@ import anyio
 import pytest
 
 from filesystem.places import Ground, Told, ground, stop
-from mcp_batteries.cancellation import Stop, Stopped
+from mcp_batteries.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused
 from mcp_fs.engine.changing import atomic_write
 from mcp_fs.engine.handles import temp_files
@@ -39,7 +39,7 @@ def here(tmp_path: Path) -> Iterator[Ground]:
 
 
 def put(here: Ground, path: str, content: str | bytes = "new", *, overwrite: bool = False) -> WriteResult:
-    return atomic_write.write_file(here.writable(path), content, overwrite=overwrite, stop=stop())
+    return atomic_write.write_file(here.writable(path), content, overwrite=overwrite, cancel=stop())
 
 
 def test_create(here: Ground) -> None:
@@ -235,8 +235,8 @@ def test_two_ways_to_one_file_share_a_lock(here: Ground) -> None:
     (here.root / "a").mkdir()
     (here.root / "l").symlink_to("a")
     with resolve(here.writable("a/F")) as one, resolve(here.writable("l/f")) as other, lock_names([one], stop()):
-        waiting = Stop(seconds=0.01)
-        with pytest.raises(Stopped), lock_names([other], waiting):
+        waiting = CancelToken(seconds=0.01)
+        with pytest.raises(WorkCancelled), lock_names([other], waiting):
             pass
         with resolve(here.writable("a/g")) as third, lock_names([third], stop()):
             pass
@@ -316,7 +316,7 @@ class TestLeftovers:
     @pytest.mark.anyio
     async def test_a_read_only_server_cleans_nothing(self, here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
         cleaned: list[object] = []
-        monkeypatch.setattr("mcp_fs.engine.handles.temp_files.in_thread", cleaned.append)
+        monkeypatch.setattr("mcp_fs.engine.handles.temp_files.run_in_thread", cleaned.append)
         async with clean_in_background(Policy(Told((str(here.root),), read_only=True))):
             await anyio.sleep(0)
         assert cleaned == []

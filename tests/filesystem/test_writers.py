@@ -81,9 +81,9 @@ def test_a_file_locked_by_another_program_is_told(here: Ground, monkeypatch: pyt
     with (here.root / "f").open() as held:
         flock(held, LOCK_EX)
         with pytest.raises(Unavailable, match="Another program holds a lock on `f`"):
-            write_file(here.writable("f"), "new", overwrite=True, stop=stop())
+            write_file(here.writable("f"), "new", overwrite=True, cancel=stop())
         assert (here.root / "f").read_text() == "old"
-    write_file(here.writable("f"), "new", overwrite=True, stop=stop())
+    write_file(here.writable("f"), "new", overwrite=True, cancel=stop())
     assert (here.root / "f").read_text() == "new"
 
 
@@ -142,7 +142,7 @@ def test_a_file_that_takes_the_place_of_one_that_is_held_is_told_apart(
         assert there.fingerprint == hash_content(b"new")
     monkeypatch.setattr(transaction, "read_regular_status", replaced)
     with pytest.raises(Conflict, match="changed by somebody else"):
-        change_files([FileChange(here.writable("f"), lambda text: f"{text}er")], dry_run=False, stop=stop())
+        change_files([FileChange(here.writable("f"), lambda text: f"{text}er")], dry_run=False, cancel=stop())
     assert (here.root / "f").read_text() == "new"
     assert here.temporary() == []
 
@@ -156,7 +156,7 @@ def test_a_folder_that_holds_a_served_one_stays(tmp_path: Path) -> None:
             delete(policy.writable(path), recursive=True)
         with pytest.raises(Refused, match="served folder"):
             moving.move_entry(
-                policy.writable(path), policy.writable(f"{tmp_path.name}/c"), overwrite=False, stop=stop()
+                policy.writable(path), policy.writable(f"{tmp_path.name}/c"), overwrite=False, cancel=stop()
             )
     assert inner.is_dir()
 
@@ -167,20 +167,20 @@ def test_the_next_step_is_one_the_tool_can_take(here: Ground) -> None:
     (here.root / "full").mkdir()
     (here.root / "full" / "x").write_text("x")
     with pytest.raises(Conflict, match="Set `overwrite`"):
-        copying.copy_entry(here.readable("f"), here.writable("g"), overwrite=False, stop=stop())
+        copying.copy_entry(here.readable("f"), here.writable("g"), overwrite=False, cancel=stop())
     (here.root / "other").mkdir()
     with pytest.raises(Conflict, match="such as `full/NAME`"):
-        copying.copy_entry(here.readable("other"), here.writable("full"), overwrite=True, stop=stop())
+        copying.copy_entry(here.readable("other"), here.writable("full"), overwrite=True, cancel=stop())
     with pytest.raises(Invalid, match="`full` and `full` are one folder; nothing was copied"):
-        copying.copy_entry(here.readable("full"), here.writable("full"), overwrite=True, stop=stop())
+        copying.copy_entry(here.readable("full"), here.writable("full"), overwrite=True, cancel=stop())
     with pytest.raises(Conflict, match="`f` is a file; nothing can be made below it"):
-        write_file(here.writable("f/new"), "", overwrite=False, stop=stop())
+        write_file(here.writable("f/new"), "", overwrite=False, cancel=stop())
 
 
 def test_a_dry_run_does_not_sound_done(here: Ground) -> None:
     (here.root / "f").write_text("old")
     edit = [Replacement("old", "new")]
     change = FileChange(here.writable("f"), lambda text: apply_replacements(text, edit, "`f`", stop()))
-    said = change_files([change], dry_run=True, stop=stop()).text()
+    said = change_files([change], dry_run=True, cancel=stop()).text()
     assert "would be edited: f\n" in said
     assert "\nedited" not in said

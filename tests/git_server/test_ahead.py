@@ -11,7 +11,7 @@ import pytest
 
 from git_server.made import GIT, Made
 from git_server.serving import serving
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.settings import load
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.prespawn import Prespawner, RunningGit
@@ -90,7 +90,7 @@ def test_a_git_whose_server_is_gone_finds_no_repository(tmp_path: Path) -> None:
                 (tmp_path / "ahead1").symlink_to(made.path / ".git")
             held.release(b"HEAD\n--\n")
             pipe = PipeReader(held.process.stdout)
-            assert b"".join(pipe.stream(Stop(10))) == printed
+            assert b"".join(pipe.stream(CancelToken(10))) == printed
             pipe.close()
             assert (held.process.wait() == 0) is link
             said.seek(0)
@@ -130,7 +130,7 @@ def test_how_many_wait_has_a_bound(tmp_path: Path) -> None:
     made.commit("first")
     policy = Policy(load(Settings, [str(made.path)]))
     git = Git(policy)
-    repository, stop = policy.repository(""), Stop(60)
+    repository, stop = policy.repository(""), CancelToken(60)
     for limit in range(1, 9):
         with git.stream(repository, ["log", "--format=%s", f"--max-count={limit}"], stop, is_repeated=True) as pieces:
             assert b"".join(pieces) == b"first\n"
@@ -152,7 +152,7 @@ def test_what_there_is_no_room_for_is_left_out(tmp_path: Path, monkeypatch: pyte
     made.commit("first")
     policy = Policy(load(Settings, [str(made.path)]))
     git = Git(policy)
-    repository, stop = policy.repository(""), Stop(60)
+    repository, stop = policy.repository(""), CancelToken(60)
     waiting = git._prespawner._standbys  # pyright: ignore[reportPrivateUsage]
 
     def subjects() -> bytes:

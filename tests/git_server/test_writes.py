@@ -16,7 +16,7 @@ import pytest
 from git_server.made import GIT, Made
 from git_server.serving import Asking, everything, serving
 from git_server.test_hostile import Trap
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Unavailable
 from mcp_git.engine.program import git_binary
 from mcp_git.engine.program.git import Git
@@ -857,7 +857,7 @@ async def test_what_a_commit_staged_does_not_stay_where_it_is_stopped(
     data = (made.path / ".git/index").read_bytes()
     run = Git.run
 
-    def stopped(git: Git, repository: Repository, words: Sequence[str], stop: Stop, **options: Any) -> Any:
+    def stopped(git: Git, repository: Repository, words: Sequence[str], stop: CancelToken, **options: Any) -> Any:
         if words[0] == "commit":
             stop.set()
         return run(git, repository, words, stop, **options)

@@ -231,7 +231,7 @@ def test_what_a_tool_lacks_is_told(
 ) -> None:
     tool = SimpleNamespace(effect=effect, toolsets=[toolset], gates=gates)
     found = policy(*flags.split()).missing_for(tool, token=token)
-    assert found.flags == missing and (why in found.why if why else not found.why)
+    assert found.flags == missing and (why in found.reason if why else not found.reason)
 
 
 def test_writing_needs_its_switch_and_each_gate_its_own() -> None:

@@ -86,7 +86,7 @@ async def test_the_token_is_taken_from_where_it_is(
         monkeypatch.delenv(name)
     assert await sent() == "token from-gh"
     # What an entry shows until somebody puts a token there.
-    [asked] = Settings.ASKED
+    [asked] = Settings.INSTALL_QUESTIONS
     monkeypatch.setenv("GITHUB_TOKEN", asked.example)
     assert await sent() == "token from-gh"
     monkeypatch.delenv("GITHUB_TOKEN")

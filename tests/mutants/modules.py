@@ -28,7 +28,7 @@ MODULES = {
         )
         for name in ("guard", "scopes")
     },
-    f"{_SHARED}/transports/http/host_check.py": ("tests/shared/test_host_check.py", "tests/shared/test_http.py"),
+    f"{_SHARED}/transports/http/gate/host_check.py": ("tests/shared/test_host_check.py", "tests/shared/test_http.py"),
     **{
         f"servers/filesystem/src/mcp_fs/policy/{name}.py": (
             "tests/filesystem/test_policy.py",
@@ -82,6 +82,7 @@ MODULES = {
         for name in (
             "admission/statements",
             "audit/function_audit",
+            "audit/dangers",
             "audit/procedures",
             "connection/role",
         )

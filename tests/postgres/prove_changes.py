@@ -361,7 +361,7 @@ class Place:
     async def change(self, sql: str, *, dry_run: bool) -> Change | str:
         """What was done, or the refusal."""
         try:
-            return await self.engine.change(self.policy.reshape("app", sql), dry_run=dry_run)
+            return await self.engine.change(self.policy.schema_change("app", sql), dry_run=dry_run)
         except Problem as problem:
             return f"{problem}"
         finally:
@@ -428,7 +428,7 @@ def foretold(sql: str, tried: Change, done: Change, before: State, after: State)
     """What the dry run of `sql` said that did not come true."""
     if [step.rows for step in tried.steps] != [step.rows for step in done.steps]:
         return f"the dry run counted other rows: {tried.steps}, {done.steps}"
-    if [step.what for step in tried.steps] != [step.what for step in done.steps]:
+    if [step.action for step in tried.steps] != [step.action for step in done.steps]:
         return "the dry run named other steps"
     pages = [[step.returned.rows if step.returned else "" for step in change.steps] for change in (tried, done)]
     if pages[0] != pages[1]:
@@ -454,7 +454,7 @@ def foretold(sql: str, tried: Change, done: Change, before: State, after: State)
                 continue
             objects = tried.objects or ()
             if not any(name in line for line in objects) and "TRUNCATE TABLE" not in [
-                step.what for step in tried.steps
+                step.action for step in tried.steps
             ]:
                 return f"rows of {name} change, which is not told: {told}"
     return ""
@@ -515,21 +515,21 @@ async def one(place: Place, sql: str) -> str:
         return fault
     try:
         with place.base.connect("owner") as own:
-            own.execute("\n".join(tried.back).encode())
+            own.execute("\n".join(tried.undo).encode())
     except psycopg.Error as error:
         # Rows that stay changed may not fit what was there.
         state = error.sqlstate or ""
-        fits = any(line.startswith("-- rows:") for line in tried.back) and state.startswith("23")
-        fits |= any(CAST in line for line in tried.back) and state.startswith("22")
-        return "" if fits else f"the way back fails: {error}: {tried.back}"
+        fits = any(line.startswith("-- rows:") for line in tried.undo) and state.startswith("23")
+        fits |= any(CAST in line for line in tried.undo) and state.startswith("22")
+        return "" if fits else f"the way back fails: {error}: {tried.undo}"
     place.rewind()
     left = place.state()
-    remarks = [line for text in tried.back for line in text.splitlines() if "--" in line]
+    remarks = [line for text in tried.undo for line in text.splitlines() if "--" in line]
     if unsaid := wanting(left, before, remarks):
-        return f"the way back {tried.back} leaves {unsaid}"
+        return f"the way back {tried.undo} leaves {unsaid}"
     if left == before and (dumped := place.dump()) != place.dumped:
         lines = {*dumped.splitlines()} ^ {*place.dumped.splitlines()}
-        return f"the way back {tried.back} leaves for pg_dump {[*lines]}"
+        return f"the way back {tried.undo} leaves for pg_dump {[*lines]}"
     return ""
 
 

@@ -13,7 +13,7 @@ from mcp_postgres.engine.audit.function_audit import CodeAudit
 from mcp_postgres.engine.audit.visible_schema import VisibleObjects
 from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.operator_sql import reader_role_sql
-from mcp_postgres.policy import Part
+from mcp_postgres.policy import VisibleSchema
 from postgres.prove_gate import extensions, prove
 from postgres.serving import Base, cluster, inside, make, text_of
 from sql.tally import Tally
@@ -394,7 +394,7 @@ async def test_the_printed_role_can_only_read() -> None:
 
 
 def test_the_name_of_an_armed_type_is_found_wherever_it_stands() -> None:
-    world = CodeAudit(closed=True, visible=VisibleObjects(Part()))
+    world = CodeAudit(closed=True, visible=VisibleObjects(VisibleSchema()))
     world.harmful_names = {"dom": "d", 'od"d': "o", "x" * 63: "long", "öl": "oil", "%%%": "sign"}
     for text in (
         "'{1}'::dom[]", '"dom"', "a.DOM", "(dom)", "1dom", "'{}'::evil.Dom", "-dom", '\'{1}\'::"od""d"[]',

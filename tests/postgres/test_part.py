@@ -5,7 +5,7 @@ import pytest
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
 from mcp_postgres.engine.audit.query_trees import read_tree
-from mcp_postgres.policy import Part, Policy
+from mcp_postgres.policy import Policy, VisibleSchema
 from mcp_postgres.settings import Settings
 from postgres.prove_part import prove
 from postgres.serving import inside, make, text_of
@@ -18,7 +18,7 @@ async def test_a_sample_of_the_proof() -> None:
     assert tally.counts["used"] > 15 and tally.counts["hidden"] > 4 and tally.counts["twins"] > 15, tally.counts
 
 
-def parts(*arguments: str) -> dict[str, Part]:
+def parts(*arguments: str) -> dict[str, VisibleSchema]:
     return dict(Policy(load(Settings, ["a=postgresql://h/a", "b=postgresql://h/b", *arguments]), environment={}).parts)
 
 

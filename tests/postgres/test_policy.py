@@ -235,7 +235,7 @@ def test_a_change_may_be_tried_as_another_role() -> None:
 def test_a_transaction_round_a_change_is_that_of_the_call(sql: str, parts: list[str]) -> None:
     made = policy("--write", "--ddl", "app=postgresql://h/db")
     assert [part.sql for part in made.write(None, sql).parts] == parts
-    assert [part.sql for part in made.reshape(None, sql).parts] == parts
+    assert [part.sql for part in made.schema_change(None, sql).parts] == parts
     for nothing in ("", ";", "-- a"):
         with pytest.raises(Invalid, match="no statement"):
             made.write(None, nothing)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from psycopg.types.string import TextLoader
 
-from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from postgres.serving import inside, make, text_of
 
 pytestmark = pytest.mark.anyio
@@ -70,7 +70,7 @@ async def test_every_way_shows_what_postgresql_writes(tmp_path: Path) -> None:
         zip([f"{NAMES[n % len(NAMES)]}{n // len(NAMES) or ''}" for n in range(len(TYPES))], TYPES, strict=True)
     )
     values = {name: TYPES[kind].split(" | ") for name, kind in kinds.items()}
-    columns = ", ".join(f"{identifier(name)} {kind}" for name, kind in kinds.items())
+    columns = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in kinds.items())
     base = make(MADE + f'CREATE TABLE "odd %s" (k integer PRIMARY KEY, {columns})')
     with base.connect("owner") as connection:
         for number in range(max(map(len, values.values())) + 1):

@@ -9,7 +9,7 @@ import sys
 
 import anyio
 
-from mcp_batteries.remote import Cache, DiskStore, Fresh, Outcome, RemoteSource, Validators
+from mcp_batteries.remote import Cache, DiskStore, FetchResult, Outcome, RemoteSource, Validators
 
 
 async def main(folder: str, port: int, keys: list[str], hang: bool) -> None:
@@ -19,7 +19,7 @@ async def main(folder: str, port: int, keys: list[str], hang: bool) -> None:
             if hang:
                 print("hanging", flush=True)
                 await anyio.sleep_forever()
-            return Fresh(await stream.receive(), poll_after=0.2)
+            return FetchResult(await stream.receive(), poll_after=0.2)
 
     async def shown(uri: str) -> list[str]:
         return [uri]

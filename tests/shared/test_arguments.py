@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, Field, create_model
 
 from mcp_batteries.errors import Invalid
-from mcp_batteries.server.calling.arguments import check_arguments, published, slim
+from mcp_batteries.server.calling.arguments import check_arguments, publish_schema, slim_schema
 
 
 class Edit(BaseModel):
@@ -25,7 +25,7 @@ MODEL: type[BaseModel] = create_model(
     tags=(list[str], []),
     values=(list[Any] | dict[str, Any], []),
 )
-SCHEMA = slim(MODEL.model_json_schema())
+SCHEMA = slim_schema(MODEL.model_json_schema())
 
 
 def refusal(**arguments: Any) -> str:
@@ -65,25 +65,25 @@ def test_the_schema_says_what_is_needed_and_no_more() -> None:
 
 def test_a_property_called_title_survives() -> None:
     model: type[BaseModel] = create_model("Arguments", title=(str, ...))
-    assert slim(model.model_json_schema())["properties"] == {"title": {"type": "string"}}
+    assert slim_schema(model.model_json_schema())["properties"] == {"title": {"type": "string"}}
 
 
 def test_clients_see_no_bound_that_nobody_comes_near_and_the_check_keeps_it() -> None:
-    shown = published(SCHEMA)["properties"]["lines"]
+    shown = publish_schema(SCHEMA)["properties"]["lines"]
     assert "minimum" not in shown and {"minimum": 1, **shown} == SCHEMA["properties"]["lines"]
-    assert published(SCHEMA)["properties"]["path"] == {"type": "string", "description": "A path."}
+    assert publish_schema(SCHEMA)["properties"]["path"] == {"type": "string", "description": "A path."}
     assert "at most 10" in refusal(path="x" * 11)
     model = create_model("Arguments", minimum=(Annotated[int, Field(ge=2, le=999)], ...), maxLength=(int, 5))
-    assert published(found := slim(model.model_json_schema())) == found
-    far = slim(create_model("Arguments", limit=(Annotated[int, Field(le=1000)], ...)).model_json_schema())
-    assert published(far)["properties"] == {"limit": {"type": "integer"}}
+    assert publish_schema(found := slim_schema(model.model_json_schema())) == found
+    far = slim_schema(create_model("Arguments", limit=(Annotated[int, Field(le=1000)], ...)).model_json_schema())
+    assert publish_schema(far)["properties"] == {"limit": {"type": "integer"}}
 
 
 def test_a_recursive_model_becomes_a_plain_object() -> None:
     class Node(BaseModel):
         children: list["Node"]
 
-    schema = slim(create_model("Arguments", node=(Node, ...)).model_json_schema())
+    schema = slim_schema(create_model("Arguments", node=(Node, ...)).model_json_schema())
     assert schema["properties"]["node"]["properties"]["children"]["items"] == {"type": "object"}
 
 

@@ -17,10 +17,10 @@ from mcp.server.auth.provider import AccessToken
 from mcp_types import ElicitRequestParams, ElicitResult, ImageContent, TextContent
 
 from mcp_batteries.errors import Invalid
-from mcp_batteries.progress import tell
+from mcp_batteries.progress import report_progress
 from mcp_batteries.sdk import tool_table
 from mcp_batteries.server.assemble import assemble
-from mcp_batteries.server.calling.call_tools import calls_in
+from mcp_batteries.server.calling.call_tools import count_calls
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.transports.http.auth.scopes import Scopes
 
@@ -51,7 +51,7 @@ class Room:
     async def count_it(self, to: int) -> str:
         """Count, and tell."""
         for done in range(to):
-            tell(done + 1, to)
+            report_progress(done + 1, to)
             await anyio.sleep(0.12)  # longer than between two looks of who reports
         return "counted"
 
@@ -247,11 +247,11 @@ def test_limits_count_each_call() -> None:
     ]  # fmt: skip
     for arguments, count in cases:
         call = {"name": "call_tools", "arguments": arguments}
-        assert calls_in(call) == count == calls_in({"name": "call_tool", "arguments": call})
-        assert calls_in({**call, "name": ["call_tools"]}) == count, "the name as a server of several understands it"
+        assert count_calls(call) == count == count_calls({"name": "call_tool", "arguments": call})
+        assert count_calls({**call, "name": ["call_tools"]}) == count, "the name as a server of several understands it"
     as_text: dict[str, Any] = {"name": "call_tools", "arguments": "{}"}
-    assert calls_in({"name": "call_tool", "arguments": as_text}) == 20, "taken for the most"
-    assert calls_in({"name": "read_it", "arguments": {"calls": [1, 2]}}) == 1 == calls_in(None)
+    assert count_calls({"name": "call_tool", "arguments": as_text}) == 20, "taken for the most"
+    assert count_calls({"name": "read_it", "arguments": {"calls": [1, 2]}}) == 1 == count_calls(None)
 
 
 @pytest.mark.parametrize(

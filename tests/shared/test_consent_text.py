@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from mcp_batteries.server.calling.confirmation_text import remarkable
+from mcp_batteries.server.calling.confirmation_text import find_warnings
 
 SECRETS = {
     "a GitHub token": "ghp_" + "a1B2" * 9,
@@ -54,26 +54,26 @@ ORDINARY = [
 @pytest.mark.parametrize("what", SECRETS)
 def test_a_secret_is_noted_however_it_is_written(what: str, disguise: str) -> None:
     text = DISGUISES[disguise](SECRETS[what])
-    assert f"it holds what looks like {what}" in remarkable({"files": [{"path": "a", "content": f"see: {text}."}]})
+    assert f"it holds what looks like {what}" in find_warnings({"files": [{"path": "a", "content": f"see: {text}."}]})
 
 
 def test_a_token_that_is_glued_to_a_word_is_noted() -> None:
-    assert remarkable({"body": f"x{SECRETS['a GitHub token']}"}) == ["it holds what looks like a GitHub token"]
+    assert find_warnings({"body": f"x{SECRETS['a GitHub token']}"}) == ["it holds what looks like a GitHub token"]
 
 
 @pytest.mark.parametrize("text", LINKS)
 def test_a_link_is_noted_however_it_is_written(text: str) -> None:
-    assert any("evil.example" in note for note in remarkable({"body": text})), remarkable({"body": text})
+    assert any("evil.example" in note for note in find_warnings({"body": text})), find_warnings({"body": text})
 
 
 def test_an_address_that_does_something_is_noted() -> None:
     for text in ("[x](javascript:alert(1))", "[x](data:text/html;base64,AAAA)", "&#106;avascript:alert(1)"):
-        assert "it has an address that begins with" in "; ".join(remarkable({"body": text})), text
+        assert "it has an address that begins with" in "; ".join(find_warnings({"body": text})), text
 
 
 @pytest.mark.parametrize("text", ORDINARY, ids=range(len(ORDINARY)))
 def test_ordinary_text_is_not_remarkable(text: str) -> None:
-    assert remarkable({"body": text}) == []
+    assert find_warnings({"body": text}) == []
 
 
 @pytest.mark.parametrize(
@@ -82,5 +82,5 @@ def test_ordinary_text_is_not_remarkable(text: str) -> None:
 def test_no_text_takes_long(piece: str) -> None:
     text = piece * (100_000 // len(piece))
     start = time.process_time()
-    remarkable({"body": text})
+    find_warnings({"body": text})
     assert time.process_time() - start < 3

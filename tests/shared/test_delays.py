@@ -8,13 +8,13 @@ from contextvars import ContextVar
 import anyio
 import pytest
 
-from mcp_batteries.timeout_queue import Delay
+from mcp_batteries.timeout_queue import TimeoutQueue
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_who_waits_to_the_end_is_called_in_order_and_no_other() -> None:
-    delay, called, done = Delay(0.01), list[int](), anyio.Event()
+    delay, called, done = TimeoutQueue(0.01), list[int](), anyio.Event()
     waits = [delay.begin(lambda number=number: called.append(number)) for number in range(10)]
     for wait in waits[::3]:
         wait.cancel()
@@ -25,7 +25,7 @@ async def test_who_waits_to_the_end_is_called_in_order_and_no_other() -> None:
 
 
 async def test_one_that_is_called_can_cancel_the_next() -> None:
-    delay, called, done = Delay(0.01), list[str](), anyio.Event()
+    delay, called, done = TimeoutQueue(0.01), list[str](), anyio.Event()
     delay.begin(lambda: second.cancel())
     second = delay.begin(lambda: called.append("second"))
     delay.begin(done.set)
@@ -40,7 +40,7 @@ async def test_one_that_fails_is_told_and_the_others_are_called() -> None:
     before = loop.get_exception_handler()
     loop.set_exception_handler(lambda _, context: told.append(context.get("exception")))
     try:
-        delay, done = Delay(0.01), anyio.Event()
+        delay, done = TimeoutQueue(0.01), anyio.Event()
         delay.begin(lambda: 1 / 0)
         delay.begin(done.set)
         with anyio.fail_after(30):
@@ -52,7 +52,7 @@ async def test_one_that_fails_is_told_and_the_others_are_called() -> None:
 
 async def test_it_is_called_in_the_context_of_who_began_and_waits_anew_afterwards() -> None:
     who = ContextVar[str]("who")
-    delay, seen = Delay(0.01), list[str]()
+    delay, seen = TimeoutQueue(0.01), list[str]()
     for name in ("first", "second"):
         done = anyio.Event()
 
@@ -73,7 +73,7 @@ class _Held:
 async def test_what_a_call_held_goes_with_it() -> None:
     """However long the wait would have been, and whoever waits behind it."""
     what = ContextVar[_Held]("what")
-    long, short, fired = Delay(3600), Delay(0.01), anyio.Event()
+    long, short, fired = TimeoutQueue(3600), TimeoutQueue(0.01), anyio.Event()
     seen = list[weakref.ref[_Held]]()
 
     async def call() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 
-from mcp_batteries.errors import Conflict, NotFound, Problem, Unavailable, quote, reason, well_formed
+from mcp_batteries.errors import Conflict, NotFound, Problem, Unavailable, describe_os_error, quote, well_formed
 
 
 def test_a_problem_serves_tools_and_resources_alike() -> None:
@@ -65,4 +65,4 @@ class GermanError(OSError):
     ],
 )
 def test_the_system_s_reason_is_told_alike_in_every_language(error: OSError, told: str) -> None:
-    assert reason(error) == told
+    assert describe_os_error(error) == told

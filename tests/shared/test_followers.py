@@ -43,7 +43,7 @@ def test_the_ring_tells_what_differs_between_any_two_questions(seed: int) -> Non
         for until, later in asked[number:]:
             for places in ("A", "B", "AB"):
                 told = {
-                    (noted.place, noted.change.name): (noted.change.what, noted.change.before, noted.change.after)
+                    (noted.topic, noted.change.name): (noted.change.what, noted.change.before, noted.change.after)
                     for noted in journal.between(places, after_mark, until)
                 }
                 assert told == _difference(earlier, later, places)
@@ -135,7 +135,7 @@ async def test_who_does_not_ask_is_let_go(monkeypatch: pytest.MonkeyPatch) -> No
             await source.left.wait()
         assert not subscribers.journal._ring
         with pytest.raises(Conflict, match="let go"):
-            followers.again("me", name)
+            followers.find("me", name)
 
 
 async def test_between_questions_nothing_is_done() -> None:
@@ -153,20 +153,20 @@ async def test_a_name_is_good_for_its_owner_only() -> None:
         name, follower = await followers.begin("me", ["a"])
         for owner, other in (("you", name), ("me", "made up")):
             with pytest.raises(Conflict):
-                followers.again(owner, other)
-        assert followers.again("me", name) is follower
+                followers.find(owner, other)
+        assert followers.find("me", name) is follower
 
 
 async def test_the_one_that_asked_longest_ago_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST", 3)
     async with following() as (followers, _, _):
         names = [(await followers.begin("me", [uri]))[0] for uri in "abc"]
-        followers.again("me", names[0])
+        followers.find("me", names[0])
         names.append((await followers.begin("me", ["d"]))[0])
         with pytest.raises(Conflict):
-            followers.again("me", names[1])
+            followers.find("me", names[1])
         for name in (names[0], names[2], names[3]):
-            followers.again("me", name)
+            followers.find("me", name)
 
 
 async def test_all_or_none_is_followed() -> None:

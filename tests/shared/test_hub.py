@@ -262,7 +262,7 @@ async def test_who_may_have_missed_something_is_told_to_look_again(era: str) -> 
         await client.subscribe("s:a", "test://x")
         assert hub.subscriptions == 2
         assert hub.streams == (0 if era == "legacy" else 2)
-        hub.look_again()
+        hub.resync()
         with anyio.fail_after(SECONDS):
             while len(client.inbox.items) < 2:
                 await client.inbox.news.wait()
@@ -311,18 +311,18 @@ async def test_hubs_that_were_joined_are_one(era: str) -> None:
         assert part.subscriptions == hub.subscriptions == 2
         await part.updated("test://x")
         await client.inbox.take("test://x")
-        part.look_again()
+        part.resync()
         await client.inbox.take("s:a")
     assert part.followers is hub.followers
 
 
 async def test_what_a_caller_is_subscribed_to_is_known(era: str) -> None:
     callers: list[str | None] = ["alice"]
-    server, hub = serve(whose=lambda ctx: callers[0])
+    server, hub = serve(caller_key=lambda ctx: callers[0])
 
     @server.tool()
     def subscribed(ctx: Context[Any, Any]) -> str:
-        return " ".join(hub.subscribed(ctx.request_context))
+        return " ".join(hub.subscribed_uris(ctx.request_context))
 
     async def told(client: Client) -> str:
         [block] = (await client.call_tool("subscribed", {})).content

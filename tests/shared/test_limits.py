@@ -6,41 +6,41 @@ from functools import partial
 import anyio
 import pytest
 
-from mcp_batteries.cancellation import Stop, Stopped
+from mcp_batteries.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.clipping import clip
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, NotFound, Unavailable
-from mcp_batteries.threads import in_thread
+from mcp_batteries.threads import run_in_thread
 
 
 @pytest.mark.anyio
 async def test_the_result_of_work_comes_back() -> None:
-    assert await in_thread(lambda stop: 5) == 5
+    assert await run_in_thread(lambda stop: 5) == 5
 
 
 @pytest.mark.anyio
 async def test_a_problem_comes_back_unwrapped() -> None:
-    def work(stop: Stop) -> None:
+    def work(stop: CancelToken) -> None:
         raise NotFound("No `x`.")
 
     with pytest.raises(NotFound):
-        await in_thread(work)
+        await run_in_thread(work)
 
 
 @pytest.mark.anyio
 async def test_past_the_deadline_the_work_itself_ends() -> None:
     ended = threading.Event()
 
-    def work(stop: Stop) -> None:
+    def work(stop: CancelToken) -> None:
         try:
             while True:
                 stop.check()
-        except Stopped:
+        except WorkCancelled:
             ended.set()
             raise
 
     with pytest.raises(Unavailable, match=r"Counting was stopped after 0.05 s"):
-        await in_thread(work, seconds=0.05, what="Counting")
+        await run_in_thread(work, seconds=0.05, description="Counting")
     assert ended.is_set()
 
 
@@ -48,14 +48,14 @@ async def test_past_the_deadline_the_work_itself_ends() -> None:
 async def test_cancelling_the_caller_ends_the_work() -> None:
     started, ended = threading.Event(), threading.Event()
 
-    def work(stop: Stop) -> None:
+    def work(stop: CancelToken) -> None:
         started.set()
         while not stop.is_set():
             pass
         ended.set()
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(in_thread, work)
+        tasks.start_soon(run_in_thread, work)
         await anyio.to_thread.run_sync(started.wait, 5)
         tasks.cancel_scope.cancel()
     assert await anyio.to_thread.run_sync(ended.wait, 5)
@@ -93,21 +93,21 @@ async def test_work_that_nobody_waits_for_lets_calls_go_on_and_is_done_all_the_s
     monkeypatch.setattr("mcp_batteries.threads.time.sleep", pauses.append)
     begun, release = threading.Event(), threading.Event()
 
-    def call(stop: Stop) -> None:
+    def call(stop: CancelToken) -> None:
         begun.set()
         release.wait(30)
 
-    def last(stop: Stop) -> int:
+    def last(stop: CancelToken) -> int:
         stop.check()
         return len(pauses)
 
-    assert await in_thread(last, last=True) == 0
+    assert await run_in_thread(last, background=True) == 0
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(in_thread, call, long=long))
+        tasks.start_soon(partial(run_in_thread, call, long=long))
         await anyio.to_thread.run_sync(begun.wait, 30)
-        assert await in_thread(last, last=True) == 1
+        assert await run_in_thread(last, background=True) == 1
         release.set()
-    assert await in_thread(last, last=True) == 1
+    assert await run_in_thread(last, background=True) == 1
 
 
 @pytest.mark.anyio
@@ -115,7 +115,7 @@ async def test_long_work_leaves_threads_to_quick_calls() -> None:
     release = threading.Event()
     async with anyio.create_task_group() as tasks:
         for _ in range(100):
-            tasks.start_soon(partial(in_thread, lambda stop: release.wait(30), long=True))
+            tasks.start_soon(partial(run_in_thread, lambda stop: release.wait(30), long=True))
         with anyio.fail_after(20):
-            assert await in_thread(lambda stop: "served") == "served"
+            assert await run_in_thread(lambda stop: "served") == "served"
         release.set()

@@ -9,7 +9,7 @@ import sys
 import pytest
 from PIL import Image
 
-from mcp_batteries.cancellation import Stop, Stopped
+from mcp_batteries.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.media import process
 from mcp_batteries.media.picture_types import picture_type
@@ -26,7 +26,7 @@ def _saved(kind: str, size: tuple[int, int] = (40, 30)) -> bytes:
 @pytest.mark.parametrize(("kind", "expected"), [("PNG", "png"), ("JPEG", "jpeg"), ("GIF", "png"), ("BMP", "png")])
 def test_a_picture_comes_back_in_a_type_that_models_take(kind: str, expected: str) -> None:
     data = _saved(kind)
-    picture = prepare_apart(data, picture_type(data) or "", Stop())
+    picture = prepare_apart(data, picture_type(data) or "", CancelToken())
     assert (picture.mime_type, picture.width, picture.height) == (f"image/{expected}", 40, 30)
     with Image.open(io.BytesIO(picture.data)) as shown:
         shown.load()
@@ -43,31 +43,31 @@ def test_what_can_not_be_shown_is_refused_with_the_reason(monkeypatch: pytest.Mo
     ]  # fmt: skip
     for data, mime_type, refusal in cases:
         with pytest.raises(Refused) as refused:
-            prepare_apart(data, mime_type, Stop())
+            prepare_apart(data, mime_type, CancelToken())
         assert refused.value.refusal is refusal
         assert "mcp-any" not in refused.value.refusal.reason("mcp-any")
     monkeypatch.setattr(process, "_START", "import sys; sys.modules['PIL'] = None; " + process._START)
     with pytest.raises(Refused) as refused:
-        prepare_apart(_saved("GIF"), "image/gif", Stop())
+        prepare_apart(_saved("GIF"), "image/gif", CancelToken())
     assert "mcp-any[images]" in refused.value.refusal.reason("mcp-any")
-    assert prepare_apart(_saved("PNG"), "image/png", Stop()).mime_type == "image/png"
+    assert prepare_apart(_saved("PNG"), "image/png", CancelToken()).mime_type == "image/png"
 
 
 def test_a_process_that_breaks_or_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "_START", "import os; os.abort()")
     with pytest.raises(Refused, match="damaged"):
-        prepare_apart(_saved("PNG"), "image/png", Stop())
+        prepare_apart(_saved("PNG"), "image/png", CancelToken())
     monkeypatch.setattr(process, "_START", "import threading; threading.Event().wait()")
     monkeypatch.setattr(process, "_WALL_SECONDS", 0.2)
     with pytest.raises(Refused, match="damaged"):
-        prepare_apart(_saved("PNG"), "image/png", Stop())
-    stop = Stop()
+        prepare_apart(_saved("PNG"), "image/png", CancelToken())
+    stop = CancelToken()
     stop.set()
-    with pytest.raises(Stopped):
+    with pytest.raises(WorkCancelled):
         prepare_apart(bytes(1 << 20), "image/png", stop)
 
 
 def test_a_system_without_room_for_a_process_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", os.path.join(os.sep, "nowhere", "python"))
     with pytest.raises(Unavailable, match="No process could be started"):
-        prepare_apart(_saved("PNG"), "image/png", Stop())
+        prepare_apart(_saved("PNG"), "image/png", CancelToken())

@@ -14,7 +14,7 @@ from watchfiles._rust_notify import WatchfilesRustInternalError
 
 from mcp_batteries.subscriptions import file_watcher as module
 from mcp_batteries.subscriptions import kernel_watch
-from mcp_batteries.subscriptions.file_state import glance
+from mcp_batteries.subscriptions.file_state import read_file_state
 from shared.test_file_watcher import listening
 
 pytestmark = pytest.mark.anyio
@@ -66,7 +66,7 @@ async def test_polling_when_the_watches_are_used_up(
 async def test_polling_where_the_kernel_reports_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_POLL_SECONDS", 0.01)
     monkeypatch.setattr(
-        "mcp_batteries.subscriptions.watch_paths._blind_devices", lambda: {glance(str(tmp_path)).device: True}
+        "mcp_batteries.subscriptions.watch_paths._blind_devices", lambda: {read_file_state(str(tmp_path)).device: True}
     )
     monkeypatch.setattr(kernel_watch, "RustNotify", None)
     path = tmp_path / "a"
@@ -200,10 +200,10 @@ async def test_a_glance_says_what_stat_says(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"12345")
     os.utime(tmp_path / "file", ns=(1, 1_234_567_890_123_456_700))
     for path in (tmp_path / "file", tmp_path):
-        seen, found = glance(str(path)), os.stat(path)
+        seen, found = read_file_state(str(path)), os.stat(path)
         assert (seen.modified_ns, stat.S_IFMT(seen.mode)) == (found.st_mtime_ns, stat.S_IFMT(found.st_mode))
         assert seen.size == found.st_size or path.is_dir()
         assert seen.changed_ns >= found.st_ctime_ns
     for missing, error in (("none", FileNotFoundError), ("none/below", FileNotFoundError), ("\0", ValueError)):
         with pytest.raises(error):
-            glance(str(tmp_path / missing))
+            read_file_state(str(tmp_path / missing))

@@ -13,13 +13,13 @@ import pytest
 from mcp import Client
 
 from mcp_batteries import progress
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import NotFound
-from mcp_batteries.progress import Reported, tell
+from mcp_batteries.progress import ProgressReporter, report_progress
 from mcp_batteries.server.assemble import assemble
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.settings import Settings
-from mcp_batteries.threads import in_thread
+from mcp_batteries.threads import run_in_thread
 
 pytestmark = pytest.mark.anyio
 
@@ -50,7 +50,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[repo
 
 async def within(heard: Heard, work: Callable[[], Awaitable[object]]) -> None:
     with anyio.fail_after(10):
-        async with Reported(heard.report, "read_all"):
+        async with ProgressReporter(heard.report, "read_all"):
             await work()
 
 
@@ -64,11 +64,11 @@ async def test_silent_work_is_said_to_run_again_and_again() -> None:
 async def test_what_a_thread_counts_is_told_instead_and_repeated_while_it_is_silent() -> None:
     heard = Heard(3)
 
-    def work(stop: Stop) -> bool:
-        tell(3, 10, "caf\udce9 searched")
+    def work(stop: CancelToken) -> bool:
+        report_progress(3, 10, "caf\udce9 searched")
         return heard.in_threads.wait(5)
 
-    await within(heard, lambda: in_thread(work))
+    await within(heard, lambda: run_in_thread(work))
     assert heard.told[0] == (3, 10, "caf\ufffd searched")
     assert {(total, message) for _, total, message in heard.told} == {(10, "caf\ufffd searched")}
 
@@ -80,7 +80,7 @@ async def test_each_notification_exceeds_the_one_before_whatever_is_told() -> No
     async def work() -> None:
         for number, count in enumerate(counts, 1):
             heard.times, heard.enough = number, anyio.Event()
-            tell(count, None, f"step {number}")
+            report_progress(count, None, f"step {number}")
             await heard.enough.wait()
 
     await within(heard, work)
@@ -96,7 +96,7 @@ async def test_an_error_comes_through_as_it_is_and_nothing_is_told_after() -> No
 
     with pytest.raises(NotFound):
         await within(heard, work)
-    tell(9)
+    report_progress(9)
     assert heard.told == []
 
 
@@ -105,7 +105,7 @@ async def test_two_calls_at_once_are_told_apart() -> None:
 
     async def call(number: int) -> None:
         async def work() -> None:
-            tell(10 + number)
+            report_progress(10 + number)
             await heard[number].enough.wait()
 
         await within(heard[number], work)

@@ -9,7 +9,7 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_batteries.remote.connection_errors import why_unreached
+from mcp_batteries.remote.connection_errors import explain_connection_error
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +41,7 @@ async def why(url: str, seconds: float = 5) -> str:
     with pytest.raises((httpx2.HTTPError, TimeoutError)) as failed:
         async with httpx2.AsyncClient(timeout=seconds) as client:
             await client.get(url)
-    return why_unreached(url, failed.value)
+    return explain_connection_error(url, failed.value)
 
 
 async def test_a_closed_port_is_named(closed: int) -> None:

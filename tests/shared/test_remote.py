@@ -19,7 +19,7 @@ from mcp_batteries.remote import (
     Cache,
     DiskStore,
     Failed,
-    Fresh,
+    FetchResult,
     MemoryStore,
     NotModified,
     Outcome,
@@ -50,7 +50,7 @@ class World:
         self.asked.append((key, validators))
         if self.hold is not None:
             await self.hold.wait()
-        answer = self.answers.get(key, Fresh(b"v1", 60))
+        answer = self.answers.get(key, FetchResult(b"v1", 60))
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -133,7 +133,7 @@ async def test_an_answer_is_kept_for_as_long_as_the_upstream_says(world: World, 
 
 async def test_validators_are_sent_and_not_modified_renews(world: World, store: Store) -> None:
     cache = world.cache(store)
-    world.answers["k"] = Fresh(b"v1", 10, etag='"a"', last_modified="yesterday")
+    world.answers["k"] = FetchResult(b"v1", 10, etag='"a"', last_modified="yesterday")
     await cache.get("k")
     world.answers["k"] = NotModified(20)
     world.advance(10)
@@ -156,7 +156,7 @@ async def test_the_last_good_answer_is_served_with_its_age_and_the_reason(world:
     old = await cache.get("k")
     assert world.of(old) == (b"v1", True, 100, 0)
     assert old.error == "The upstream answered 503."
-    world.answers["k"] = Fresh(b"v2", 60)
+    world.answers["k"] = FetchResult(b"v2", 60)
     new = await cache.get("k")
     assert (new.body, new.stale, new.error) == (b"v2", False, None)
 
@@ -170,7 +170,7 @@ async def test_a_dead_upstream_is_not_asked_by_every_call(world: World, store: S
         assert (await cache.get("k")).stale
     assert len(world.asked) == 3
     world.advance(1000)
-    world.answers["k"] = Fresh(b"v2", 60)
+    world.answers["k"] = FetchResult(b"v2", 60)
     assert (await cache.get("k")).body == b"v2"
 
 
@@ -183,7 +183,7 @@ async def test_with_nothing_kept_a_failure_is_a_failure_and_the_next_call_asks_a
         with pytest.raises(Unavailable, match=r"Timed out\. Try again in a moment\."):
             await cache.get("k")
     assert len(world.asked) == 4
-    world.answers["k"] = Fresh(b"v1", 60)
+    world.answers["k"] = FetchResult(b"v1", 60)
     assert not (await cache.get("k")).stale
 
 
@@ -215,7 +215,7 @@ async def test_not_found_forgets_and_other_problems_do_not(world: World, store: 
 
 
 async def test_calls_at_once_are_one_request_even_if_it_fails(world: World, store: Store) -> None:
-    for outcome in (Fresh(b"v1", 60), Failed("Dead.")):
+    for outcome in (FetchResult(b"v1", 60), Failed("Dead.")):
         cache = world.cache(store)
         key = type(outcome).__name__
         world.asked.clear()
@@ -257,7 +257,7 @@ async def test_only_what_is_followed_is_polled_and_only_changes_are_told(world: 
         world.advance(60)
         await until(lambda: len(world.asked) == 2 and world.sleepers == 1)
         assert heard == []
-        world.answers["a"] = Fresh(b"v2", 60)
+        world.answers["a"] = FetchResult(b"v2", 60)
         world.advance(60)
         await until(lambda: heard == ["a"] and world.sleepers == 1)
         source.discard(["a"])
@@ -274,11 +274,11 @@ async def test_only_what_is_followed_is_polled_and_only_changes_are_told(world: 
 
 async def test_a_volatile_part_is_no_change(world: World, store: Store) -> None:
     cache = world.cache(store)
-    world.answers["a"] = Fresh(b"v1 took 1 ms", 60, digest="v1")
+    world.answers["a"] = FetchResult(b"v1 took 1 ms", 60, digest="v1")
     async with following(cache, "a", "control") as (_, heard):
         await until(lambda: len(world.asked) == 2 and world.sleepers == 2)
-        world.answers["a"] = Fresh(b"v1 took 2 ms", 60, digest="v1")
-        world.answers["control"] = Fresh(b"v2", 60)
+        world.answers["a"] = FetchResult(b"v1 took 2 ms", 60, digest="v1")
+        world.answers["control"] = FetchResult(b"v2", 60)
         world.advance(60)
         await until(lambda: len(world.asked) == 4 and heard == ["control"])
 
@@ -306,7 +306,7 @@ async def test_a_look_that_nobody_foresaw_ends_no_other(world: World, store: Sto
     world.answers["a"] = ValueError("an odd answer")
     async with following(world.cache(store), "a", "b") as (source, heard):
         await until(lambda: world.sleepers == 2)
-        world.answers = {"a": Fresh(b"v1", 60), "b": Fresh(b"v2", 60)}
+        world.answers = {"a": FetchResult(b"v1", 60), "b": FetchResult(b"v2", 60)}
         world.advance(60)
         await until(lambda: {"a", "b"} <= set(heard))
         world.answers["b"] = ValueError("an odd answer")
@@ -314,7 +314,7 @@ async def test_a_look_that_nobody_foresaw_ends_no_other(world: World, store: Sto
         await until(lambda: world.sleepers == 2)
         with anyio.fail_after(SECONDS):
             await source.add(["c"])
-        world.answers["c"] = Fresh(b"v2", 60)
+        world.answers["c"] = FetchResult(b"v2", 60)
         world.advance(60)
         await until(lambda: "c" in heard)
 
@@ -376,7 +376,7 @@ async def test_the_folder_is_private_and_tells_nothing(world: World, tmp_path: P
     with pytest.raises(Unavailable):
         await cache.get("places/my home")
     world.advance(2)
-    world.answers["places/my home"] = Fresh(b"v1", 60)
+    world.answers["places/my home"] = FetchResult(b"v1", 60)
     await cache.get("places/my home")
     seen = [folder, *folder.rglob("*")]
     assert len(seen) > 8
@@ -443,11 +443,11 @@ async def test_damaged_files_are_as_good_as_none(world: World, tmp_path: Path, d
 
 async def test_who_dies_between_data_and_metadata_loses_nothing(world: World, tmp_path: Path) -> None:
     cache = world.cache(DiskStore(str(tmp_path / "cache"), ["me"]))
-    world.answers["k"] = Fresh(b"v1", 60, etag='"old"')
+    world.answers["k"] = FetchResult(b"v1", 60, etag='"old"')
     await cache.get("k")
     (meta,) = (tmp_path / "cache" / "meta").iterdir()
     before = meta.read_bytes()
-    world.answers["k"] = Fresh(b"v2", 60, etag='"new"')
+    world.answers["k"] = FetchResult(b"v2", 60, etag='"new"')
     await cache.get("k", max_age=0)
     meta.write_bytes(before)
     (data,) = (tmp_path / "cache" / "data").iterdir()
@@ -476,7 +476,7 @@ async def test_old_and_too_much_goes(tmp_path: Path) -> None:
     folder = tmp_path / "cache"
     cache = Cache(DiskStore(str(folder), ["me"], max_bytes=3000), World().fetch)
     world = World()
-    world.answers = {name: Fresh(name.encode() * 1000, 60) for name in "abcd"}
+    world.answers = {name: FetchResult(name.encode() * 1000, 60) for name in "abcd"}
     filling = world.cache(DiskStore(str(folder), ["me"]))
     for age, name in enumerate("abcd"):
         known = {path.name for path in (folder / "meta").iterdir()}
@@ -521,7 +521,7 @@ async def test_two_that_follow_the_same_send_one_request_for_each_look_and_both_
     async with following(one, "a") as (_, heard), following(other, "a") as (_, heard_too):
         await until(lambda: world.sleepers == 2)
         for number in range(2, 7):
-            world.answers["a"] = Fresh(f"v{number}".encode(), 60)
+            world.answers["a"] = FetchResult(f"v{number}".encode(), 60)
             world.advance(60)
             # Whoever did not get the lock looks again in a moment, and finds that nothing is due.
             await until(lambda number=number: len(world.asked) == number and world.sleepers == 2)

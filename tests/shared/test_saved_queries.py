@@ -69,9 +69,9 @@ async def test_a_query_that_breaks_keeps_its_last_good_version_with_the_complain
     file.write_text("-- Books.\nSELECT broken")
     with caplog.at_level(logging.WARNING):
         assert await queries.refresh() == {"books"}
-    assert queries.found["books"].sql == "SELECT 1"
-    assert "no column" in (queries.found["books"].complaint or "")
+    assert queries.queries["books"].sql == "SELECT 1"
+    assert "no column" in (queries.queries["books"].complaint or "")
     assert "no column" in caplog.text
     file.write_text("-- Books.\nSELECT 2")
     assert await queries.refresh() == {"books"}
-    assert queries.found["books"].complaint is None
+    assert queries.queries["books"].complaint is None

@@ -188,7 +188,7 @@ async def test_a_server_at_work_leaves_no_secret_anywhere(
     with collecting() as collector:
         token, line = create_token("someone destroy metrics settings")
         (tmp_path / "tokens").write_text(line, "utf-8")
-        variables = {asked.variable: CANARY for asked in kind.ASKED if asked.variable and asked.secret}
+        variables = {asked.variable: CANARY for asked in kind.INSTALL_QUESTIONS if asked.variable and asked.secret}
         for name, url in serving(kind):
             variables |= told(kind, name, url, "variable")[1] if name != "auth_tokens" else {}
         for name, value in {

@@ -14,8 +14,16 @@ from pydantic import Field
 
 from contract.test_contract import FOLDERS
 from mcp_batteries.server.assemble import assemble
-from mcp_batteries.server.settings_resource import OwnSettings
-from mcp_batteries.settings import SETTINGS_URI, Positional, Settings, absolute, load, placeholder, why_not_there
+from mcp_batteries.server.settings_resource import SettingsResource
+from mcp_batteries.settings import (
+    SETTINGS_URI,
+    Positional,
+    Settings,
+    explain_missing_path,
+    load,
+    placeholder,
+    to_absolute_path,
+)
 from mcp_batteries.testing.docs import package_of
 
 KINDS: list[type[Settings]] = [
@@ -64,7 +72,7 @@ async def test_a_server_says_what_it_runs_with(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("MCP_TOY_DEPTH", "7")
     monkeypatch.setenv("MCP_TOY_AUTH_TOKENS", "alice sha256:secret")
     toys = load(Toy, ["--read-only", "--bus", "redis://me:secret@example.org", "red"])
-    said = await OwnSettings(toys.parts()).read_settings()
+    said = await SettingsResource(toys.parts()).read_settings()
     assert "secret" not in said.text
     told = json.loads(said.text)["mcp-toy"]
     assert told["depth"] == {"value": 7, "from": "MCP_TOY_DEPTH"}
@@ -172,10 +180,10 @@ def test_arguments_give_the_same_settings_again() -> None:
 def test_a_path_is_what_a_shell_would_have_made_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(name, str(tmp_path))
-    assert absolute(os.path.join("~", "a")) == str(tmp_path / "a")
+    assert to_absolute_path(os.path.join("~", "a")) == str(tmp_path / "a")
     monkeypatch.setattr(sys, "platform", "win32")
-    assert absolute(os.path.join("%USERPROFILE%", 'My Documents"')) == str(tmp_path / "My Documents")
-    assert absolute("%NO_SUCH_NAME%") == os.path.abspath("%NO_SUCH_NAME%")
+    assert to_absolute_path(os.path.join("%USERPROFILE%", 'My Documents"')) == str(tmp_path / "My Documents")
+    assert to_absolute_path("%NO_SUCH_NAME%") == os.path.abspath("%NO_SUCH_NAME%")
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.COMMAND)
@@ -250,7 +258,7 @@ def test_what_a_path_was_meant_to_be(written: str, said: str, monkeypatch: pytes
     monkeypatch.chdir(Path(__file__).parents[2])
     if sys.platform == "win32" and ("Windows" in said or written.endswith(" ")):
         return  # Paths of Windows are right there, and it drops blanks at the end of a name.
-    told = why_not_there(absolute(written))
+    told = explain_missing_path(to_absolute_path(written))
     assert told.startswith(said) if "without" not in said else said in told
     assert bool(told) == bool(said)
 
@@ -259,9 +267,9 @@ def test_what_a_path_was_meant_to_be(written: str, said: str, monkeypatch: pytes
 def test_a_drive_written_as_a_folder_and_the_long_form_are_understood(tmp_path: Path) -> None:
     drive, rest = os.path.splitdrive(tmp_path)
     for before in ("/", "/mnt/", "/cygdrive/"):
-        missing = absolute(f"{before}{drive[0].lower()}{rest}".replace("\\", "/"))
-        assert why_not_there(missing) == f"A drive is no folder here: write `{drive.upper()}{rest}`."
-    assert absolute(rf"\\?\{tmp_path}") == str(tmp_path)
-    assert absolute(r"\\?\UNC\server\share\x") == r"\\server\share\x"
+        missing = to_absolute_path(f"{before}{drive[0].lower()}{rest}".replace("\\", "/"))
+        assert explain_missing_path(missing) == f"A drive is no folder here: write `{drive.upper()}{rest}`."
+    assert to_absolute_path(rf"\\?\{tmp_path}") == str(tmp_path)
+    assert to_absolute_path(r"\\?\UNC\server\share\x") == r"\\server\share\x"
     long = rf"\\?\{tmp_path}\{'x' * 240}"
-    assert absolute(long) == long
+    assert to_absolute_path(long) == long

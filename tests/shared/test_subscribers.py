@@ -41,7 +41,7 @@ class Listener(Subscriber):
 async def test_who_subscribes_again_at_once_goes_on_being_told() -> None:
     async with following() as (_, subscribers, source):
         listener = Listener()
-        subscribers.attend(listener)
+        subscribers.start(listener)
         await subscribers.subscribe(listener, "a").wait_settled()
         subscribers.unsubscribe(listener, "a")
         await subscribers.subscribe(listener, "a").wait_settled()
@@ -79,7 +79,7 @@ async def test_a_follower_may_mean_more_than_a_subscriber() -> None:
 async def test_changes_during_a_rest_are_one_notice() -> None:
     async with following() as (_, subscribers, source):
         listener = Listener()
-        subscribers.attend(listener)
+        subscribers.start(listener)
         for uri in "ab":
             await subscribers.subscribe(listener, uri).wait_settled()
         for _ in range(3):

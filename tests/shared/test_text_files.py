@@ -55,7 +55,7 @@ def saved(path: Path) -> list[str]:
 
     queries = SavedQueries(str(path.parent), compile_)
     anyio.run(queries.refresh)
-    return [query.sql for query in queries.found.values()]
+    return [query.sql for query in queries.queries.values()]
 
 
 KEPT: dict[str, tuple[str, Callable[[Path], object]]] = {

@@ -15,7 +15,7 @@ import anyio.to_thread
 import pytest
 
 from mcp_batteries import threads
-from mcp_batteries.threads import Threads
+from mcp_batteries.threads import ThreadPool
 
 SECONDS = 20
 WHO: ContextVar[str] = ContextVar("who")
@@ -28,17 +28,17 @@ async def test_work_has_a_copy_of_the_callers_context() -> None:
         WHO.set("work")
         return f"{before} {name}"
 
-    threads = Threads(2)
+    pool = ThreadPool(2)
     for who in ("one", "two"):
         WHO.set(who)
-        assert await threads.run(work, "called") == f"{who} called"
+        assert await pool.run(work, "called") == f"{who} called"
         assert WHO.get() == who
 
 
 @pytest.mark.anyio
 async def test_one_thread_serves_calls_that_follow_each_other() -> None:
-    threads = Threads(4)
-    assert len({await threads.run(threading.get_ident) for _ in range(100)}) == 1
+    pool = ThreadPool(4)
+    assert len({await pool.run(threading.get_ident) for _ in range(100)}) == 1
 
 
 @pytest.mark.anyio
@@ -50,7 +50,7 @@ async def test_work_can_call_the_event_loop_and_run_one_of_its_own() -> None:
         anyio.from_thread.check_cancelled()
         return anyio.from_thread.run(answer), anyio.run(answer)
 
-    there, own = await Threads(1).run(work)
+    there, own = await ThreadPool(1).run(work)
     assert there == threading.get_ident() != own
 
 
@@ -65,9 +65,9 @@ async def test_what_work_raises_comes_back(error: type[BaseException]) -> None:
             await run(work)
         return caught.type
 
-    threads = Threads(1)
-    assert await raised(threads.run) is await raised(anyio.to_thread.run_sync)
-    assert await threads.run(lambda: "goes on") == "goes on"
+    pool = ThreadPool(1)
+    assert await raised(pool.run) is await raised(anyio.to_thread.run_sync)
+    assert await pool.run(lambda: "goes on") == "goes on"
 
 
 @pytest.mark.anyio
@@ -75,13 +75,13 @@ async def test_who_is_cancelled_before_begins_nothing() -> None:
     done: list[int] = []
     with anyio.CancelScope() as scope:
         scope.cancel()
-        await Threads(1).run(done.append, 1)
-    assert await Threads(1).run(lambda: done) == []
+        await ThreadPool(1).run(done.append, 1)
+    assert await ThreadPool(1).run(lambda: done) == []
 
 
 @pytest.mark.anyio
 async def test_abandoned_work_holds_nobodys_place() -> None:
-    threads, release = Threads(2), threading.Event()
+    pool, release = ThreadPool(2), threading.Event()
     begun, ended = threading.Semaphore(0), threading.Semaphore(0)
 
     def work() -> None:
@@ -92,12 +92,12 @@ async def test_abandoned_work_holds_nobodys_place() -> None:
     for _ in range(3):
         async with anyio.create_task_group() as tasks:
             for _ in range(6):
-                tasks.start_soon(threads.run, work)
+                tasks.start_soon(pool.run, work)
             for _ in range(2):
                 assert await anyio.to_thread.run_sync(begun.acquire, True, SECONDS)
             tasks.cancel_scope.cancel()
     with anyio.fail_after(SECONDS):
-        assert await threads.run(lambda: "served") == "served"
+        assert await pool.run(lambda: "served") == "served"
         release.set()
         # Two of each six had begun.
         for _ in range(6):
@@ -106,7 +106,7 @@ async def test_abandoned_work_holds_nobodys_place() -> None:
 
 @pytest.mark.anyio
 async def test_no_more_work_at_once_than_wanted() -> None:
-    threads, at_work, most, lock = Threads(3), 0, 0, threading.Lock()
+    pool, at_work, most, lock = ThreadPool(3), 0, 0, threading.Lock()
 
     def work() -> None:
         nonlocal at_work, most
@@ -118,23 +118,23 @@ async def test_no_more_work_at_once_than_wanted() -> None:
 
     async with anyio.create_task_group() as tasks:
         for _ in range(300):
-            tasks.start_soon(threads.run, work)
+            tasks.start_soon(pool.run, work)
     assert 1 <= most <= 3
 
 
 @pytest.mark.anyio
 async def test_work_that_waits_is_done_in_turn() -> None:
-    threads, order = Threads(1), list[int]()
+    pool, order = ThreadPool(1), list[int]()
     async with anyio.create_task_group() as tasks:
         for number in range(100):
-            tasks.start_soon(threads.run, order.append, number)
+            tasks.start_soon(pool.run, order.append, number)
     assert order == list(range(100))
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("seed", range(20))
 async def test_a_storm_of_cancellations_loses_no_work_and_no_place(seed: int) -> None:
-    chance, threads = random.Random(seed), Threads(3)
+    chance, pool = random.Random(seed), ThreadPool(3)
     outcomes = dict[int, str]()
 
     def work(number: int, kind: str) -> int:
@@ -149,7 +149,7 @@ async def test_a_storm_of_cancellations_loses_no_work_and_no_place(seed: int) ->
     async def call(number: int, kind: str, scope: anyio.CancelScope) -> None:
         with scope:
             try:
-                assert await threads.run(work, number, kind) == number
+                assert await pool.run(work, number, kind) == number
                 outcomes[number] = "done"
             except ValueError as error:
                 assert error.args == (number,)
@@ -176,7 +176,7 @@ async def test_a_storm_of_cancellations_loses_no_work_and_no_place(seed: int) ->
         meeting = threading.Barrier(3, timeout=SECONDS)
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
-                tasks.start_soon(threads.run, meeting.wait)
+                tasks.start_soon(pool.run, meeting.wait)
 
 
 @pytest.mark.anyio
@@ -186,9 +186,9 @@ async def test_a_thread_that_cannot_be_had_is_an_error_and_no_silence(monkeypatc
 
     async def cannot_be_had() -> None:
         with pytest.raises(RuntimeError, match="can't start"):
-            await threads.run(lambda: "served")
+            await pool.run(lambda: "served")
 
-    threads = Threads(1)
+    pool = ThreadPool(1)
     with monkeypatch.context() as patched, anyio.fail_after(SECONDS):
         patched.setattr(threading.Thread, "start", start)
         for _ in range(3):
@@ -197,7 +197,7 @@ async def test_a_thread_that_cannot_be_had_is_an_error_and_no_silence(monkeypatc
             for _ in range(2_000):
                 tasks.start_soon(cannot_be_had)
     with anyio.fail_after(SECONDS):
-        assert await threads.run(lambda: "served") == "served"
+        assert await pool.run(lambda: "served") == "served"
 
 
 class Work:
@@ -212,12 +212,12 @@ class Work:
             self.begun.set()
             self.release.wait(SECONDS)
 
-    async def is_left(self, threads: Threads) -> None:
+    async def is_left(self, pool: ThreadPool) -> None:
         """Be done once, and begun by a task that does not wait for its end."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(threads.run, self, True)
+            tasks.start_soon(pool.run, self, True)
             assert await anyio.to_thread.run_sync(self.begun.wait, SECONDS)
-            await threads.run(self, False)
+            await pool.run(self, False)
             tasks.cancel_scope.cancel()
 
     def ends_on(self, number: int) -> None:
@@ -232,18 +232,18 @@ def test_threads_end_with_their_event_loop() -> None:
     """Also those whose work nobody waits for, once it ends."""
     work = Work()
 
-    async def late(threads: Threads) -> None:
+    async def late(pool: ThreadPool) -> None:
         try:
             await anyio.sleep_forever()
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.lowlevel.checkpoint()
-                await threads.run(work, False)
+                await pool.run(work, False)
 
     async def main() -> None:
-        threads = Threads(4)
-        outsider = asyncio.create_task(late(threads))
-        await work.is_left(threads)
+        pool = ThreadPool(4)
+        outsider = asyncio.create_task(late(pool))
+        await work.is_left(pool)
         assert not outsider.done()
 
     anyio.run(main)
@@ -256,7 +256,7 @@ def test_threads_end_with_a_loop_that_is_left_without_a_word(monkeypatch: pytest
     work, loop = Work(), asyncio.new_event_loop()
 
     async def main() -> None:
-        await work.is_left(Threads(2))
+        await work.is_left(ThreadPool(2))
 
     try:
         loop.run_until_complete(main())
@@ -269,14 +269,14 @@ def test_threads_end_with_a_loop_that_is_left_without_a_word(monkeypatch: pytest
 def test_a_thread_that_is_begun_in_the_last_turns_of_a_loop_ends_too() -> None:
     seen = list[threading.Thread]()
 
-    async def late(threads: Threads) -> None:
+    async def late(pool: ThreadPool) -> None:
         try:
             await asyncio.sleep(SECONDS)
         finally:
-            await threads.run(lambda: seen.append(threading.current_thread()))
+            await pool.run(lambda: seen.append(threading.current_thread()))
 
     async def main() -> None:
-        task = asyncio.create_task(late(Threads(1)))
+        task = asyncio.create_task(late(ThreadPool(1)))
         await asyncio.sleep(0)
         assert not task.done()
 
@@ -288,7 +288,7 @@ def test_a_thread_that_is_begun_in_the_last_turns_of_a_loop_ends_too() -> None:
 
 def test_an_event_loop_that_has_ended_is_forgotten() -> None:
     async def main() -> weakref.ref[asyncio.AbstractEventLoop]:
-        await threads.in_thread(lambda stop: None)
+        await threads.run_in_thread(lambda stop: None)
         return weakref.ref(asyncio.get_running_loop())
 
     loop = asyncio.run(main())
@@ -304,12 +304,12 @@ def test_an_event_loop_that_has_ended_is_forgotten() -> None:
 async def test_an_idle_thread_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "_IDLE_SECONDS", 0)
     monkeypatch.setattr(threads, "_LOOK_SECONDS", 0.001)
-    threads = Threads(2)
+    pool = ThreadPool(2)
     with anyio.fail_after(SECONDS):
-        thread = await threads.run(threading.current_thread)
+        thread = await pool.run(threading.current_thread)
         await anyio.to_thread.run_sync(thread.join, SECONDS)
         assert not thread.is_alive()
         # Nothing is lost where a thread ends just as it is given something.
         for _ in range(300):
-            assert await threads.run(int) == 0
+            assert await pool.run(int) == 0
             await anyio.sleep(0.001)

@@ -18,11 +18,11 @@ from pydantic import Field
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, Unavailable
 from mcp_batteries.server.assemble import assemble
 from mcp_batteries.server.calling import confirmation
-from mcp_batteries.server.calling.confirmation_text import described
+from mcp_batteries.server.calling.confirmation_text import describe_call
 from mcp_batteries.server.calling.results import DataResult
 from mcp_batteries.server.calling.tool import strict_tool
 from mcp_batteries.server.declaration.decorators import declarations, resource, tool
-from mcp_batteries.server.tool_filter import Choice
+from mcp_batteries.server.tool_filter import ToolFilter
 
 
 class Sum(DataResult):
@@ -217,7 +217,7 @@ HARMLESS = "Thanks for the report! " * 40
     ids=["token", "long", "middle", "link", "address", "invisible", "spoof"],
 )
 def test_what_is_consented_to_is_shown_wherever_it_stands(text: str, words: list[str]) -> None:
-    said = described("create_comment", {"repo": "octo/app", "number": 3, "body": text})
+    said = describe_call("create_comment", {"repo": "octo/app", "number": 3, "body": text})
     assert said.startswith("The call is create_comment (repo=`octo/app`, number=`3`")
     assert all(word in said for word in words), said
     assert len(said) < 5000
@@ -225,9 +225,9 @@ def test_what_is_consented_to_is_shown_wherever_it_stands(text: str, words: list
 
 def test_a_text_of_some_kilobytes_is_shown_whole_and_many_share_the_room() -> None:
     text = "".join(f"line {number}\n" for number in range(300))
-    said = described("create_issue", {"body": text})
+    said = describe_call("create_issue", {"body": text})
     assert all(f"| line {number}\n" in f"{said}\n" for number in range(300)) and "Note" not in said
-    assert len(described("create_issue", {f"body{number}": text for number in range(9)})) < 20_000
+    assert len(describe_call("create_issue", {f"body{number}": text for number in range(9)})) < 20_000
 
 
 def test_files_are_paths_and_sizes_and_what_is_in_them_is_looked_at() -> None:
@@ -236,12 +236,12 @@ def test_files_are_paths_and_sizes_and_what_is_in_them_is_looked_at() -> None:
         {"path": "b\u202e.py", "edits": [{"old": "a", "new": "ghp_" + "a" * 36}]},
         {"path": "c.py", "delete": True},
     ]
-    said = described("write_files", {"branch": "main", "files": files})
+    said = describe_call("write_files", {"branch": "main", "files": files})
     assert "files: 3 files\n| `a.py`: 501 lines, 3,000 characters\n| `b\\u{202e}.py`: 1 edits\n" in said
     assert "| `c.py`: deleted" in said and "a GitHub token" in said and "1 invisible character." in said
     many = [{"path": f"{number}.py", "content": ""} for number in range(100)]
-    assert "and 60 more" in described("write_files", {"files": many})
-    said = described("write_gist", {"texts": {"a.txt": "hello\nyou", "b.txt": None}})
+    assert "and 60 more" in describe_call("write_files", {"files": many})
+    said = describe_call("write_gist", {"texts": {"a.txt": "hello\nyou", "b.txt": None}})
     assert "| `a.txt`: 2 lines, 9 characters\n| `b.txt`: deleted" in said
     assert "`a.txt` (9 characters):\n| hello\n| you" in said
 
@@ -301,7 +301,7 @@ def test_choices_name_tools_or_toolsets() -> None:
     for chosen, excluded in itertools.product(
         [(), *itertools.permutations(words, 2)], [(), *((word,) for word in words)]
     ):
-        choice = Choice(chosen, excluded, {"rare"})
+        choice = ToolFilter(chosen, excluded, {"rare"})
         choice.check(tools)
 
         def meant(word: str) -> set[str]:
@@ -309,13 +309,16 @@ def test_choices_name_tools_or_toolsets() -> None:
             return groups.get(word, {"get_two", "get_three"} if word == "rare" else {word})
 
         wanted = set[str]().union(*map(meant, chosen or ["default"])) - set[str]().union(*map(meant, excluded))
-        assert {name for name, sets in tools.items() if choice.closed(name, sets) is None} == wanted, (chosen, excluded)
+        assert {name for name, sets in tools.items() if choice.find_closed_gate(name, sets) is None} == wanted, (
+            chosen,
+            excluded,
+        )
 
 
 def test_a_toolset_whose_tools_come_later_can_be_chosen() -> None:
-    choice = Choice(["saved"], ["get_one"])
+    choice = ToolFilter(["saved"], ["get_one"])
     choice.check({"get_one": ("a",)}, ["saved"])
-    assert choice.closed("run_report", ["saved"]) is None
+    assert choice.find_closed_gate("run_report", ["saved"]) is None
     with pytest.raises(
         Invalid, match=r"no such tool or toolset\. There are the toolsets default, all, a, and the tools"
     ):

@@ -18,7 +18,7 @@ import anyio  # noqa: E402
 import anyio.to_thread  # noqa: E402
 from mcp.server.mcpserver import Context, MCPServer  # noqa: E402
 
-from mcp_batteries.sdk import logging_untouched, lowlevel  # noqa: E402
+from mcp_batteries.sdk import lowlevel, without_logging_setup  # noqa: E402
 
 
 @asynccontextmanager
@@ -31,7 +31,7 @@ async def lifespan(_: MCPServer) -> AsyncIterator[None]:
         print("lifespan left", file=sys.stderr)
 
 
-with logging_untouched():
+with without_logging_setup():
     server = MCPServer("toy", lifespan=lifespan)
 
 

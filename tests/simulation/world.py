@@ -261,7 +261,7 @@ class World:
         bus = RemoteBus(link)
         hub = Hub((source,), bus=bus)
         bus.subscribe(hub._subscribers.announce)
-        bus.on_gap, bus.is_needed = hub.look_again, lambda: hub.subscriptions > 0
+        bus.on_gap, bus.is_needed = hub.resync, lambda: hub.subscriptions > 0
         replica = Replica(f"r{self.names}", link, bus, hub, source, anyio.CancelScope())
 
         async def run(*, task_status: anyio.abc.TaskStatus[None]) -> None:
@@ -292,7 +292,7 @@ class World:
 
         listener = Listener(Subscriber(send), replica)
         replica.listeners.append(listener)
-        replica.hub._subscribers.attend(listener.subscriber)
+        replica.hub._subscribers.start(listener.subscriber)
         return listener
 
     # What people do

@@ -28,7 +28,7 @@ import anyio
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_sqlite.worker import operations
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.interrupt import Interrupt
@@ -308,7 +308,7 @@ class Postgres:
             " WHERE attrelid = to_regclass(%s) AND attnum > 0 ORDER BY attnum",
             (table,),
         ).fetchall()
-        listed = ", ".join(f"{identifier(name)}::text" for name, _ in found)
+        listed = ", ".join(f"{quote_identifier(name)}::text" for name, _ in found)
         rows = self._connection.execute(f"SELECT {listed} FROM {table} ORDER BY ctid".encode()).fetchall()
         kinds = [kind for _, kind in found]
         return [[Cell(kind, value) for kind, value in zip(kinds, row, strict=True)] for row in rows]

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from mcp_batteries.sql.language.identifiers import identifier
-from mcp_batteries.sql.results.comparison import ROWS, Comparison, Side, Words, compared
-from mcp_batteries.sql.results.rows import Results, RowPage, compact
+from mcp_batteries.sql.language.identifiers import quote_identifier
+from mcp_batteries.sql.results.comparison import MAX_ROWS, Comparison, ComparisonDialect, TableRef, compare_tables
+from mcp_batteries.sql.results.rows import Results, RowPage, to_compact_json
 from postgres.serving import inside as postgres
 from postgres.serving import make, text_of
 from sqlite.serving import make as make_file
@@ -21,7 +21,7 @@ from sqlite.serving import served as sqlite
 
 pytestmark = pytest.mark.anyio
 
-WORDS = Words(lambda column, _, __: f"{column} COLLATE BINARY", "IS NOT")
+WORDS = ComparisonDialect(lambda column, _, __: f"{column} COLLATE BINARY", "IS NOT")
 NAMES = ["id", "a", 'say "x"', "order", "A b", "times", "l1\nl2"]
 VALUES: list[Any] = [None, 0, 1, 1.0, -2.5, "", "x", "X", "x ", "é", "1", "a | b"]
 SCHEMA = """
@@ -70,7 +70,7 @@ def drawn(seed: int) -> tuple[list[str], list[list[Any]], list[list[Any]]]:
 
 async def found(columns: Sequence[str], one: Any, other: Any, key: Sequence[str], collation: str = "") -> Comparison:
     with closing(sqlite3.connect(":memory:")) as database:
-        names = ", ".join(identifier(name) for name in columns)
+        names = ", ".join(quote_identifier(name) for name in columns)
         for table, rows in (("one", one), ("other", other)):
             database.execute(f"CREATE TABLE {table} ({names.replace(',', f' {collation},')} {collation})")
             database.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(columns))})", rows)
@@ -80,13 +80,13 @@ async def found(columns: Sequence[str], one: Any, other: Any, key: Sequence[str]
             for sql in statements:
                 cursor = database.execute(sql)
                 heads = [column[0] for column in cursor.description]
-                lines = [f"{compact(list(row))}\n" for row in cursor]
-                assert len(lines) <= ROWS
+                lines = [f"{to_compact_json(list(row))}\n" for row in cursor]
+                assert len(lines) <= MAX_ROWS
                 pages.append(RowPage(heads, "".join(lines), 1, len(lines), None))
             return Results(pages)
 
         kinds = dict.fromkeys(columns, "")
-        return await compared(Side("one", "one", kinds, key), Side("other", "other", kinds), WORDS, run)
+        return await compare_tables(TableRef("one", "one", kinds, key), TableRef("other", "other", kinds), WORDS, run)
 
 
 @pytest.mark.parametrize("seed", range(80))
@@ -109,9 +109,9 @@ async def test_rows_of_a_key_differ_as_python_finds_it(seed: int) -> None:
     assert comparison.by_column == by_column
     for place, name in enumerate(columns):
         pairs: dict[tuple[str, str], list[str]] = {}
-        for row, now in changed[:ROWS]:
+        for row, now in changed[:MAX_ROWS]:
             if row[place] != now[place]:
-                pairs.setdefault((compact(row[place]), compact(now[place])), []).append(str(row[0]))
+                pairs.setdefault((to_compact_json(row[place]), to_compact_json(now[place])), []).append(str(row[0]))
         assert comparison.pairs.get(name, {}) == pairs
     assert comparison.text().startswith(f"one {len(one)} row")
 
@@ -148,12 +148,13 @@ async def test_what_is_told_together_is_of_one_moment() -> None:
             pages = [database.execute(sql).fetchall() for sql in statements]
             # What another program commits between two calls.
             database.execute("INSERT INTO one SELECT max(id) + 1, 1 FROM one")
-            return Results([
-                RowPage([], "".join(f"{compact(list(row))}\n" for row in rows), 1, len(rows), None) for rows in pages
-            ])  # fmt: skip
+            texts = ["".join(f"{to_compact_json(list(row))}\n" for row in rows) for rows in pages]
+            return Results([RowPage([], text, 1, len(rows), None) for text, rows in zip(texts, pages, strict=True)])
 
         kinds = {"id": "", "a": ""}
-        comparison = await compared(Side("one", "one", kinds, ["id"]), Side("other", "other", kinds), WORDS, run)
+        comparison = await compare_tables(
+            TableRef("one", "one", kinds, ["id"]), TableRef("other", "other", kinds), WORDS, run
+        )
     assert comparison.text().startswith("one 2 rows, other 1 row; matched by id\nonly in one: 1 row\n")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mcp_batteries.sql.transfer.records import Seen, csv_records, csv_texts, json_records
+from mcp_batteries.sql.transfer.records import ColumnSummary, read_csv_lines, read_csv_records, read_json_records
 from sql.prove_imports import prove
 
 
@@ -36,32 +36,32 @@ async def test_a_sample_of_the_proof(server: str, cases: int) -> None:
 )
 def test_a_stray_quote_changes_its_own_field_alone(written: str, text: str) -> None:
     raw = io.BytesIO(f"one,two\n{written}\n".encode())
-    (_, _), (row, said) = csv_texts(raw, lambda *words: AssertionError(words))
+    (_, _), (row, said) = read_csv_lines(raw, lambda *words: AssertionError(words))
     assert said == text
     assert next(csv.reader(io.StringIO(text))) == row
 
 
 def test_an_array_behind_objects_is_a_record() -> None:
     raw = io.BytesIO(b'{"a": 1, "b": 2}\n[3, 4]\n[5, 6]\n')
-    found = list(json_records(raw, lambda *words: AssertionError(words), json.loads))
+    found = list(read_json_records(raw, lambda *words: AssertionError(words), json.loads))
     assert found == [["a", "b"], [1, 2], [3, 4], [5, 6]]
 
 
 @pytest.mark.parametrize("text", ['[["a", "b"], [1, 2]]', '[\n["a", "b"],\n[1, 2]]', '["a", "b"]\n[1, 2]\n'])
 def test_arrays_are_read_alike_on_one_line_and_on_several(text: str) -> None:
-    found = list(json_records(io.BytesIO(text.encode()), lambda *words: AssertionError(words), json.loads))
+    found = list(read_json_records(io.BytesIO(text.encode()), lambda *words: AssertionError(words), json.loads))
     assert found == [["a", "b"], [1, 2]]
 
 
 @pytest.mark.parametrize("text", ["[1, 2, 3]", "[[1, 2], [3, 4]]", "[\n1,\n2]"])
 def test_values_are_not_taken_for_names_of_fields(text: str) -> None:
     with pytest.raises(AssertionError, match=r"does not name the fields|is not an object"):
-        list(json_records(io.BytesIO(text.encode()), lambda *words: AssertionError(words), json.loads))
+        list(read_json_records(io.BytesIO(text.encode()), lambda *words: AssertionError(words), json.loads))
 
 
 def test_a_quote_that_is_never_closed_is_named() -> None:
     with pytest.raises(AssertionError, match="never closed"):
-        list(csv_records(io.BytesIO(b'a,b\n1,"x\n2,y\n'), lambda *words: AssertionError(words)))
+        list(read_csv_records(io.BytesIO(b'a,b\n1,"x\n2,y\n'), lambda *words: AssertionError(words)))
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,13 @@ def test_a_quote_that_is_never_closed_is_named() -> None:
     ],
 )
 def test_what_the_values_of_a_field_are_like(values: list[Any], told: str) -> None:
-    seen, records = Seen(), [["name"], *([value] for value in values)]
+    seen, records = ColumnSummary(), [["name"], *([value] for value in values)]
     assert list(seen.through(iter(records))) == records
-    assert seen.told() == ([told] if values else [])
+    assert seen.describe() == ([told] if values else [])
 
 
 def test_long_values_are_counted_and_not_kept() -> None:
-    seen = Seen()
+    seen = ColumnSummary()
     records = (["name"] if number < 0 else [f"{number // 2:04}" + "x" * 100_000] for number in range(-1, 600))
     tracemalloc.start()
     try:
@@ -101,14 +101,14 @@ def test_long_values_are_counted_and_not_kept() -> None:
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
     finally:
         tracemalloc.stop()
-    assert seen.told() == [f'300 different, "0000{"x" * 19}…" to "0299{"x" * 19}…"']
+    assert seen.describe() == [f'300 different, "0000{"x" * 19}…" to "0299{"x" * 19}…"']
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_values_are_told_as_sqlite_counts_them(seed: int) -> None:
     draw = random.Random(seed)
     values = [draw.choice(["", str(draw.randint(-50, 50)), f"{draw.random():.6f}"]) for _ in range(400)]
-    seen = Seen()
+    seen = ColumnSummary()
     assert len(list(seen.through(iter([["n"], *([value] for value in values)])))) == 401
     with closing(sqlite3.connect(":memory:")) as database:
         database.execute("CREATE TABLE t (n)")
@@ -117,4 +117,4 @@ def test_values_are_told_as_sqlite_counts_them(seed: int) -> None:
             "SELECT count(DISTINCT n), count(*) - count(n), (SELECT n FROM t WHERE n <> '' ORDER BY CAST(n AS REAL)"
             " LIMIT 1), (SELECT n FROM t WHERE n <> '' ORDER BY CAST(n AS REAL) DESC LIMIT 1) FROM t"
         )
-    assert seen.told() == [f"{row[0]} different, {row[2]} to {row[3]}, {row[1]} empty"]
+    assert seen.describe() == [f"{row[0]} different, {row[2]} to {row[3]}, {row[1]} empty"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_batteries.sql.language.suggestions import other_parameter
+from mcp_batteries.sql.language.suggestions import explain_parameter_style
 from postgres.serving import inside, text_of
 from postgres.serving import make as make_postgres
 from sqlite.serving import make as make_sqlite
@@ -151,4 +151,4 @@ def test_operators_are_no_parameters() -> None:
         "SELECT a[1:n], a[:n], a::int, (a)::text FROM t", "SELECT 5 % s, a %s FROM t", "SELECT f(a := 1, b => 2)",
         "SELECT a & b, a && b, $$x$$, $tag$ x $tag$", "SELECT data @? '', data #> '', data -> '', data ->> ''",
     ):  # fmt: skip
-        assert not other_parameter(sql, r"\$\d+"), sql
+        assert not explain_parameter_style(sql, r"\$\d+"), sql

@@ -10,7 +10,7 @@ import pytest
 from mcp_batteries.sql.transfer import files
 from mcp_sqlite.worker.language.failure import Failure, describe_os_error
 
-new_file = partial(files.new_file, fails=Failure, reason=describe_os_error)
+new_file = partial(files.create_file, fails=Failure, reason=describe_os_error)
 LINK = "a link that leads to nothing"
 
 
@@ -57,6 +57,8 @@ def test_the_system_s_reason_is_told_alike_in_every_language() -> None:
 def test_a_backslash_parts_names_on_windows_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     for is_windows, path in ((True, "below/a.csv"), (False, r"below\a.csv")):
         monkeypatch.setattr(files, "_WINDOWS", is_windows)
-        assert files.as_path(r"below\a.csv") == path
-        assert files.is_path(files.as_path(r"below\a.csv")) == is_windows
-        assert not files.is_path(files.as_path(r"..\a.csv")) and not files.is_path(files.as_path(r"C:\a.csv"))
+        assert files.to_posix_path(r"below\a.csv") == path
+        assert files.is_relative_path(files.to_posix_path(r"below\a.csv")) == is_windows
+        assert not files.is_relative_path(files.to_posix_path(r"..\a.csv")) and not files.is_relative_path(
+            files.to_posix_path(r"C:\a.csv")
+        )

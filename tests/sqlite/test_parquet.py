@@ -78,7 +78,7 @@ async def test_files_that_are_none_change_nothing(tmp_path: Path, folder: Path) 
 
 
 def test_kinds_join_to_what_holds_both() -> None:
-    kind = parquet.Kind
+    kind = parquet.ColumnKind
     assert kind.INTEGER | kind.REAL is kind.REAL and kind.NOTHING | kind.BYTES is kind.BYTES
     assert kind.TEXT | kind.INTEGER is kind.TEXT and kind.BOOLEAN | kind.NOTHING is kind.BOOLEAN
     assert kind.BYTES | kind.INTEGER is kind.TEXT and kind.REAL | kind.REAL is kind.REAL
@@ -99,8 +99,8 @@ def test_types_of_other_programs_are_read_as_text(tmp_path: Path) -> None:
     with open(tmp_path / "a.parquet", "wb") as file:
         write_parquet(Table.from_batches([batch]), file)
     with open(tmp_path / "a.parquet", "rb") as file:
-        kind = parquet.Kind
-        assert parquet.kinds(file) == [kind.TEXT, kind.TEXT, kind.TEXT, kind.BOOLEAN]
-        assert list(parquet.read(file)) == [
+        kind = parquet.ColumnKind
+        assert parquet.column_kinds(file) == [kind.TEXT, kind.TEXT, kind.TEXT, kind.BOOLEAN]
+        assert list(parquet.read_rows(file)) == [
             ["day", "at", "of", "few"], ["2024-02-29", "2024-02-29 12:00:01.250000", "12345.00", True], [None] * 4,
         ]  # fmt: skip

@@ -38,7 +38,7 @@ def test_kinds_of_statements_are_opened_by_the_operator(tmp_path: Path) -> None:
     with pytest.raises(Refused):
         policy(path).write(None, "DELETE FROM t")
     with pytest.raises(Refused):
-        policy("--write", path).reshape(None, "DROP TABLE t")
+        policy("--write", path).schema_change(None, "DROP TABLE t")
     with pytest.raises(Refused):
         policy("--write", "--ddl", "--read-only", path).write(None, "DELETE FROM t")
     assert policy("--write", path).write(None, "DELETE FROM t").sql == "DELETE FROM t"
@@ -137,12 +137,12 @@ def test_a_database_may_be_named_by_its_file(tmp_path: Path) -> None:
     one, other = make(tmp_path / "a" / "app.db"), make(tmp_path / "b" / "app.db")
     served = policy(one)
     for name in ("app.db", os.path.realpath(one)):
-        meant = served.meant(name)
+        meant = served.database_by_name(name)
         assert meant is not None and meant.name == "app"
-    assert served.meant("other.db") is None
+    assert served.database_by_name("other.db") is None
     both = policy(one, other)
-    meant = both.meant(os.path.realpath(other))
-    assert both.meant("app.db") is None and meant is not None and meant.address == os.path.realpath(other)
+    meant = both.database_by_name(os.path.realpath(other))
+    assert both.database_by_name("app.db") is None and meant is not None and meant.address == os.path.realpath(other)
 
 
 def test_a_file_is_served_once_and_the_demo_beside_it(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_batteries.scratch import Scratch
-from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.results.rows import RowPage
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.policy import Database, ImportTable, NewFile, NextPage, ReadStatement, ServedFile
@@ -177,7 +177,7 @@ def test_paging_gives_each_row_once_while_another_program_writes(
     name=st.sampled_from(["b", "é ü", 'a"b', "a,b", "'"]),
 )
 def test_json_lines_bring_back_every_value(rows: list[list[Any]], name: str, place: Place) -> None:
-    column = identifier(name)
+    column = quote_identifier(name)
     schema = f"CREATE TABLE t (a, {column}); CREATE TABLE copy AS SELECT * FROM t"
     database = place.database(schema, rows=rows)
     place.copy(database, ".jsonl")

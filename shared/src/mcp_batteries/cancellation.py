@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 
-__all__ = ["Stop", "Stopped"]
+__all__ = ["CancelToken", "WorkCancelled"]
 
 
-class Stopped(Exception):
+class WorkCancelled(Exception):
     """Raised inside blocking work when nobody waits for it any more."""
 
 
-class Stop:
+class CancelToken:
     """A stop sign for work on another thread: set once, polled by the work.
 
     Args:
@@ -36,4 +36,4 @@ class Stop:
     def check(self) -> None:
         """Raise `Stopped` if set. Cheap enough for every few hundred items of a loop."""
         if self.is_set():
-            raise Stopped
+            raise WorkCancelled

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-__all__ = ["DEFAULT_PAGE_BYTES", "clip", "head"]
+__all__ = ["DEFAULT_PAGE_BYTES", "clip", "truncate_utf8"]
 
 # Text bytes of one answer unless the caller asks otherwise: every measured host passes as much on whole.
 DEFAULT_PAGE_BYTES = 10_000
 
 
-def clip(text: str, limit: int, how: str) -> str:
+def clip(text: str, limit: int, next_move: str) -> str:
     """Return `text`, or its first `limit` characters after a line that says so and how to continue.
 
     The notice comes first because hosts cut the middle and the end of long results.
     """
     if len(text) <= limit:
         return text
-    return f"[truncated: {limit} of {len(text)} characters; {how}]\n{text[:limit]}"
+    return f"[truncated: {limit} of {len(text)} characters; {next_move}]\n{text[:limit]}"
 
 
-def head(text: str, most: int) -> str:
+def truncate_utf8(text: str, max_bytes: int) -> str:
     """Return as much of `text` as fits into `most` bytes of UTF-8."""
-    if len(text) <= most and text.isascii():
+    if len(text) <= max_bytes and text.isascii():
         return text
     data = text.encode("utf-8", "replace")
-    if len(data) <= most:
+    if len(data) <= max_bytes:
         return text
-    return data[:most].decode("utf-8", "ignore")
+    return data[:max_bytes].decode("utf-8", "ignore")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 
-__all__ = ["descriptors"]
+__all__ = ["raise_descriptor_limit"]
 
 
-def descriptors(desired: int) -> int | None:
+def raise_descriptor_limit(desired: int) -> int | None:
     """Return how many descriptors this process may open, raised to `desired` if the system allows it.
 
     None if the system does not count. On macOS, a process started from a terminal may open only 256.

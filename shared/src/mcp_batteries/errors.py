@@ -32,9 +32,9 @@ __all__ = [
     "Refused",
     "TooLarge",
     "Unavailable",
-    "first_of",
+    "describe_os_error",
+    "first_exception",
     "quote",
-    "reason",
     "well_formed",
 ]
 
@@ -59,14 +59,14 @@ def quote(text: str, limit: int = 120) -> str:
     return f"`{line}`" if len(line) <= limit else f"`{line[: limit - 1]}…`"
 
 
-def first_of(error: BaseException) -> BaseException:
+def first_exception(error: BaseException) -> BaseException:
     """`error`, or the first exception inside a group, nested or not."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
 
 
-def reason(error: OSError) -> str:
+def describe_os_error(error: OSError) -> str:
     """Why the system refused, in the C library's words, because Windows' own come in the user's language."""
     words = os.strerror(error.errno) if getattr(error, "winerror", None) and error.errno else ""
     return (error.strerror or type(error).__name__) if not words or words.startswith("Unknown error") else words
@@ -81,12 +81,12 @@ class Problem(ToolError, ResourceError):
         status: the HTTP status behind it, where a service gave one.
     """
 
-    def __init__(self, what: str, fix: str = "", *, status: int | None = None) -> None:
+    def __init__(self, failure: str, fix: str = "", *, status: int | None = None) -> None:
         self.status = status
         # Words of a library can quote what this process was told: an address, a header, a path.
-        self.what = mask_own(well_formed(what))
+        self.failure = mask_own(well_formed(failure))
         self.fix = mask_own(well_formed(fix))
-        super().__init__(f"{self.what} {self.fix}" if fix else self.what)
+        super().__init__(f"{self.failure} {self.fix}" if fix else self.failure)
 
     @property
     def fields(self) -> dict[str, str | int | float]:
@@ -125,7 +125,7 @@ class Unavailable(Problem):
     """
 
     def __init__(
-        self, what: str, fix: str = "", *, retry_after: float | None = None, status: int | None = None
+        self, failure: str, fix: str = "", *, retry_after: float | None = None, status: int | None = None
     ) -> None:
         self.retry_after = retry_after
-        super().__init__(what, fix, status=status)
+        super().__init__(failure, fix, status=status)

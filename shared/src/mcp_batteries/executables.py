@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Sequence
 
-__all__ = ["NO_WINDOW", "as_typed", "find_executable"]
+__all__ = ["NO_WINDOW", "find_executable", "quote_command"]
 
 # Every process gets this for `creationflags`. A server that a window's program started has no console, so Windows would
 # open one for each of its children, for everybody to see.
@@ -32,7 +32,7 @@ def find_executable(name: str, folders: Iterable[str] | None = None, *, scripts:
     return next((path for path in paths if shutil.which(path)), None)
 
 
-def as_typed(words: Sequence[str]) -> str:
+def quote_command(words: Sequence[str]) -> str:
     """A command as a person types it: words with blanks stand in quotes."""
     if sys.platform == "win32":
         from subprocess import list2cmdline

@@ -26,7 +26,7 @@ from mcp_batteries.server.calling.results import DataResult, TextResult
 from mcp_batteries.server.declaration import decorators
 from mcp_batteries.settings import Settings
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
-from mcp_batteries.threads import in_thread
+from mcp_batteries.threads import run_in_thread
 
 __all__ = ["Server"]
 
@@ -211,7 +211,7 @@ async def _called(function: Callable[..., Any], *words: Any, **arguments: Any) -
     if inspect.iscoroutinefunction(function):
         value = await function(*words, **arguments)
     else:
-        value = await in_thread(lambda stop: function(*words, **arguments), long=True)
+        value = await run_in_thread(lambda stop: function(*words, **arguments), long=True)
     shaped = isinstance(value, (str, DataResult, TextResult))
     # JSON has no word for what is no number.
     return value if shaped else pydantic_core.to_json(value, inf_nan_mode="null").decode()

@@ -17,12 +17,12 @@ from weakref import WeakKeyDictionary
 import anyio
 
 from mcp_batteries.errors import well_formed
-from mcp_batteries.timeout_queue import Delay
+from mcp_batteries.timeout_queue import TimeoutQueue
 
-__all__ = ["Report", "Reported", "tell"]
+__all__ = ["ProgressReporter", "SendProgress", "report_progress"]
 
 # Sends (done, total, message) to the client; `ctx.report_progress` is one.
-Report = Callable[[float, float | None, str | None], Awaitable[None]]
+SendProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 _LOOK_SECONDS = 0.1
 _SILENT_SECONDS = 2.0
@@ -45,18 +45,18 @@ class _Call:
         self.latest: _Progress | None = None
 
 
-_delays: WeakKeyDictionary[asyncio.AbstractEventLoop, Delay] = WeakKeyDictionary()
+_delays: WeakKeyDictionary[asyncio.AbstractEventLoop, TimeoutQueue] = WeakKeyDictionary()
 _call: ContextVar[_Call | None] = ContextVar("call", default=None)
 
 
-def tell(done: float, total: float | None = None, message: str | None = None) -> None:
+def report_progress(done: float, total: float | None = None, message: str | None = None) -> None:
     """Report how far the current call is, from any of its threads and as often as is convenient."""
     call = _call.get()
     if call is not None:
         call.latest = _Progress(done, total, message)
 
 
-class Reported:
+class ProgressReporter:
     """A block that reports what its code tells, at most ten times a second.
 
     After two silent seconds it reports that it still runs. Most calls end before there is anything to report, or any
@@ -82,7 +82,7 @@ class Reported:
         "_token",
     )
 
-    def __init__(self, report: Report, name: str, seconds: float = math.inf) -> None:
+    def __init__(self, report: SendProgress, name: str, seconds: float = math.inf) -> None:
         self._report = report
         self._name = name
         self._seconds = seconds
@@ -101,7 +101,7 @@ class Reported:
             return
         look = _delays.get(self._loop)
         if look is None:
-            look = Delay(_LOOK_SECONDS)
+            look = TimeoutQueue(_LOOK_SECONDS)
             _delays[self._loop] = look
         self._late = look.begin(self._begin)
 
@@ -130,7 +130,7 @@ class Reported:
         self._relays.append(self._loop.create_task(relay))
 
 
-async def _relay(call: _Call, report: Report, name: str, began: float) -> None:
+async def _relay(call: _Call, report: SendProgress, name: str, began: float) -> None:
     """Send the progress of `call`, and that it still runs when it is silent."""
     sent: _Progress | None = None
     done = 0.0

@@ -101,7 +101,7 @@ def _print_new_token(settings: Settings, request: str) -> int:
 
 def _print_config(settings: Settings, host: str) -> int:
     """Print the entry for `host`, and how to complete it."""
-    from mcp_batteries.cli.hosts import entry, not_there, place
+    from mcp_batteries.cli.hosts import describe_missing_paths, entry, place
     from mcp_batteries.errors import Problem
 
     try:
@@ -110,7 +110,7 @@ def _print_config(settings: Settings, host: str) -> int:
         return _fail(settings, str(problem))
     print(text)  # noqa: T201
     print(f"Goes into: {place(host)}", file=sys.stderr)  # noqa: T201
-    missing = not_there(settings)
+    missing = describe_missing_paths(settings)
     if missing:
         print(missing, file=sys.stderr)  # noqa: T201
     secrets = [name for name in settings.secrets() if name in text]
@@ -280,9 +280,9 @@ def _fail(settings: Settings, message: str) -> int:
     """Say why the server could not start; return the exit status."""
     import logging
 
-    from mcp_batteries.observability.logs import announce
+    from mcp_batteries.observability.logs import log_announcement
     from mcp_batteries.settings import masked
 
     # A mistake in an address is quoted with it, and hosts keep what is said here.
-    announce(f"{settings.COMMAND}: {masked(message)}", logging.ERROR)
+    log_announcement(f"{settings.COMMAND}: {masked(message)}", logging.ERROR)
     return 1

@@ -3,7 +3,7 @@
 Everything else in this repository uses public names. `tests/shared/test_sdk.py` fails on the day one of them moves.
 Others are imported where they are used, because this module takes long to import or they do:
 `watchfiles._rust_notify.RustNotify` in `subscriptions.kernel_watch`, `set_current_async_library` and `threadlocals` of
-anyio in `limits`, and the class behind `SSE_RESPONSE` in `transports.http.json_replies`.
+anyio in `threads`, and the class behind `SSE_RESPONSE` in `transports.http.requests.json_replies`.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ __all__ = [
     "SSE_RESPONSE",
     "SessionTransport",
     "Sessions",
+    "add_to_initialize",
     "announce",
     "connection_of",
-    "logging_untouched",
     "lowlevel",
+    "skip_unrecorded_spans",
     "small_tls_buffers",
-    "spare_spans",
-    "tell_at_start",
     "tool_table",
+    "without_logging_setup",
 ]
 
 
@@ -228,7 +228,7 @@ def announce(server: MCPServer[Any], notifications: NotificationOptions) -> None
     low.create_initialization_options = create_with_notifications  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def spare_spans(server: MCPServer[Any]) -> None:
+def skip_unrecorded_spans(server: MCPServer[Any]) -> None:
     """Let `server` open spans only while a provider receives them.
 
     Without one the SDK's middleware, which cannot be turned off, wastes a tenth of a small call.
@@ -250,7 +250,7 @@ def _open_recorded_spans(open_span: OpenTelemetryMiddleware) -> ServerMiddleware
     return open_recorded_span
 
 
-def tell_at_start(server: MCPServer[Any], options: Mapping[str, Any]) -> None:
+def add_to_initialize(server: MCPServer[Any], options: Mapping[str, Any]) -> None:
     """Make every legacy handshake of `server` say more about it, by the names of `InitializationOptions`.
 
     If the constructor got it, the SDK would repeat it in every answer of the modern era.
@@ -278,7 +278,7 @@ def _nothing(level: str) -> None:
 
 
 @contextmanager
-def logging_untouched() -> Generator[None]:
+def without_logging_setup() -> Generator[None]:
     """Construct an `MCPServer` inside this block without its logging set-up.
 
     The constructor imports rich (50 ms of every start) for a root handler that we replace anyway.

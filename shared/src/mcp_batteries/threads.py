@@ -1,7 +1,7 @@
 """Runs blocking work on threads of our own, each piece with a token that ends it.
 
-The SDK's transports share anyio's default limiter, so a slow call there would keep others from their answers. Here, when
-the caller cancels, the deadline passes or the connection ends, the work itself ends, not only the waiting for it.
+The SDK's transports share anyio's default limiter, so a slow call there would keep others from their answers. Here,
+when the caller cancels, the deadline passes or the connection ends, the work itself ends, not only the waiting for it.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from anyio._core._eventloop import (
     threadlocals,
 )
 
-from mcp_batteries.cancellation import Stop, Stopped
+from mcp_batteries.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Unavailable
 
-__all__ = ["Threads", "in_thread"]
+__all__ = ["ThreadPool", "run_in_thread"]
 
 T = TypeVar("T")
 _IDLE_SECONDS = 10
-_MOMENT_SECONDS = 0.005
+_PAUSE_SECONDS = 0.005
 _LOOK_SECONDS = 0.5  # How often an idle thread checks whether its event loop has ended.
 
 
-class Threads:
+class ThreadPool:
     """Runs at most `most` pieces of work at once, on one event loop; others wait in order.
 
     Abandoned work keeps its thread but does not count. A round trip takes half as long as with `anyio.to_thread`, whose
@@ -71,7 +71,7 @@ class Threads:
             return await job.future
         finally:
             if job.future.cancelled():
-                self._leave(job)
+                self._abandon(job)
             del job  # An error holds this frame, and the future the error.
 
     async def _until_end(self) -> AsyncGenerator[None]:
@@ -92,7 +92,7 @@ class Threads:
         while self._waiting and self._working < self._most:
             job = self._waiting.popleft()
             self._working += 1
-            job.begun = True
+            job.has_begun = True
             try:
                 thread = self._idle.pop()
             except IndexError:
@@ -103,18 +103,18 @@ class Threads:
                 except RuntimeError as error:
                     # The system has no more threads.
                     if not job.future.cancelled():
-                        self._tell(job, None, error)
+                        self._set_result(job, None, error)
                     continue
             thread.jobs.put(job)
 
-    def _leave(self, job: _Job) -> None:
-        if job.begun:
+    def _abandon(self, job: _Job) -> None:
+        if job.has_begun:
             self._working -= 1
             self._begin()
         else:
             self._waiting.remove(job)
 
-    def keep(self, thread: _Thread) -> bool:
+    def take_back(self, thread: _Thread) -> bool:
         """Take a thread back, on that thread; return False if it should end."""
         if self._ending or len(self._idle) >= self._most:
             return False
@@ -132,10 +132,10 @@ class Threads:
     def done(self, job: _Job, result: Any, error: BaseException | None) -> None:
         """Give the result of a job to its waiting caller."""
         if not job.future.cancelled():
-            self._tell(job, result, error)
+            self._set_result(job, result, error)
             self._begin()
 
-    def _tell(self, job: _Job, result: Any, error: BaseException | None) -> None:
+    def _set_result(self, job: _Job, result: Any, error: BaseException | None) -> None:
         self._working -= 1
         if error is None:
             job.future.set_result(result)
@@ -149,12 +149,12 @@ class Threads:
 
 
 class _Job:
-    __slots__ = ("arguments", "begun", "context", "future", "work")
+    __slots__ = ("arguments", "context", "future", "has_begun", "work")
 
     def __init__(self, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         self.work = work
         self.arguments = arguments
-        self.begun = False
+        self.has_begun = False
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.context = copy_context()
         self.context.run(_leave_loop)
@@ -165,7 +165,7 @@ def _leave_loop() -> None:
 
 
 class _Thread(threading.Thread):
-    def __init__(self, threads: Threads) -> None:
+    def __init__(self, threads: ThreadPool) -> None:
         super().__init__(name="work")
         self.jobs = SimpleQueue[_Job | None]()
         self._threads = threads
@@ -188,7 +188,7 @@ class _Thread(threading.Thread):
                     result = job.context.run(job.work, *job.arguments)
                 except BaseException as problem:  # noqa: BLE001 - the waiting task gets it
                     error = problem
-            is_kept = self._threads.keep(self)
+            is_kept = self._threads.take_back(self)
             try:
                 self._loop.call_soon_threadsafe(self._threads.done, job, result, error)
             except RuntimeError:  # The loop is closed.
@@ -211,22 +211,22 @@ class _Thread(threading.Thread):
                     return None
 
 
-_AT_ONCE = max(4, min(16, (os.cpu_count() or 1) * 2))
+_MAX_THREADS = max(4, min(16, (os.cpu_count() or 1) * 2))
 
 
 class _Workers:
     """The threads of one event loop."""
 
     def __init__(self) -> None:
-        self.short = Threads(_AT_ONCE)
-        self.long = Threads(_AT_ONCE)
-        self.background = Threads(_AT_ONCE)
+        self.short = ThreadPool(_MAX_THREADS)
+        self.long = ThreadPool(_MAX_THREADS)
+        self.background = ThreadPool(_MAX_THREADS)
 
 
 _workers: WeakKeyDictionary[asyncio.AbstractEventLoop, _Workers] = WeakKeyDictionary()
 
 
-class _LastStop(Stop):
+class _BackgroundStop(CancelToken):
     """The stop sign of work that nobody waits for; each check pauses while calls work.
 
     Two threads that read folders fight for the interpreter's lock at every name.
@@ -234,23 +234,23 @@ class _LastStop(Stop):
 
     __slots__ = ("_calls",)
 
-    def __init__(self, seconds: float | None, *calls: Threads) -> None:
+    def __init__(self, seconds: float | None, *calls: ThreadPool) -> None:
         super().__init__(seconds)
         self._calls = calls
 
     def check(self) -> None:
         super().check()
         if any(threads.are_working for threads in self._calls):
-            time.sleep(_MOMENT_SECONDS)
+            time.sleep(_PAUSE_SECONDS)
 
 
-async def in_thread(
-    work: Callable[[Stop], T],
+async def run_in_thread(
+    work: Callable[[CancelToken], T],
     *,
     seconds: float | None = None,
-    what: str = "The call",
+    description: str = "The call",
     long: bool = False,
-    last: bool = False,
+    background: bool = False,
 ) -> T:
     """Run `work(stop)` on a worker thread and return its result.
 
@@ -267,17 +267,17 @@ async def in_thread(
     if workers is None:
         workers = _Workers()
         _workers[loop] = workers
-    if last:
+    if background:
         threads = workers.background
-        stop = _LastStop(seconds, workers.short, workers.long)
+        stop = _BackgroundStop(seconds, workers.short, workers.long)
     else:
         threads = workers.long if long else workers.short
-        stop = Stop(seconds)
+        stop = CancelToken(seconds)
     try:
         return await threads.run(work, stop)
-    except Stopped:
+    except WorkCancelled:
         raise Unavailable(
-            f"{what} was stopped after {seconds:g} s, its time limit.",
+            f"{description} was stopped after {seconds:g} s, its time limit.",
             "Ask for less: a smaller folder, a narrower filter.",
         ) from None
     finally:

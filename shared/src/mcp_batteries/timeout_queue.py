@@ -7,10 +7,10 @@ import contextvars
 from collections import deque
 from collections.abc import Callable
 
-__all__ = ["Delay", "Wait"]
+__all__ = ["Timeout", "TimeoutQueue"]
 
 
-class Wait:
+class Timeout:
     """One pending timeout."""
 
     __slots__ = ("callback", "context", "when")
@@ -33,7 +33,7 @@ class Wait:
             callback()
 
 
-class Delay:
+class TimeoutQueue:
     """Calls back after `seconds`, on one event loop.
 
     The first to begin is the first due, so one timer of the loop serves all; separate timers cost five times as much.
@@ -41,16 +41,16 @@ class Delay:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._waits: deque[Wait] = deque()
+        self._waits: deque[Timeout] = deque()
         self._runs = False
         # The timer of the loop has a context of its own: it would keep alive what the first call held for as long as
         # others come.
         self._context = contextvars.Context()
 
-    def begin(self, callback: Callable[[], object]) -> Wait:
+    def begin(self, callback: Callable[[], object]) -> Timeout:
         """Call `callback`, in the caller's context, unless the returned wait is cancelled first."""
         loop = asyncio.get_running_loop()
-        wait = Wait(loop.time() + self._seconds, callback)
+        wait = Timeout(loop.time() + self._seconds, callback)
         self._waits.append(wait)
         if not self._runs:
             self._runs = True

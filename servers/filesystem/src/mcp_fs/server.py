@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from mcp_batteries.server.assemble import Assembled, assemble
-from mcp_batteries.server.list_changes import Following
+from mcp_batteries.server.list_changes import ChangeFeedConfig
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_batteries.user_folders import undo_folder
 from mcp_fs.changes import folder_watcher
@@ -57,7 +57,7 @@ def build(settings: Settings) -> Assembled:
             *([ClientRoots(policy)] if settings.client_roots == "narrow" else []),
             *([record_caller] if undo else []),
         ],
-        follows=Following(
+        follows=ChangeFeedConfig(
             "files",
             ", with the changed lines",
             "To compare two files use `read_diff`.",

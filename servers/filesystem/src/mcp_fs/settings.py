@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from mcp_batteries.settings import ABSOLUTE, Asked, Dependencies, Positional
+from mcp_batteries.settings import ABSOLUTE, Dependencies, InstallQuestion, Positional
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["Settings"]
@@ -16,8 +16,8 @@ class Settings(Common):
     """Serve folders over MCP: read, search, edit and follow their files, and nothing outside them."""
 
     COMMAND: ClassVar[str] = "mcp-fs"
-    ASKED: ClassVar[tuple[Asked, ...]] = (
-        Asked("folder", "Folder to serve", "/path/to/folder", "directory", multiple=True),
+    INSTALL_QUESTIONS: ClassVar[tuple[InstallQuestion, ...]] = (
+        InstallQuestion("folder", "Folder to serve", "/path/to/folder", "directory", multiple=True),
     )
 
     EXAMPLES: ClassVar[tuple[str, ...]] = (

@@ -17,7 +17,7 @@ import anyio
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 from mcp_batteries.subscriptions.journal import Change
-from mcp_batteries.threads import in_thread
+from mcp_batteries.threads import run_in_thread
 from mcp_fs.engine.listing.selection import compile_chooser
 from mcp_fs.engine.listing.tree_snapshot import Subtree, TextBudget, TreeSnapshot, describe_change
 from mcp_fs.engine.service import Engine
@@ -168,7 +168,7 @@ class TreeWatcher:
             while True:
                 began = time.perf_counter()
                 try:
-                    tree.changes += await in_thread(tree.snapshot.poll, what="Looking", long=True)
+                    tree.changes += await run_in_thread(tree.snapshot.poll, description="Looking", long=True)
                 except Problem as problem:
                     if not tree.folders:
                         raise

@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
-from mcp_batteries.subscriptions.journal import ABSENT, Change, why_absent
+from mcp_batteries.subscriptions.journal import ABSENT, Change, explain_absence
 from mcp_git.engine.service import Engine
 from mcp_git.policy import GitResource, Policy, Repository
 from mcp_git.repository_paths import Layout
@@ -161,7 +161,7 @@ class RepositoryWatcher:
     def absent(self, key: Hashable) -> str | None:
         resource = self._resources.get(str(key))
         digest = "" if resource is None else self._get(resource.repository).digests.get(resource.uri, "")
-        return why_absent(digest)
+        return explain_absence(digest)
 
     def _get(self, repository: Repository) -> _WatchedRepository:
         """Return the watched state of a repository; a worktree may be added while the server runs."""

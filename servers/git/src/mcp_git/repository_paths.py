@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mcp_batteries.errors import NotFound, Refused, Unavailable, quote, reason
+from mcp_batteries.errors import NotFound, Refused, Unavailable, describe_os_error, quote
 
 __all__ = [
     "Layout",
@@ -242,7 +242,7 @@ def _refuse_submodule_elsewhere(submodule: str, git_dir: str, roots: Sequence[st
 
 
 def _unreadable(error: OSError) -> Unavailable:
-    return Unavailable(f"The repository can't be read: {reason(error)}.", "The operator can mend that.")
+    return Unavailable(f"The repository can't be read: {describe_os_error(error)}.", "The operator can mend that.")
 
 
 def _nested_repository(path: str) -> Refused:

@@ -9,9 +9,9 @@ from importlib.metadata import version
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.processes.sandbox import find_sandbox
 from mcp_batteries.server.assemble import Assembled, assemble
-from mcp_batteries.server.list_changes import Following
+from mcp_batteries.server.list_changes import ChangeFeedConfig
 from mcp_batteries.server.skills import PackagedSkills
-from mcp_batteries.server.tool_filter import Missing
+from mcp_batteries.server.tool_filter import ClosedGate
 from mcp_git.changes import RepositoryWatcher
 from mcp_git.completions import Completions
 from mcp_git.engine.program.git import Git
@@ -56,8 +56,8 @@ def build(settings: Settings) -> Assembled:
         rooms=[*tools, resources, Prompts(policy, resources.attach), Completions(policy, engine)],
         sources=[RepositoryWatcher(policy, engine, resources.read_text, settings)],
         consent=consent,
-        withholds=lambda declared: Missing([f"--{gate}" for gate in declared.gates if gate not in open_gates]),
-        follows=Following(
+        withholds=lambda declared: ClosedGate([f"--{gate}" for gate in declared.gates if gate not in open_gates]),
+        follows=ChangeFeedConfig(
             "of a repository's resources (status, head, branches, log, diff, stash, files)",
             instead="For the state now use `get_status`, for earlier commits `list_commits`.",
             uris="As `git://REPO/status`. Default: your subscriptions, else status and head of each repository.",

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from mcp_batteries.settings import ABSOLUTE, Asked, Dependencies, Positional
+from mcp_batteries.settings import ABSOLUTE, Dependencies, InstallQuestion, Positional
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["Settings"]
@@ -16,8 +16,8 @@ class Settings(Common):
     """Serve Git repositories over MCP: read their history and state, follow them, and run nothing that is in them."""
 
     COMMAND: ClassVar[str] = "mcp-git"
-    ASKED: ClassVar[tuple[Asked, ...]] = (
-        Asked("repository", "Repository to serve", "/path/to/folder", "directory", multiple=True),
+    INSTALL_QUESTIONS: ClassVar[tuple[InstallQuestion, ...]] = (
+        InstallQuestion("repository", "Repository to serve", "/path/to/folder", "directory", multiple=True),
     )
 
     DOCUMENTED: ClassVar[tuple[str, ...]] = (

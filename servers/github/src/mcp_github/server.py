@@ -9,9 +9,9 @@ from typing import Any
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp_types import TextContent
 
-from mcp_batteries.observability.audit import whose
+from mcp_batteries.observability.audit import caller_key
 from mcp_batteries.server.assemble import Assembled, assemble
-from mcp_batteries.server.list_changes import Following
+from mcp_batteries.server.list_changes import ChangeFeedConfig
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_github.call_context import CallContext, active_call
 from mcp_github.changes import DeliverySource, FollowedUriSource, WatchListSource
@@ -109,7 +109,7 @@ def build(settings: Settings) -> Assembled:
         explains=api.explain,
         special=frozenset(TOOLSETS) - policy.toolsets,
         withholds=lambda tool: policy.missing_for(tool, token=api.client.credentials.may_exist),
-        follows=Following(
+        follows=ChangeFeedConfig(
             "repositories, files, issues, pull requests, releases or runs",
             instead="Earlier commits: `list_commits`.",
             uris="As `github://owner/name/issues/7`, /pulls/7, /runs/7. Needed unless the client subscribed to some.",
@@ -205,7 +205,7 @@ class _CallBinding:
         self._binds_callers = binds_callers
 
     async def __call__(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-        call = CallContext(reader=whose(ctx))
+        call = CallContext(reader=caller_key(ctx))
         if self._binds_callers:
             call.caller = caller_of(ctx)
         if ctx.method == "tools/call":

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from mcp_batteries.settings import ABSOLUTE, Asked, Dependencies, absolute
+from mcp_batteries.settings import ABSOLUTE, Dependencies, InstallQuestion, to_absolute_path
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["DEFAULT_TOOLSETS", "TOOLSETS", "Settings"]
@@ -22,8 +22,10 @@ class Settings(Common):
     """Serve GitHub over MCP: read what the token may read, change only what you allow, and leak nothing."""
 
     COMMAND: ClassVar[str] = "mcp-github"
-    ASKED: ClassVar[tuple[Asked, ...]] = (
-        Asked("token", "GitHub token", "github_pat_...", variable="GITHUB_TOKEN", secret=True, required=False),
+    INSTALL_QUESTIONS: ClassVar[tuple[InstallQuestion, ...]] = (
+        InstallQuestion(
+            "token", "GitHub token", "github_pat_...", variable="GITHUB_TOKEN", secret=True, required=False
+        ),
     )
     DOCUMENTED: ClassVar[tuple[str, ...]] = (
         "--toolsets", "all", "--write", "--merge", "--delete", "--releases", "--runs", "--token-file", "token",
@@ -110,7 +112,7 @@ class Settings(Common):
     def _absolute_unless_memory(cls, folder: str | None) -> str | None:
         if folder is None or folder == "memory":
             return folder
-        return absolute(folder)
+        return to_absolute_path(folder)
 
     def depends_on(self) -> Dependencies | None:
         variables = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN", "GITHUB_TOKEN", "GH_TOKEN")

@@ -19,7 +19,7 @@ from anyio.abc import TaskGroup
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.sql import watching
 from mcp_batteries.sql.results.rows import RowPage
-from mcp_batteries.sql.watching import TablesOf, demonstration
+from mcp_batteries.sql.watching import TableListKey, build_demonstration
 from mcp_batteries.subscriptions.journal import ABSENT
 from mcp_postgres.engine.admission.statements import TransactionLimits, transaction_opening
 from mcp_postgres.engine.connection.pool import SERVER_ROLE, run_shielded
@@ -35,7 +35,7 @@ from mcp_postgres.policy import (
     TableOf,
 )
 
-__all__ = ["DatabaseWatcher", "demonstration"]
+__all__ = ["DatabaseWatcher", "build_demonstration"]
 
 logger = logging.getLogger(__name__)
 
@@ -175,7 +175,7 @@ class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
                 own_pace_seconds += anyio.current_time() - since
         changed = watched.compare(digests)
         if watched.listed and snapshot != watched.snapshot and await self._have_tables_changed(watched):
-            changed.append(TablesOf(watched.database.name))
+            changed.append(TableListKey(watched.database.name))
         watched.snapshot = snapshot
         if changed:
             self.changed(changed)

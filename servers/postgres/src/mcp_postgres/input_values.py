@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from mcp_batteries.errors import Invalid
-from mcp_batteries.sql.policy import is_whole
+from mcp_batteries.sql.policy import is_complete_text
 
 __all__ = ["encode_array", "encode_json", "encode_record", "encode_value"]
 
@@ -50,7 +50,7 @@ def _not_bindable(label: str) -> Invalid:
 
 def _check_text(value: str, label: str) -> str:
     """Return a text that PostgreSQL can hold."""
-    if is_whole(value):
+    if is_complete_text(value):
         return value
     raise Invalid(
         f"The value for {label} holds a NUL character or half of a character, which PostgreSQL's text can't.",
@@ -79,7 +79,7 @@ def encode_json(value: Any) -> str:
             return "[" + ", ".join(map(encode_json, cast("list[Any]", value))) + "]"
         case float():
             return repr(value)
-        case str() if not is_whole(value):
+        case str() if not is_complete_text(value):
             return json.dumps(value)
         case _:
             return json.dumps(value, ensure_ascii=False)

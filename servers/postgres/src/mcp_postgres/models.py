@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_batteries.sql.language.identifiers import unquoted
-from mcp_batteries.sql.language.table_groups import folded, spread
-from mcp_batteries.sql.results.rows import RowPage, compact, count, size
+from mcp_batteries.sql.language.identifiers import unquote_identifier
+from mcp_batteries.sql.language.table_groups import format_number_ranges, group_numbered_tables
+from mcp_batteries.sql.results.rows import RowPage, format_count, format_size, to_compact_json
 
 __all__ = ["Catalog", "Export", "Plan", "Report", "TableInfo"]
 
@@ -57,7 +57,9 @@ def _format_database(name: str, remarks: str, schemas: Sequence[_Json], objects:
 
 
 def _format_schema(schema: _Json) -> str:
-    contents = f"{count(schema['tables'], 'table')}, {count(schema['views'], 'view')}, {size(schema['bytes'])}"
+    tables = format_count(schema["tables"], "table")
+    views = format_count(schema["views"], "view")
+    contents = f"{tables}, {views}, {format_size(schema['bytes'])}"
     return f"schema {schema['spelled']}: {contents}{_format_comment(schema)}"
 
 
@@ -66,7 +68,7 @@ def _format_objects(objects: Sequence[_Json]) -> list[str]:
     are_tables = bool(objects) and "columns" in objects[0]
     if not are_tables:
         return [f"- {_format_object([item])}" for item in objects]
-    groups = folded(objects, _group_name, _group_facts)
+    groups = group_numbered_tables(objects, _group_name, _group_facts)
     if len(groups) <= _MANY_TABLES:
         return [f"- {_format_object(group)}" for group in groups]
     note = f"[{len(objects)} here, without columns: `name` shows those of a few, `get_table` of one]"
@@ -78,7 +80,7 @@ def _group_name(item: _Json) -> str:
 
 
 def _group_facts(item: _Json) -> str:
-    return compact({name: value for name, value in item.items() if name not in _GROUPED_FACTS})
+    return to_compact_json({name: value for name, value in item.items() if name not in _GROUPED_FACTS})
 
 
 def _format_object(group: Sequence[_Json]) -> str:
@@ -97,10 +99,10 @@ def _format_sizes(group: Sequence[_Json]) -> list[str]:
     if item["kind"] not in _KINDS_WITHOUT_ROW_COUNT:
         facts.append(_format_rows(group))
     if item["bytes"] is not None and item["kind"] != "sequence":
-        total = size(sum(each["bytes"] or 0 for each in group))
+        total = format_size(sum(each["bytes"] or 0 for each in group))
         facts.append(f"{total} together" if len(group) > 1 else total)
     if item["partitions"] is not None:
-        facts.append(count(item["partitions"], "partition"))
+        facts.append(format_count(item["partitions"], "partition"))
     return facts
 
 
@@ -124,7 +126,7 @@ def _format_briefly(group: Sequence[_Json]) -> str:
     text = _format_title(group)
     row_counts = _known_row_counts(group)
     if row_counts and item["kind"] != "view":
-        text += f" {spread(row_counts)}"
+        text += f" {format_number_ranges(row_counts)}"
     if item["refers"]:
         text += f" -> {', '.join(item['refers'])}"
     return text
@@ -157,7 +159,7 @@ def _format_rows(group: Sequence[_Json]) -> str:
         return "not analyzed"
     unit = "row" if row_counts == [1] else "rows"
     each = " each" if len(group) > 1 else ""
-    return f"about {spread(row_counts)} {unit}{each}"
+    return f"about {format_number_ranges(row_counts)} {unit}{each}"
 
 
 @dataclass(frozen=True)
@@ -215,7 +217,7 @@ class TableInfo:
         if table["kind"] not in _KINDS_WITHOUT_ROW_COUNT:
             facts.append(_format_rows([table]))
         if table["bytes"] is not None:
-            facts.append(size(table["bytes"]))
+            facts.append(format_size(table["bytes"]))
         return f"{', '.join(facts)}, owner {table['owner']}; {self.uri}"
 
     def _format_indexes(self) -> list[str]:
@@ -236,7 +238,7 @@ class TableInfo:
             return []
         if isinstance(self.sample, str):
             return [f"no sample rows: {self.sample}"]
-        return ["sample rows:", compact(self.sample.columns), self.sample.lines.rstrip("\n")]
+        return ["sample rows:", to_compact_json(self.sample.columns), self.sample.lines.rstrip("\n")]
 
 
 def _format_list(title: str, items: Sequence[str], *, limit: int | None = None) -> list[str]:
@@ -277,16 +279,16 @@ _INDEX = re.compile(rf"CREATE (UNIQUE )?INDEX (?P<name>{_WORD}) ON (?:{_WORD}\.)
 
 def _format_index(index: _Json, constraints: Collection[str]) -> str:
     """Return an index without the words that every definition has, and without what its constraint already says."""
-    facts = size(index["bytes"])
+    facts = format_size(index["bytes"])
     if index["scans"] is not None:
-        facts += f", {count(index['scans'], 'scan')}"
+        facts += f", {format_count(index['scans'], 'scan')}"
     if not index["valid"]:
         facts += ", INVALID"
     match = _INDEX.fullmatch(index["definition"])
     if match is None:
         return f"- {index['definition']}; {facts}"
     name = match["name"]
-    if unquoted(name) in constraints:
+    if unquote_identifier(name) in constraints:
         return f"- {name}: {facts}"
     return f"- {name}: {match[1] or ''}{match['what']}; {facts}"
 
@@ -334,4 +336,4 @@ class Export:
     bytes: int
 
     def text(self) -> str:
-        return f"Wrote {count(self.rows, 'row')}, {size(self.bytes)}, to `{self.name}`."
+        return f"Wrote {format_count(self.rows, 'row')}, {format_size(self.bytes)}, to `{self.name}`."

@@ -10,8 +10,8 @@ from pydantic import Field
 from mcp_batteries.errors import quote
 from mcp_batteries.server.declaration.decorators import Messages, prompt
 from mcp_batteries.sql import prompts
-from mcp_batteries.sql.policy import escaped
-from mcp_batteries.sql.prompts import DatabaseName, Slow
+from mcp_batteries.sql.policy import escape_uri_part
+from mcp_batteries.sql.prompts import DatabaseName, SlowStatement
 from mcp_batteries.sql.resources import Resources
 
 __all__ = ["Prompts"]
@@ -38,10 +38,10 @@ class Prompts(prompts.Prompts[Resources[Any, Any]]):
             "empty tables, columns that are always NULL, keys that point nowhere. End with five questions it can "
             "answer."
         )
-        return await self.with_resource(ask, database, f"{escaped(schema)}/.schema" if schema else ".schema")
+        return await self.with_resource(ask, database, f"{escape_uri_part(schema)}/.schema" if schema else ".schema")
 
     @prompt("Tune a query")
-    async def tune_query(self, sql: Slow, database: DatabaseName = "") -> str:
+    async def tune_query(self, sql: SlowStatement, database: DatabaseName = "") -> str:
         """Find out why a query is slow and what would help."""
         return (
             f"This statement on {self.called(database)} is slow:\n\n{sql}\n\nUse `explain_query` (with "

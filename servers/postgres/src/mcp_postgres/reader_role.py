@@ -22,8 +22,8 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from mcp_batteries.errors import Conflict, Refused, Unavailable, reason
-from mcp_batteries.sql.language.qualified_names import dotted
+from mcp_batteries.errors import Conflict, Refused, Unavailable, describe_os_error
+from mcp_batteries.sql.language.qualified_names import parse_qualified_names
 from mcp_postgres.engine.connection.errors import unreachable_problem
 from mcp_postgres.engine.connection.passwords import Passwords
 from mcp_postgres.operator_sql import CONNECTION_LIMIT, READER_ROLE, READER_SETTINGS
@@ -139,7 +139,9 @@ def _parse_target(settings: Settings) -> _Target:
         raise Unavailable(
             "The address of `--create-reader` is not understood.", "Write postgresql://user@host:port/name."
         ) from None
-    only = tuple(parts for database, parts in dotted("--only", settings.only) if database in (None, name.lower()))
+    only = tuple(
+        parts for database, parts in parse_qualified_names("--only", settings.only) if database in (None, name.lower())
+    )
     return _Target(name if text != address else "", address, only)
 
 
@@ -321,7 +323,7 @@ def _replacing_file(file: Path, text: str) -> Generator[None]:
             stream.flush()
             os.fsync(stream.fileno())
     except OSError as error:
-        raise Unavailable(f"The password can't be kept in {file}: {reason(error)}.") from None
+        raise Unavailable(f"The password can't be kept in {file}: {describe_os_error(error)}.") from None
     try:
         yield
         os.replace(temporary, file)

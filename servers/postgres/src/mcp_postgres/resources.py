@@ -8,7 +8,14 @@ from mcp_types import Resource
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.sql import resources
-from mcp_batteries.sql.resources import JSON, LISTED, reader, row_reader, rows_reader, saved_reader
+from mcp_batteries.sql.resources import (
+    JSON_MIME_TYPE,
+    MAX_LISTED,
+    declare_reader,
+    declare_row_reader,
+    declare_rows_reader,
+    declare_saved_query_reader,
+)
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.policy import Database, Policy, table_uri
 
@@ -25,57 +32,59 @@ class Resources(resources.Resources[Policy, Engine]):
 
     TEXT = _TEXT
 
-    read_query = saved_reader("postgres")
-    read_schema = reader(
+    read_query = declare_saved_query_reader("postgres")
+    read_schema = declare_reader(
         f"{_DATABASE}/.schema",
         "schema",
         "A database's schema",
         _TEXT,
         "Tables with columns, keys, indexes, triggers, policies and comments; views with their definitions.",
     )
-    read_health = reader(
+    read_health = declare_reader(
         f"{_DATABASE}/.health",
         "health",
         "A database's health",
         _TEXT,
         "What is wrong with a database, as `get_health` tells it.",
     )
-    read_activity = reader(
+    read_activity = declare_reader(
         f"{_DATABASE}/.activity",
         "activity",
         "What other sessions do",
-        JSON,
+        JSON_MIME_TYPE,
         "Statements and transactions under way, and who blocks whom.",
     )
-    read_role = reader(
+    read_role = declare_reader(
         f"{_DATABASE}/.role",
         "role",
         "What the server's role could do",
         _TEXT,
         "The role's powers, and what to do about them.",
     )
-    read_one_schema = reader(
+    read_one_schema = declare_reader(
         f"{_DATABASE}/{{schema}}/.schema", "one schema", "One schema", _TEXT, "The same for one schema."
     )
-    read_table_schema = reader(f"{_TABLE}/.schema", "table", "A table's schema", _TEXT, "The same for one table.")
-    read_rows = rows_reader(_TABLE)
-    read_row = row_reader(_TABLE)
+    read_table_schema = declare_reader(
+        f"{_TABLE}/.schema", "table", "A table's schema", _TEXT, "The same for one table."
+    )
+    read_rows = declare_rows_reader(_TABLE)
+    read_row = declare_row_reader(_TABLE)
 
     async def listed(self, database: Database) -> list[Resource]:
         try:
             wanted = self.policy.listing(database.name, "tables", None, None, None)
-            tables = await self.engine.catalog(wanted, limit=LISTED)
+            tables = await self.engine.catalog(wanted, limit=MAX_LISTED)
         except Unavailable:
             return []  # a database that is down shows nothing
         found: list[Resource] = []
         for what in ("schema", "role", "health", "activity"):
             uri = f"postgres://{database.name}/.{what}"
-            mime_type = JSON if what == "activity" else _TEXT
+            mime_type = JSON_MIME_TYPE if what == "activity" else _TEXT
             name = f"{database.name} {what}"
             found.append(Resource(uri=uri, name=name, title=what.capitalize(), mime_type=mime_type))
         for _, _, _, objects in tables.databases:
             for item in objects:
                 uri = table_uri(database, item["schema"], item["name"])
                 name = f"{database.name}.{item['schema']}.{item['name']}"
-                found.append(Resource(uri=uri, name=name, description=item["comment"], mime_type=JSON))
+                found.append(Resource(uri=uri, name=name, description=item["comment"], mime_type=JSON_MIME_TYPE))
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcp_batteries.server.assemble import Assembled
-from mcp_batteries.server.list_changes import Following
+from mcp_batteries.server.list_changes import ChangeFeedConfig
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_batteries.sql.server import assemble_sql, saved_queries
 from mcp_postgres.changes import DatabaseWatcher
@@ -63,7 +63,7 @@ def build(settings: Settings) -> Assembled:
         [resources, Prompts(resources), Completions(policy, engine)],
         opens=[engine, *([offered] if offered else [])],
         tools_change=offered is not None,
-        follows=Following(
+        follows=ChangeFeedConfig(
             "tables, rows or schemas",
             instead="To see the data use `query_rows`.",
             uris="As `postgres://app/public/orders` or `postgres://app/.schema`. "

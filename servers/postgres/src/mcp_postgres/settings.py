@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from mcp_batteries.settings import ABSOLUTE, Asked, Positional, Secret
+from mcp_batteries.settings import ABSOLUTE, InstallQuestion, Positional, Secret
 from mcp_batteries.settings import Settings as Common
 from mcp_postgres import operator_sql
 
@@ -19,8 +19,8 @@ class Settings(Common):
 
     COMMAND: ClassVar[str] = "mcp-postgres"
     # A variable, since a URL often holds a password and everybody sees command lines.
-    ASKED: ClassVar[tuple[Asked, ...]] = (
-        Asked(
+    INSTALL_QUESTIONS: ClassVar[tuple[InstallQuestion, ...]] = (
+        InstallQuestion(
             "database",
             "Database URL",
             "postgresql://user:password@localhost:5432/shop",

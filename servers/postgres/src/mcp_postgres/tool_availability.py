@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.server.dynamic_tools import Offering
+from mcp_batteries.server.dynamic_tools import DynamicTools
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.policy import Policy
 
@@ -16,7 +16,7 @@ __all__ = ["ToolAvailability"]
 logger = logging.getLogger(__name__)
 
 
-class ToolAvailability(Offering):
+class ToolAvailability(DynamicTools):
     """Withdraws `edit_schema` if no database's role may use it, while the server already runs."""
 
     def __init__(self, policy: Policy, engine: Engine) -> None:

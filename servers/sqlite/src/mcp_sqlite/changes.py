@@ -18,13 +18,13 @@ from anyio.abc import TaskGroup
 
 from mcp_batteries.errors import Problem, Unavailable, quote
 from mcp_batteries.sql import watching
-from mcp_batteries.sql.watching import TablesOf, demonstration
-from mcp_batteries.subscriptions.file_state import glance
+from mcp_batteries.sql.watching import TableListKey, build_demonstration
+from mcp_batteries.subscriptions.file_state import read_file_state
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.policy import Database, Policy, Readable, Request
 
-__all__ = ["DatabaseWatcher", "demonstration"]
+__all__ = ["DatabaseWatcher", "build_demonstration"]
 
 logger = logging.getLogger(__name__)
 
@@ -144,7 +144,7 @@ class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
         changed = watched.compare(answer["digests"])
         if answer["schema"] not in (None, watched.schema):
             watched.schema = answer["schema"]
-            changed.append(TablesOf(watched.database.name))
+            changed.append(TableListKey(watched.database.name))
         if changed:
             self.changed(changed)
         return answer.get("again")
@@ -177,6 +177,6 @@ def _list_files(path: str) -> list[str]:
 
 def _read_file_state(path: str) -> Hashable | None:
     if path.endswith(_JOURNAL_ENDINGS):
-        return glance(path)
+        return read_file_state(path)
     status = os.stat(path)
     return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mcp_batteries.clipping import clip
-from mcp_batteries.sql.language.joins import Key, guessed, joins
-from mcp_batteries.sql.language.table_groups import folded, spread
-from mcp_batteries.sql.results.rows import compact, count, one_line, size
+from mcp_batteries.sql.language.joins import JoinKey, describe_joins, guess_join_keys
+from mcp_batteries.sql.language.table_groups import format_number_ranges, group_numbered_tables
+from mcp_batteries.sql.results.rows import format_count, format_size, to_compact_json, to_one_line
 
 __all__ = ["Backup", "Catalog", "Check", "Export", "Plan", "TableInfo"]
 
@@ -52,8 +52,8 @@ class Catalog:
 def _render_database(name: str, database: _Json) -> str:
     tables: Sequence[_Json] = database["tables"]
     facts = [
-        count(database["total"], "table or view", "tables and views"),
-        size(database["bytes"]),
+        format_count(database["total"], "table or view", "tables and views"),
+        format_size(database["bytes"]),
         f"journal {database['journal']}",
     ]
     if database["immutable"]:
@@ -65,7 +65,7 @@ def _render_database(name: str, database: _Json) -> str:
     if legend:
         lines.append(f"({'; '.join(legend)})")
     guesses = _guess_keys(database)
-    runs = folded(tables, lambda table: str(table["name"]), _describe_equally)
+    runs = group_numbered_tables(tables, lambda table: str(table["name"]), _describe_equally)
     lines += [f"- {_render_run(run, guesses.get(run[0]['name'], {}))}" for run in runs]
     return "\n".join(lines)
 
@@ -85,19 +85,19 @@ def _list_legend(tables: Sequence[_Json]) -> list[str]:
 def _guess_keys(database: _Json) -> dict[str, dict[str, str]]:
     """Return tables that columns seem to refer to, by table and column."""
     columns: dict[str, list[str]] = {}
-    known: list[Key] = []
+    known: list[JoinKey] = []
     for table in database["tables"]:
         columns[table["name"]] = table["columns"]
-        known += [Key(table["name"], (column,), "", ()) for column in table["keys"]]
+        known += [JoinKey(table["name"], (column,), "", ()) for column in table["keys"]]
     guesses: dict[str, dict[str, str]] = {}
-    for key in guessed(columns, database["primary"], known):
+    for key in guess_join_keys(columns, database["primary"], known):
         guesses.setdefault(key.table, {})[key.columns[0]] = key.other
     return guesses
 
 
 def _describe_equally(table: _Json) -> str:
     """Return what tables have in common that stand in one line."""
-    return compact({name: value for name, value in table.items() if name not in _DIFFERENCES})
+    return to_compact_json({name: value for name, value in table.items() if name not in _DIFFERENCES})
 
 
 def _render_run(run: Sequence[_Json], guesses: Mapping[str, str]) -> str:
@@ -114,14 +114,14 @@ def _render_run(run: Sequence[_Json], guesses: Mapping[str, str]) -> str:
         parents = dict.fromkeys(table["keys"].values())
         if parents:
             name += f" -> {', '.join(parents)}"
-        return one_line(name)
+        return to_one_line(name)
     columns = [
         _render_listed_column(table, column, type_name, guesses)
         for column, type_name in zip(table["columns"], table["types"], strict=False)
     ]
     if table["more"]:
         columns.append(f"… {table['more']} more")
-    return one_line(f"{name}: {', '.join(columns)}")
+    return to_one_line(f"{name}: {', '.join(columns)}")
 
 
 def _render_listed_column(table: _Json, name: str, type_name: str, guesses: Mapping[str, str]) -> str:
@@ -157,7 +157,7 @@ def _render_row_count(tables: Sequence[_Json]) -> str:
     known = [table["rows"] for table in tables if table["rows"] is not None]
     if len(known) < len(tables):
         return "many rows"
-    text = f"{spread(known)} {'row' if known == [1] else 'rows'}"
+    text = f"{format_number_ranges(known)} {'row' if known == [1] else 'rows'}"
     if not all(table["exact"] for table in tables):
         text = f"about {text}"
     return f"{text} each" if len(tables) > 1 else text
@@ -192,7 +192,7 @@ class TableInfo:
         heading = f"{self.description['kind']} {self.description['name']}"
         if self.description["kind"] != "view":
             heading += f", {_render_row_count([self.description])}"
-        return one_line(f"{heading}; {self.uri}")
+        return to_one_line(f"{heading}; {self.uri}")
 
     @property
     def _is_shown_by_definition(self) -> bool:
@@ -200,7 +200,7 @@ class TableInfo:
         if self.description["kind"] != "table" or not self.description["sql"] or self.description["broken"]:
             return False
         columns: Sequence[_Json] = self.description["columns"]
-        return all(one_line(str(column["name"])) == column["name"] and not column["masked"] for column in columns)
+        return all(to_one_line(str(column["name"])) == column["name"] and not column["masked"] for column in columns)
 
     def _list_further_indexes(self) -> list[_Json]:
         """Return the indexes that the definition does not show."""
@@ -222,7 +222,7 @@ class TableInfo:
         lines = ["columns:"]
         if self.description["broken"]:
             lines.append(f"- none: it can't be read: {self.description['broken']}")
-        lines += [one_line(f"- {_render_column(column)}") for column in self.description["columns"]]
+        lines += [to_one_line(f"- {_render_column(column)}") for column in self.description["columns"]]
         return [*lines, *_render_list("refers to:", map(_render_own_key, self.description["refers_to"]))]
 
     def _render_triggers(self) -> list[str]:
@@ -236,7 +236,7 @@ class TableInfo:
         id_columns: dict[str, list[str]] = {}
         for table, column in self.description["id_columns"]:
             id_columns.setdefault(table, []).append(column)
-        return joins([*keys, *guessed(id_columns, primary, keys)], self.description["name"])
+        return describe_joins([*keys, *guess_join_keys(id_columns, primary, keys)], self.description["name"])
 
 
 class _KeyColumn(NamedTuple):
@@ -247,26 +247,26 @@ class _KeyColumn(NamedTuple):
     parent_column: str | None
 
 
-def _read_keys(rows: Sequence[tuple[str, int, str, str, str | None]], primary: Mapping[str, str]) -> list[Key]:
+def _read_keys(rows: Sequence[tuple[str, int, str, str, str | None]], primary: Mapping[str, str]) -> list[JoinKey]:
     """Return the foreign keys of all tables, whose columns stand in a row each."""
     keys: dict[tuple[str, int], list[_KeyColumn]] = {}
     for table, number, column, parent, parent_column in rows:
         keys.setdefault((table, number), []).append(_KeyColumn(column, parent, parent_column))
     tables = [table for table, _ in keys]
     spellings = {name.lower(): name for name in (*primary, *tables)}
-    complete: list[Key] = []
+    complete: list[JoinKey] = []
     for (table, _), columns in keys.items():
         parent = spellings.get(columns[0].parent.lower(), columns[0].parent)
         # A key that names no columns refers to the primary key.
         parent_columns = tuple(str(column.parent_column or primary.get(parent, "")) for column in columns)
         if all(parent_columns):
-            complete.append(Key(table, tuple(column.column for column in columns), parent, parent_columns))
+            complete.append(JoinKey(table, tuple(column.column for column in columns), parent, parent_columns))
     return complete
 
 
 def _render_list(heading: str, items: Iterable[str]) -> list[str]:
     """Return a heading with a line for each item; nothing without items."""
-    lines = [one_line(f"- {item}") for item in items]
+    lines = [to_one_line(f"- {item}") for item in items]
     return [heading, *lines] if lines else []
 
 
@@ -376,7 +376,7 @@ class Export:
 
     def text(self) -> str:
         """Return a sentence on the file."""
-        return f"Wrote {count(self.rows, 'row')}, {size(self.size)}, to `{self.name}`."
+        return f"Wrote {format_count(self.rows, 'row')}, {format_size(self.size)}, to `{self.name}`."
 
 
 @dataclass(frozen=True)
@@ -388,4 +388,4 @@ class Backup:
 
     def text(self) -> str:
         """Return a sentence on the file."""
-        return f"Wrote a consistent copy, {size(self.size)}, to `{self.name}`."
+        return f"Wrote a consistent copy, {format_size(self.size)}, to `{self.name}`."

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import unquote
 
-from mcp_batteries.errors import Invalid, Refused, Unavailable, quote, reason
-from mcp_batteries.settings import why_not_there
+from mcp_batteries.errors import Invalid, Refused, Unavailable, describe_os_error, quote
+from mcp_batteries.settings import explain_missing_path
 from mcp_batteries.sql import policy as sql
 from mcp_batteries.sql.language.database_systems import refuse_other_systems
 from mcp_batteries.sql.policy import (
@@ -20,7 +20,6 @@ from mcp_batteries.sql.policy import (
     NamesOf,
     NewFile,
     NextPage,
-    Part,
     QueryOf,
     Readable,
     ReadStatement,
@@ -30,9 +29,10 @@ from mcp_batteries.sql.policy import (
     SearchOf,
     ServedFile,
     Switches,
+    VisibleSchema,
     WriteStatement,
-    checked_name,
-    escaped,
+    check_database_name,
+    escape_uri_part,
 )
 
 __all__ = [
@@ -43,7 +43,6 @@ __all__ = [
     "NamesOf",
     "NewFile",
     "NextPage",
-    "Part",
     "Policy",
     "PolicySettings",
     "QueryOf",
@@ -58,6 +57,7 @@ __all__ = [
     "ServedFile",
     "Table",
     "TextOf",
+    "VisibleSchema",
     "WriteStatement",
     "internal_statement",
     "table_uri",
@@ -162,14 +162,14 @@ class Policy(sql.Policy[Table, Request]):
         self.limit(settings.only, settings.mask)
         self.open_folder(settings.files)
 
-    def meant(self, name: str) -> Database | None:
+    def database_by_name(self, name: str) -> Database | None:
         """Return the database that is meant by the path or the name of its file, if only one has it."""
         matches = [item for item in self.databases.values() if name in (item.address, os.path.basename(item.address))]
         return matches[0] if len(matches) == 1 else None
 
     def read(self, database: str | None, sql: str, parameters: Any = None) -> ReadStatement:
         """Return a statement that only reads, in one database or in several that are named as `one,other`."""
-        if database is None or "," not in database or self.meant(database) is not None:
+        if database is None or "," not in database or self.database_by_name(database) is not None:
             return super().read(database, sql, parameters)
         first_name, *other_names = [name.strip() for name in database.split(",")]
         statement = super().read(first_name, sql, parameters)
@@ -186,7 +186,7 @@ class Policy(sql.Policy[Table, Request]):
         return JoiningStatement(statement.database, statement.sql, statement.parameters, others)
 
     def table(self, database: str | None, name: str) -> Table:
-        return Table(self.database(database), checked_name(name))
+        return Table(self.database(database), check_database_name(name))
 
     def whole(self, database: str | None) -> Database:
         """Return a database to copy unchanged.
@@ -203,7 +203,7 @@ class Policy(sql.Policy[Table, Request]):
 
     def import_table(self, database: str | None, name: str) -> ImportTable:
         """Return a table to fill from a file."""
-        return ImportTable(self.database(database), checked_name(name), self.can_write and self.can_reshape)
+        return ImportTable(self.database(database), check_database_name(name), self.can_write and self.can_reshape)
 
     def bound(self, parameters: Any) -> Any:
         return parameters
@@ -221,24 +221,24 @@ class Policy(sql.Policy[Table, Request]):
             case [".schema"]:
                 return None if options else SchemaOf(database)
             case [table, ".schema"] if table and not options:
-                return SchemaOf(database, Table(database, checked_name(unquote(table))))
+                return SchemaOf(database, Table(database, check_database_name(unquote(table))))
             case [table] if table:
-                return self.rows(Table(database, checked_name(unquote(table))), options)
+                return self.rows(Table(database, check_database_name(unquote(table))), options)
             case [table, ".empty"] if table and not options:
-                return RowOf(Table(database, checked_name(unquote(table))), "")
+                return RowOf(Table(database, check_database_name(unquote(table))), "")
             case [table, key] if table and not options:
-                return RowOf(Table(database, checked_name(unquote(table))), unquote(key))
+                return RowOf(Table(database, check_database_name(unquote(table))), unquote(key))
             case _:
                 return None
 
     def path(self, request: Request) -> str:
         match request:
             case SchemaOf(_, table):
-                return ".schema" if table is None else f"{escaped(table.name)}/.schema"
+                return ".schema" if table is None else f"{escape_uri_part(table.name)}/.schema"
             case RowsOf(table):
-                return escaped(table.name) + self.options(request)
+                return escape_uri_part(table.name) + self.options(request)
             case RowOf(table, key):
-                return f"{escaped(table.name)}/{escaped(key) or '.empty'}"
+                return f"{escape_uri_part(table.name)}/{escape_uri_part(key) or '.empty'}"
             case QueryOf():
                 raise AssertionError("a saved query is not below a database")
 
@@ -250,7 +250,7 @@ def internal_statement(database: Database, sql: str) -> ReadStatement:
 
 def table_uri(database: Database, name: str) -> str:
     """Return the URI of a table's first rows."""
-    return f"sqlite://{database.name}/{escaped(name)}"
+    return f"sqlite://{database.name}/{escape_uri_part(name)}"
 
 
 def _check_file(path: str, *, create: bool) -> None:
@@ -262,7 +262,7 @@ def _check_file(path: str, *, create: bool) -> None:
     refuse_other_systems(path, "SQLite")
     if not os.path.exists(path):
         if not create:
-            fix = why_not_there(path) or "Name a database file, or pass --create to make it."
+            fix = explain_missing_path(path) or "Name a database file, or pass --create to make it."
             raise Unavailable(f"{quote(path)} does not exist.", fix)
         _create_file(path)
     try:
@@ -271,7 +271,7 @@ def _check_file(path: str, *, create: bool) -> None:
         with open(path, "rb") as file:
             header = file.read(len(_FILE_HEADER))
     except OSError as error:
-        raise Unavailable(f"{quote(path)} can't be read: {reason(error)}.") from None
+        raise Unavailable(f"{quote(path)} can't be read: {describe_os_error(error)}.") from None
     if header not in (b"", _FILE_HEADER):
         raise Unavailable(f"{quote(path)} is not a SQLite database.", "An encrypted one can't be served either.")
 
@@ -280,4 +280,4 @@ def _create_file(path: str) -> None:
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
     except OSError as error:
-        raise Unavailable(f"{quote(path)} can't be made: {reason(error)}.") from None
+        raise Unavailable(f"{quote(path)} can't be made: {describe_os_error(error)}.") from None

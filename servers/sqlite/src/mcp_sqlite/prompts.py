@@ -10,7 +10,7 @@ from pydantic import Field
 from mcp_batteries.errors import quote
 from mcp_batteries.server.declaration.decorators import Messages, prompt
 from mcp_batteries.sql import prompts
-from mcp_batteries.sql.prompts import DatabaseName, Slow
+from mcp_batteries.sql.prompts import DatabaseName, SlowStatement
 from mcp_sqlite.resources import Resources
 
 __all__ = ["Prompts"]
@@ -35,7 +35,7 @@ class Prompts(prompts.Prompts[Resources]):
         )
 
     @prompt("Explain a slow query")
-    async def explain_slow_query(self, sql: Slow, database: DatabaseName = "") -> Messages:
+    async def explain_slow_query(self, sql: SlowStatement, database: DatabaseName = "") -> Messages:
         """Find out why a query is slow and what would help."""
         ask = (
             f"This statement on {self.called(database)} is slow:\n\n{sql}\n\nUse `explain_query`, and "

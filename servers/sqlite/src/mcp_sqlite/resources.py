@@ -8,7 +8,14 @@ from mcp_types import Resource, TextResourceContents
 
 from mcp_batteries.server.declaration.decorators import resource
 from mcp_batteries.sql import resources
-from mcp_batteries.sql.resources import JSON, LISTED, reader, row_reader, rows_reader, saved_reader
+from mcp_batteries.sql.resources import (
+    JSON_MIME_TYPE,
+    MAX_LISTED,
+    declare_reader,
+    declare_row_reader,
+    declare_rows_reader,
+    declare_saved_query_reader,
+)
 from mcp_sqlite.engine.insights import Insights
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.policy import Database, Policy, table_uri
@@ -33,28 +40,28 @@ class Resources(resources.Resources[Policy, Engine]):
         """What `create_insight` has noted."""
         return TextResourceContents(uri=MEMO, mime_type="text/markdown", text=await self.insights.text())
 
-    read_query = saved_reader("sqlite")
-    read_schema = reader(
+    read_query = declare_saved_query_reader("sqlite")
+    read_schema = declare_reader(
         "sqlite://{database}/.schema",
         "schema",
         "A database's schema",
         _SQL,
         "The definitions of everything in a database, comments included.",
     )
-    read_table_schema = reader(
+    read_table_schema = declare_reader(
         f"{_TABLE}/.schema",
         "table schema",
         "A table's schema",
         _SQL,
         "The definitions of a table, its indexes and its triggers.",
     )
-    read_rows = rows_reader(_TABLE)
-    read_row = row_reader(_TABLE)
+    read_rows = declare_rows_reader(_TABLE)
+    read_row = declare_row_reader(_TABLE)
 
     async def listed(self, database: Database) -> list[Resource]:
         uri = f"sqlite://{database.name}/.schema"
         resources = [Resource(uri=uri, name=f"{database.name} schema", title="Schema", mime_type=_SQL)]
-        for name in (await self.engine.names(self.policy.names(database.name, "table", "")))[:LISTED]:
+        for name in (await self.engine.names(self.policy.names(database.name, "table", "")))[:MAX_LISTED]:
             uri = table_uri(database, name)
-            resources.append(Resource(uri=uri, name=f"{database.name}.{name}", mime_type=JSON))
+            resources.append(Resource(uri=uri, name=f"{database.name}.{name}", mime_type=JSON_MIME_TYPE))
         return resources

@@ -6,7 +6,7 @@ import os
 
 from mcp_batteries.scratch import Scratch
 from mcp_batteries.server.assemble import Assembled
-from mcp_batteries.server.list_changes import Following
+from mcp_batteries.server.list_changes import ChangeFeedConfig
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_batteries.sql.server import assemble_sql, saved_queries
 from mcp_sqlite.changes import DatabaseWatcher
@@ -63,7 +63,7 @@ def build(settings: Settings) -> Assembled:
         },
         [InsightTools(insights), resources, Prompts(resources), Completions(policy, engine)],
         opens=[engine],
-        follows=Following(
+        follows=ChangeFeedConfig(
             "tables, rows or schemas",
             instead="To see the data use `query_rows`.",
             uris="As `sqlite://app/orders`, `sqlite://app/orders/7` or `sqlite://app/.schema`. "

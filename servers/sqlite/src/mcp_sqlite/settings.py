@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from mcp_batteries.settings import ABSOLUTE, Asked, Dependencies, Positional, absolute
+from mcp_batteries.settings import ABSOLUTE, Dependencies, InstallQuestion, Positional, to_absolute_path
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["Settings"]
@@ -16,8 +16,8 @@ class Settings(Common):
     """Serve SQLite databases over MCP: read them safely, follow their changes, and change them only if told to."""
 
     COMMAND: ClassVar[str] = "mcp-sqlite"
-    ASKED: ClassVar[tuple[Asked, ...]] = (
-        Asked("database", "Database file to serve", "/path/to/app.db", "file", multiple=True),
+    INSTALL_QUESTIONS: ClassVar[tuple[InstallQuestion, ...]] = (
+        InstallQuestion("database", "Database file to serve", "/path/to/app.db", "file", multiple=True),
     )
     DOCUMENTED: ClassVar[tuple[str, ...]] = ("--demo", "--write", "--ddl", "--files", "{folder}")
 
@@ -52,7 +52,7 @@ class Settings(Common):
     def _absolute(cls, databases: tuple[str, ...]) -> tuple[str, ...]:
         # Hosts start servers in folders of their own: what the operator meant is fixed here.
         # A URL stays one, so that the refusal can say whose it is.
-        return tuple(path if "://" in path else absolute(path) for path in databases)
+        return tuple(path if "://" in path else to_absolute_path(path) for path in databases)
 
     @model_validator(mode="after")
     def _part(self) -> Settings:

@@ -9,7 +9,7 @@ from mcp_types import Resource, TextResourceContents
 from pydantic import BaseModel
 
 from mcp_batteries.errors import NotFound, quote
-from mcp_batteries.server.calling.results import Lasting
+from mcp_batteries.server.calling.results import CacheableContents
 from mcp_batteries.server.declaration.decorators import lists_resources, resource
 from mcp_weather.engine.alerts.answer import take_page
 from mcp_weather.engine.answers.air_quality import fetch_air_quality
@@ -78,31 +78,31 @@ class Resources:
         return TextResourceContents(uri=PLACES_PROBLEM_URI, mime_type="text/plain", text=text)
 
     @resource("weather://{+place}/now", name="now", title=_TITLES["now"], mime_type=_JSON)
-    async def read_now(self, uri: str) -> Lasting:
+    async def read_now(self, uri: str) -> CacheableContents:
         """The weather now."""
         return await self._read(uri)
 
     @resource("weather://{+place}/hourly", name="hourly", title=_TITLES["hourly"], mime_type=_JSON)
-    async def read_hourly(self, uri: str) -> Lasting:
+    async def read_hourly(self, uri: str) -> CacheableContents:
         """The next 48 hours."""
         return await self._read(uri)
 
     @resource("weather://{+place}/daily", name="daily", title=_TITLES["daily"], mime_type=_JSON)
-    async def read_daily(self, uri: str) -> Lasting:
+    async def read_daily(self, uri: str) -> CacheableContents:
         """The next 7 days."""
         return await self._read(uri)
 
     @resource("weather://{+place}/alerts", name="alerts", title=_TITLES["alerts"], mime_type=_JSON)
-    async def read_alerts(self, uri: str) -> Lasting:
+    async def read_alerts(self, uri: str) -> CacheableContents:
         """Alerts in effect, or who does not cover the place."""
         return await self._read(uri)
 
     @resource("weather://{+place}/air", name="air", title=_TITLES["air"], mime_type=_JSON)
-    async def read_air(self, uri: str) -> Lasting:
+    async def read_air(self, uri: str) -> CacheableContents:
         """Air quality now and for 24 hours."""
         return await self._read(uri)
 
-    async def _read(self, uri: str) -> Lasting:
+    async def _read(self, uri: str) -> CacheableContents:
         parsed = self.policy.parse_uri(uri)
         if parsed is None:
             raise NotFound(f"No resource has the URI {quote(uri)}.")
@@ -110,7 +110,7 @@ class Resources:
         text = await self._read_text(place, parsed.kind)
         ttls = [await self.engine.cache.ttl(key) for key in await self.engine.cache_keys(place, parsed.kind)]
         contents = TextResourceContents(uri=uri, mime_type=_JSON, text=text)
-        return Lasting(contents, min(ttls, default=_DEFAULT_TTL_SECONDS), public=True)
+        return CacheableContents(contents, min(ttls, default=_DEFAULT_TTL_SECONDS), public=True)
 
     async def _read_text(self, place: Place, kind: str) -> str:
         match kind:

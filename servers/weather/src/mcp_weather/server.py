@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 from mcp_batteries.remote import Cache, open_store
 from mcp_batteries.server.assemble import Assembled, assemble
-from mcp_batteries.server.list_changes import Following
+from mcp_batteries.server.list_changes import ChangeFeedConfig
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_weather.changes import PlacesWatcher, cache_identity, make_weather_source
 from mcp_weather.completions import Completions
@@ -55,7 +55,7 @@ def build(settings: Settings) -> Assembled:
         opens=[upstream, cache],
         explains=translate_error,
         sources=[PlacesWatcher(saved_places, remote), remote],
-        follows=Following(
+        follows=ChangeFeedConfig(
             "forecasts, present values, alerts or air quality",
             instead="To see the values use `get_weather`.",
             uris="As `weather://47.37,8.54/now`, also /hourly, /daily, /alerts, /air. "

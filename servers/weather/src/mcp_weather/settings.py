@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from mcp_batteries.settings import ABSOLUTE, Dependencies, Secret, absolute
+from mcp_batteries.settings import ABSOLUTE, Dependencies, Secret, to_absolute_path
 from mcp_batteries.settings import Settings as CommonSettings
 
 __all__ = ["Settings"]
@@ -94,7 +94,7 @@ class Settings(CommonSettings):
     def _make_cache_absolute(cls, path: str | None) -> str | None:
         if path is None or path == "memory":
             return path
-        return absolute(path)
+        return to_absolute_path(path)
 
     @field_validator(*_OPEN_METEO_URLS, "nws_url", "meteoalarm_url", "geomet_url")
     @classmethod

@@ -18,8 +18,8 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent
 
-from mcp_batteries.errors import first_of
-from mcp_batteries.executables import as_typed
+from mcp_batteries.errors import first_exception
+from mcp_batteries.executables import quote_command
 from mcp_batteries.program import Program, program_of
 from mcp_batteries.settings import Settings, masked, variable
 
@@ -125,7 +125,7 @@ def check(program: Program, settings: Settings) -> int:
 
 def _check(program: Program, settings: Settings) -> bool:
     report = _Report(settings.verbose)
-    _say(click.style(as_typed([settings.COMMAND, *_quiet(settings).arguments()]), bold=True))
+    _say(click.style(quote_command([settings.COMMAND, *_quiet(settings).arguments()]), bold=True))
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
         anyio.run(_try, program, settings, report, stderr)
         stderr.seek(0)
@@ -272,5 +272,5 @@ async def _watch(client: Client, program: Program, settings: Settings) -> _StepR
 
 
 def _reason(error: BaseException) -> str:
-    error = first_of(error)
+    error = first_exception(error)
     return str(error) if isinstance(error, MCPError) or str(error) else type(error).__name__

@@ -23,7 +23,7 @@ from mcp_batteries.program import Program
 from mcp_batteries.replicas import connect
 from mcp_batteries.replicas.bus import RemoteBus
 from mcp_batteries.settings import Settings, masked, variable
-from mcp_batteries.transports.http.listener.certificate import untrusting
+from mcp_batteries.transports.http.listener.certificate import insecure_context
 
 __all__ = ["answers_over_http", "bus_answers"]
 
@@ -98,7 +98,7 @@ async def _asked(url: str, settings: Settings) -> str:
     for everywhere, loopback in _ANYWHERE.items():
         address = address.replace(everywhere, loopback)
     place = f"{scheme}://{address}"
-    transport = httpx2.AsyncHTTPTransport(uds=settings.socket, verify=untrusting())
+    transport = httpx2.AsyncHTTPTransport(uds=settings.socket, verify=insecure_context())
     async with httpx2.AsyncClient(transport=transport, trust_env=False) as client:
 
         async def status(token: str | None = None) -> int:

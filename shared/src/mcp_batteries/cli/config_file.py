@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcp_batteries.errors import Unavailable, reason
+from mcp_batteries.errors import Unavailable, describe_os_error
 
 __all__ = ["Changed", "ConfigFile", "NewFile", "give_to_owner", "make_folders"]
 
@@ -50,7 +50,9 @@ class ConfigFile:
         try:
             return cls(path, _contents(path))
         except OSError as error:
-            raise Unavailable(f"{path} cannot be read: {reason(error)}.", "Mend the file, then try again.") from None
+            raise Unavailable(
+                f"{path} cannot be read: {describe_os_error(error)}.", "Mend the file, then try again."
+            ) from None
 
     @property
     def mark(self) -> str:
@@ -139,7 +141,9 @@ class NewFile:
 
 
 def _not_written(path: Path, error: OSError) -> Unavailable:
-    return Unavailable(f"{path} cannot be written: {reason(error)}.", "See who may write it, then try again.")
+    return Unavailable(
+        f"{path} cannot be written: {describe_os_error(error)}.", "See who may write it, then try again."
+    )
 
 
 def _contents(path: Path) -> bytes | None:

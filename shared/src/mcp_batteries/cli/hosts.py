@@ -21,9 +21,19 @@ from urllib.request import url2pathname
 from mcp_batteries.cli.spelling import spell, spell_json
 from mcp_batteries.errors import Invalid, quote, well_formed
 from mcp_batteries.executables import find_executable
-from mcp_batteries.settings import Asked, Settings, masked, variable
+from mcp_batteries.settings import InstallQuestion, Settings, masked, variable
 
-__all__ = ["Input", "connecting", "entry", "environment", "launch", "not_there", "place", "server_url", "starting"]
+__all__ = [
+    "Input",
+    "describe_missing_paths",
+    "entry",
+    "environment",
+    "launch",
+    "make_start_entry",
+    "make_url_entry",
+    "place",
+    "server_url",
+]
 
 _PLACES = {
     "vscode": ".vscode/mcp.json in the workspace, or “MCP: Open User Configuration”",
@@ -250,12 +260,12 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
         words = [program, *arguments, *serving.arguments()]
         for word in words:
             _check_name(host, word)
-        return starting(host, name, words, environment(settings))
+        return make_start_entry(host, name, words, environment(settings))
     if settings.socket_url is not None and host != "vscode":
         raise Invalid(f"{host} connects to no Unix socket: leave out --socket.")
     url = server_url(settings)
     assert url is not None
-    return connecting(host, name, url, sse=settings.transport == "sse")
+    return make_url_entry(host, name, url, sse=settings.transport == "sse")
 
 
 def server_url(settings: Settings) -> str | None:
@@ -279,7 +289,7 @@ def _check_name(host: str, word: str) -> None:
             raise Invalid(f"{host} takes `{match[0]}` in {quote(word)} for a variable and puts its value there.", fix)
 
 
-def not_there(settings: Settings) -> str:
+def describe_missing_paths(settings: Settings) -> str:
     """Return a sentence about files and folders in the settings that do not exist; empty if all do."""
     process, *mounted = settings.parts()
     missing: list[str] = []
@@ -290,27 +300,27 @@ def not_there(settings: Settings) -> str:
     return f"Not there yet, and the server needs it: {', '.join(missing)}."
 
 
-def environment(settings: Settings) -> list[Asked]:
+def environment(settings: Settings) -> list[InstallQuestion]:
     """Return the variables of an entry: secrets that were set, and required values that were not.
 
     An entry that connects to a URL starts nothing and has no variables.
     """
     if settings.transport != "stdio":
         return []
-    variables: list[Asked] = []
+    variables: list[InstallQuestion] = []
     for member in settings.parts():
         variables.extend(_environment_of(member))
     return variables
 
 
-def _environment_of(settings: Settings) -> list[Asked]:
+def _environment_of(settings: Settings) -> list[InstallQuestion]:
     secrets = settings.secrets()
-    questions = {question.variable: question for question in settings.ASKED if question.variable}
-    variables: list[Asked] = []
+    questions = {question.variable: question for question in settings.INSTALL_QUESTIONS if question.variable}
+    variables: list[InstallQuestion] = []
     for name, field in type(settings).model_fields.items():
         key = variable(type(settings), name)
         if key in secrets:
-            default = Asked(name, str(field.description).rstrip("."), "", variable=key, secret=True)
+            default = InstallQuestion(name, str(field.description).rstrip("."), "", variable=key, secret=True)
             question = questions.pop(key, default)
             variables.append(question._replace(example=_mask_secret(secrets[key])))
         elif getattr(settings, name) != field.default:
@@ -326,8 +336,8 @@ def _mask_secret(value: str) -> str:
     return without_password
 
 
-def starting(
-    host: str, name: str, words: Sequence[str], variables: Sequence[Asked] = (), inputs: Sequence[Input] = ()
+def make_start_entry(
+    host: str, name: str, words: Sequence[str], variables: Sequence[InstallQuestion] = (), inputs: Sequence[Input] = ()
 ) -> str:
     """Return the entry for `host` that starts a server with `words`.
 
@@ -373,7 +383,7 @@ def starting(
             return spell_json({"mcpServers": {name: command}})
 
 
-def _environment_values(host: str, variables: Sequence[Asked]) -> dict[str, str]:
+def _environment_values(host: str, variables: Sequence[InstallQuestion]) -> dict[str, str]:
     """Return the values of an entry's variables: how the host takes each from its user, or an example."""
     values: dict[str, str] = {}
     for question in variables:
@@ -390,7 +400,7 @@ def _environment_values(host: str, variables: Sequence[Asked]) -> dict[str, str]
     return values
 
 
-def connecting(host: str, name: str, url: str, *, sse: bool = False) -> str:
+def make_url_entry(host: str, name: str, url: str, *, sse: bool = False) -> str:
     """Return the entry for `host` that connects to a server at `url`.
 
     Raises:

@@ -22,11 +22,11 @@ from urllib.parse import quote as urlquote
 from mcp_batteries.cli.config_file import Changed, ConfigFile
 from mcp_batteries.cli.entries import Entry, edited, is_started_by, is_valid, merge, server_of, without_entry
 from mcp_batteries.cli.formats import ConfigFormat, Malformed, format_of
-from mcp_batteries.cli.hosts import entry, environment, launch, not_there, server_url
+from mcp_batteries.cli.hosts import describe_missing_paths, entry, environment, launch, server_url
 from mcp_batteries.cli.journal import Installed, Journal, NoteFiles, locked
 from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Conflict, NotFound, Problem, Unavailable, quote
-from mcp_batteries.executables import as_typed, find_executable
+from mcp_batteries.executables import find_executable, quote_command
 from mcp_batteries.settings import Settings
 
 __all__ = ["install", "typed_command", "uninstall"]
@@ -188,7 +188,7 @@ def typed_command(settings: Settings, *words: str) -> str:
     executable = find_executable(name)
     if executable and os.path.isfile(program) and os.path.samefile(executable, program):
         command = [name, *command[1:]]
-    return as_typed([*command, *words])
+    return quote_command([*command, *words])
 
 
 def _target(host: str, settings: Settings, places: Places, path: Path) -> _Target:
@@ -279,7 +279,7 @@ def _report(target: _Target, text: str, places: Places, problems: Sequence[str])
         location = "in its place in that file" if has_example else "where the host finds it"
         names = ", ".join(sorted(str(question.variable) for question in variables))
         lines.append(f"No password or key was written. Set {names} {location}.")
-    if missing := not_there(settings):
+    if missing := describe_missing_paths(settings):
         lines.append(missing)
     lines.append(f"Then {_RESTART[target.host]}.")
     lines.append(f"To undo: {typed_command(settings, '--uninstall', target.host)}")

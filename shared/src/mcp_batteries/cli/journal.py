@@ -139,7 +139,7 @@ class NoteFiles:
                     file = ConfigFile.read(self._folder / name)
                     staged.append(stack.enter_context(file.staged(contents)))
             except Problem as problem:
-                problems.append(problem.what)
+                problems.append(problem.failure)
             yield problems
             with suppress(Problem, Changed):
                 for new in staged:

@@ -15,7 +15,7 @@ from pathlib import Path
 from mcp_batteries.cli.install import typed_command
 from mcp_batteries.cli.journal import Journal, locked
 from mcp_batteries.cli.places import Places
-from mcp_batteries.errors import Problem, reason
+from mcp_batteries.errors import Problem, describe_os_error
 from mcp_batteries.settings import Settings
 from mcp_batteries.user_folders import FOLDERS, NOTES, UserFolder
 
@@ -120,7 +120,7 @@ def _remove(path: Path) -> str:
         # In one step, so that no server meets half of it.
         os.rename(path, going)
     except OSError as error:
-        return f"{reason(error)}; a server may be using it: close its hosts, then try again."
+        return f"{describe_os_error(error)}; a server may be using it: close its hosts, then try again."
     for remnant in [going, *path.parent.glob(f"{path.name}{_GOING}*")]:
         if not _why_not_ours(remnant):
             shutil.rmtree(remnant, ignore_errors=True)
@@ -137,7 +137,7 @@ def _why_not_ours(path: Path) -> str:
     try:
         status = os.lstat(path)
     except OSError as error:
-        return reason(error)
+        return describe_os_error(error)
     # On Windows a junction is a folder for `stat`.
     if not stat.S_ISDIR(status.st_mode) or os.path.realpath(path) != os.path.join(
         os.path.realpath(path.parent), path.name

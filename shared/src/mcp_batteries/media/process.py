@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.media.pictures import Picture, Refusal, Refused
@@ -27,7 +27,7 @@ _START = "import sys; sys.path[:] = sys.argv[1:]; from mcp_batteries.media.child
 _ENVIRONMENT = ("SYSTEMROOT", "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMP", "TEMP")
 
 
-def prepare_apart(data: bytes, mime_type: str, stop: Stop) -> Picture:
+def prepare_apart(data: bytes, mime_type: str, stop: CancelToken) -> Picture:
     """Decode a picture in another process and write it anew as a PNG or JPEG that every model takes.
 
     Args:
@@ -39,7 +39,7 @@ def prepare_apart(data: bytes, mime_type: str, stop: Stop) -> Picture:
         Stopped: nobody waits for it any more.
     """
     request = json.dumps({"mime_type": mime_type}).encode() + b"\n" + data
-    deadline = Stop(_WALL_SECONDS)
+    deadline = CancelToken(_WALL_SECONDS)
     try:
         process = subprocess.Popen(
             [sys.executable, "-I", "-c", _START, *filter(os.path.isabs, sys.path)],
@@ -60,7 +60,7 @@ def prepare_apart(data: bytes, mime_type: str, stop: Stop) -> Picture:
     return _parse_answer(answer)
 
 
-def _communicate(process: subprocess.Popen[bytes], request: bytes, stop: Stop, deadline: Stop) -> bytes:
+def _communicate(process: subprocess.Popen[bytes], request: bytes, stop: CancelToken, deadline: CancelToken) -> bytes:
     """Send the request and return the whole answer; an empty one if it took too long."""
     remaining: bytes | None = request
     while not deadline.is_set():

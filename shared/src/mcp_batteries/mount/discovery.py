@@ -16,8 +16,8 @@ from pydantic import Field
 from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_batteries.mount.member import LEFT_OUT, Member
 from mcp_batteries.sdk import tool_table
-from mcp_batteries.server.calling.arguments import parsed
-from mcp_batteries.server.calling.call_tools import CALL_TOOL, CALL_TOOLS, one_by_one
+from mcp_batteries.server.calling.arguments import parse_json
+from mcp_batteries.server.calling.call_tools import CALL_TOOL, CALL_TOOLS, expand_calls
 from mcp_batteries.server.declaration.decorators import tool
 
 __all__ = ["NAMES", "Discovery"]
@@ -112,7 +112,7 @@ class Discovery:
 
     def _unwrap_calls(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Unwrap each call in the arguments of `call_tools`."""
-        arguments = one_by_one(arguments)
+        arguments = expand_calls(arguments)
         calls = arguments.get("calls")
         if not isinstance(calls, list):
             return arguments
@@ -176,7 +176,7 @@ def _parse_object(value: Any) -> Mapping[str, Any] | None:
     """Return `value`, or its JSON text, as an object; empty if it is null, None if it is not an object."""
     if isinstance(value, str):
         try:
-            value = parsed(value)
+            value = parse_json(value)
         except Invalid:
             return None
     if value is None:

@@ -14,11 +14,11 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR
 
-from mcp_batteries.errors import first_of
+from mcp_batteries.errors import first_exception
 from mcp_batteries.sdk import lowlevel, tool_table
 from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.server.calling.call_tools import CALL_TOOLS
-from mcp_batteries.server.calling.tool import Consent, StrictTool
+from mcp_batteries.server.calling.tool import ConfirmationCheck, StrictTool
 from mcp_batteries.settings import SETTINGS_URI
 
 __all__ = ["LEFT_OUT", "Member"]
@@ -153,7 +153,7 @@ class Member:
 
     def around(self, call_next: CallNext) -> CallNext:
         """Return `call_next`, wrapped in the server's own middleware."""
-        for layer in reversed(self.server.around):
+        for layer in reversed(self.server.own_middleware):
             call_next = cast("CallNext", partial(_call_layer, layer, call_next))
         return call_next
 
@@ -166,7 +166,7 @@ class Member:
                 await self._stop.wait()
         except Exception as problem:
             logger.exception("%s has ended; the other servers go on.", self.name)
-            self.failed = self.failed or f"{first_of(problem)}".rstrip(".") + "."
+            self.failed = self.failed or f"{first_exception(problem)}".rstrip(".") + "."
         finally:
             self.started.set()
 
@@ -174,7 +174,7 @@ class Member:
         self._stop.set()
 
 
-def _with_own_name(consent: Consent, name: str) -> Consent:
+def _with_own_name(consent: ConfirmationCheck, name: str) -> ConfirmationCheck:
     return lambda _, values: consent(name, values)
 
 

@@ -23,8 +23,8 @@ from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_batteries.server.calling.call_tools import CALL_TOOL
 from mcp_batteries.server.calling.tool import StrictTool, strict_tool
 from mcp_batteries.server.catalog import Catalog, entry
-from mcp_batteries.server.declaration.decorators import WORST, DeclaredTool, declarations
-from mcp_batteries.server.list_changes import Following
+from mcp_batteries.server.declaration.decorators import WORST_HINTS, DeclaredTool, declarations
+from mcp_batteries.server.list_changes import ChangeFeedConfig
 from mcp_batteries.server.skills import SkillSource
 from mcp_batteries.subscriptions.hub import Source
 
@@ -81,10 +81,10 @@ def _assemble(settings: Settings, members: Sequence[Member], instructions: str) 
         opens=[_running(members)],
         sources=sources,
         middleware=[_MemberSwitch(members)],
-        follows=Following(
+        follows=ChangeFeedConfig(
             "resources of these servers",
             usual=lambda: _followed_by_default(members),
-            open_world=any(member.server.follows.open_world for member in members),
+            open_world=any(member.server.change_feed.open_world for member in members),
         ),
         tools_change=any(member.server.tools_change for member in members),
         title=", ".join(member.server.title or member.name for member in members),
@@ -96,7 +96,7 @@ def _assemble(settings: Settings, members: Sequence[Member], instructions: str) 
 def _followed_by_default(members: Sequence[Member]) -> list[str]:
     uris: list[str] = []
     for member in members:
-        uris.extend(member.server.follows.usual())
+        uris.extend(member.server.change_feed.usual())
     return uris
 
 
@@ -109,7 +109,7 @@ def _offer_discovery(server: Assembled, members: Sequence[Member], discovery: Di
     server.catalog.listed_tools = NAMES
     # Scopes and `--read-only` check the tool that is called; hosts learn of the worst that it may do.
     if any(tool.effect != "read" for member in members for tool in member.tools()):
-        table[CALL_TOOL].annotations = WORST
+        table[CALL_TOOL].annotations = WORST_HINTS
     _refresh(server, members)
 
 
@@ -170,7 +170,7 @@ def _refresh(server: Assembled, members: Sequence[Member]) -> None:
     table.clear()
     for member in members:
         for tool in member.tools():
-            if not server.choice.closed(tool.name, tool.toolsets):
+            if not server.choice.find_closed_gate(tool.name, tool.toolsets):
                 table[tool.name] = tool
     table.update(process_tools)
     server.catalog.tools = [entry(tool) for tool in table.values()]

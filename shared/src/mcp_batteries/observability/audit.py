@@ -25,12 +25,12 @@ from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
 from starlette.types import Scope
 
-from mcp_batteries.errors import Unavailable, quote, reason
+from mcp_batteries.errors import Unavailable, describe_os_error, quote
 from mcp_batteries.observability.logs import RateLimitFilter
 from mcp_batteries.redaction.text import redact_json
 from mcp_batteries.sdk import connection_of
 
-__all__ = ["Audit", "caller", "caller_in", "claim", "identity", "local_user", "whose"]
+__all__ = ["Audit", "caller_key", "caller_of_scope", "describe_caller", "local_user", "token_claim", "token_owner"]
 
 _AUDITED = frozenset({"tools/call", "resources/read", "resources/subscribe", "subscriptions/listen", "prompts/get"})
 _UNKNOWN = "unknown"
@@ -66,7 +66,7 @@ class Audit:
             os.close(self._open())
         except OSError as problem:
             raise Unavailable(
-                f"The audit file {quote(path)} can't be written: {reason(problem)}.",
+                f"The audit file {quote(path)} can't be written: {describe_os_error(problem)}.",
                 "Name a file in a folder of yours.",
             ) from None
 
@@ -118,7 +118,7 @@ class Audit:
             name = _UNKNOWN
         self._append(
             {
-                **caller(ctx),
+                **describe_caller(ctx),
                 "client": client,
                 "method": ctx.method,
                 "name": name,
@@ -150,7 +150,7 @@ class Audit:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as problem:
             # The call has had its effect, and its caller must get the result.
-            _log.error("a line is missing in the audit file: %s", reason(problem))
+            _log.error("a line is missing in the audit file: %s", describe_os_error(problem))
 
     def _reopen_if_rotated(self, file: int) -> None:
         """Continue in a new file if this one was moved away, as log rotation does."""
@@ -180,22 +180,22 @@ def _argument_names(arguments: object, parameters: Collection[str]) -> list[str]
     return sorted(names)
 
 
-def caller(ctx: ServerRequestContext[Any]) -> dict[str, str]:
+def describe_caller(ctx: ServerRequestContext[Any]) -> dict[str, str]:
     """Return who called over HTTP, `identity` by token and `address`; empty on stdio, where it is always the same."""
     request: Any = ctx.request
     if not isinstance(request, Request):
         return {}
-    return caller_in(request.scope)
+    return caller_of_scope(request.scope)
 
 
-def caller_in(scope: Scope) -> dict[str, str]:
+def caller_of_scope(scope: Scope) -> dict[str, str]:
     """Return the same for a request that may not have become a message."""
     user = scope.get("user")
     client = scope.get("client")
     local = local_user(scope)
     names: dict[str, str] = {}
     if isinstance(user, AuthenticatedUser):
-        owner = identity(user.access_token)
+        owner = token_owner(user.access_token)
         if owner:
             names["identity"] = owner
         if local and local != owner:
@@ -219,7 +219,7 @@ def local_user(scope: Scope) -> str | None:
     return str(client[0])
 
 
-def identity(token: AccessToken) -> str:
+def token_owner(token: AccessToken) -> str:
     """Return the name of `token`'s owner in logs and limits: its subject, at its issuer if it has one."""
     issuer = (token.claims or {}).get("iss")
     if issuer:
@@ -227,7 +227,7 @@ def identity(token: AccessToken) -> str:
     return token.subject or token.client_id
 
 
-def claim(name: str) -> str | None:
+def token_claim(name: str) -> str | None:
     """Return the claim `name` in the token of the current call; None without a token, or if it is not text."""
     token = get_access_token()
     if token is None:
@@ -245,7 +245,7 @@ def _address(host: str) -> str:
         return "unknown"  # A proxy wrote it, which may pass on the words of its client.
 
 
-def whose(ctx: ServerRequestContext[Any]) -> str:
+def caller_key(ctx: ServerRequestContext[Any]) -> str:
     """Return the key of the memory that a call uses.
 
     It is `token` and its owner, or the user at the other end of a Unix socket, in all revisions and sessions; else an
@@ -253,7 +253,7 @@ def whose(ctx: ServerRequestContext[Any]) -> str:
     """
     token = get_access_token()
     if token is not None:
-        return f"token {identity(token)}"
+        return f"token {token_owner(token)}"
     request: Any = ctx.request
     if isinstance(request, Request):
         local = local_user(request.scope)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from mcp_batteries.redaction.text import redact
 
-__all__ = ["JsonFormatter", "RateLimitFilter", "TextFormatter", "announce"]
+__all__ = ["JsonFormatter", "RateLimitFilter", "TextFormatter", "log_announcement"]
 
 
 class TextFormatter(logging.Formatter):
@@ -47,7 +47,7 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-def announce(message: str, level: int = logging.INFO) -> None:
+def log_announcement(message: str, level: int = logging.INFO) -> None:
     """Tell the person who started the server, at any log level and in the log's form."""
     text = redact(message)
     for handler in logging.getLogger().handlers:

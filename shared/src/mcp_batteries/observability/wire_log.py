@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mcp_batteries.errors import Unavailable, quote, reason
-from mcp_batteries.observability.audit import caller_in
+from mcp_batteries.errors import Unavailable, describe_os_error, quote
+from mcp_batteries.observability.audit import caller_of_scope
 from mcp_batteries.redaction.text import redact, redact_json
 from mcp_batteries.settings import Settings
 
@@ -58,7 +58,8 @@ class WireLog:
             self._file = _File(path, maxBytes=_MOST_BYTES, backupCount=1)
         except OSError as problem:
             raise Unavailable(
-                f"The wire log {quote(path)} can't be written: {reason(problem)}.", "Name a file in a folder of yours."
+                f"The wire log {quote(path)} can't be written: {describe_os_error(problem)}.",
+                "Name a file in a folder of yours.",
             ) from None
 
     def note(self, direction: Direction, data: bytes, **request: object) -> None:
@@ -98,7 +99,7 @@ class WireLog:
                 return
             request: dict[str, Any] = {
                 "request": next(self._requests),
-                **caller_in(scope),
+                **caller_of_scope(scope),
                 "method": scope["method"],
                 "path": scope["path"],
             }

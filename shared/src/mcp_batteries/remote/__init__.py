@@ -10,7 +10,7 @@ lock fetches, and all of them learn of a change from the file watcher on the dat
 lock.
 """
 
-from mcp_batteries.remote.cache import Cache, Failed, Fetch, Fresh, NotModified, Outcome, Snapshot, Validators
+from mcp_batteries.remote.cache import Cache, Failed, Fetch, FetchResult, NotModified, Outcome, Snapshot, Validators
 from mcp_batteries.remote.disk import DiskStore
 from mcp_batteries.remote.entry import Entry, Store
 from mcp_batteries.remote.memory import MemoryStore
@@ -18,6 +18,6 @@ from mcp_batteries.remote.source import RemoteSource
 from mcp_batteries.remote.store import open_store
 
 __all__ = [
-    "Cache", "DiskStore", "Entry", "Failed", "Fetch", "Fresh", "MemoryStore", "NotModified", "Outcome",
+    "Cache", "DiskStore", "Entry", "Failed", "Fetch", "FetchResult", "MemoryStore", "NotModified", "Outcome",
     "RemoteSource", "Snapshot", "Store", "Validators", "open_store",
 ]  # fmt: skip

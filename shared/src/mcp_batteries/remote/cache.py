@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 import anyio
 import anyio.to_thread
 
-from mcp_batteries.errors import NotFound, Problem, Unavailable, reason
+from mcp_batteries.errors import NotFound, Problem, Unavailable, describe_os_error
 from mcp_batteries.remote.entry import Entry, Store
 
-__all__ = ["Cache", "Failed", "Fetch", "Fresh", "NotModified", "Outcome", "Snapshot", "Validators"]
+__all__ = ["Cache", "Failed", "Fetch", "FetchResult", "NotModified", "Outcome", "Snapshot", "Validators"]
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class Validators:
 
 
 @dataclass(frozen=True)
-class Fresh:
+class FetchResult:
     """New content, or the same again.
 
     Attributes:
@@ -89,7 +89,7 @@ class Failed:
     everything: bool = False
 
 
-Outcome = Fresh | NotModified | Failed
+Outcome = FetchResult | NotModified | Failed
 # Fetches one resource. A `Problem` raised here is final for the caller; `NotFound` also drops what was kept.
 Fetch = Callable[[str, Validators], Awaitable[Outcome]]
 
@@ -194,9 +194,9 @@ class Cache:
 
     async def __aenter__(self) -> Cache:
         try:
-            await self.do(self.store.tidy)
+            await self.run_store_work(self.store.tidy)
         except OSError as error:
-            logger.warning("The cache could not be tidied: %s", reason(error))
+            logger.warning("The cache could not be tidied: %s", describe_os_error(error))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -226,7 +226,7 @@ class Cache:
             entry = await self._read(key)
             if request.is_answered_by(entry, self.clock()):
                 return entry
-            release = await self.do(lambda: self.store.lock(key))
+            release = await self.run_store_work(lambda: self.store.lock(key))
             if release is None:
                 await self.sleep(_BUSY_SECONDS)
                 continue
@@ -239,7 +239,7 @@ class Cache:
                 release()
 
     async def _read(self, key: str) -> Entry:
-        return await self.do(lambda: self.store.read(key))
+        return await self.run_store_work(lambda: self.store.read(key))
 
     async def ttl(self, key: str) -> float:
         """Return the seconds for which the kept content of `key` cannot be outdated.
@@ -259,7 +259,7 @@ class Cache:
         """
         entry = await self._read(key)
         if self.clock() >= entry.next_poll_at:
-            release = await self.do(lambda: self.store.lock(key))
+            release = await self.run_store_work(lambda: self.store.lock(key))
             if release is None:
                 return 5 * _BUSY_SECONDS
             try:
@@ -275,7 +275,7 @@ class Cache:
                 release()
         return min(max(entry.next_poll_at - self.clock(), 0.0), _LONGEST_POLL)
 
-    async def do(self, work: Callable[[], T]) -> T:
+    async def run_store_work(self, work: Callable[[], T]) -> T:
         """Run `work` on the store, on a worker thread if it may block."""
         if not self.store.blocks:
             return work()
@@ -285,7 +285,7 @@ class Cache:
     async def _refresh(self, key: str, entry: Entry) -> Entry:
         """Ask the upstream and keep its answer; the caller holds the lock."""
         scope = "pause " + self._scope(key)
-        pause = await self.do(lambda: self.store.state(scope))
+        pause = await self.run_store_work(lambda: self.store.state(scope))
         remaining = float(pause.get("until", 0.0)) - self.clock()
         if remaining > 0:
             outcome: Outcome = Failed(str(pause["reason"]), remaining)
@@ -298,10 +298,10 @@ class Cache:
         refreshed = _after(entry, outcome, now)
         has_changed = refreshed.digest != entry.digest
         try:
-            await self.do(lambda: self.store.write(key, refreshed, body=has_changed))
+            await self.run_store_work(lambda: self.store.write(key, refreshed, body=has_changed))
         except OSError as error:
             # A full disk is not a reason to keep an answer from the caller.
-            logger.warning("What was fetched could not be kept: %s", reason(error))
+            logger.warning("What was fetched could not be kept: %s", describe_os_error(error))
         return refreshed
 
     async def _ask(self, key: str, entry: Entry) -> Outcome:
@@ -313,14 +313,14 @@ class Cache:
         try:
             return await self._fetch(key, validators)
         except NotFound:
-            await self.do(lambda: self.store.drop(key))
+            await self.run_store_work(lambda: self.store.drop(key))
             raise
 
     async def _pause(self, scope: str, failure: Failed, now: float) -> None:
         """Ask the upstream for nothing in `scope` until it allows it again."""
         pause = {"until": now + (failure.retry_after or _BACKOFF_SECONDS), "reason": failure.reason}
         with contextlib.suppress(Unavailable):
-            await self.do(lambda: self.store.update(scope, lambda _: pause))
+            await self.run_store_work(lambda: self.store.update(scope, lambda _: pause))
 
     def _snapshot(self, entry: Entry) -> Snapshot:
         """Return the answer to a caller.
@@ -365,7 +365,7 @@ class Cache:
 def _after(entry: Entry, outcome: Outcome, now: float) -> Entry:
     """Return what is known once `outcome` came at `now`."""
     match outcome:
-        case Fresh():
+        case FetchResult():
             return _after_fetch(entry, outcome, now)
         case NotModified():
             return Entry(
@@ -391,7 +391,7 @@ def _after(entry: Entry, outcome: Outcome, now: float) -> Entry:
             )
 
 
-def _after_fetch(entry: Entry, fetched: Fresh, now: float) -> Entry:
+def _after_fetch(entry: Entry, fetched: FetchResult, now: float) -> Entry:
     digest = fetched.digest or hashlib.blake2b(fetched.body, digest_size=20).hexdigest()
     is_same = entry.body is not None and digest == entry.digest
     return Entry(

@@ -7,10 +7,10 @@ import ssl
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-__all__ = ["why_unreached"]
+__all__ = ["explain_connection_error"]
 
 
-def why_unreached(url: str, error: BaseException) -> str:
+def explain_connection_error(url: str, error: BaseException) -> str:
     """Return what went wrong on the way to the host of `url`, as a clause without a full stop."""
     parts = urlsplit(url)
     host = f"`{parts.hostname}`"

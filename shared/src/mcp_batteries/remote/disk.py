@@ -27,7 +27,7 @@ from typing import Any, cast
 
 from filelock import FileLock, Timeout
 
-from mcp_batteries.errors import Refused, Unavailable, reason
+from mcp_batteries.errors import Refused, Unavailable, describe_os_error
 from mcp_batteries.remote.entry import Entry
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 
@@ -72,7 +72,7 @@ class DiskStore:
             secret = self._read_secret()
         except OSError as error:
             raise Unavailable(
-                f"The cache folder cannot be used: {reason(error)}.",
+                f"The cache folder cannot be used: {describe_os_error(error)}.",
                 "Name another with `--cache`, or keep nothing on disk with `--cache memory`.",
             ) from error
         message = json.dumps(list(identity)).encode()

@@ -191,7 +191,7 @@ class RemoteSource:
         return wait
 
     async def _body(self, key: str) -> bytes | None:
-        return (await self._cache.do(lambda: self._cache.store.read(key))).body
+        return (await self._cache.run_store_work(lambda: self._cache.store.read(key))).body
 
     async def _resolve_later(self, uri: Hashable, followed: _Followed) -> None:
         await self._cache.sleep(_UNRESOLVED_SECONDS)

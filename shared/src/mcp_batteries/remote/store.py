@@ -37,5 +37,5 @@ def open_store(cache: str | None, command: str, identity: Sequence[str]) -> Stor
     except Unavailable as problem:
         if cache:
             raise
-        logger.info("Nothing is kept on disk: %s", problem.what)
+        logger.info("Nothing is kept on disk: %s", problem.failure)
         return MemoryStore()

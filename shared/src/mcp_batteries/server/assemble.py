@@ -21,15 +21,15 @@ from mcp.server.request_state import RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, TextContent
 
-from mcp_batteries.errors import Invalid, Problem, Unavailable, quote, reason
-from mcp_batteries.observability.audit import Audit, whose
-from mcp_batteries.sdk import logging_untouched, spare_spans, tool_table
+from mcp_batteries.errors import Invalid, Problem, Unavailable, describe_os_error, quote
+from mcp_batteries.observability.audit import Audit, caller_key
+from mcp_batteries.sdk import skip_unrecorded_spans, tool_table, without_logging_setup
 from mcp_batteries.server.calling.call_tools import CALL_TOOLS, CallTools
-from mcp_batteries.server.calling.read_history import Origins
-from mcp_batteries.server.calling.tool import Consent, Explain, StrictTool, strict_tool, without_names
+from mcp_batteries.server.calling.read_history import ReadHistory
+from mcp_batteries.server.calling.tool import ConfirmationCheck, Explain, StrictTool, strict_tool, without_names
 from mcp_batteries.server.catalog import Catalog, entry, prompt_entry
 from mcp_batteries.server.declaration.decorators import (
-    WORST,
+    WORST_HINTS,
     Completes,
     DeclaredPrompt,
     DeclaredResource,
@@ -38,13 +38,13 @@ from mcp_batteries.server.declaration.decorators import (
     declarations,
     toolsets_of,
 )
-from mcp_batteries.server.list_changes import Following, change_tools
-from mcp_batteries.server.protocol_compat import in_its_revision
-from mcp_batteries.server.server_info import introduce
-from mcp_batteries.server.settings_resource import OwnSettings
+from mcp_batteries.server.list_changes import ChangeFeedConfig, change_tools
+from mcp_batteries.server.protocol_compat import adapt_to_revision
+from mcp_batteries.server.server_info import add_server_info
+from mcp_batteries.server.settings_resource import SettingsResource
 from mcp_batteries.server.skills import SkillsExtension, SkillSource
-from mcp_batteries.server.token_verifier import Verifier
-from mcp_batteries.server.tool_filter import Choice, Missing
+from mcp_batteries.server.token_verifier import ServiceTokenVerifier
+from mcp_batteries.server.tool_filter import ClosedGate, ToolFilter
 from mcp_batteries.settings import Settings, open_text
 from mcp_batteries.subscriptions.hub import Hub, Source
 
@@ -123,10 +123,10 @@ class Assembled(MCPServer[Any]):
     catalog: Catalog
     audit: Audit | None
     withheld: dict[str, str]
-    choice: Choice
-    verifier: Verifier | None
-    around: Sequence[ServerMiddleware[Any]]
-    follows: Following
+    choice: ToolFilter
+    verifier: ServiceTokenVerifier | None
+    own_middleware: Sequence[ServerMiddleware[Any]]
+    change_feed: ChangeFeedConfig
     tools_change: bool
     introduction: Mapping[str, Any]
     tool_prefixes: Collection[str] = ()
@@ -197,7 +197,7 @@ class Assembled(MCPServer[Any]):
             ValueError: another tool has one of the names.
         """
         table = tool_table(self)
-        tools = [tool for tool in tools if not self.choice.closed(tool.name, tool.toolsets)]
+        tools = [tool for tool in tools if not self.choice.find_closed_gate(tool.name, tool.toolsets)]
         duplicates = sorted(tool.name for tool in tools if tool.name in table and tool.name not in instead_of)
         if duplicates:
             raise ValueError(f"declared more than once: {', '.join(duplicates)}")
@@ -218,16 +218,16 @@ def assemble(
     opens: Sequence[AbstractAsyncContextManager[Any]] = (),
     sources: Sequence[Source] = (),
     middleware: Sequence[ServerMiddleware[Any]] = (),
-    consent: Consent | None = None,
+    consent: ConfirmationCheck | None = None,
     explains: Explain | None = None,
-    withholds: Callable[[DeclaredTool], Missing] = lambda declared: Missing(),
+    withholds: Callable[[DeclaredTool], ClosedGate] = lambda declared: ClosedGate(),
     turned_off: Mapping[str, str] | None = None,
     special: Collection[str] = (),
     later: Collection[str] = (),
-    follows: Following | None = None,
+    follows: ChangeFeedConfig | None = None,
     tools_change: bool = False,
     skills: Sequence[SkillSource] = (),
-    verifier: Verifier | None = None,
+    verifier: ServiceTokenVerifier | None = None,
     title: str,
     version: str,
     instructions: str,
@@ -261,19 +261,19 @@ def assemble(
     """
     catalog = catalog or Catalog()
     catalog.skills = skills
-    follows = follows or Following()
+    follows = follows or ChangeFeedConfig()
     bus = None
     if settings.bus:
         bus = _connect_bus(settings.bus, name)
         opens = [bus.running(), *opens]
-    hub = Hub(sources, bus=bus, max_streams=settings.max_streams, missing=catalog.missing, whose=_describe_caller)
+    hub = Hub(sources, bus=bus, max_streams=settings.max_streams, missing=catalog.missing, caller_key=_describe_caller)
     if bus is not None:
-        bus.on_gap = hub.look_again
+        bus.on_gap = hub.resync
         bus.is_needed = lambda: hub.subscriptions > 0
 
     offer = _ToolOffer(
         settings,
-        Choice(settings.tools, settings.exclude_tools, special, named=[CALL_TOOLS]),
+        ToolFilter(settings.tools, settings.exclude_tools, special, named=[CALL_TOOLS]),
         catalog,
         consent,
         explains,
@@ -293,7 +293,7 @@ def assemble(
     around = middleware
     if settings.confirm or any(tool.consent for tool in offer.tools):
         # If nobody is ever asked, nothing has to be remembered.
-        middleware = [*middleware, Origins(offer.reading_tools(), _describe_caller)]
+        middleware = [*middleware, ReadHistory(offer.reading_tools(), _describe_caller)]
     if settings.telemetry:
         telemetry = _make_telemetry(name, version, catalog)
         middleware = [_make_metrics(catalog, telemetry), *middleware]
@@ -306,7 +306,7 @@ def assemble(
     if offer.has(CALL_TOOLS):
         middleware = [call_tools.passing, *middleware]
 
-    with logging_untouched():
+    with without_logging_setup():
         server = Assembled(
             name,
             title=title,
@@ -315,20 +315,20 @@ def assemble(
             tools=list[Tool](offer.tools),
             subscriptions=hub.bus,
             request_state_security=_read_state_keys(settings.state_key_file),
-            middleware=[in_its_revision, *middleware],
+            middleware=[adapt_to_revision, *middleware],
             extensions=_choose_extensions(catalog),
             cache_hints=_choose_cache_hints(tools_change=tools_change),
             lifespan=_make_lifespan(opens, hub),
         )
-    spare_spans(server)
+    skip_unrecorded_spans(server)
     server.hub = hub
     server.catalog = catalog
     server.audit = audit
     server.withheld = offer.withheld
     server.choice = offer.choice
     server.verifier = verifier
-    server.around = around
-    server.follows = follows
+    server.own_middleware = around
+    server.change_feed = follows
     server.tools_change = tools_change
     catalog.install(server)
     hub.install(server)
@@ -348,9 +348,9 @@ class _ToolOffer:
     """
 
     settings: ServerSettings
-    choice: Choice
+    choice: ToolFilter
     catalog: Catalog
-    consent: Consent | None
+    consent: ConfirmationCheck | None
     explains: Explain | None
     withheld: dict[str, str]
     tools: list[StrictTool] = field(default_factory=list[StrictTool])
@@ -360,9 +360,9 @@ class _ToolOffer:
         """Add finished tools, as far as the operator chose them."""
         for tool in tools:
             self.toolsets[tool.name] = tool.toolsets
-            closed = self.choice.closed(tool.name, tool.toolsets)
+            closed = self.choice.find_closed_gate(tool.name, tool.toolsets)
             if closed:
-                self.withheld[tool.name] = _explain_unavailable(closed.flags, closed.why)
+                self.withheld[tool.name] = _explain_unavailable(closed.flags, closed.reason)
             if tool.name not in self.withheld:
                 self.tools.append(tool)
 
@@ -370,16 +370,16 @@ class _ToolOffer:
         """Add the tools of a room that declares nothing else."""
         for declared, method in declarations(room):
             assert isinstance(declared, DeclaredTool)
-            self.declare(declared, method, Missing())
+            self.declare(declared, method, ClosedGate())
 
-    def declare(self, declared: DeclaredTool, method: Callable[..., Any], missing: Missing) -> None:
+    def declare(self, declared: DeclaredTool, method: Callable[..., Any], missing: ClosedGate) -> None:
         """Add a declared tool, or note how it could be offered."""
         name = _name_of(method)
         toolsets = toolsets_of(declared, method)
         self.toolsets[name] = toolsets
-        closed = self.choice.closed(name, toolsets) or Missing()
+        closed = self.choice.find_closed_gate(name, toolsets) or ClosedGate()
         flags = [*closed.flags, *missing.flags]
-        reason = f"{closed.why} {missing.why}".strip()
+        reason = f"{closed.reason} {missing.reason}".strip()
         if declared.effect != "read" and self.settings.read_only:
             self.withheld[name] = "The server was started with `--read-only`."
             return
@@ -413,7 +413,7 @@ class _ToolOffer:
         for tool in self.tools:
             if tool.name == CALL_TOOLS and changes_things:
                 # Scopes, consent and `--read-only` check each tool that is called; hosts learn of the worst case.
-                tool.annotations = WORST
+                tool.annotations = WORST_HINTS
             # A description that names a tool that is turned off would send a model there.
             tool.description = without_names(tool.description, self.withheld)
         self.catalog.tools = [entry(tool) for tool in self.tools]
@@ -426,7 +426,7 @@ class _ToolOffer:
         return [tool.name for tool in self.tools if tool.annotations and tool.annotations.read_only_hint]
 
 
-def _declare_room(room: object, offer: _ToolOffer, withholds: Callable[[DeclaredTool], Missing]) -> None:
+def _declare_room(room: object, offer: _ToolOffer, withholds: Callable[[DeclaredTool], ClosedGate]) -> None:
     """Add everything that a room declares to the offered tools and to the catalog."""
     catalog = offer.catalog
     for declared, method in declarations(room):
@@ -460,7 +460,7 @@ def _settings_rooms(settings: ServerSettings) -> Sequence[object]:
         return ()
     if settings.allow_anonymous and settings.transport != "stdio":
         return ()
-    return [OwnSettings(settings.parts())]
+    return [SettingsResource(settings.parts())]
 
 
 def _connect_bus(address: str, name: str) -> RemoteBus:
@@ -502,7 +502,7 @@ def _introduce(server: Assembled, settings: ServerSettings) -> dict[str, Any]:
     kind = type(settings)
     package = kind.__module__.removesuffix(".settings")
     description = (kind.__doc__ or "").partition("\n")[0]
-    return introduce(server, package, description)
+    return add_server_info(server, package, description)
 
 
 def _explain_exceptions(method: Callable[..., Any], explains: Explain) -> Callable[..., Any]:
@@ -534,7 +534,7 @@ def _describe_caller(ctx: ServerRequestContext[Any]) -> str | None:
     """Return the caller of a message; None if callers cannot be told apart."""
     if ctx.request is None:
         return "stdio"
-    return whose(ctx) or None
+    return caller_key(ctx) or None
 
 
 def _read_state_keys(path: str | None) -> RequestStateSecurity | None:
@@ -554,7 +554,8 @@ def _read_state_keys(path: str | None) -> RequestStateSecurity | None:
         return RequestStateSecurity(keys=keys)
     except OSError as problem:
         raise Unavailable(
-            f"The file of state keys cannot be read: {reason(problem)}.", "Make one with `openssl rand -hex 32`."
+            f"The file of state keys cannot be read: {describe_os_error(problem)}.",
+            "Make one with `openssl rand -hex 32`.",
         ) from None
     except ValueError:
         raise Invalid(

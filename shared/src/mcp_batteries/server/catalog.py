@@ -52,14 +52,14 @@ from pydantic.fields import FieldInfo
 from mcp_batteries.errors import Invalid, NotFound, Problem, quote, well_formed
 from mcp_batteries.protocol import RESOURCE_NOT_FOUND, VS_CODE
 from mcp_batteries.sdk import lowlevel
-from mcp_batteries.server.calling.arguments import published
-from mcp_batteries.server.calling.results import Lasting
+from mcp_batteries.server.calling.arguments import publish_schema
+from mcp_batteries.server.calling.results import CacheableContents
 from mcp_batteries.server.declaration.decorators import DeclaredPrompt, DeclaredResource
-from mcp_batteries.server.declaration.views import View, listed
-from mcp_batteries.server.list_pages import page
+from mcp_batteries.server.declaration.views import View, visible_tools
+from mcp_batteries.server.list_pages import page_of
 from mcp_batteries.server.protocol_errors import to_mcp_error
 from mcp_batteries.server.skills import SkillSource
-from mcp_batteries.threads import in_thread
+from mcp_batteries.threads import run_in_thread
 
 # The protocol allows so many completion values.
 _MAX_COMPLETIONS = 100
@@ -144,7 +144,7 @@ class Catalog:
         tools = self.tools
         if self.listed_tools is not None:
             tools = [tool for tool in tools if tool.name in self.listed_tools]
-        items, next_cursor = page("tools", listed(tools, ctx), params.cursor)
+        items, next_cursor = page_of("tools", visible_tools(tools, ctx), params.cursor)
         return ListToolsResult(tools=_with_dialect(items, ctx), next_cursor=next_cursor)
 
     async def _list_resources(
@@ -154,19 +154,19 @@ class Catalog:
         for listing in self.listings:
             entries.extend(await _contained(listing()))
         entries += [_resource_entry(declared) for declared, _ in self.fixed.values() if declared.last]
-        items, next_cursor = page("resources", entries, params.cursor)
+        items, next_cursor = page_of("resources", entries, params.cursor)
         return ListResourcesResult(resources=items, next_cursor=next_cursor)
 
     async def _list_templates(
         self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams
     ) -> ListResourceTemplatesResult:
         entries = [_template_entry(template.declared) for template in self.templates]
-        items, next_cursor = page("templates", entries, params.cursor)
+        items, next_cursor = page_of("templates", entries, params.cursor)
         return ListResourceTemplatesResult(resource_templates=items, next_cursor=next_cursor)
 
     async def _list_prompts(self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams) -> ListPromptsResult:
         prompts = [prompt for prompt, _ in self.prompts.values()]
-        items, next_cursor = page("prompts", prompts, params.cursor)
+        items, next_cursor = page_of("prompts", prompts, params.cursor)
         return ListPromptsResult(prompts=items, next_cursor=next_cursor)
 
     async def _read(self, ctx: ServerRequestContext[Any], params: ReadResourceRequestParams) -> ReadResourceResult:
@@ -180,7 +180,7 @@ class Catalog:
         except MCPError as error:
             raise _with_uri(error, uri, ctx.protocol_version) from error
         ttl: dict[str, Any] = {}
-        if isinstance(contents, Lasting):
+        if isinstance(contents, CacheableContents):
             ttl["ttl_ms"] = int(contents.seconds * 1000)
             ttl["cache_scope"] = "public" if contents.public else "private"
             contents = contents.contents
@@ -216,7 +216,7 @@ class Catalog:
         normalized = _normalize_uri(uri)
         if normalized in self.views:
             view = self.views[normalized]
-            return _Reader(lambda: in_thread(lambda stop: view.contents()))
+            return _Reader(lambda: run_in_thread(lambda stop: view.contents()))
         if normalized in self.fixed:
             _, method = self.fixed[normalized]
             return _Reader(method)
@@ -309,7 +309,7 @@ def entry(tool: Tool) -> ToolEntry:
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=published(tool.parameters),
+        input_schema=publish_schema(tool.parameters),
         output_schema=tool.output_schema,
         annotations=tool.annotations,
         _meta=tool.meta,

@@ -11,10 +11,10 @@ import anyio
 
 from mcp_batteries.server.assemble import Assembled
 
-__all__ = ["Offering"]
+__all__ = ["DynamicTools"]
 
 
-class Offering(ABC):
+class DynamicTools(ABC):
     """Changes the tools while the server runs.
 
     It is entered with the server, perhaps once per connection, and begins with the first.

@@ -12,18 +12,18 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver import Context
 from pydantic import Field
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid
-from mcp_batteries.observability.audit import whose
-from mcp_batteries.server.declaration.decorators import in_words_of, renames, tool
+from mcp_batteries.observability.audit import caller_key
+from mcp_batteries.server.declaration.decorators import described_by, rename_arguments, tool
 from mcp_batteries.subscriptions.hub import Hub
-from mcp_batteries.subscriptions.journal import Noted, Telling
+from mcp_batteries.subscriptions.journal import DetailedSource, JournalEntry
 from mcp_batteries.subscriptions.topics import Follower, Topic
-from mcp_batteries.threads import in_thread
+from mcp_batteries.threads import run_in_thread
 
-__all__ = ["ChangeTools", "Changes", "Following", "change_tools"]
+__all__ = ["ChangeFeedConfig", "ChangeTools", "Changes", "change_tools"]
 
 _CURSOR_KIND = "changes"
 _MAX_NAMED = 20
@@ -94,7 +94,7 @@ class Changes:
 
 
 @dataclass(frozen=True)
-class Following:
+class ChangeFeedConfig:
     """The texts of `list_changes` for a server, and its defaults.
 
     Attributes:
@@ -142,11 +142,11 @@ class ChangeTools:
 
     async def _begin(self, request: ServerRequestContext[Any], uris: Sequence[str]) -> Changes:
         """Begin to follow `uris`, by default what the client is subscribed to."""
-        followed = uris or self.hub.subscribed(request) or list(self.usual())
+        followed = uris or self.hub.subscribed_uris(request) or list(self.usual())
         if not followed:
             raise Invalid("`uris` is empty, so there is nothing to follow.", self.form)
-        name, follower = await self.hub.followers.begin(whose(request), followed)
-        absent = self.hub.absent(follower, followed)
+        name, follower = await self.hub.followers.begin(caller_key(request), followed)
+        absent = self.hub.find_absent(follower, followed)
         return Changes(_cursor(name, self.hub.journal.mark()), following=followed, absent=absent)
 
     async def _continue(self, request: ServerRequestContext[Any], uris: Sequence[str], since: str) -> Changes:
@@ -157,13 +157,13 @@ class ChangeTools:
             name, after, until, listed_count = Cursor.decode(_CURSOR_KIND, since)
         except Invalid:
             raise Invalid("`since` is from no answer of this tool.", "Call without it to begin to follow.") from None
-        follower = followers.again(whose(request), name)
+        follower = followers.find(caller_key(request), name)
         if not listed_count:
-            await self.hub.look(follower)
+            await self.hub.poll(follower)
             until = journal.mark()
         changes = _unique_changes(journal.between(follower.topics, after, until), follower)
         remaining = changes[listed_count:]
-        lines = await in_thread(lambda stop: _format_page(follower, remaining, stop), what="Comparing")
+        lines = await run_in_thread(lambda stop: _format_page(follower, remaining, stop), description="Comparing")
         last = listed_count + len(lines)
         next_since = _cursor(name, until)
         if last < len(changes):
@@ -176,12 +176,12 @@ class ChangeTools:
             len(changes),
             listed_count + 1,
             added=added,
-            absent=self.hub.absent(follower, added),
+            absent=self.hub.find_absent(follower, added),
             cut=journal.is_cut(follower.topics, after),
         )
 
 
-def change_tools(hub: Hub, following: Following) -> ChangeTools:
+def change_tools(hub: Hub, following: ChangeFeedConfig) -> ChangeTools:
     """Make the room, with a server's texts."""
     description = (
         f"List which {following.what} changed since an earlier call{following.shows}.\n\n"
@@ -191,8 +191,8 @@ def change_tools(hub: Hub, following: Following) -> ChangeTools:
     if following.instead:
         description += f" {following.instead}"
     uris = Annotated[list[str], Field(description=following.uris)]
-    room = in_words_of({"list_changes": description}, {"uris": uris})(type("ChangeTools", (ChangeTools,), {}))
-    adapt = renames(paths="uris", path="uris", cursor="since")
+    room = described_by({"list_changes": description}, {"uris": uris})(type("ChangeTools", (ChangeTools,), {}))
+    adapt = rename_arguments(paths="uris", path="uris", cursor="since")
     tool("List changes", open_world=following.open_world, adapt=adapt)(room.list_changes)
     form = following.uris.partition(". ")[0]
     return room(hub, following.usual, f"Name some {form[:1].lower()}{form[1:].rstrip('.')}.")
@@ -202,18 +202,18 @@ def _cursor(name: str, after: int, until: int = 0, listed_count: int = 0) -> str
     return Cursor.encode(_CURSOR_KIND, [name, after, until, listed_count])
 
 
-def _unique_changes(changes: Sequence[Noted], follower: Follower) -> list[Noted]:
+def _unique_changes(changes: Sequence[JournalEntry], follower: Follower) -> list[JournalEntry]:
     """Return each thing's change once, from the first topic that has it: several globs may match one file."""
     ranks: dict[Hashable, int] = {topic: rank for rank, topic in enumerate(follower.topics)}
-    first_by_thing: dict[Hashable, Noted] = {}
-    for noted in sorted(changes, key=lambda noted: ranks[noted.place]):
-        topic = cast("Topic", noted.place)
+    first_by_thing: dict[Hashable, JournalEntry] = {}
+    for noted in sorted(changes, key=lambda noted: ranks[noted.topic]):
+        topic = cast("Topic", noted.topic)
         first_by_thing.setdefault((topic.watched, noted.change.name or topic), noted)
     unique = set(map(id, first_by_thing.values()))
     return [noted for noted in changes if id(noted) in unique]
 
 
-def _format_page(follower: Follower, changes: Sequence[Noted], stop: Stop) -> list[str]:
+def _format_page(follower: Follower, changes: Sequence[JournalEntry], stop: CancelToken) -> list[str]:
     """Return lines on as many of `changes` as fit on a page, at least one."""
     uris: dict[Topic, list[str]] = {}
     for uri, topic in follower.uris.items():
@@ -230,14 +230,14 @@ def _format_page(follower: Follower, changes: Sequence[Noted], stop: Stop) -> li
     return lines
 
 
-def _format_change(noted: Noted, uris: Mapping[Topic, list[str]]) -> str:
+def _format_change(noted: JournalEntry, uris: Mapping[Topic, list[str]]) -> str:
     """Say what happened, when and to what, then show the change if its source can."""
-    topic = cast("Topic", noted.place)
+    topic = cast("Topic", noted.topic)
     time = datetime.fromtimestamp(noted.at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     name = noted.change.name or ", ".join(uris.get(topic, ()))
     line = f"{noted.change.what} {time} {name}"
     source = topic.watched and topic.watched.source
-    if isinstance(source, Telling):
+    if isinstance(source, DetailedSource):
         detail = source.shown(noted.change).rstrip("\n")
         if detail:
             line += f"\n{_cut(detail)}"

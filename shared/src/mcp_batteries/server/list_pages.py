@@ -9,14 +9,14 @@ from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.protocol_errors import to_mcp_error
 
-__all__ = ["page"]
+__all__ = ["page_of"]
 
 _PAGE_ENTRIES = 100
 
 T = TypeVar("T")
 
 
-def page(kind: str, items: Sequence[T], cursor: str | None, scope: Any = None) -> tuple[list[T], str | None]:
+def page_of(kind: str, items: Sequence[T], cursor: str | None, scope: Any = None) -> tuple[list[T], str | None]:
     """Return the page of `items` that starts at `cursor`, and the cursor of the next one.
 
     Raises:

@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.jsonrpc import INVALID_PARAMS
 from pydantic import ValidationError
 
-__all__ = ["in_its_revision"]
+__all__ = ["adapt_to_revision"]
 
 _AUDIO_SINCE = "2025-03-26"
 _LINKS_SINCE = "2025-06-18"
@@ -30,7 +30,7 @@ _NOUNS = {
 }  # fmt: skip
 
 
-async def in_its_revision(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+async def adapt_to_revision(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
     """Adapt a request and its result to the client's revision; the outermost middleware.
 
     Raises:

@@ -16,15 +16,15 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver import MCPServer
 from mcp_types import SERVER_INFO_META_KEY, DiscoverResult, Icon, RequestParams
 
-from mcp_batteries.sdk import lowlevel, tell_at_start
+from mcp_batteries.sdk import add_to_initialize, lowlevel
 
-__all__ = ["introduce"]
+__all__ = ["add_server_info"]
 
 # These files lie beside the modules of a package. They are inlined, so that no host requests them from anybody.
 _ICON_FILES = (("icon.svg", "image/svg+xml", "any"), ("icon.png", "image/png", "128x128"))
 
 
-def introduce(server: MCPServer[Any], package: str, description: str) -> dict[str, Any]:
+def add_server_info(server: MCPServer[Any], package: str, description: str) -> dict[str, Any]:
     """Make `server` introduce itself, and return the introduction.
 
     Args:
@@ -40,7 +40,7 @@ def introduce(server: MCPServer[Any], package: str, description: str) -> dict[st
     icons = _read_icons(package)
     if icons:
         introduction["icons"] = icons
-    tell_at_start(server, introduction)
+    add_to_initialize(server, introduction)
     low = lowlevel(server)
     sdk_entry = low.get_request_handler("server/discover")
     if sdk_entry is None:

@@ -12,13 +12,13 @@ from mcp_types import TextResourceContents
 from mcp_batteries.server.declaration.decorators import resource
 from mcp_batteries.settings import SETTINGS_URI, Secret, Settings, masked
 
-__all__ = ["OwnSettings"]
+__all__ = ["SettingsResource"]
 
 _JSON = "application/json"
 
 
 @dataclass(frozen=True)
-class OwnSettings:
+class SettingsResource:
     """The one resource of this room.
 
     Args:

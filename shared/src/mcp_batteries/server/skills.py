@@ -23,8 +23,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, PaginatedRequestParams, RequestParams, TextResourceContents
 
 from mcp_batteries.errors import quote
-from mcp_batteries.server.list_pages import page
-from mcp_batteries.threads import in_thread
+from mcp_batteries.server.list_pages import page_of
+from mcp_batteries.threads import run_in_thread
 
 __all__ = ["ENTRY", "PackagedSkills", "Skill", "SkillSource", "SkillsExtension", "skill_of"]
 
@@ -176,13 +176,13 @@ class PackagedSkills:
         self._folder = Path(module).with_name("skills")
 
     async def skills(self, around: str | None = None) -> Sequence[Skill]:
-        package = await in_thread(lambda stop: self._package)
+        package = await run_in_thread(lambda stop: self._package)
         return package.skills
 
     async def contents(self, uri: str) -> TextResourceContents | None:
         if not uri.startswith(f"skill://{self._server}/"):
             return None
-        package = await in_thread(lambda stop: self._package)
+        package = await run_in_thread(lambda stop: self._package)
         data = package.contents.get(uri)
         if data is None:
             return None
@@ -242,7 +242,7 @@ class SkillsExtension(Extension):
 
     async def _list(self, ctx: ServerRequestContext[Any, Any], params: PaginatedRequestParams) -> dict[str, Any]:
         skills = [skill.entry() for skill in await self._skills()]
-        entries, next_cursor = page("skills", skills, params.cursor)
+        entries, next_cursor = page_of("skills", skills, params.cursor)
         return {"skills": entries, **_next(next_cursor), **self._cache_hint()}
 
     async def _get(self, ctx: ServerRequestContext[Any, Any], params: _Get) -> dict[str, Any]:
@@ -255,7 +255,7 @@ class SkillsExtension(Extension):
         for skill in await self._skills(params.uri):
             children = skill.children(params.uri)
             if children is not None:
-                entries, next_cursor = page("skill folder", children, params.cursor, params.uri)
+                entries, next_cursor = page_of("skill folder", children, params.cursor, params.uri)
                 return {"resources": entries, **_next(next_cursor)}
         raise MCPError(INVALID_PARAMS, f"{quote(params.uri)} is not a folder of a skill. `skills/list` has the skills.")
 

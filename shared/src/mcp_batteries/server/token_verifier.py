@@ -7,10 +7,10 @@ from typing import Protocol
 
 from mcp.server.auth.provider import AccessToken
 
-__all__ = ["AccessToken", "Verifier"]
+__all__ = ["AccessToken", "ServiceTokenVerifier"]
 
 
-class Verifier(Protocol):
+class ServiceTokenVerifier(Protocol):
     """Asked about each token that comes over HTTP, after the operator's own tokens and issuer."""
 
     @property

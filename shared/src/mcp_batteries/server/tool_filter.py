@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["ALL", "DEFAULT", "Choice", "Missing"]
+__all__ = ["ALL", "DEFAULT", "ClosedGate", "ToolFilter"]
 
 ALL = "all"
 DEFAULT = "default"
 
 
-class Missing(NamedTuple):
+class ClosedGate(NamedTuple):
     """What an unavailable tool lacks.
 
     Attributes:
@@ -22,10 +22,10 @@ class Missing(NamedTuple):
     """
 
     flags: Sequence[str] = ()
-    why: str = ""
+    reason: str = ""
 
 
-class Choice:
+class ToolFilter:
     """The operator's choice among a server's tools.
 
     Args:
@@ -43,7 +43,7 @@ class Choice:
         self._special = frozenset(special)
         self._named = frozenset(named)
 
-    def closed(self, name: str, toolsets: Collection[str]) -> Missing | None:
+    def find_closed_gate(self, name: str, toolsets: Collection[str]) -> ClosedGate | None:
         """Return why the tool `name` of some toolsets is not offered; None if it is."""
         names = {name, *toolsets, ALL}
         if name in self._named:
@@ -51,10 +51,10 @@ class Choice:
         elif not self._special.issuperset(toolsets):
             names.add(DEFAULT)
         if names & self._excluded:
-            return Missing(why="The server was started with `--exclude-tools`.")
+            return ClosedGate(reason="The server was started with `--exclude-tools`.")
         if names.intersection(self._tools):
             return None
-        return Missing([f"--tools {','.join((*self._tools, name))}"])
+        return ClosedGate([f"--tools {','.join((*self._tools, name))}"])
 
     def check(self, tools: Mapping[str, Collection[str]], later: Collection[str] = ()) -> None:
         """Check that every chosen name is one of `tools` or of their toolsets.

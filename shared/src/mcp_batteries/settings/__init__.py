@@ -10,9 +10,9 @@ from __future__ import annotations
 from mcp_batteries.settings.command_line import load
 from mcp_batteries.settings.declared import (
     SETTINGS_URI,
-    Asked,
     Dependencies,
     Host,
+    InstallQuestion,
     Positional,
     Secret,
     Settings,
@@ -22,25 +22,25 @@ from mcp_batteries.settings.declared import (
     placeholder,
     variable,
 )
-from mcp_batteries.settings.paths import ABSOLUTE, absolute, why_not_there
+from mcp_batteries.settings.paths import ABSOLUTE, explain_missing_path, to_absolute_path
 from mcp_batteries.settings.text_files import open_text
 
 __all__ = [
     "ABSOLUTE",
     "SETTINGS_URI",
-    "Asked",
     "Dependencies",
     "Host",
+    "InstallQuestion",
     "Positional",
     "Secret",
     "Settings",
-    "absolute",
+    "explain_missing_path",
     "file_variable",
     "load",
     "masked",
     "open_text",
     "passwords",
     "placeholder",
+    "to_absolute_path",
     "variable",
-    "why_not_there",
 ]

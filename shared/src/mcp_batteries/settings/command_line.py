@@ -14,7 +14,7 @@ from annotated_types import Ge, Le
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from mcp_batteries.errors import reason
+from mcp_batteries.errors import describe_os_error
 from mcp_batteries.settings.declared import (
     Positional,
     Secret,
@@ -26,7 +26,7 @@ from mcp_batteries.settings.declared import (
     remember_secrets,
     variable,
 )
-from mcp_batteries.settings.paths import absolute
+from mcp_batteries.settings.paths import to_absolute_path
 from mcp_batteries.settings.text_files import open_text
 
 __all__ = ["load"]
@@ -195,10 +195,10 @@ def _secrets_in_files(kind: type[Settings]) -> dict[str, str | list[str]]:
     for name in _secret_settings(kind):
         if path := os.environ.get(file_variable(kind, name), "").strip():
             try:
-                with open_text(absolute(path)) as file:
+                with open_text(to_absolute_path(path)) as file:
                     text = file.read().strip()
             except (OSError, UnicodeDecodeError) as problem:
-                failure = reason(problem) if isinstance(problem, OSError) else "it is not UTF-8"
+                failure = describe_os_error(problem) if isinstance(problem, OSError) else "it is not UTF-8"
                 raise click.UsageError(
                     f"{file_variable(kind, name)} names a file that cannot be read: {failure}."
                 ) from None

@@ -18,9 +18,9 @@ from mcp_batteries.settings.paths import ABSOLUTE
 
 __all__ = [
     "SETTINGS_URI",
-    "Asked",
     "Dependencies",
     "Host",
+    "InstallQuestion",
     "Positional",
     "Secret",
     "Settings",
@@ -96,7 +96,7 @@ class Dependencies(NamedTuple):
     files: Sequence[str] = ()
 
 
-class Asked(NamedTuple):
+class InstallQuestion(NamedTuple):
     """A value that a person must give before the server can start: host entries, bundles and the registry ask for it.
 
     Attributes:
@@ -149,7 +149,7 @@ class Settings(BaseModel):
     DOCUMENTED: ClassVar[tuple[str, ...]] = ("{folder}",)
 
     # Only the person who installs the server can know the answers to these questions.
-    ASKED: ClassVar[tuple[Asked, ...]] = ()
+    INSTALL_QUESTIONS: ClassVar[tuple[InstallQuestion, ...]] = ()
 
     # Command lines for the end of `--help`, without the command itself.
     EXAMPLES: ClassVar[tuple[str, ...]] = ()

@@ -11,7 +11,7 @@ from pydantic import AfterValidator
 
 from mcp_batteries.errors import quote
 
-__all__ = ["ABSOLUTE", "absolute", "why_not_there"]
+__all__ = ["ABSOLUTE", "explain_missing_path", "to_absolute_path"]
 
 _VARIABLE = re.compile("%([^%]+)%")
 _PLACEHOLDER = re.compile(r"\$\{[^{}]+\}|\$(?:env:)?[A-Za-z_]\w*|%[A-Za-z_]\w*%")
@@ -22,7 +22,7 @@ _EXAMPLE = re.compile(r"[/\\]path[/\\]to[/\\]")
 _P = TypeVar("_P", str, "tuple[str, ...]", None)
 
 
-def absolute(path: str) -> str:
+def to_absolute_path(path: str) -> str:
     r"""Return the absolute path that `path` means, with `~` and on Windows `%USERPROFILE%` replaced.
 
     A shell would replace them, but hosts start servers without a shell, in the hosts' folders.
@@ -44,8 +44,8 @@ def _make_absolute(value: _P) -> _P:
     if value is None:
         return value
     if isinstance(value, str):
-        return absolute(value)
-    return tuple(map(absolute, value))
+        return to_absolute_path(value)
+    return tuple(map(to_absolute_path, value))
 
 
 # Marks, inside `Annotated`, a setting of one path or several. The path is made absolute when it is set, since hosts
@@ -53,7 +53,7 @@ def _make_absolute(value: _P) -> _P:
 ABSOLUTE = AfterValidator(_make_absolute)
 
 
-def why_not_there(path: str) -> str:
+def explain_missing_path(path: str) -> str:
     """Say in a sentence what a missing absolute `path` was probably meant to be; empty if that is unknown."""
     return (
         _explain_placeholder(path)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from mcp_batteries.server.declaration.fields import in_header
 
-__all__ = ["ComparedWith", "DatabaseName", "FileName", "FilePath", "MaxCell", "NamePart", "Sample", "Words"]
+__all__ = ["ComparedWith", "DatabaseName", "FileName", "FilePath", "MaxCell", "NamePart", "Sample", "SearchWords"]
 
 FileName = Annotated[str, Field(description="Plain name, no path.")]
 FilePath = Annotated[str, Field(description="Path in the folder.")]
@@ -19,4 +19,4 @@ ComparedWith = Annotated[str | None, Field(description="Another table or view.")
 MaxCell = Annotated[int, Field(ge=1, le=1_000_000, description="Longest cell shown whole.")]
 NamePart = Annotated[str | None, Field(max_length=200, description="Only names that contain this.")]
 Sample = Annotated[int, Field(ge=0, le=20, description="Rows to show.")]
-Words = Annotated[str, Field(min_length=1, max_length=1000, description="What to look for.")]
+SearchWords = Annotated[str, Field(min_length=1, max_length=1000, description="What to look for.")]

@@ -16,7 +16,7 @@ from mcp_batteries.sql.policy import (
     ServedFile,
     WriteStatement,
 )
-from mcp_batteries.sql.results.rows import Hits, Results, RowPage
+from mcp_batteries.sql.results.rows import Results, RowPage, SearchHits
 
 __all__ = ["AnyPolicy", "E", "Engine", "P", "Room"]
 
@@ -56,7 +56,7 @@ class Engine(Protocol):
         """In which rows two tables differ."""
         ...
 
-    async def find(self, wanted: SearchOf, *, limit: int) -> Hits:
+    async def find(self, wanted: SearchOf, *, limit: int) -> SearchHits:
         """Where words occur in the schemas of databases."""
         ...
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from mcp_batteries.errors import Problem
 from mcp_batteries.server.declaration.decorators import completes
 from mcp_batteries.sql.base import E, P, Room
-from mcp_batteries.sql.policy import escaped
+from mcp_batteries.sql.policy import escape_uri_part
 
 __all__ = ["Completions"]
 
@@ -46,7 +46,7 @@ class Completions(Room[P, E]):
         """Names of a kind, in URI form."""
         # What was completed before comes back as it was offered: escaped.
         named = {level: unquote(name) for level, name in others.items()}
-        return [escaped(name) for name in await self.names(kind, unquote(typed), named)]
+        return [escape_uri_part(name) for name in await self.names(kind, unquote(typed), named)]
 
     async def names(self, kind: str, typed: str, others: Mapping[str, str]) -> list[str]:
         """Names of a kind inside those named before; none if something fails."""

@@ -11,10 +11,10 @@ from mcp_batteries.errors import quote
 from mcp_batteries.server.declaration.decorators import Messages, prompt
 from mcp_batteries.sql.resources import Resources
 
-__all__ = ["DatabaseName", "Prompts", "Slow"]
+__all__ = ["DatabaseName", "Prompts", "SlowStatement"]
 
 DatabaseName = Annotated[str, Field(description="Which, if several are served.")]
-Slow = Annotated[str, Field(description="The statement that takes too long.")]
+SlowStatement = Annotated[str, Field(description="The statement that takes too long.")]
 
 R = TypeVar("R", bound=Resources[Any, Any])
 

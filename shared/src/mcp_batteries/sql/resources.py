@@ -16,16 +16,25 @@ from mcp_batteries.sql.policy import Database, Readable
 from mcp_batteries.sql.results.rows import RowPage
 from mcp_batteries.sql.saved_queries import SavedQueries
 
-__all__ = ["JSON", "LISTED", "Reader", "Resources", "reader", "row_reader", "rows_reader", "saved_reader"]
+__all__ = [
+    "JSON_MIME_TYPE",
+    "MAX_LISTED",
+    "Reader",
+    "Resources",
+    "declare_reader",
+    "declare_row_reader",
+    "declare_rows_reader",
+    "declare_saved_query_reader",
+]
 
-JSON = "application/json"
+JSON_MIME_TYPE = "application/json"
 # The list has so many tables of one database; all others are read by their URI all the same.
-LISTED = 200
+MAX_LISTED = 200
 
 Reader = Callable[[Any, str], Awaitable[TextResourceContents]]
 
 
-def reader(uri: str, name: str, title: str, mime_type: str, about: str) -> Reader:
+def declare_reader(uri: str, name: str, title: str, mime_type: str, about: str) -> Reader:
     """An attribute of a `Resources` that offers a resource, or a template of them."""
 
     async def read(self: Resources[Any, Any], uri: str) -> TextResourceContents:
@@ -35,26 +44,26 @@ def reader(uri: str, name: str, title: str, mime_type: str, about: str) -> Reade
     return resource(uri, name=name, title=title, mime_type=mime_type)(read)
 
 
-def saved_reader(scheme: str) -> Reader:
+def declare_saved_query_reader(scheme: str) -> Reader:
     """The result of a saved query."""
     about = "What a saved query finds with the defaults of its parameters, at most 100 rows."
-    return reader(f"{scheme}://.queries/{{name}}", "query", "A saved query's result", JSON, about)
+    return declare_reader(f"{scheme}://.queries/{{name}}", "query", "A saved query's result", JSON_MIME_TYPE, about)
 
 
-def rows_reader(table: str) -> Reader:
+def declare_rows_reader(table: str) -> Reader:
     """The rows of a table, whose URI is of the form `table`."""
     title = "A table's first rows in the order of its key, or those where a column has a value"
     about = (
         'At most 100 rows as `{"columns": [...], "rows": [[...]], "truncated": ...}`. Follow `order=newest` to hear of '
         "rows that are added beyond the first."
     )
-    return reader(f"{table}{{?column,value,limit,order}}", "rows", title, JSON, about)
+    return declare_reader(f"{table}{{?column,value,limit,order}}", "rows", title, JSON_MIME_TYPE, about)
 
 
-def row_reader(table: str) -> Reader:
+def declare_row_reader(table: str) -> Reader:
     """One row of a table, whose URI is of the form `table`."""
     about = "One row by its primary key; commas between the parts of a key."
-    return reader(f"{table}/{{key}}", "row", "The row with a key", JSON, about)
+    return declare_reader(f"{table}/{{key}}", "row", "The row with a key", JSON_MIME_TYPE, about)
 
 
 @dataclass(frozen=True)
@@ -70,10 +79,12 @@ class Resources(Room[P, E]):
     async def all_of_them(self) -> list[Resource]:
         """Saved queries that need no values, and the contents of each database."""
         resources: list[Resource] = []
-        for query in self.queries.found.values() if self.queries else ():
+        for query in self.queries.queries.values() if self.queries else ():
             if not any(parameter.default is None for parameter in query.parameters):
                 uri = self.policy.saved_uri(query.name)
-                resources.append(Resource(uri=uri, name=query.name, description=query.description, mime_type=JSON))
+                resources.append(
+                    Resource(uri=uri, name=query.name, description=query.description, mime_type=JSON_MIME_TYPE)
+                )
         for database in self.policy.served(None):
             resources += await self.listed(database)
         return resources
@@ -88,7 +99,7 @@ class Resources(Room[P, E]):
         Raises:
             Problem: there is no such thing.
         """
-        return self.policy.readable(uri, self.queries and self.queries.found)
+        return self.policy.readable(uri, self.queries and self.queries.queries)
 
     async def contents(self, uri: str) -> TextResourceContents:
         """The content of a URI.
@@ -101,5 +112,5 @@ class Resources(Room[P, E]):
             raise NotFound(f"No resource has the URI {quote(uri)}.")
         result = await self.engine.read(readable.request)
         if isinstance(result, RowPage):
-            return TextResourceContents(uri=uri, mime_type=JSON, text=result.document())
+            return TextResourceContents(uri=uri, mime_type=JSON_MIME_TYPE, text=result.document())
         return TextResourceContents(uri=uri, mime_type=self.TEXT, text=result)

@@ -152,7 +152,7 @@ class SavedQueries:
         taken: Collection[str] = (),
     ) -> None:
         self.folder = folder
-        self.found: dict[str, SavedQuery] = {}
+        self.queries: dict[str, SavedQuery] = {}
         self._compile = compile
         self._taken = taken
         self._complaints: dict[str, str] = {}
@@ -189,11 +189,11 @@ class SavedQueries:
                 if isinstance(error, Problem):
                     complaint = str(error)
                 self._complain(path, complaint)
-                last_good = self.found.get(name)
+                last_good = self.queries.get(name)
                 if last_good is not None:
                     current[name] = replace(last_good, complaint=complaint)
-        changed = {name for name in {*current, *self.found} if current.get(name) != self.found.get(name)}
-        self.found = current
+        changed = {name for name in {*current, *self.queries} if current.get(name) != self.queries.get(name)}
+        self.queries = current
         return changed
 
     def _complain(self, path: str, complaint: str) -> None:

@@ -15,10 +15,10 @@ from mcp_batteries.server.calling.results import TextResult
 from mcp_batteries.server.calling.tool import StrictTool, strict_tool
 from mcp_batteries.server.declaration.decorators import DeclaredTool
 from mcp_batteries.server.declaration.views import TABLE
-from mcp_batteries.server.dynamic_tools import Offering
+from mcp_batteries.server.dynamic_tools import DynamicTools
 from mcp_batteries.sql.base import AnyPolicy, Engine
 from mcp_batteries.sql.saved_queries import SavedQueries, SavedQuery
-from mcp_batteries.sql.tools import LONGEST
+from mcp_batteries.sql.tools import MAX_SECONDS
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 
 __all__ = ["SavedTools"]
@@ -28,7 +28,7 @@ _ROWS = 100
 _TYPES = {"text": str, "integer": int, "real": float}
 
 
-class SavedTools(Offering):
+class SavedTools(DynamicTools):
     """Keeps the server's tools in step with the folder of queries."""
 
     def __init__(self, queries: SavedQueries, policy: AnyPolicy, engine: Engine) -> None:
@@ -63,11 +63,11 @@ class SavedTools(Offering):
             await self._wake.wait()
 
     async def _refresh(self) -> None:
-        before = {_tool_name(name) for name in self._queries.found}
+        before = {_tool_name(name) for name in self._queries.queries}
         changed = await self._queries.refresh()
         if not changed or self.server is None:
             return
-        await self.server.offer([self._tool(query) for query in self._queries.found.values()], before)
+        await self.server.offer([self._tool(query) for query in self._queries.queries.values()], before)
         for name in changed:
             await self.server.hub.updated(self._policy.saved_uri(name))
         await self.server.hub.list_changed()
@@ -103,7 +103,9 @@ class SavedTools(Offering):
         )
         run.__doc__ = query.description.rstrip(".") + "." + broken[:120]
         title = query.name.replace("_", " ").capitalize()
-        return strict_tool(run, DeclaredTool(title, "read", True, False, LONGEST, TABLE, toolsets=("saved_queries",)))
+        return strict_tool(
+            run, DeclaredTool(title, "read", True, False, MAX_SECONDS, TABLE, toolsets=("saved_queries",))
+        )
 
 
 def _tool_name(name: str) -> str:

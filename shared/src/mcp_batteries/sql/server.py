@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 from mcp_batteries.server.assemble import Assembled, ServerSettings, assemble
 from mcp_batteries.server.declaration.decorators import declarations
-from mcp_batteries.server.list_changes import Following
+from mcp_batteries.server.list_changes import ChangeFeedConfig
 from mcp_batteries.server.skills import SkillSource
 from mcp_batteries.sql.base import AnyPolicy, Engine, Room
 from mcp_batteries.sql.resources import Resources
@@ -49,7 +49,7 @@ def assemble_sql(
     *,
     opens: Sequence[AbstractAsyncContextManager[Any]],
     watcher: Source,
-    follows: Following,
+    follows: ChangeFeedConfig,
     skills: Sequence[SkillSource],
     title: str,
     begin: str,

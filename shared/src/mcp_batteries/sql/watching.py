@@ -12,13 +12,13 @@ from anyio.abc import TaskGroup
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.sql.policy import Database, QueryOf, Readable
-from mcp_batteries.subscriptions.journal import ABSENT, Change, why_absent
+from mcp_batteries.subscriptions.journal import ABSENT, Change, explain_absence
 
-__all__ = ["TablesOf", "Watched", "Watcher", "demonstration"]
+__all__ = ["TableListKey", "Watched", "Watcher", "build_demonstration"]
 
 
 @dataclass(frozen=True)
-class TablesOf:
+class TableListKey:
     """The key for a database's tables in `resources/list`."""
 
     database: str
@@ -69,7 +69,7 @@ class Watcher(ABC, Generic[W]):
 
     def __init__(self, watched: Iterable[W], readable: Callable[[str], Readable[Any] | None]) -> None:
         self.watched = {item.database.name: item for item in watched}
-        self.list_keys: Collection[Hashable] = tuple(map(TablesOf, self.watched))
+        self.list_keys: Collection[Hashable] = tuple(map(TableListKey, self.watched))
         self._readable = readable
         self._known: dict[str, Readable[Any]] = {}
 
@@ -87,7 +87,7 @@ class Watcher(ABC, Generic[W]):
     async def add(self, keys: Collection[Hashable]) -> None:
         new: dict[str, dict[str, Readable[Any]]] = {}
         for key in keys:
-            if isinstance(key, TablesOf):
+            if isinstance(key, TableListKey):
                 self.watched[key.database].listed = True
                 new.setdefault(key.database, {})
             else:
@@ -101,7 +101,7 @@ class Watcher(ABC, Generic[W]):
 
     def discard(self, keys: Collection[Hashable]) -> None:
         for key in keys:
-            if isinstance(key, TablesOf):
+            if isinstance(key, TableListKey):
                 self.watched[key.database].listed = False
             elif (readable := self._known.pop(str(key), None)) is not None:
                 watched = self.watched[readable.database.name]
@@ -128,7 +128,7 @@ class Watcher(ABC, Generic[W]):
     def absent(self, key: Hashable) -> str | None:
         readable = self._known.get(str(key))
         digest = "" if readable is None else self.watched[readable.database.name].digests.get(readable.key, "")
-        return why_absent(digest)
+        return explain_absence(digest)
 
     async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
         self.changed = changed
@@ -170,6 +170,6 @@ def _differ(before: str | None, now: str) -> bool:
     return before != now and not (before is not None and before.startswith(ABSENT) and now.startswith(ABSENT))
 
 
-def demonstration(settings: Any) -> tuple[str, Callable[[], None]] | None:
+def build_demonstration(settings: Any) -> tuple[str, Callable[[], None]] | None:
     """For `--check`: there is none, because it would have to change the database."""
     return None

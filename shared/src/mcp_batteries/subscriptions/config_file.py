@@ -7,7 +7,7 @@ import tomllib
 from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
-from mcp_batteries.errors import reason
+from mcp_batteries.errors import describe_os_error
 from mcp_batteries.settings import open_text
 
 __all__ = ["ConfigFile"]
@@ -51,7 +51,7 @@ class ConfigFile(ABC, Generic[T]):
         except FileNotFoundError:
             self.problem = "it does not exist."
         except OSError as error:
-            self.problem = f"it cannot be read: {reason(error)}."
+            self.problem = f"it cannot be read: {describe_os_error(error)}."
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             self.problem = f"it is not TOML: {error}."
         except ValueError as error:

@@ -11,10 +11,10 @@ import stat
 import sys
 from typing import NamedTuple
 
-__all__ = ["Glance", "glance"]
+__all__ = ["FileState", "read_file_state"]
 
 
-class Glance(NamedTuple):
+class FileState(NamedTuple):
     """The state of a file or folder.
 
     Attributes:
@@ -31,7 +31,7 @@ class Glance(NamedTuple):
     mode: int
 
 
-def glance(path: str, *, follow: bool = True) -> Glance:
+def read_file_state(path: str, *, follow: bool = True) -> FileState:
     """Return the state of `path`, or of its target if `follow`.
 
     Raises:
@@ -43,7 +43,7 @@ def glance(path: str, *, follow: bool = True) -> Glance:
         if state is not None:
             return state
     status = os.stat(path, follow_symlinks=follow)
-    return Glance(
+    return FileState(
         modified_ns=status.st_mtime_ns,
         changed_ns=status.st_ctime_ns,
         size=status.st_size,
@@ -73,7 +73,7 @@ if sys.platform == "win32":
     _MISSING = (2, 3)
     _BEFORE_1970 = 116_444_736_000_000_000
 
-    def _unopened(path: str) -> Glance | None:
+    def _unopened(path: str) -> FileState | None:
         """Return the state of `path`; None for a link, and for what only a handle can tell."""
         if "\0" in path:
             raise ValueError("embedded null character")
@@ -92,7 +92,7 @@ if sys.platform == "win32":
         created = _since_1970_ns(attributes.created)
         size = (attributes.size_high << 32) + attributes.size_low
         # Python shows as st_ctime when a file was made; for what changed just now, both times count.
-        return Glance(written, max(written, created), size, 0, 0, mode)
+        return FileState(written, max(written, created), size, 0, 0, mode)
 
     def _since_1970_ns(time: wintypes.FILETIME) -> int:
         return ((time.dwHighDateTime << 32) + time.dwLowDateTime - _BEFORE_1970) * 100

@@ -24,7 +24,7 @@ import anyio
 import anyio.to_thread
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.subscriptions.file_state import Glance, glance
+from mcp_batteries.subscriptions.file_state import FileState, read_file_state
 from mcp_batteries.subscriptions.folder_watches import FolderWatches
 from mcp_batteries.subscriptions.kernel_watch import KernelWatch
 from mcp_batteries.subscriptions.watch_paths import WatchPath, WatchPaths, fold
@@ -71,7 +71,7 @@ class _Check(NamedTuple):
 
     state: Hashable | None
     is_fresh: bool
-    file_state: Glance | None
+    file_state: FileState | None
 
 
 class _FileStates(NamedTuple):
@@ -84,7 +84,7 @@ class _FileStates(NamedTuple):
     """
 
     began_ns: int
-    states: list[Glance | None]
+    states: list[FileState | None]
     processor_seconds: float
 
 
@@ -104,7 +104,7 @@ class _Entry:
         self.state: Hashable | None = _NEVER_CHECKED
         self.doubted_until = 0.0
         self.is_fresh = False
-        self.file_state: Glance | None = None
+        self.file_state: FileState | None = None
 
 
 class FileWatcher:
@@ -454,9 +454,9 @@ def _read_file_states(paths: Iterable[str]) -> _FileStates:
     return _FileStates(now, states, time.thread_time() - began)
 
 
-def _file_state(path: str) -> Glance | None:
+def _file_state(path: str) -> FileState | None:
     try:
-        return glance(path)
+        return read_file_state(path)
     except (OSError, ValueError):
         return None
 
@@ -466,7 +466,7 @@ def _changed_just_now(watch_path: WatchPath, now: int) -> bool:
     if not watch_path.names:
         return False
     try:
-        state = glance(watch_path.names[-1], follow=False)
+        state = read_file_state(watch_path.names[-1], follow=False)
     except (OSError, ValueError):
         return False
     return abs(now - state.changed_ns) < _COARSE_NS

@@ -37,7 +37,7 @@ class Followers:
             self._drop(next(iter(self._by_name.values())))
         name = secrets.token_hex(12)
         self._by_name[name] = follower
-        self._subscribers.attend(follower)
+        self._subscribers.start(follower)
         return name, follower
 
     async def extend(self, follower: Follower, uris: Sequence[str]) -> None:
@@ -61,7 +61,7 @@ class Followers:
                 self._subscribers.unsubscribe(follower, uri)
             raise
 
-    def again(self, owner: str, name: str) -> Follower:
+    def find(self, owner: str, name: str) -> Follower:
         """Return the follower of a name.
 
         Raises:
@@ -82,4 +82,4 @@ class Followers:
     def _drop(self, follower: Follower) -> None:
         name = next(name for name, other in self._by_name.items() if other is follower)
         del self._by_name[name]
-        self._subscribers.dismiss(follower)
+        self._subscribers.stop(follower)

@@ -89,7 +89,7 @@ class Hub:
         bus: SubscriptionBus | None = None,
         max_streams: int = MAX_STREAMS,
         missing: Callable[[str], Problem | None] = lambda uri: None,
-        whose: Callable[[_Context], str | None] = lambda ctx: None,
+        caller_key: Callable[[_Context], str | None] = lambda ctx: None,
     ) -> None:
         self.bus: SubscriptionBus = bus or InMemorySubscriptionBus()
         self.sources = tuple(sources)
@@ -98,7 +98,7 @@ class Hub:
         self._connections: dict[Connection, Subscriber] = {}
         # Each stream with its caller.
         self._streams: dict[Subscriber, str | None] = {}
-        self._caller_key = whose
+        self._caller_key = caller_key
         self._closed = False
         self._max_streams = max_streams
 
@@ -149,7 +149,7 @@ class Hub:
     def close(self) -> None:
         """End all `subscriptions/listen` streams, each with its last notices and its result; open no new ones."""
         self._closed = True
-        self._subscribers.hurry()
+        self._subscribers.flush()
         for subscriber in self._streams:
             subscriber.end()
 
@@ -163,7 +163,7 @@ class Hub:
         """The number of topics with subscribers."""
         return len(self._subscribers)
 
-    def subscribed(self, ctx: _Context) -> list[str]:
+    def subscribed_uris(self, ctx: _Context) -> list[str]:
         """Return the URIs to which the caller of a request is subscribed."""
         caller = self._caller_key(ctx)
         subscribers: list[Subscriber] = []
@@ -182,15 +182,15 @@ class Hub:
         """The changes of what is followed."""
         return self._subscribers.journal
 
-    async def look(self, follower: Follower) -> None:
+    async def poll(self, follower: Follower) -> None:
         """Notice changes up to now of what `follower` follows, if sources can find out at once."""
-        await self._subscribers.look(follower)
+        await self._subscribers.poll(follower)
 
-    def absent(self, follower: Follower, uris: Sequence[str]) -> dict[str, str]:
+    def find_absent(self, follower: Follower, uris: Sequence[str]) -> dict[str, str]:
         """Return those of `uris` at which nothing is known to exist yet, each with the reason."""
         return self._subscribers.absent(follower, uris)
 
-    def look_again(self) -> None:
+    def resync(self) -> None:
         """Tell this process's subscribers that everything they watch may have changed."""
         self._subscribers.announce_everything()
 
@@ -198,7 +198,7 @@ class Hub:
         """Tell a legacy session that everything it watches may have changed: without a stream it heard nothing."""
         for connection, subscriber in self._connections.items():
             if connection.session_id == session_id:
-                subscriber.look_again()
+                subscriber.resync()
 
     async def updated(self, uri: str) -> None:
         """Announce that the resource at `uri` changed, if no source notices it."""
@@ -257,7 +257,7 @@ class Hub:
 
         def drop() -> None:
             del self._connections[connection]
-            self._subscribers.dismiss(subscriber)
+            self._subscribers.stop(subscriber)
 
         echo = 0.0
         client = connection.client_params
@@ -266,7 +266,7 @@ class Hub:
         subscriber = Subscriber(send, echo=echo)
         self._connections[connection] = subscriber
         connection.exit_stack.callback(drop)
-        self._subscribers.attend(subscriber)
+        self._subscribers.start(subscriber)
         return subscriber
 
     async def _listen(self, ctx: _Context, params: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, runtime_checkable
 
-__all__ = ["ABSENT", "Change", "Journal", "Noted", "Seeing", "Telling", "why_absent"]
+__all__ = ["ABSENT", "Change", "DetailedSource", "ExistenceSource", "Journal", "JournalEntry", "explain_absence"]
 
 _MOST = 20_000
 # The characters of earlier texts that changes hold.
@@ -23,7 +23,7 @@ ChangeKind = Literal["created", "changed", "deleted"]
 ABSENT = "absent: "
 
 
-def why_absent(digest: str) -> str | None:
+def explain_absence(digest: str) -> str | None:
     """Return why nothing is there, if the digest says so."""
     if not digest.startswith(ABSENT):
         return None
@@ -48,7 +48,7 @@ class Change:
     after: str | None = None
     added: str | None = None
 
-    def then(self, later: Change) -> Change | None:
+    def merge(self, later: Change) -> Change | None:
         """Return both changes as one; None if nothing happened in the end."""
         kind: ChangeKind = later.what
         if self.what == "created":
@@ -70,7 +70,7 @@ class Change:
 
 
 @runtime_checkable
-class Telling(Protocol):
+class DetailedSource(Protocol):
     """A source that knows details of a change, or can check immediately."""
 
     def followed(self, uri: str) -> Hashable | None:
@@ -95,7 +95,7 @@ class Telling(Protocol):
 
 
 @runtime_checkable
-class Seeing(Protocol):
+class ExistenceSource(Protocol):
     """A source that knows from its last check whether anything exists at what it watches."""
 
     def absent(self, key: Hashable) -> str | None:
@@ -107,7 +107,7 @@ class Seeing(Protocol):
 
 
 @dataclass(slots=True)
-class Noted:
+class JournalEntry:
     """A change in the ring.
 
     Attributes:
@@ -116,7 +116,7 @@ class Noted:
         times: how many changes it stands for.
     """
 
-    place: Hashable
+    topic: Hashable
     change: Change
     at: float
     times: int = 1
@@ -131,7 +131,7 @@ class Journal:
 
     def __init__(self) -> None:
         self.now = 0
-        self._ring: dict[int, Noted] = {}
+        self._ring: dict[int, JournalEntry] = {}
         self._latest: dict[tuple[Hashable, str], int] = {}
         # The latest change of which a cursor may tell whether it was before or after.
         self._last_mark = 0
@@ -149,18 +149,18 @@ class Journal:
         times = 1
         previous = self._take_unmarked(place, change.name)
         if previous is not None:
-            merged = previous.change.then(change)
+            merged = previous.change.merge(change)
             if merged is None:
                 return
             change = merged
             times += previous.times
-        self._ring[self.now] = Noted(place, change, time.time(), times)
+        self._ring[self.now] = JournalEntry(place, change, time.time(), times)
         self._latest[place, change.name] = self.now
         self._weight += change.weight
         while len(self._ring) > _MOST or (self._weight > _MOST_CHARACTERS and len(self._ring) > 1):
             self._drop(next(iter(self._ring)))
 
-    def _take_unmarked(self, place: Hashable, name: str) -> Noted | None:
+    def _take_unmarked(self, place: Hashable, name: str) -> JournalEntry | None:
         """Take out the latest change of a thing, if no cursor can tell it from the next one."""
         number = self._latest.pop((place, name), 0)
         if number <= self._last_mark:
@@ -172,27 +172,27 @@ class Journal:
 
     def forget(self, place: Hashable) -> None:
         """Forget `place`, which nobody follows any more."""
-        for number in [number for number, noted in self._ring.items() if noted.place == place]:
+        for number in [number for number, noted in self._ring.items() if noted.topic == place]:
             self._drop(number)
         self._dropped.pop(place, None)
 
-    def between(self, places: Collection[Hashable], after: int, until: int) -> list[Noted]:
+    def between(self, places: Collection[Hashable], after: int, until: int) -> list[JournalEntry]:
         """Return the changes at `places` after one number up to another.
 
         Each thing is there once; the order is that of the last changes.
         """
-        merged: dict[tuple[Hashable, str], Noted] = {}
+        merged: dict[tuple[Hashable, str], JournalEntry] = {}
         for number, entry in self._ring.items():
-            if not after < number <= until or entry.place not in places:
+            if not after < number <= until or entry.topic not in places:
                 continue
-            key = (entry.place, entry.change.name)
+            key = (entry.topic, entry.change.name)
             earlier = merged.pop(key, None)
             if earlier is None:
                 merged[key] = entry
                 continue
-            change = earlier.change.then(entry.change)
+            change = earlier.change.merge(entry.change)
             if change is not None:
-                merged[key] = Noted(entry.place, change, entry.at, earlier.times + entry.times)
+                merged[key] = JournalEntry(entry.topic, change, entry.at, earlier.times + entry.times)
         return list(merged.values())
 
     def is_cut(self, places: Collection[Hashable], after: int) -> bool:
@@ -202,6 +202,6 @@ class Journal:
     def _drop(self, number: int) -> None:
         entry = self._ring.pop(number)
         self._weight -= entry.change.weight
-        self._dropped[entry.place] = number
-        if self._latest.get((entry.place, entry.change.name)) == number:
-            del self._latest[entry.place, entry.change.name]
+        self._dropped[entry.topic] = number
+        if self._latest.get((entry.topic, entry.change.name)) == number:
+            del self._latest[entry.topic, entry.change.name]

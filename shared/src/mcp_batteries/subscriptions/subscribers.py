@@ -20,7 +20,7 @@ from anyio.abc import TaskGroup
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.subscriptions.journal import Change, Journal, Seeing, Telling
+from mcp_batteries.subscriptions.journal import Change, DetailedSource, ExistenceSource, Journal
 from mcp_batteries.subscriptions.topics import Follower, PerCaller, Source, Subscriber, Topic, Watched
 
 __all__ = ["REST_SECONDS", "Subscribers"]
@@ -99,13 +99,13 @@ class Subscribers:
             self._remove(subscriber, topic)
         subscriber.uris.clear()
 
-    def attend(self, subscriber: Subscriber) -> None:
+    def start(self, subscriber: Subscriber) -> None:
         """Pump `subscriber` in the background until `dismiss`."""
         self._subscribers[subscriber] = None
         if self._tasks is not None:
             self._tasks.start_soon(self._pump, subscriber)
 
-    def dismiss(self, subscriber: Subscriber) -> None:
+    def stop(self, subscriber: Subscriber) -> None:
         self._subscribers.pop(subscriber, None)
         subscriber.stop()
         self.unsubscribe_all(subscriber)
@@ -138,14 +138,14 @@ class Subscribers:
         for topic in list(self._topics.values()):
             self._handle_change(topic)
 
-    async def look(self, subscriber: Subscriber) -> None:
+    async def poll(self, subscriber: Subscriber) -> None:
         """Let every source that can check immediately do so for the subscriptions of `subscriber`."""
         keys: dict[Watched, list[Hashable]] = {}
         for topic in subscriber.topics:
             if topic.watched is not None:
                 keys.setdefault(topic.watched, []).append(topic.key)
         for watched, source_keys in keys.items():
-            if isinstance(watched.source, Telling):
+            if isinstance(watched.source, DetailedSource):
                 await watched.source.look(source_keys)
 
     def absent(self, subscriber: Subscriber, uris: Sequence[str]) -> dict[str, str]:
@@ -153,14 +153,14 @@ class Subscribers:
         reasons: dict[str, str] = {}
         for uri in dict.fromkeys(uris):
             topic = subscriber.uris[uri]
-            if topic.watched is None or not isinstance(topic.watched.source, Seeing):
+            if topic.watched is None or not isinstance(topic.watched.source, ExistenceSource):
                 continue
             reason = topic.watched.source.absent(topic.key)
             if reason is not None:
                 reasons[uri] = reason
         return reasons
 
-    def hurry(self) -> None:
+    def flush(self) -> None:
         """Announce now what waits for the end of a rest."""
         for _, topic in self._resting:
             if topic.changed_again:
@@ -183,7 +183,7 @@ class Subscribers:
         """Return the source that has `uri`, and its key there."""
         for watched in self._sources:
             source = watched.source
-            if followed and isinstance(source, Telling):
+            if followed and isinstance(source, DetailedSource):
                 key = source.followed(uri)
             else:
                 key = source.key(uri)
@@ -301,7 +301,7 @@ class Subscribers:
         if topic is None:
             return
         changes: Iterable[Change] = (Change(),)
-        if topic.watched is not None and isinstance(topic.watched.source, Telling):
+        if topic.watched is not None and isinstance(topic.watched.source, DetailedSource):
             changes = topic.watched.source.news(topic.key)
         if topic.is_followed:
             for change in changes:

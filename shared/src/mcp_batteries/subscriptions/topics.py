@@ -84,7 +84,7 @@ class Subscriber:
             self._echoes[event] = anyio.current_time() + self._echo
         self._wake.set()
 
-    def look_again(self) -> None:
+    def resync(self) -> None:
         """Send notices for all subscriptions, because some may have reached nobody."""
         for topic in self.topics:
             for event in topic.audience[self]:

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mcp_batteries.subscriptions.file_state import glance
+from mcp_batteries.subscriptions.file_state import read_file_state
 
 __all__ = ["WatchPath", "WatchPaths", "fold"]
 
@@ -107,7 +107,7 @@ class WatchPaths:
     def _step(self, walk: _Walk) -> bool:
         """Look up the next name of `walk`; return False at its end."""
         folder = walk.folder
-        state = glance(folder, follow=False)
+        state = read_file_state(folder, follow=False)
         if folder not in walk.folders:
             walk.folders.append(sys.intern(folder))
             walk.is_reported = walk.is_reported and self._is_reported(folder, state.device)
@@ -123,7 +123,7 @@ class WatchPaths:
             return True
         path = os.path.join(folder, name)
         walk.names.append(path)
-        mode = glance(path, follow=False).mode
+        mode = read_file_state(path, follow=False).mode
         if stat.S_ISLNK(mode):
             walk.links += 1
             self._follow_link(walk, path)

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mcp_batteries.settings import Asked, variable
+from mcp_batteries.settings import InstallQuestion, variable
 from mcp_batteries.testing.languages import ENGLISH, Language
 from mcp_batteries.testing.members import NAMESPACE, PUBLISHED, REPOSITORY, Member, members
 
@@ -219,11 +219,11 @@ def bundle(server: Member, wheels: Path, target: Path, *, root: Path) -> None:
     (target / LOCALE.format(_DEFAULT_LOCALE)).write_text("{}\n", "utf-8")
 
 
-def _key(item: Asked) -> str:
+def _key(item: InstallQuestion) -> str:
     return (item.variable or item.name).lower()
 
 
-def _question(item: Asked) -> dict[str, Any]:
+def _question(item: InstallQuestion) -> dict[str, Any]:
     question: dict[str, Any] = {
         "type": item.kind,
         "title": item.title,
@@ -237,7 +237,7 @@ def _question(item: Asked) -> dict[str, Any]:
     return question
 
 
-def _mount(item: Asked) -> dict[str, Any]:
+def _mount(item: InstallQuestion) -> dict[str, Any]:
     question = {"description": item.title, "format": "filepath", "isRequired": True}
     if item.kind == "file":
         question["description"] = "Folder that holds the file"
@@ -245,7 +245,7 @@ def _mount(item: Asked) -> dict[str, Any]:
     return {"type": "named", "name": "--mount", "value": value, "isRequired": True, "variables": {"source": question}}
 
 
-def _file(item: Asked) -> dict[str, Any]:
+def _file(item: InstallQuestion) -> dict[str, Any]:
     if item.kind != "file":
         return {}
     return {"variables": {"file": {"description": f"{item.title}: its name in that folder", "isRequired": True}}}

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mcp_batteries.settings import Asked, Settings
+from mcp_batteries.settings import InstallQuestion, Settings
 
 __all__ = ["CHECKOUT", "IMAGES", "INSTALLED", "NAMESPACE", "PUBLISHED", "REPOSITORY", "Member", "members", "package_of"]
 
@@ -68,17 +68,17 @@ class Member:
         return f"servers/{self.folder.name}"
 
     @property
-    def asked(self) -> tuple[Asked, ...]:
+    def asked(self) -> tuple[InstallQuestion, ...]:
         """Values that every entry contains: what the server needs, and variables, which may stay empty."""
-        return tuple(question for question in self.settings.ASKED if question.required or question.variable)
+        return tuple(question for question in self.settings.INSTALL_QUESTIONS if question.required or question.variable)
 
     @property
-    def plain(self) -> tuple[Asked, ...]:
+    def plain(self) -> tuple[InstallQuestion, ...]:
         """The required values on the command line."""
         return tuple(question for question in self.asked if question.variable is None)
 
     @property
-    def variables(self) -> tuple[Asked, ...]:
+    def variables(self) -> tuple[InstallQuestion, ...]:
         return tuple(question for question in self.asked if question.variable is not None)
 
     @property

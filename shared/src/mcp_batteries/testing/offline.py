@@ -20,7 +20,7 @@ from typing import NamedTuple, get_args
 
 from packaging.markers import Marker
 
-from mcp_batteries.cli.hosts import starting
+from mcp_batteries.cli.hosts import make_start_entry
 from mcp_batteries.settings import Host
 from mcp_batteries.testing.members import Member, members
 from mcp_batteries.testing.pages import FENCES
@@ -131,7 +131,7 @@ def collect(
         for host in get_args(Host):
             file = target / "entries" / server.command / f"{host}.{FENCES.get(host, 'json')}"
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(starting(host, server.name, words, server.variables) + "\n", "utf-8")
+            file.write_text(make_start_entry(host, server.name, words, server.variables) + "\n", "utf-8")
     download(list(requirements), target / "wheels", SYSTEMS[system], python)
     if engine:
         several = ["--multi-image-archive"] if "podman" in engine else []

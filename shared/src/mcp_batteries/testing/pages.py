@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, get_args
 from urllib.parse import quote, urlencode
 
-from mcp_batteries.cli.hosts import Input, connecting, place, starting
+from mcp_batteries.cli.hosts import Input, make_start_entry, make_url_entry, place
 from mcp_batteries.errors import Invalid
 from mcp_batteries.settings import Host
 from mcp_batteries.testing.languages import ENGLISH, Language
@@ -199,7 +199,7 @@ the other servers differ in name and arguments, as on each host's page.""",
         location = _PATH.sub(r"`\g<0>`", language.say(place(host, windows=True)))
         lines += [f"## [{TITLES[host]}]({host}{language.suffix}.md)", ""]
         lines += [language.say("The entry goes into {place}.", place=location), ""]
-        lines += _fenced(FENCES.get(host, "json"), starting(host, server.name, words))
+        lines += _fenced(FENCES.get(host, "json"), make_start_entry(host, server.name, words))
     return "\n".join(lines)
 
 
@@ -237,18 +237,18 @@ def _server(host: str, server: Member, language: Language) -> Iterator[str]:
         yield f"### {language.say(variant.title, command=server.command)}"
         yield ""
         yield from _fenced(
-            FENCES.get(host, "json"), starting(host, server.name, variant.words, server.variables, inputs)
+            FENCES.get(host, "json"), make_start_entry(host, server.name, variant.words, server.variables, inputs)
         )
         if variant.title == _GIT:
             yield from _extras(host, server, language)
     yield f"### {language.say('{command}: in a container', command=server.command)}"
     yield ""
-    text = starting(host, server.name, server.docker(), server.variables)
+    text = make_start_entry(host, server.name, server.docker(), server.variables)
     yield from _fenced(FENCES.get(host, "json"), text)
     yield f"### {language.say('{command}: over HTTP', command=server.command)}"
     yield ""
     try:
-        remote = connecting(host, server.name, URL)
+        remote = make_url_entry(host, server.name, URL)
     except Invalid as problem:
         yield language.say(str(problem))
         yield ""

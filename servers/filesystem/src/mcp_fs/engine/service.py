@@ -9,10 +9,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from mcp_batteries.cancellation import Stop
-from mcp_batteries.descriptors import descriptors
+from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.descriptors import raise_descriptor_limit
 from mcp_batteries.errors import NotFound, Problem, Refused, quote
-from mcp_batteries.threads import in_thread
+from mcp_batteries.threads import run_in_thread
 from mcp_fs.engine.changing import copying, deleting, moving
 from mcp_fs.engine.changing.atomic_write import write_file
 from mcp_fs.engine.changing.batch import PutOperation, put_all
@@ -86,7 +86,7 @@ class Engine:
     def __init__(self, policy: Policy, undo: JournalStore | None = None) -> None:
         self._policy = policy
         self._undo = undo
-        descriptors(_MIN_DESCRIPTORS)
+        raise_descriptor_limit(_MIN_DESCRIPTORS)
         self._lines = LineIndex()
 
     def clean_temp_files(self) -> AbstractAsyncContextManager[None]:
@@ -99,37 +99,45 @@ class Engine:
         """Return the wanted lines of a text file, at most a page."""
         long = needs_worker(place)
         if not long and is_in_page_cache(place):
-            return read_page(place, part, self._lines, Stop())
-        return await in_thread(lambda stop: read_page(place, part, self._lines, stop), what="Reading", long=long)
+            return read_page(place, part, self._lines, CancelToken())
+        return await run_in_thread(
+            lambda cancel: read_page(place, part, self._lines, cancel), description="Reading", long=long
+        )
 
     async def read_files(self, files: Sequence[NamedFile], part: PageRequest) -> FileSlices:
         """Return several text files, or lines of them, each with its own outcome."""
         long = any(_needs_worker(file) for file in files)
-        return await in_thread(lambda stop: read_pages(files, part, self._lines, stop), what="Reading", long=long)
+        return await run_in_thread(
+            lambda cancel: read_pages(files, part, self._lines, cancel), description="Reading", long=long
+        )
 
     async def read_media(self, place: ReadablePath, page: int) -> Sequence[Media]:
         """Return a picture, a sound, a page of a PDF, or bytes."""
-        return await in_thread(lambda stop: read_media(place, page, stop), what="Reading", long=True)
+        return await run_in_thread(lambda cancel: read_media(place, page, cancel), description="Reading", long=True)
 
     async def read_full_contents(self, place: ReadablePath) -> FullContents:
         """Return a whole file, or a folder's listing."""
         if is_in_page_cache(place):
-            contents = read_full_contents(place, Stop())
+            contents = read_full_contents(place, CancelToken())
         else:
-            contents = await in_thread(lambda stop: read_full_contents(place, stop), what="Reading")
+            contents = await run_in_thread(lambda cancel: read_full_contents(place, cancel), description="Reading")
         if not is_media(contents.mime_type):
             return contents
-        return await in_thread(lambda stop: with_safe_type(place, contents, stop), what="Reading", long=True)
+        return await run_in_thread(
+            lambda cancel: with_safe_type(place, contents, cancel), description="Reading", long=True
+        )
 
     async def get_info(self, place: ReadablePath) -> FileInfo:
         """Return what is known of one entry."""
         if is_in_page_cache(place):
             return read_info(place)
-        return await in_thread(lambda stop: read_info(place), what="Looking it up")
+        return await run_in_thread(lambda cancel: read_info(place), description="Looking it up")
 
     async def compare(self, one: ReadablePath, other: ReadablePath, max_bytes: int) -> Comparison:
         """Return what differs between two files or folders."""
-        return await in_thread(lambda stop: compare(one, other, max_bytes, stop), what="Comparing", long=True)
+        return await run_in_thread(
+            lambda cancel: compare(one, other, max_bytes, cancel), description="Comparing", long=True
+        )
 
     # Listing
 
@@ -144,43 +152,45 @@ class Engine:
         cursor: str | None,
     ) -> FolderPage:
         """Return a page of a folder's entries."""
-        return await in_thread(
-            lambda stop: list_folder(
-                place, stop, sort=sort, walk_filter=walk_filter, folder_sizes=folder_sizes, limit=limit, cursor=cursor
+        return await run_in_thread(
+            lambda cancel: list_folder(
+                place, cancel, sort=sort, walk_filter=walk_filter, folder_sizes=folder_sizes, limit=limit, cursor=cursor
             ),
-            what="Listing",
+            description="Listing",
             long=folder_sizes,
         )
 
     async def list_roots(self, places: Sequence[ReadablePath]) -> FolderPage:
         """Return the served folders."""
-        return await in_thread(lambda stop: list_roots(places), what="Listing")
+        return await run_in_thread(lambda cancel: list_roots(places), description="Listing")
 
     async def list_tree(self, place: ReadablePath, *, depth: int, walk_filter: WalkFilter, max_bytes: int) -> Tree:
         """Return a folder's tree, folded to a size."""
-        return await in_thread(
-            lambda stop: list_tree(place, stop, depth=depth, walk_filter=walk_filter, max_bytes=max_bytes),
-            what="Listing",
+        return await run_in_thread(
+            lambda cancel: list_tree(place, cancel, depth=depth, walk_filter=walk_filter, max_bytes=max_bytes),
+            description="Listing",
             long=True,
         )
 
     async def list_top_files(self) -> Sequence[tuple[Root, Sequence[ListedFile]]]:
         """Return each served folder with the files directly in it."""
         policy = self._policy
-        return await in_thread(lambda stop: [(root, list_files(policy.root_path(root), stop)) for root in policy.roots])
+        return await run_in_thread(
+            lambda cancel: [(root, list_files(policy.root_path(root), cancel)) for root in policy.roots]
+        )
 
     async def find_skills(
         self, within_uri: str | None
     ) -> Sequence[tuple[ReadablePath, Mapping[str, tuple[str, bytes]]]]:
         """Return the folders of skills in the served folders, or those that `within_uri` is in, with their files."""
         policy = self._policy
-        return await in_thread(
-            lambda stop: skill_folders([policy.root_path(root) for root in policy.roots], within_uri, stop)
+        return await run_in_thread(
+            lambda cancel: skill_folders([policy.root_path(root) for root in policy.roots], within_uri, cancel)
         )
 
     async def complete_names(self, place: ReadablePath, prefix: str) -> Sequence[tuple[str, ReadablePath]]:
         """Names in a folder that begin with `start`, a slash behind those of folders; none of what can't be listed."""
-        return await in_thread(lambda stop: complete_names(place, prefix, stop))
+        return await run_in_thread(lambda cancel: complete_names(place, prefix, cancel))
 
     # Searching
 
@@ -195,9 +205,11 @@ class Engine:
         cursor: str | None,
     ) -> FilePage:
         """Return a page of the paths that a glob matches."""
-        return await in_thread(
-            lambda stop: find_files(starts, glob, stop, sort=sort, walk_filter=walk_filter, limit=limit, cursor=cursor),
-            what="Finding files",
+        return await run_in_thread(
+            lambda cancel: find_files(
+                starts, glob, cancel, sort=sort, walk_filter=walk_filter, limit=limit, cursor=cursor
+            ),
+            description="Finding files",
             long=True,
         )
 
@@ -205,8 +217,10 @@ class Engine:
         self, starts: Sequence[ReadablePath], query: Query, cursor: str | None
     ) -> Matches | MatchCounts:
         """Return a page of the lines that match, or of what was counted."""
-        return await in_thread(
-            lambda stop: search_text(starts, query, cursor, stop, ripgrep.find_ripgrep()), what="Searching", long=True
+        return await run_in_thread(
+            lambda cancel: search_text(starts, query, cursor, cancel, ripgrep.find_ripgrep()),
+            description="Searching",
+            long=True,
         )
 
     # Writing
@@ -214,9 +228,9 @@ class Engine:
     async def write_file(self, place: WritablePath, content: str, *, overwrite: bool) -> WriteResult:
         """Create or replace a text file, with the folders to it."""
 
-        def work(stop: Stop, step: JournalEntry | None) -> WriteResult:
-            write = partial(write_file, place, content, overwrite=overwrite, stop=stop, journal_entry=step)
-            return _create_missing_folders([place], write, stop, step)
+        def work(cancel: CancelToken, step: JournalEntry | None) -> WriteResult:
+            write = partial(write_file, place, content, overwrite=overwrite, cancel=cancel, journal_entry=step)
+            return _create_missing_folders([place], write, cancel, step)
 
         return await self._run_change(work, description="Writing", long=False)
 
@@ -225,25 +239,25 @@ class Engine:
     ) -> EditResult:
         """Replace pieces of a text file, all or none."""
 
-        def work(stop: Stop, step: JournalEntry | None) -> EditResult:
-            revise = partial(replace_text, replacements=edits, label=quote(place.display), stop=stop)
-            in_cells = partial(replace_in_cells, replacements=edits, label=quote(place.display), stop=stop)
+        def work(cancel: CancelToken, step: JournalEntry | None) -> EditResult:
+            revise = partial(replace_text, replacements=edits, label=quote(place.display), cancel=cancel)
+            in_cells = partial(replace_in_cells, replacements=edits, label=quote(place.display), cancel=cancel)
             change = FileChange(place, revise, in_cells, expected_hash=expected_hash)
-            return change_files([change], dry_run=dry_run, stop=stop, journal_entry=step)
+            return change_files([change], dry_run=dry_run, cancel=cancel, journal_entry=step)
 
         return await self._run_change(work, description="Editing")
 
     async def apply_patch(self, files: Sequence[tuple[WritablePath, FilePatch]], *, dry_run: bool) -> EditResult:
         """Apply a diff to its files, all or none."""
 
-        def work(stop: Stop, step: JournalEntry | None) -> EditResult:
-            changes = [_plan_patch(place, patch, stop) for place, patch in files]
+        def work(cancel: CancelToken, step: JournalEntry | None) -> EditResult:
+            changes = [_plan_patch(place, patch, cancel) for place, patch in files]
             modes = [
                 f"{place.display}: its mode stays, not {it.mode}" for place, it in files if it.mode and not it.creates
             ]
             new = [place for place, patch in files if patch.creates and not dry_run]
-            change = partial(change_files, changes, dry_run=dry_run, stop=stop, journal_entry=step)
-            edited = _create_missing_folders(new, change, stop, step)
+            change = partial(change_files, changes, dry_run=dry_run, cancel=cancel, journal_entry=step)
+            edited = _create_missing_folders(new, change, cancel, step)
             return replace(edited, notes=[*edited.notes, *modes])
 
         return await self._run_change(work, description="Patching")
@@ -251,12 +265,12 @@ class Engine:
     async def append_text(self, place: WritablePath, content: str) -> EditResult | WriteResult:
         """Add text to the end of a file, in its encoding; create it, with the folders to it, when there is none."""
 
-        def work(stop: Stop, step: JournalEntry | None) -> EditResult | WriteResult:
+        def work(cancel: CancelToken, step: JournalEntry | None) -> EditResult | WriteResult:
             if not _exists(place):
-                write = partial(write_file, place, content, overwrite=False, stop=stop, journal_entry=step)
-                return _create_missing_folders([place], write, stop, step)
+                write = partial(write_file, place, content, overwrite=False, cancel=cancel, journal_entry=step)
+                return _create_missing_folders([place], write, cancel, step)
             change = FileChange(place, partial(append_text, addition=content))
-            return change_files([change], dry_run=False, stop=stop, journal_entry=step)
+            return change_files([change], dry_run=False, cancel=cancel, journal_entry=step)
 
         return await self._run_change(work, description="Writing")
 
@@ -265,20 +279,22 @@ class Engine:
     ) -> ReplaceResult:
         """Replace a text in many files, all or none."""
         return await self._run_change(
-            lambda stop, step: replace_in_files(
-                start, glob, walk_filter, substitution, dry_run=dry_run, stop=stop, journal_entry=step
+            lambda cancel, step: replace_in_files(
+                start, glob, walk_filter, substitution, dry_run=dry_run, cancel=cancel, journal_entry=step
             ),
             description="Replacing",
         )
 
     async def exists(self, place: ReadablePath) -> bool:
         """Return whether there is anything at a place, be it a link that leads nowhere."""
-        return await in_thread(lambda stop: _exists(place, follow=False))
+        return await run_in_thread(lambda cancel: _exists(place, follow=False))
 
     async def create_folder(self, place: WritablePath) -> MoveResult:
         """Create a folder and those above it."""
         return await self._run_change(
-            lambda stop, step: moving.create_folder(place, stop, step), description="Creating the folder", long=False
+            lambda cancel, step: moving.create_folder(place, cancel, step),
+            description="Creating the folder",
+            long=False,
         )
 
     async def copy(
@@ -294,25 +310,25 @@ class Engine:
     async def _run_batch(
         self, put: PutOperation[_S], pairs: Sequence[tuple[_S, WritablePath]], overwrite: bool, description: str
     ) -> BatchResult:
-        def work(stop: Stop, step: JournalEntry | None) -> BatchResult:
-            do = partial(put_all, put, pairs, overwrite=overwrite, stop=stop, journal_entry=step)
-            return _create_missing_folders([target for _, target in pairs], do, stop, step)
+        def work(cancel: CancelToken, step: JournalEntry | None) -> BatchResult:
+            do = partial(put_all, put, pairs, overwrite=overwrite, cancel=cancel, journal_entry=step)
+            return _create_missing_folders([target for _, target in pairs], do, cancel, step)
 
         return await self._run_change(work, description=description)
 
     async def delete(self, places: Sequence[WritablePath], *, recursive: bool, trash: bool) -> BatchResult:
         """Delete files, folders and links, or put them into the trash."""
         return await self._run_change(
-            lambda stop, step: deleting.delete_all(
-                places, recursive=recursive, trash=trash, stop=stop, journal_entry=step
+            lambda cancel, step: deleting.delete_all(
+                places, recursive=recursive, trash=trash, cancel=cancel, journal_entry=step
             ),
             description="Deleting",
         )
 
     async def expand_glob(self, start: _P, glob: str, name: str, limit: int) -> tuple[Sequence[_P], Sequence[str]]:
         """Return the entries below `start` that a glob means, at most `limit`, and what was left out."""
-        return await in_thread(
-            lambda stop: expand_glob(start, glob, name, limit, stop), what="Finding files", long=True
+        return await run_in_thread(
+            lambda cancel: expand_glob(start, glob, name, limit, cancel), description="Finding files", long=True
         )
 
     async def list_steps(self) -> UndoStepPage:
@@ -320,7 +336,7 @@ class Engine:
         undo = self._undo
         if undo is None:
             return UndoStepPage((), 0)
-        return await in_thread(lambda stop: list_undoable_entries(self._policy, undo, stop))
+        return await run_in_thread(lambda cancel: list_undoable_entries(self._policy, undo, cancel))
 
     async def undo(self, step: str, *, later: bool, dry_run: bool) -> UndoResult:
         """Take back one of these steps, or all from that one on."""
@@ -329,27 +345,27 @@ class Engine:
             raise Refused(
                 "Old contents are not kept here.", "The operator can start the server with `--undo-megabytes`."
             )
-        return await in_thread(
-            lambda stop: undo_entries(self._policy, undo, step, later=later, dry_run=dry_run, stop=stop),
-            what="Taking it back",
+        return await run_in_thread(
+            lambda cancel: undo_entries(self._policy, undo, step, later=later, dry_run=dry_run, cancel=cancel),
+            description="Taking it back",
             long=True,
         )
 
     async def _run_change(
-        self, work: Callable[[Stop, JournalEntry | None], _Result], *, description: str, long: bool = True
+        self, work: Callable[[CancelToken, JournalEntry | None], _Result], *, description: str, long: bool = True
     ) -> _Result:
         """Do what changes something, with what was there before kept."""
 
-        def run(stop: Stop) -> _Result:
+        def run(cancel: CancelToken) -> _Result:
             if self._undo is None:
-                return work(stop, None)
-            with JournalEntry(self._undo, stop) as step:
-                result = work(stop, step)
+                return work(cancel, None)
+            with JournalEntry(self._undo, cancel) as step:
+                result = work(cancel, step)
             if not step.notes:
                 return result
             return replace(result, notes=[*result.notes, *step.notes])
 
-        return await in_thread(run, what=description, long=long)
+        return await run_in_thread(run, description=description, long=long)
 
     # Watching
 
@@ -410,10 +426,10 @@ def _needs_worker(file: NamedFile) -> bool:
     return file.line_range is not None and needs_worker(file.line_range[0])
 
 
-def _plan_patch(place: WritablePath, patch: FilePatch, stop: Stop) -> FileChange:
+def _plan_patch(place: WritablePath, patch: FilePatch, cancel: CancelToken) -> FileChange:
     """Return what a patch makes of one file."""
     label = quote(place.display)
-    apply = partial(apply_hunks, patch=patch, label=label, stop=stop)
+    apply = partial(apply_hunks, patch=patch, label=label, cancel=cancel)
     return FileChange(
         place,
         apply,
@@ -425,7 +441,7 @@ def _plan_patch(place: WritablePath, patch: FilePatch, stop: Stop) -> FileChange
 
 
 def _create_missing_folders(
-    places: Sequence[WritablePath], change: Callable[[], _Result], stop: Stop, step: JournalEntry | None
+    places: Sequence[WritablePath], change: Callable[[], _Result], cancel: CancelToken, step: JournalEntry | None
 ) -> _Result:
     """What `change` comes to; where it finds that folders above `places` are missing, they are made for it and noted.
 
@@ -437,8 +453,8 @@ def _create_missing_folders(
         missing = next((place.parent for place in places if not _exists(place.parent)), None)
         if missing is None:
             raise
-    with moving.create_missing_folders(missing, stop, step) as (_, new_folders):
-        changed = _create_missing_folders(places, change, stop, step)
+    with moving.create_missing_folders(missing, cancel, step) as (_, new_folders):
+        changed = _create_missing_folders(places, change, cancel, step)
         return replace(
             changed, notes=[*(f"new folder {new_folders[0].display}" for _ in new_folders[:1]), *changed.notes]
         )

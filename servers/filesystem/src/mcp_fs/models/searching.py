@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mcp_batteries.server.calling.results import TextResult, below
+from mcp_batteries.server.calling.results import TextResult, group_by_folder
 from mcp_fs.models.formatting import common_time_prefix, escape_line_breaks, pluralize
 
 __all__ = ["FilePage", "Match", "MatchCounts", "MatchTotal", "MatchedFile", "Matches"]
@@ -48,7 +48,7 @@ class FilePage(TextResult):
             if measure:
                 row += f"\t{measure}"
             rows.append(("", row, ()))
-        return "\n".join([_head_line(head, notes), *below(rows)])
+        return "\n".join([_head_line(head, notes), *group_by_folder(rows)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Matches(TextResult):
             if self.total.files > 1 and file.match_count:
                 lines.append(f"{file.match_count:,} in all")
             rows.append(("", file.path, lines))
-        return "\n".join([_head_line(head, notes), *below(rows)])
+        return "\n".join([_head_line(head, notes), *group_by_folder(rows)])
 
     def _head(self) -> str:
         """Say how much matches, and how much of that is here."""
@@ -195,7 +195,7 @@ class MatchCounts(TextResult):
         if self.cursor is not None:
             notes.append(f'{len(self.rows):,} of {self.row_count:,}: continue with cursor="{self.cursor}"')
         if self.kind == "file":
-            rows = below(("", path, [str(number)]) for path, number in self.rows)
+            rows = group_by_folder(("", path, [str(number)]) for path, number in self.rows)
         else:
             rows = [f"{number}\t{text}" for text, number in self.rows]
         return "\n".join([_head_line(head, notes), *rows])

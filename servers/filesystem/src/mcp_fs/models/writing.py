@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
-from mcp_batteries.server.calling.results import TextResult, below
+from mcp_batteries.server.calling.results import TextResult, group_by_folder
 from mcp_fs.models.formatting import pluralize
 
 __all__ = ["BatchResult", "EditResult", "MoveResult", "ReplaceResult", "WriteResult", "clip_diff"]
@@ -200,10 +200,10 @@ class ReplaceResult(TextResult):
     def text(self) -> str:
         complete_files = {path for path, _, is_complete in self.page if is_complete}
         others = [_describe_replacements(path, count) for path, count in self.files if path not in complete_files]
-        lines = [self._head(len(others)), *below(("", name, ()) for name in others[:_MAX_NAMED])]
+        lines = [self._head(len(others)), *group_by_folder(("", name, ()) for name in others[:_MAX_NAMED])]
         if len(others) > _MAX_NAMED:
             lines.append(f"and {len(others) - _MAX_NAMED:,} more")
-        return "\n".join([*lines, *below(("", path, changed_lines) for path, changed_lines, _ in self.page)])
+        return "\n".join([*lines, *group_by_folder(("", path, changed_lines) for path, changed_lines, _ in self.page)])
 
     def _head(self, other_count: int) -> str:
         """Return the first line, where so many files are not on the page with all their lines."""
@@ -268,4 +268,4 @@ class BatchResult(TextResult):
         head = "; ".join([f"[{first.verb.rstrip(':')} {len(self.entries):,}", *self.notes]) + "]"
         # Where each is now, the caller has said.
         named = [one for one in self.entries if one.notes or (one.target is None and not self.names_all)]
-        return "\n".join([head, *below(("", ", ".join([one.path, *one.notes]), ()) for one in named)])
+        return "\n".join([head, *group_by_folder(("", ", ".join([one.path, *one.notes]), ()) for one in named)])

@@ -15,8 +15,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, quote, reason
-from mcp_batteries.settings import why_not_there
+from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, describe_os_error, quote
+from mcp_batteries.settings import explain_missing_path
 from mcp_fs.paths import (
     detect_typo,
     file_uri,
@@ -156,8 +156,8 @@ class Policy:
             try:
                 roots.append(open_root(path, {root.name for root in roots}))
             except OSError as error:
-                failures.append(f"{quote(folder, 1000)} can't be opened: {reason(error)}.")
-                fix = fix or why_not_there(folder)
+                failures.append(f"{quote(folder, 1000)} can't be opened: {describe_os_error(error)}.")
+                fix = fix or explain_missing_path(folder)
         if not roots:
             raise Unavailable(" ".join(failures), fix or "Name a folder that exists.")
         for why in failures:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mcp_batteries.errors import quote
 from mcp_batteries.server.calling.confirmation import Question
-from mcp_batteries.server.calling.confirmation_text import visible
+from mcp_batteries.server.calling.confirmation_text import escape_invisible
 from mcp_fs.engine.service import Engine
 from mcp_fs.policy import Policy, WritablePath
 from mcp_fs.tools.paths import expand_deletions, limit_count
@@ -54,7 +54,7 @@ class Consent:
 
 
 def _quote_path(path: str) -> str:
-    return quote(visible(path), 1000)
+    return quote(escape_invisible(path), 1000)
 
 
 def consented_expansion(paths: Sequence[str]) -> _Expansion | None:

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, Field
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.errors import Invalid, Problem, Refused
-from mcp_batteries.server.declaration.decorators import renames, tool
+from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import Cursor, Limit
 from mcp_fs.engine.listing.folder_page import FolderSort
 from mcp_fs.engine.listing.walk import WalkFilter
@@ -131,7 +131,7 @@ class ReadTools:
         pages = await self.engine.read_media(self.policy.readable(path), page)
         return [block for media in pages for block in _content_blocks(media)]
 
-    @tool("Compare", effect="read", adapt=renames(path="source", other="target", destination="target"))
+    @tool("Compare", effect="read", adapt=rename_arguments(path="source", other="target", destination="target"))
     async def read_diff(self, source: str, target: str, max_bytes: PageByteLimit = DEFAULT_PAGE_BYTES) -> Comparison:
         """Compare two files, or all in two folders, as a unified diff from `source` to `target`.
 

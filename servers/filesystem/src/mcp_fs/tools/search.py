@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mcp_batteries.server.declaration.decorators import renames, tool
+from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import Cursor, Limit
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.search.find import FindSort
@@ -24,7 +24,7 @@ class SearchTools:
     policy: Policy
     engine: Engine
 
-    @tool("Find files", effect="read", adapt=renames(pattern="glob", query="glob"))
+    @tool("Find files", effect="read", adapt=rename_arguments(pattern="glob", query="glob"))
     async def find_files(
         self,
         glob: Annotated[str, Field(description="`*.py`, `src/**/*.{ts,tsx}`; `name/` for folders")],
@@ -50,7 +50,7 @@ class SearchTools:
             cursor=cursor,
         )
 
-    @tool("Search text", effect="read", adapt=renames(query="pattern", regex="pattern", include="glob"))
+    @tool("Search text", effect="read", adapt=rename_arguments(query="pattern", regex="pattern", include="glob"))
     async def search_text(
         self,
         pattern: Annotated[str, Field(description="RE2: no look-around, no back-references. May hold `\\n`.")],

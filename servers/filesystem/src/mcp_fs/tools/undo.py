@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from pydantic import Field
 
-from mcp_batteries.observability.audit import caller
+from mcp_batteries.observability.audit import describe_caller
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.fields import DryRun
 from mcp_fs.engine.journal.journal import CURRENT_CALL
@@ -42,7 +42,7 @@ async def record_caller(ctx: ServerRequestContext[Any], call_next: CallNext) -> 
     """Middleware that tells the engine whose step a call is: callers over HTTP are kept apart, by token or address."""
     if ctx.method != "tools/call":
         return await call_next(ctx)
-    who = caller(ctx)
+    who = describe_caller(ctx)
     kind = "identity" if "identity" in who else "address"
     token = CURRENT_CALL.set((str((ctx.params or {}).get("name", "")), f"{kind} {who[kind]}" if who else ""))
     try:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from mcp_batteries.errors import Invalid, Problem, quote
-from mcp_batteries.server.declaration.decorators import renames, tool
+from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import DryRun
 from mcp_fs.engine.changing.patch import FilePatch, parse_patch
 from mcp_fs.engine.changing.replace import Substitution
@@ -49,13 +49,13 @@ def _wrap_single_edit(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _accept_parents(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """Missing folders are made; who asks for it, as other servers want it, may."""
-    renamed = renames(text="content", file_text="content", file_path="path")(arguments)
+    renamed = rename_arguments(text="content", file_text="content", file_path="path")(arguments)
     return {name: value for name, value in renamed.items() if (name, value) != ("parents", True)}
 
 
 def _wrap_single_target(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """One source with its target, as other servers take them."""
-    renamed = renames(destination="target")(arguments)
+    renamed = rename_arguments(destination="target")(arguments)
     match renamed:
         case {"source": str(source), "target": str(target), **others} if "targets" not in others:
             return {**others, "targets": {source: target}}
@@ -65,7 +65,7 @@ def _wrap_single_target(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _wrap_single_replacement(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """One text with its replacement, as other servers take them."""
-    renamed = renames(pattern="old_text", query="old_text", replacement="new_text")(arguments)
+    renamed = rename_arguments(pattern="old_text", query="old_text", replacement="new_text")(arguments)
     match renamed:
         case {"old_text": str(old), "new_text": str(new), **others} if "replacements" not in others:
             return {**others, "replacements": {old: new}}
@@ -119,7 +119,7 @@ class WriteTools:
         replacements = [Replacement(edit.old_text, edit.new_text, edit.replace_all) for edit in edits]
         return await self.engine.edit_file(writable_path, replacements, dry_run=dry_run, expected_hash=expected_hash)
 
-    @tool("Edit files", effect="destroy", view=DIFF, adapt=renames(diff="patch", input="patch"))
+    @tool("Edit files", effect="destroy", view=DIFF, adapt=rename_arguments(diff="patch", input="patch"))
     async def edit_files(
         self,
         patch: Annotated[str, Field(description="Unified diff; /dev/null creates or deletes a file.")],
@@ -192,7 +192,7 @@ class WriteTools:
         ]
         return await self.engine.move(pairs, overwrite=overwrite)
 
-    @tool("Delete file", effect="destroy", seconds=_LONG_SECONDS, adapt=renames(path="paths"))
+    @tool("Delete file", effect="destroy", seconds=_LONG_SECONDS, adapt=rename_arguments(path="paths"))
     async def delete_file(
         self,
         paths: Annotated[list[str], Field(min_length=1)],

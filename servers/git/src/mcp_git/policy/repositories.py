@@ -10,8 +10,8 @@ import weakref
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, quote, reason
-from mcp_batteries.settings import why_not_there
+from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, describe_os_error, quote
+from mcp_batteries.settings import explain_missing_path
 from mcp_git.repository_paths import Layout, find_layout, refuse_links_below
 
 __all__ = [
@@ -126,8 +126,8 @@ class Repositories:
             try:
                 repository = _open(folder, self.repositories)
             except OSError as error:
-                messages.append(f"{quote(folder, 1000)} can't be opened: {reason(error)}.")
-                fix = fix or why_not_there(folder)
+                messages.append(f"{quote(folder, 1000)} can't be opened: {describe_os_error(error)}.")
+                fix = fix or explain_missing_path(folder)
             else:
                 self.repositories[repository.name] = repository
         if not self.repositories:

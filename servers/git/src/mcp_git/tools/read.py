@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from mcp_batteries.errors import Invalid
-from mcp_batteries.server.declaration.decorators import renames, tool
+from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import Cursor, Limit
 from mcp_git.engine.history.diff import Comparison, UncommittedPart
 from mcp_git.engine.history.files import TextSearch
@@ -22,7 +22,7 @@ from mcp_git.tools.views import CHANGES, HISTORY
 
 __all__ = ["ReadTools"]
 
-_adapt = renames(repo_path="repo", repository="repo", revision="rev", ref="rev", max_count="limit")
+_adapt = rename_arguments(repo_path="repo", repository="repo", revision="rev", ref="rev", max_count="limit")
 # Lines, unless the last one is named.
 _DEFAULT_BLAMED_LINES = 200
 
@@ -199,7 +199,7 @@ class ReadTools:
         "Search text",
         effect="read",
         seconds=MAX_CALL_SECONDS,
-        adapt=renames(query="pattern", repo_path="repo", ref="rev"),
+        adapt=rename_arguments(query="pattern", repo_path="repo", ref="rev"),
     )
     async def search_text(
         self,

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from mcp_batteries.errors import Refused
 from mcp_batteries.server.calling.confirmation import Question
-from mcp_batteries.server.declaration.decorators import renames, tool
+from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_git.engine.remote.push_request import PlannedPush, PushRequest
 from mcp_git.engine.service import Engine
 from mcp_git.models import Answer
@@ -21,7 +21,7 @@ from mcp_git.tools.arguments import MAX_CALL_SECONDS, RepositoryName
 __all__ = ["PushConfirmation", "RemoteTools"]
 
 RemoteName = Annotated[str, Field(description="`list_refs` of `remotes` has them.")]
-_adapt = renames(repo_path="repo", repository="repo", revision="rev")
+_adapt = rename_arguments(repo_path="repo", repository="repo", revision="rev")
 
 
 _PUSH_TOOL = "run_push"

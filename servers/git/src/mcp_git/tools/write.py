@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mcp_batteries.errors import Invalid
-from mcp_batteries.server.declaration.decorators import renames, tool
+from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_git.engine.operation.operation import GitInput, Operation, UndoKind
 from mcp_git.engine.operation.plan import OperationPlanner
 from mcp_git.engine.service import Engine
@@ -32,7 +32,7 @@ def _encode_patch(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-_adapt = renames(repo_path="repo", repository="repo", revision="rev", branch_name="name", files="paths")
+_adapt = rename_arguments(repo_path="repo", repository="repo", revision="rev", branch_name="name", files="paths")
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,7 @@ class Api:
         try:
             response = await identity.client.send(request)
         except NotFound as problem:
-            raise NotFound(problem.what, problem.fix or hint, status=problem.status) from None
+            raise NotFound(problem.failure, problem.fix or hint, status=problem.status) from None
         self._note_redirect(repo, description, response)
         if response.status == 304 and cached is not None:
             identity.cached.move_to_end(key)
@@ -328,7 +328,7 @@ class Api:
     ) -> Problem:
         problem = graphql_problem_of(graphql_errors, response, description, self.client.limits)
         if writes and isinstance(problem, Unavailable) and problem.retry_after is None:
-            return Unavailable(problem.what, _MAYBE_DONE)
+            return Unavailable(problem.failure, _MAYBE_DONE)
         return problem
 
     def _note_redirect(self, repo: Repo | None, description: str, response: Response) -> None:
@@ -357,7 +357,7 @@ def partial_success(done: str, fix: str) -> Generator[None]:
     try:
         yield
     except Problem as problem:
-        raise Conflict(f"{done}, the rest is not: {problem.what}", fix, status=problem.status) from problem
+        raise Conflict(f"{done}, the rest is not: {problem.failure}", fix, status=problem.status) from problem
 
 
 def select_paging_params(position: Mapping[str, Any]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from mcp_batteries.errors import Problem, Refused, Unavailable
 from mcp_batteries.executables import NO_WINDOW, find_executable
 from mcp_batteries.redaction.own import add_secrets
 from mcp_batteries.settings import open_text
-from mcp_batteries.threads import in_thread
+from mcp_batteries.threads import run_in_thread
 from mcp_github.client.device_login import DeviceLogin
 from mcp_github.client.response import API_VERSION
 from mcp_github.policy.addresses import ApiUrl
@@ -25,7 +25,7 @@ __all__ = ["Credentials", "RequestSigner", "TokenSettings"]
 
 logger = logging.getLogger(__name__)
 
-# What `Settings.ASKED` shows in the place of a token.
+# What `Settings.INSTALL_QUESTIONS` shows in the place of a token.
 _PLACEHOLDER = "github_pat_..."
 # Where no token was found, it is looked for again after so long: somebody may log in meanwhile.
 _ABSENT_SECONDS = 30.0
@@ -141,7 +141,7 @@ class Credentials:
             self._credential = _Credential("a login", await self._login.get_token())
             return self._credential.signer
         if self._credential is None or self._settings.app_id or self._is_worth_another_search:
-            return await in_thread(lambda stop: self.find_signer())
+            return await run_in_thread(lambda cancel: self.find_signer())
         return self._credential.signer
 
     @property

@@ -17,7 +17,7 @@ import httpx2
 from pydantic_core import from_json
 
 from mcp_batteries.errors import Refused, Unavailable, quote
-from mcp_batteries.remote.connection_errors import why_unreached
+from mcp_batteries.remote.connection_errors import explain_connection_error
 from mcp_github.policy.addresses import ApiUrl
 
 __all__ = ["DeviceCode", "DeviceLogin", "LoginSettings"]
@@ -246,7 +246,7 @@ class DeviceLogin:
             raise Unavailable("GitHub took too long over the login.", "Try again in a moment.") from None
         except httpx2.HTTPError as error:
             raise Unavailable(
-                f"GitHub can't be reached for the login: {why_unreached(self._web_url, error)}.",
+                f"GitHub can't be reached for the login: {explain_connection_error(self._web_url, error)}.",
                 "Try again in a moment.",
             ) from None
         except ValueError:

@@ -21,7 +21,7 @@ import anyio
 import httpx2
 
 from mcp_batteries.errors import Conflict, NotFound, Refused, TooLarge, Unavailable
-from mcp_batteries.remote.connection_errors import why_unreached
+from mcp_batteries.remote.connection_errors import explain_connection_error
 from mcp_github.client import errors
 from mcp_github.client.credentials import Credentials, RequestSigner, TokenSettings
 from mcp_github.client.device_login import LoginSettings
@@ -205,7 +205,7 @@ class Client:
                 if problem.retry_after is not None:
                     raise
                 raise Unavailable(
-                    problem.what, "It may have been done all the same: look before you try again."
+                    problem.failure, "It may have been done all the same: look before you try again."
                 ) from None
 
     async def _send_again_after_limit(self, request: Request) -> Response:
@@ -307,7 +307,7 @@ class Client:
         except httpx2.InvalidURL:
             raise TooLarge(f"GitHub takes no request of that size for {request.description}.", "Send less.") from None
         except httpx2.HTTPError as error:
-            reason = why_unreached(self._policy.api_url.base, error)
+            reason = explain_connection_error(self._policy.api_url.base, error)
             fix = "Try again in a moment."
             if "certificate" in reason:
                 fix = "The operator can look at --api-url."

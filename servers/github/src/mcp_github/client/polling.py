@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import anyio
 
-from mcp_batteries.progress import tell
+from mcp_batteries.progress import report_progress
 
 __all__ = ["MAX_WAIT_SECONDS", "Poller"]
 
@@ -43,7 +43,7 @@ class Poller:
             progress = describe_progress(state, elapsed)
             if progress is None or elapsed >= self.seconds:
                 return state
-            tell(elapsed, self.seconds, progress)
+            report_progress(elapsed, self.seconds, progress)
             # An unchanged answer costs nothing of the limit, but each check is a request all the same.
             await anyio.sleep(min(pause, max(0.0, self.seconds - elapsed)))
             pause = min(pause * 1.5, _MAX_PAUSE_SECONDS)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from mcp_batteries.errors import Refused, Unavailable, quote
-from mcp_batteries.server.tool_filter import Missing
+from mcp_batteries.server.tool_filter import ClosedGate
 from mcp_github.policy.addresses import ApiUrl, DownloadUrl
 from mcp_github.policy.allow_list import RepositoryAllowList
 from mcp_github.policy.flow import FlowRules
@@ -124,7 +124,7 @@ class Policy(RepositoryAllowList, Gates, FlowRules):
         if "all" in settings.toolsets:
             self.toolsets = frozenset(TOOLSETS)
 
-    def missing_for(self, tool: ToolDeclaration, *, token: bool) -> Missing:
+    def missing_for(self, tool: ToolDeclaration, *, token: bool) -> ClosedGate:
         """Return what a disabled tool lacks, apart from its toolset.
 
         Args:
@@ -139,7 +139,7 @@ class Policy(RepositoryAllowList, Gates, FlowRules):
             reasons.append("The server was started with `--lockdown`, and anybody may write gists.")
         if tool.effect != "read" and not token:
             reasons.append(_NO_TOKEN)
-        return Missing(options, " ".join(reasons))
+        return ClosedGate(options, " ".join(reasons))
 
     def require_token(self, token: bool) -> None:
         """Raise `Refused` for a write without a token."""

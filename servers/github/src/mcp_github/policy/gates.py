@@ -94,7 +94,7 @@ class Gates:
             try:
                 self.write_file(name)
             except Refused as problem:
-                raise Refused(f"It is not merged: {problem.what}", problem.fix) from None
+                raise Refused(f"It is not merged: {problem.failure}", problem.fix) from None
 
     def require_all_listed(self, listed_count: int, changed_count: int, description: str) -> None:
         """Raise `Refused` for a pull request of which GitHub lists fewer files than it changes."""

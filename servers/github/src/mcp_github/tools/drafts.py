@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mcp_batteries.server.calling.confirmation_text import remarkable, visible
-from mcp_batteries.server.calling.read_history import origins_of
+from mcp_batteries.server.calling.confirmation_text import escape_invisible, find_warnings
+from mcp_batteries.server.calling.read_history import find_read_origins
 from mcp_github.models import Done
 from mcp_github.policy import WriteRepo
 from mcp_github.safety.taint import TaintTracker
@@ -23,7 +23,7 @@ async def draft_result(taint: TaintTracker, repo: WriteRepo, noun: str, argument
     """
     public = await taint.is_public(repo.key)
     readers = "everybody" if public else "who may see the repository"
-    notes = [*remarkable(arguments), *map(visible, origins_of(arguments))]
+    notes = [*find_warnings(arguments), *map(escape_invisible, find_read_origins(arguments))]
     return Done(
         done=f"Nothing was sent. The {noun} would be in `{repo.full_name}` for {readers} to read. Where the host shows "
         "a form the user can change and send it; else call again without `dry_run`.",

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import anyio.to_thread
 
 from mcp_batteries.errors import NotFound, Problem, Unavailable
-from mcp_batteries.remote import Cache, Failed, Fresh, NotModified, Outcome, Validators, open_store
+from mcp_batteries.remote import Cache, Failed, FetchResult, NotModified, Outcome, Validators, open_store
 from mcp_github.client.api import Api
 from mcp_github.client.http import Request
 from mcp_github.client.response import Response
@@ -131,12 +131,12 @@ class ConditionalFetcher:
         except NotFound:
             raise
         except Unavailable as problem:
-            return Failed(problem.what, problem.retry_after, everything=problem.retry_after is not None)
+            return Failed(problem.failure, problem.retry_after, everything=problem.retry_after is not None)
         except Problem as problem:
-            return Failed(problem.what)
+            return Failed(problem.failure)
         if response.status == 304:
             return NotModified(self._seconds_to_next_check(response, validators.unchanged))
-        return Fresh(
+        return FetchResult(
             response.body,
             self._seconds_to_next_check(response, 0),
             response.headers.get("etag"),
@@ -181,7 +181,7 @@ class ConditionalFetcher:
             return False
         probe = FollowedUri("", f"{issue.repo_path}/issues", Digest.PROBE, params=_LIST_PARAMS)
         changed_last = (await cache.get(probe.key)).json()
-        cached = await cache.do(lambda: cache.store.read(FollowedUri("", followed.path).key))
+        cached = await cache.run_store_work(lambda: cache.store.read(FollowedUri("", followed.path).key))
         if cached.body is None or not all(changed_last):
             # GitHub has listed null among issues: it may stand for this one.
             return False

@@ -13,11 +13,11 @@ import anyio.to_thread
 
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, quote
-from mcp_batteries.sql.language.identifiers import identifier
-from mcp_batteries.sql.language.row_keys import FORM, values_of
+from mcp_batteries.sql.language.identifiers import quote_identifier
+from mcp_batteries.sql.language.row_keys import KEY_FORMAT, parse_row_key
 from mcp_batteries.sql.results.changes import Change, Import
 from mcp_batteries.sql.results.comparison import Comparison
-from mcp_batteries.sql.results.rows import Hits, Results, RowPage
+from mcp_batteries.sql.results.rows import Results, RowPage, SearchHits
 from mcp_postgres.engine.admission.statements import TransactionLimits, admit, transaction_opening
 from mcp_postgres.engine.advisor.indexes import AdvisorInput, AdvisorResult, advise, analyze_statements, format_report
 from mcp_postgres.engine.advisor.plan import explain
@@ -47,7 +47,6 @@ from mcp_postgres.policy import (
     NamesOf,
     NewFile,
     NextPage,
-    Part,
     PlanOf,
     QueryOf,
     Reads,
@@ -62,6 +61,7 @@ from mcp_postgres.policy import (
     ServedFile,
     Table,
     TableOf,
+    VisibleSchema,
     Writes,
     WriteStatement,
     internal_statement,
@@ -108,7 +108,7 @@ class Engine:
         demo: bool,
         trusted: bool = False,
         callers: bool = False,
-        parts: Mapping[str, Part],
+        parts: Mapping[str, VisibleSchema],
         trusted_functions: Mapping[str, frozenset[tuple[str, ...]]],
     ) -> None:
         self.limits = limits
@@ -262,7 +262,8 @@ class Engine:
         description = await self.described(table)
         page = None
         if sample and description["kind"] != "sequence":
-            sql = f"SELECT * FROM {identifier(description['schema'])}.{identifier(description['name'])} LIMIT {sample}"
+            schema = quote_identifier(description["schema"])
+            sql = f"SELECT * FROM {schema}.{quote_identifier(description['name'])} LIMIT {sample}"
             try:
                 rows = self._read_page(
                     internal_statement(table.database, sql), limit=sample, max_bytes=20_000, max_cell=200
@@ -285,7 +286,7 @@ class Engine:
         found = self.within(table.database, lambda session: description.describe(session, table))
         return await self._with_suggestion(table.database, "", found)
 
-    async def find(self, wanted: SearchOf, *, limit: int) -> Hits:
+    async def find(self, wanted: SearchOf, *, limit: int) -> SearchHits:
         """Return where words occur in names and comments."""
         lines: list[str] = []
         for database in wanted.databases:
@@ -293,7 +294,7 @@ class Engine:
                 database, lambda session: description.search_names(session, wanted.words, limit + 1)
             )
             lines += [f"{database.name}: {line}" if len(wanted.databases) > 1 else line for line in found]
-        return Hits(lines[:limit], len(lines) > limit)
+        return SearchHits(lines[:limit], len(lines) > limit)
 
     async def names(self, wanted: NamesOf) -> list[str]:
         """Return schemas, tables or columns that begin with what was typed."""
@@ -425,7 +426,7 @@ class Engine:
             raise NotFound(f"{quote(table.name)} is a sequence, it has no rows.")
         keys: list[str] = description["key"] or []
         predicate, values = _row_predicate(request, description, keys)
-        sql = f"SELECT * FROM {identifier(description['schema'])}.{identifier(description['name'])}"
+        sql = f"SELECT * FROM {quote_identifier(description['schema'])}.{quote_identifier(description['name'])}"
         if predicate:
             sql += f" WHERE {predicate}"
         sql += _row_order(request, keys)
@@ -501,16 +502,16 @@ def _row_predicate(
     if isinstance(request, RowOf):
         if not keys:
             raise NotFound(f"Rows of {quote(table.name)} have no key.", "Ask with `?column=...&value=...`.")
-        values = values_of(request.key, len(keys))
+        values = parse_row_key(request.key, len(keys))
         if len(keys) != len(values):
-            raise NotFound(f"A row of {quote(table.name)} has a key of {len(keys)} values.", FORM)
-        conditions = [f"{identifier(key)} = ${number}::{columns[key]}" for number, key in enumerate(keys, 1)]
+            raise NotFound(f"A row of {quote(table.name)} has a key of {len(keys)} values.", KEY_FORMAT)
+        conditions = [f"{quote_identifier(key)} = ${number}::{columns[key]}" for number, key in enumerate(keys, 1)]
         return " AND ".join(conditions), values
     if request.column is None:
         return "", []
     if request.column not in columns:
         raise NotFound(f"{quote(table.name)} has no column {quote(request.column)}.", "`get_table` lists them.")
-    column = identifier(request.column)
+    column = quote_identifier(request.column)
     predicate = f"{column}::text = $1"
     if not re.match(r"text|character varying", columns[request.column]):
         # A cast may say another thing than rows show: of an address, of what is padded.
@@ -527,4 +528,4 @@ def _row_order(request: RowsOf[Table] | RowOf[Table], keys: Sequence[str]) -> st
             raise NotFound(f"{quote(request.table.name)} has no key, so none of its rows is known as the newest.")
     if not keys:
         return ""
-    return f" ORDER BY {', '.join(identifier(key) + direction for key in keys)}"
+    return f" ORDER BY {', '.join(quote_identifier(key) + direction for key in keys)}"

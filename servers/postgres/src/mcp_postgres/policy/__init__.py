@@ -15,16 +15,15 @@ from typing import Any, Protocol
 from urllib.parse import unquote
 
 from mcp_batteries.errors import Invalid, TooLarge, Unavailable, quote
-from mcp_batteries.observability.audit import claim
+from mcp_batteries.observability.audit import token_claim
 from mcp_batteries.sql import policy as sql
-from mcp_batteries.sql.language.identifiers import unquoted
-from mcp_batteries.sql.language.qualified_names import dotted
+from mcp_batteries.sql.language.identifiers import unquote_identifier
+from mcp_batteries.sql.language.qualified_names import parse_qualified_names
 from mcp_batteries.sql.policy import (
     Database,
     NamesOf,
     NewFile,
     NextPage,
-    Part,
     QueryOf,
     Readable,
     ReadStatement,
@@ -34,10 +33,11 @@ from mcp_batteries.sql.policy import (
     SearchOf,
     ServedFile,
     Switches,
+    VisibleSchema,
     WriteStatement,
-    checked_name,
-    escaped,
-    is_whole,
+    check_database_name,
+    escape_uri_part,
+    is_complete_text,
 )
 from mcp_postgres.input_values import encode_value
 from mcp_postgres.policy.addresses import parse_named_address
@@ -76,7 +76,6 @@ __all__ = [
     "NamesOf",
     "NewFile",
     "NextPage",
-    "Part",
     "PlanOf",
     "Policy",
     "PolicySettings",
@@ -94,6 +93,7 @@ __all__ = [
     "ServedFile",
     "Table",
     "TableOf",
+    "VisibleSchema",
     "WriteStatement",
     "Writes",
     "inner_statement",
@@ -172,7 +172,7 @@ class Policy(sql.Policy[Table, Request]):
             Unavailable: a name is not understood, or names a database that is not served.
         """
         trusted = {name: set[tuple[str, ...]]() for name in self.databases}
-        for database, name in dotted("--trust-functions", values):
+        for database, name in parse_qualified_names("--trust-functions", values):
             if len(name) > 2 or (database is not None and database not in trusted):
                 raise Unavailable(
                     f"{quote('.'.join(name))} can't be the value of `--trust-functions`.",
@@ -212,8 +212,8 @@ class Policy(sql.Policy[Table, Request]):
 
     def _caller_role(self) -> str | None:
         """Return the role of the current call; None if its token names none, and then no database is opened for it."""
-        found = self._standing_in.get() or (claim(self._claim) if self._claim is not None else None)
-        return found if found is not None and is_whole(found) and len(found.encode()) < _NAME_BYTES else None
+        found = self._standing_in.get() or (token_claim(self._claim) if self._claim is not None else None)
+        return found if found is not None and is_complete_text(found) and len(found.encode()) < _NAME_BYTES else None
 
     def table(self, database: str | None, name: str) -> Table:
         """Return a table or view, which may turn out not to exist; quotes are understood as PostgreSQL does."""
@@ -225,8 +225,8 @@ class Policy(sql.Policy[Table, Request]):
         if parts[1] is None:
             schema = None
         else:
-            schema = checked_name(unquoted(parts[1]))
-        return Table(self.database(database), checked_name(unquoted(parts[2])), schema)
+            schema = check_database_name(unquote_identifier(parts[1]))
+        return Table(self.database(database), check_database_name(unquote_identifier(parts[2])), schema)
 
     def bound(self, parameters: Any) -> Any:
         """Return values for `$1`, `$2` ... as PostgreSQL reads them.
@@ -270,12 +270,12 @@ class Policy(sql.Policy[Table, Request]):
         parts = _without_transaction(split_statements(statement.sql))
         role = None
         if as_role is not None:
-            role = checked_name(as_role)
+            role = check_database_name(as_role)
         return Writes(statement.database, statement.sql, (), self._bind_parts(statement, parts, parameters), role)
 
-    def reshape(self, database: str | None, sql: str) -> Migration:
+    def schema_change(self, database: str | None, sql: str) -> Migration:
         """Return statements that may change the schema."""
-        statement = super().reshape(database, sql)
+        statement = super().schema_change(database, sql)
         parts = self._bind_parts(statement, _without_transaction(split_statements(statement.sql)), None)
         return Migration(statement.database, statement.sql, (), statement.rows, parts, admin=self.can_administer)
 
@@ -290,7 +290,7 @@ class Policy(sql.Policy[Table, Request]):
         self, database: str | None, kind: str, schema: str | None, name: str | None, cursor: str | None
     ) -> ListOf:
         """Return objects of a kind in a database, or in all."""
-        where, part = (checked_name(text) if text else None for text in (schema, name))
+        where, part = (check_database_name(text) if text else None for text in (schema, name))
         return ListOf(self.served(database), kind, where, part, cursor)
 
     def plan(self, database: str | None, sql: str, parameters: Any, indexes: Sequence[str]) -> PlanOf:
@@ -311,7 +311,7 @@ class Policy(sql.Policy[Table, Request]):
 
     def request(self, database: Database, path: Sequence[str], options: Mapping[str, str]) -> Request | None:
         def table(schema: str, name: str) -> Table:
-            return Table(database, checked_name(unquote(name)), checked_name(unquote(schema)))
+            return Table(database, check_database_name(unquote(name)), check_database_name(unquote(schema)))
 
         match path:
             case [what] if what in _DATABASE_RESOURCES and not options:
@@ -319,7 +319,7 @@ class Policy(sql.Policy[Table, Request]):
             case [schema, ".schema"] if schema:
                 if options:
                     return None
-                return SchemaOf(database, checked_name(unquote(schema)))
+                return SchemaOf(database, check_database_name(unquote(schema)))
             case [schema, name, ".schema"] if schema and name and not options:
                 return TableOf(table(schema, name))
             case [schema, name] if schema and name:
@@ -332,13 +332,13 @@ class Policy(sql.Policy[Table, Request]):
     def path(self, request: Request) -> str:
         match request:
             case SchemaOf(schema=str() as schema):
-                return f"{escaped(schema)}/.schema"
+                return f"{escape_uri_part(schema)}/.schema"
             case TableOf(table):
                 return f"{_table_path(table)}/.schema"
             case RowsOf(table):
                 return _table_path(table) + self.options(request)
             case RowOf(table, key):
-                return f"{_table_path(table)}/{escaped(key)}"
+                return f"{_table_path(table)}/{escape_uri_part(key)}"
             case QueryOf():
                 raise AssertionError("a saved query is not below a database")
             case _:
@@ -354,11 +354,11 @@ _END = re.compile(r"(?:COMMIT|END)(?:\s+(?:WORK|TRANSACTION))?", re.I)
 
 def table_uri(database: Database, schema: str, name: str) -> str:
     """Return the URI of a table's first rows."""
-    return f"postgres://{database.name}/{escaped(schema)}/{escaped(name)}"
+    return f"postgres://{database.name}/{escape_uri_part(schema)}/{escape_uri_part(name)}"
 
 
 def _table_path(table: Table) -> str:
-    return f"{escaped(table.schema or 'public')}/{escaped(table.name)}"
+    return f"{escape_uri_part(table.schema or 'public')}/{escape_uri_part(table.name)}"
 
 
 def _without_transaction(parts: list[str]) -> list[str]:

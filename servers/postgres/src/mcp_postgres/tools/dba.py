@@ -11,7 +11,7 @@ from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.fields import Limit
 from mcp_batteries.sql.arguments import DatabaseName
 from mcp_batteries.sql.base import Room
-from mcp_batteries.sql.tools import LONGEST
+from mcp_batteries.sql.tools import MAX_SECONDS
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.models import Report
 from mcp_postgres.policy import Policy
@@ -29,7 +29,7 @@ Order = Literal["total", "mean", "calls", "rows", "reads"]
 class DbaTools(Room[Policy, Engine]):
     """What a database is busy with, and what is wrong with it."""
 
-    @tool("Health", seconds=LONGEST)
+    @tool("Health", seconds=MAX_SECONDS)
     async def get_health(
         self,
         areas: Annotated[list[Area] | None, Field(description="All unless named.")] = None,
@@ -41,7 +41,7 @@ class DbaTools(Room[Policy, Engine]):
         """
         return await self.engine.health(self.policy.health(database, areas or ()))
 
-    @tool("Top queries", seconds=LONGEST)
+    @tool("Top queries", seconds=MAX_SECONDS)
     async def list_top_queries(
         self, order: Order = "total", limit: Limit = 10, database: DatabaseName = None
     ) -> Report:
@@ -51,7 +51,7 @@ class DbaTools(Room[Policy, Engine]):
         """
         return await self.engine.top(self.policy.database(database), order, limit)
 
-    @tool("Sessions", seconds=LONGEST)
+    @tool("Sessions", seconds=MAX_SECONDS)
     async def list_sessions(
         self,
         which: Annotated[Literal["busy", "all"], Field(description="all adds idle ones.")] = "busy",
@@ -64,7 +64,7 @@ class DbaTools(Room[Policy, Engine]):
         """
         return await self.engine.sessions(self.policy.database(database), which, limit)
 
-    @tool("Find indexes", seconds=LONGEST)
+    @tool("Find indexes", seconds=MAX_SECONDS)
     async def find_indexes(
         self,
         queries: Annotated[
@@ -79,7 +79,7 @@ class DbaTools(Room[Policy, Engine]):
         """
         return await self.engine.advice(self.policy.advice(database, queries or ()), limit)
 
-    @tool("Settings", seconds=LONGEST)
+    @tool("Settings", seconds=MAX_SECONDS)
     async def list_settings(
         self,
         query: Annotated[str, Field(max_length=200, description="Part of a name or comment.")] = "",

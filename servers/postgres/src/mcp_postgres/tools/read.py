@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mcp_batteries.server.declaration.decorators import in_words_of, tool
+from mcp_batteries.server.declaration.decorators import described_by, tool
 from mcp_batteries.server.declaration.fields import Cursor, Limit
 from mcp_batteries.server.declaration.views import DIAGRAM, PLAN
 from mcp_batteries.sql import tools
 from mcp_batteries.sql.arguments import DatabaseName, NamePart
 from mcp_batteries.sql.base import Room
-from mcp_batteries.sql.tools import AS_SQL, LONGEST
+from mcp_batteries.sql.tools import MAX_SECONDS, RENAMED_SQL_ARGUMENTS
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.models import Catalog, Plan
 from mcp_postgres.policy import Policy
@@ -30,7 +30,7 @@ Kind = Literal[
 class ListTools(Room[Policy, Engine]):
     """Where to begin."""
 
-    @tool("List objects", seconds=LONGEST, view=DIAGRAM)
+    @tool("List objects", seconds=MAX_SECONDS, view=DIAGRAM)
     async def list_objects(
         self,
         schema: Annotated[str | None, Field(description="Only this schema.")] = None,
@@ -48,7 +48,7 @@ class ListTools(Room[Policy, Engine]):
         return await self.engine.catalog(self.policy.listing(database, kind, schema, name, cursor), limit=limit)
 
 
-@in_words_of(
+@described_by(
     {
         "get_table": (
             "Get one table's or view's columns, keys to and from other tables, indexes, partitions, triggers, policies "
@@ -75,7 +75,7 @@ class ListTools(Room[Policy, Engine]):
 class ReadTools(tools.ReadTools[Policy, Engine]):
     """Tables, queries and plans."""
 
-    @tool("Explain a query", seconds=LONGEST, view=PLAN, adapt=AS_SQL)
+    @tool("Explain a query", seconds=MAX_SECONDS, view=PLAN, adapt=RENAMED_SQL_ARGUMENTS)
     async def explain_query(
         self,
         sql: Sql,

@@ -8,12 +8,12 @@ from typing import Annotated
 from pydantic import Field
 
 from mcp_batteries.server.calling.results import TextResult
-from mcp_batteries.server.declaration.decorators import in_words_of, tool
+from mcp_batteries.server.declaration.decorators import described_by, tool
 from mcp_batteries.server.declaration.fields import DryRun
 from mcp_batteries.sql import tools
 from mcp_batteries.sql.arguments import DatabaseName
 from mcp_batteries.sql.base import Room
-from mcp_batteries.sql.tools import AS_SQL, LONGEST
+from mcp_batteries.sql.tools import MAX_SECONDS, RENAMED_SQL_ARGUMENTS
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.policy import Policy
 from mcp_postgres.tools.arguments import Parameters, Statements
@@ -31,7 +31,7 @@ is use `get_table`."""
 class WriteTools(Room[Policy, Engine]):
     """Changes of rows."""
 
-    @tool("Change rows", effect="destroy", seconds=LONGEST, adapt=AS_SQL)
+    @tool("Change rows", effect="destroy", seconds=MAX_SECONDS, adapt=RENAMED_SQL_ARGUMENTS)
     async def write_rows(
         self,
         sql: Statements,
@@ -48,6 +48,6 @@ class WriteTools(Room[Policy, Engine]):
         return await self.engine.change(self.policy.write(database, sql, parameters, as_role), dry_run=dry_run)
 
 
-@in_words_of({"edit_schema": _SCHEMA}, {"sql": Statements})
+@described_by({"edit_schema": _SCHEMA}, {"sql": Statements})
 class SchemaTools(tools.SchemaTools[Policy, Engine]):
     """A migration at a time."""

@@ -16,12 +16,12 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any, NamedTuple
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.scratch import Scratch
 from mcp_batteries.sql.results.rows import Results, RowPage
-from mcp_batteries.threads import in_thread
+from mcp_batteries.threads import run_in_thread
 from mcp_sqlite.engine.requests import to_request
 from mcp_sqlite.engine.worker_pool import Remainder, WorkerPool
 from mcp_sqlite.engine.worker_process import to_problem
@@ -183,7 +183,7 @@ class ResultPages:
         next_page.check(result.statement)
         self._results.move_to_end(position.name)
         await result.remainder.done.wait()
-        page = await in_thread(lambda stop: _read_slice(result, position.offset, limit, max_bytes, stop))
+        page = await run_in_thread(lambda cancel: _read_slice(result, position.offset, limit, max_bytes, cancel))
         cut_cells = 0
         lines: list[str] = []
         for spooled_line in page.lines:
@@ -221,10 +221,10 @@ def _decode_cursor(cursor: str) -> _Position | None:
             return None
 
 
-def _read_slice(result: _Result, offset: int, limit: int, max_bytes: int, stop: Stop) -> _Slice:
+def _read_slice(result: _Result, offset: int, limit: int, max_bytes: int, cancel: CancelToken) -> _Slice:
     """Return whole lines from `offset` on, at least one."""
     size = os.fstat(result.file.fileno()).st_size
-    content = _read_enough(result, offset, size, limit, max_bytes, stop)
+    content = _read_enough(result, offset, size, limit, max_bytes, cancel)
     lines: list[str] = []
     used_bytes = 0
     for line in content.splitlines(keepends=True):
@@ -239,11 +239,11 @@ def _read_slice(result: _Result, offset: int, limit: int, max_bytes: int, stop: 
     return _Slice(lines, offset + used_bytes, has_whole_line or has_unread_bytes)
 
 
-def _read_enough(result: _Result, offset: int, size: int, limit: int, max_bytes: int, stop: Stop) -> bytes:
+def _read_enough(result: _Result, offset: int, size: int, limit: int, max_bytes: int, cancel: CancelToken) -> bytes:
     """Return the bytes from `offset` on, as many as a page can need."""
     content = bytearray()
     while True:
-        stop.check()
+        cancel.check()
         line_count = content.count(b"\n")
         has_enough_bytes = line_count > 0 and len(content) > max_bytes + _BLOCK_BYTES
         if line_count > limit or has_enough_bytes or offset + len(content) >= size:

@@ -13,10 +13,17 @@ from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.scratch import Scratch
-from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.results.changes import Change, Import, Sample, Step
-from mcp_batteries.sql.results.comparison import MAX_CELL, ROWS, Comparison, Side, Words, compared
-from mcp_batteries.sql.results.rows import Hits, Results, RowPage, count, one_line
+from mcp_batteries.sql.results.comparison import (
+    MAX_CELL_CHARACTERS,
+    MAX_ROWS,
+    Comparison,
+    ComparisonDialect,
+    TableRef,
+    compare_tables,
+)
+from mcp_batteries.sql.results.rows import Results, RowPage, SearchHits, format_count, to_one_line
 from mcp_sqlite.engine import demo_database
 from mcp_sqlite.engine.requests import to_content_request, to_request
 from mcp_sqlite.engine.result_pages import ResultPages
@@ -29,7 +36,6 @@ from mcp_sqlite.policy import (
     NamesOf,
     NewFile,
     NextPage,
-    Part,
     ReadStatement,
     Request,
     SchemaStatement,
@@ -37,6 +43,7 @@ from mcp_sqlite.policy import (
     ServedFile,
     Table,
     TextOf,
+    VisibleSchema,
     WriteStatement,
     internal_statement,
     table_uri,
@@ -49,7 +56,7 @@ _MAX_DESCRIBED_CELL = 200
 _MAX_FOUND_CELL = 500
 _MAX_COMPARED_BYTES = 500_000
 _MAX_EXPORT_BYTES = 1_000_000_000
-_DIALECT = Words(lambda column, _, __: f"{column} COLLATE BINARY", "IS NOT")
+_DIALECT = ComparisonDialect(lambda column, _, __: f"{column} COLLATE BINARY", "IS NOT")
 _COUNT_SECONDS = 0.3
 # Time limits that what reads or writes a whole database may take: a check, a copy, an import, an export.
 _LONG_OPERATION_LIMITS = 10
@@ -78,7 +85,7 @@ class Engine:
         workers: int,
         example: str | None = None,
         vectors: bool = False,
-        parts: Mapping[str, Part] | None = None,
+        parts: Mapping[str, VisibleSchema] | None = None,
         folder: str | None = None,
     ) -> None:
         self._example = example
@@ -181,18 +188,20 @@ class Engine:
 
         async def run(statements: Sequence[str]) -> RowPage | Results:
             statement = internal_statement(one.database, ";\n".join(statements))
-            return await self._pages.read_first(statement, limit=ROWS, max_bytes=_MAX_COMPARED_BYTES, max_cell=MAX_CELL)
+            return await self._pages.read_first(
+                statement, limit=MAX_ROWS, max_bytes=_MAX_COMPARED_BYTES, max_cell=MAX_CELL_CHARACTERS
+            )
 
-        return await compared(await self._read_side(one), await self._read_side(other), _DIALECT, run)
+        return await compare_tables(await self._read_side(one), await self._read_side(other), _DIALECT, run)
 
-    async def _read_side(self, table: Table) -> Side:
+    async def _read_side(self, table: Table) -> TableRef:
         description = await self._describe(table, sample=0)
         columns = {str(column["name"]): "" for column in description["columns"] if column["hidden"] != 1}
         masked = [str(column["name"]) for column in description["columns"] if column["masked"]]
         key = _find_unique_key(description, columns)
-        return Side(description["name"], identifier(description["name"]), columns, key, masked)
+        return TableRef(description["name"], quote_identifier(description["name"]), columns, key, masked)
 
-    async def find(self, wanted: SearchOf, *, limit: int) -> Hits:
+    async def find(self, wanted: SearchOf, *, limit: int) -> SearchHits:
         """Return where words occur in the schemas of databases."""
         lines: list[str] = []
         has_more = False
@@ -211,9 +220,9 @@ class Engine:
                     raise
                 lines.append(f"{prefix}not searched: {problem}")
                 continue
-            lines += [one_line(prefix + hit) for hit in answer["hits"]]
+            lines += [to_one_line(prefix + hit) for hit in answer["hits"]]
             has_more = has_more or answer["more"]
-        return Hits(lines, has_more)
+        return SearchHits(lines, has_more)
 
     async def _call_one_of(self, databases: Sequence[Database], request: Mapping[str, Any]) -> dict[str, Any]:
         """Return what one of several databases answers: a lock on it must not make the call wait long for each."""
@@ -384,7 +393,7 @@ def _decode_listing_cursor(cursor: str | None, names: Sequence[str], scope: Sequ
             raise Invalid("The `cursor` is not one that was given.", "Call again without `cursor`.")
 
 
-def _describe_parts(parts: Mapping[str, Part]) -> dict[str, Any]:
+def _describe_parts(parts: Mapping[str, VisibleSchema]) -> dict[str, Any]:
     """Return what is served of databases, as a worker reads it: tables, and masked columns, by address."""
     visible_names: dict[str, Any] = {}
     for address, part in parts.items():
@@ -417,7 +426,7 @@ def _list_findings(answer: Mapping[str, Any], *, dry_run: bool) -> list[tuple[st
     if number_before:
         findings.append((f"Foreign keys that pointed nowhere before: {number_before:,} (`run_check`).", []))
     if answer["files"]:
-        findings.append(("Files:", [one_line(note) for note in answer["files"]]))
+        findings.append(("Files:", [to_one_line(note) for note in answer["files"]]))
     if dry_run and answer["seconds"] > _SLOW_DRY_RUN_SECONDS:
         milliseconds = 1000 * answer["seconds"]
         findings.append((f"It held the database's write lock for {milliseconds:,.0f} ms.", []))
@@ -445,6 +454,6 @@ def _to_step(step: Mapping[str, Any], returned: RowPage | None) -> Step:
     if returned is not None and not step["all"]:
         # It only read, or found nothing to change.
         return Step("", None, details, returned)
-    rows = ", ".join(filter(None, [count(step["rows"], "row"), indirect]))
+    rows = ", ".join(filter(None, [format_count(step["rows"], "row"), indirect]))
     subject = f"{rows} {tables}".rstrip()
     return Step(", ".join(filter(None, [subject, seconds])), None, "", returned)

@@ -138,7 +138,7 @@ class WorkerPool:
             except DatabaseLocked as locked:
                 waited = anyio.current_time() - started
                 if waited >= patience:
-                    raise Unavailable(f"{locked.what}, for at least {waited:.1f} s.", locked.fix) from None
+                    raise Unavailable(f"{locked.failure}, for at least {waited:.1f} s.", locked.fix) from None
                 await anyio.sleep(pause)
         raise AssertionError
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcp_batteries.server.declaration.decorators import in_words_of, tool
+from mcp_batteries.server.declaration.decorators import described_by, tool
 from mcp_batteries.sql import tools
 from mcp_batteries.sql.arguments import DatabaseName, FileName
 from mcp_batteries.sql.base import Room
-from mcp_batteries.sql.tools import AS_SQL, IMPORT, LONGEST, ROWS
+from mcp_batteries.sql.tools import IMPORT_DESCRIPTION, MAX_SECONDS, RENAMED_SQL_ARGUMENTS, ROW_FILE_SUFFIXES
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.models import Backup, Export
 from mcp_sqlite.policy import Policy
@@ -21,7 +21,7 @@ __all__ = ["FileTools", "ImportTools"]
 class FileTools(Room[Policy, Engine]):
     """Into files."""
 
-    @tool("Export rows", effect="write", seconds=LONGEST, adapt=AS_SQL)
+    @tool("Export rows", effect="write", seconds=MAX_SECONDS, adapt=RENAMED_SQL_ARGUMENTS)
     async def copy_to_file(
         self, sql: Sql, file: FileName, parameters: PlanParameters = None, database: DatabaseName = None
     ) -> Export:
@@ -30,9 +30,9 @@ class FileTools(Room[Policy, Engine]):
         It is made in the operator's folder for files. To see rows use `query_rows`, to copy all tables `copy_database`.
         """
         statement = self.policy.read(database, sql, parameters)
-        return await self.engine.export(statement, self.policy.new_file(file, ROWS))
+        return await self.engine.export(statement, self.policy.new_file(file, ROW_FILE_SUFFIXES))
 
-    @tool("Back up", effect="write", seconds=LONGEST)
+    @tool("Back up", effect="write", seconds=MAX_SECONDS)
     async def copy_database(self, file: FileName, database: DatabaseName = None) -> Backup:
         """Copy a database, consistent while others write, into a new .db file in the export folder.
 
@@ -42,6 +42,6 @@ class FileTools(Room[Policy, Engine]):
         return await self.engine.back_up(self.policy.whole(database), target)
 
 
-@in_words_of({"copy_from_file": IMPORT}, {"table": TableName})
+@described_by({"copy_from_file": IMPORT_DESCRIPTION}, {"table": TableName})
 class ImportTools(tools.ImportTools[Policy, Engine]):
     """From files."""

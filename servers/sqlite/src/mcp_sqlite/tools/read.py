@@ -7,14 +7,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mcp_batteries.server.declaration.decorators import in_words_of, tool
+from mcp_batteries.server.declaration.decorators import described_by, tool
 from mcp_batteries.server.declaration.fields import Cursor, Limit
 from mcp_batteries.server.declaration.views import DIAGRAM, PLAN, TABLE
 from mcp_batteries.sql import tools
-from mcp_batteries.sql.arguments import DatabaseName, NamePart, Words
+from mcp_batteries.sql.arguments import DatabaseName, NamePart, SearchWords
 from mcp_batteries.sql.base import Room
 from mcp_batteries.sql.results.rows import RowPage
-from mcp_batteries.sql.tools import AS_SQL, LONGEST
+from mcp_batteries.sql.tools import MAX_SECONDS, RENAMED_SQL_ARGUMENTS
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.models import Catalog, Check, Plan
 from mcp_sqlite.policy import Policy
@@ -27,7 +27,7 @@ __all__ = ["ListTools", "ReadTools"]
 class ListTools(Room[Policy, Engine]):
     """Where to begin."""
 
-    @tool("List tables", seconds=LONGEST, view=DIAGRAM)
+    @tool("List tables", seconds=MAX_SECONDS, view=DIAGRAM)
     async def list_tables(
         self, database: DatabaseName = None, name: NamePart = None, limit: Limit = 500, cursor: Cursor = None
     ) -> Catalog:
@@ -38,7 +38,7 @@ class ListTools(Room[Policy, Engine]):
         return await self.engine.catalog(self.policy.listing(database, cursor, name), limit=limit)
 
 
-@in_words_of(
+@described_by(
     {
         "get_table": (
             "Get one table's or view's columns with frequent values, keys to and from other tables, indexes, triggers "
@@ -66,7 +66,7 @@ class ListTools(Room[Policy, Engine]):
 class ReadTools(tools.ReadTools[Policy, Engine]):
     """Tables, queries, plans, and whether the file is whole."""
 
-    @tool("Explain a query", seconds=LONGEST, view=PLAN, adapt=AS_SQL)
+    @tool("Explain a query", seconds=MAX_SECONDS, view=PLAN, adapt=RENAMED_SQL_ARGUMENTS)
     async def explain_query(self, sql: Sql, parameters: PlanParameters = None, database: DatabaseName = None) -> Plan:
         """Explain how SQLite would run a statement, which tables it would read whole, which index would help.
 
@@ -74,10 +74,10 @@ class ReadTools(tools.ReadTools[Policy, Engine]):
         """
         return await self.engine.explain(self.policy.read(database, sql, parameters))
 
-    @tool("Search text", seconds=LONGEST, view=TABLE)
+    @tool("Search text", seconds=MAX_SECONDS, view=TABLE)
     async def search_text(
         self,
-        query: Words,
+        query: SearchWords,
         table: SearchedTable = None,
         database: DatabaseName = None,
         limit: Limit = 20,
@@ -88,7 +88,7 @@ class ReadTools(tools.ReadTools[Policy, Engine]):
         """
         return await self.engine.search(self.policy.text(database, query, table), limit=limit)
 
-    @tool("Check integrity", seconds=LONGEST)
+    @tool("Check integrity", seconds=MAX_SECONDS)
     async def run_check(
         self,
         database: DatabaseName = None,

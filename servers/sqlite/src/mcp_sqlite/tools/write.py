@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_batteries.server.declaration.decorators import in_words_of
+from mcp_batteries.server.declaration.decorators import described_by
 from mcp_batteries.sql import tools
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.policy import Policy
@@ -11,7 +11,7 @@ from mcp_sqlite.tools.arguments import Parameters, Sql
 __all__ = ["SchemaTools", "WriteTools"]
 
 
-@in_words_of(
+@described_by(
     {
         "write_rows": (
             "Insert, update or delete rows: statements separated by `;`, in one transaction, all or none.\n\n"
@@ -25,7 +25,7 @@ class WriteTools(tools.WriteTools[Policy, Engine]):
     """Several statements at once."""
 
 
-@in_words_of(
+@described_by(
     {
         "edit_schema": (
             "Create, alter or drop tables, indexes, views and triggers, set user_version.\n\nRows too if `write_rows` "

@@ -78,7 +78,7 @@ async def resolve_name(place_name: PlaceName, geocoder: Geocoder) -> Place:
             # Forecasts have the same limit, so coordinates would not help.
             fix = problem.fix
         raise Unavailable(
-            f"Names can't be looked up now: {problem.what}", fix, retry_after=problem.retry_after
+            f"Names can't be looked up now: {problem.failure}", fix, retry_after=problem.retry_after
         ) from problem
     place = _choose(place_name, candidates)
     if place is not None:

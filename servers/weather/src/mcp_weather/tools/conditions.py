@@ -10,7 +10,7 @@ from pydantic import Field
 from mcp_batteries.errors import NotFound
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.fields import Cursor
-from mcp_batteries.threads import in_thread
+from mcp_batteries.threads import run_in_thread
 from mcp_weather.engine.alerts.answer import take_page
 from mcp_weather.engine.answers.air_quality import fetch_air_quality
 from mcp_weather.engine.answers.history import fetch_history
@@ -164,4 +164,6 @@ class ConditionTools:
         resolved_place = await self.policy.resolve_place(place)
         local_time = await find_local_time(self.engine, resolved_place)
         day = self.policy.parse_astronomy_day(date, local_time.today, local_time.zone)
-        return await in_thread(lambda stop: compute_astronomy(resolved_place, day, local_time.zone, local_time.notes))
+        return await run_in_thread(
+            lambda cancel: compute_astronomy(resolved_place, day, local_time.zone, local_time.notes)
+        )

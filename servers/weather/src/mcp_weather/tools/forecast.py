@@ -14,7 +14,7 @@ from pydantic import Field
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.views import FORECAST
-from mcp_batteries.threads import in_thread
+from mcp_batteries.threads import run_in_thread
 from mcp_weather.engine.answers.forecasts import (
     ForecastQuery,
     add_spread,
@@ -209,7 +209,7 @@ class ForecastTools:
         query = ForecastQuery(resolved_place, "hourly", _PLOTTED_GROUPS, hours, parsed_units)
         forecast = await fetch_forecast(self.engine, query)
         table = next(iter(forecast.tables.values()))
-        png = await in_thread(lambda stop: plot.draw_png(table, resolved_place.name), what="Plotting")
+        png = await run_in_thread(lambda cancel: plot.draw_png(table, resolved_place.name), description="Plotting")
         picture = Picture(
             place=forecast.place,
             hours=len(table.time),

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["check_arguments", "parsed", "plain", "published", "slim"]
+__all__ = ["check_arguments", "normalize_name", "parse_json", "publish_schema", "slim_schema"]
 
 Schema = dict[str, Any]
 
@@ -28,7 +28,7 @@ _LOWER_BOUNDS = ("minimum", "minItems", "minLength")
 _MIN_FAR_BOUND = 1000
 
 
-def slim(schema: Schema) -> Schema:
+def slim_schema(schema: Schema) -> Schema:
     """Return `schema` (JSON Schema as pydantic writes it) without what costs a model tokens and does not help it.
 
     Generated titles, null alternatives of optional arguments, references to small definitions and defaults that say
@@ -101,17 +101,17 @@ def _is_empty_default(value: Any) -> bool:
     return value is False or value in _EMPTY_DEFAULTS
 
 
-def published(schema: Any) -> Any:
+def publish_schema(schema: Any) -> Any:
     """Return a slimmed `schema` as clients see it: without bounds that nobody exceeds on purpose.
 
     Those are lower bounds of 0 and 1, maximum lengths, and upper bounds from 1,000 on; the check names them.
     """
     if isinstance(schema, list):
-        return [published(item) for item in cast("list[Any]", schema)]
+        return [publish_schema(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
     members = cast("Schema", schema).items()
-    return {key: published(value) for key, value in members if not _is_far_bound(key, value)}
+    return {key: publish_schema(value) for key, value in members if not _is_far_bound(key, value)}
 
 
 def _is_far_bound(key: str, value: Any) -> bool:
@@ -187,13 +187,13 @@ def _rename(members: Mapping[str, Any], properties: Mapping[str, Schema]) -> dic
     """Return `members` with names in camel case or other case replaced by the property that they mean."""
     if members.keys() <= properties.keys():
         return dict(members)
-    property_by_plain_name = {plain(name): name for name in properties}
+    property_by_plain_name = {normalize_name(name): name for name in properties}
     new_names: dict[str, str] = {}
     for name in members:
         if name in properties:
             new_names[name] = name
         else:
-            new_names[name] = property_by_plain_name.get(plain(name), name)
+            new_names[name] = property_by_plain_name.get(normalize_name(name), name)
     uses = Counter(new_names.values())
     renamed: dict[str, Any] = {}
     for name, value in members.items():
@@ -205,7 +205,7 @@ def _rename(members: Mapping[str, Any], properties: Mapping[str, Schema]) -> dic
     return renamed
 
 
-def plain(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Return `name` without case and without the separators between words."""
     return re.sub(r"[\s_-]", "", name).casefold()
 
@@ -215,7 +215,7 @@ def _interpret(value: Any, schema: Schema) -> object:
     kinds = _kinds(schema)
     if isinstance(value, str) and kinds and kinds <= {"array", "object", "null"}:
         # Some hosts send an array or object argument as JSON inside a string.
-        value = parsed(value)
+        value = parse_json(value)
     if "array" in kinds and _is_single_item(value, schema):
         value = [value]
     match value:
@@ -266,13 +266,13 @@ def _interpret_members(members: Mapping[str, Any], schema: Schema) -> Mapping[st
 
 def _interpret_choice(value: str, choices: Sequence[Any]) -> object:
     """Return the choice that differs from `value` only in case and separators, if there is exactly one."""
-    similar = [choice for choice in choices if plain(str(choice)) == plain(value)]
+    similar = [choice for choice in choices if normalize_name(str(choice)) == normalize_name(value)]
     if len(similar) == 1:
         return similar[0]
     return value
 
 
-def parsed(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """Return the array or object that `text` contains as JSON; otherwise `text`.
 
     Raises:

@@ -15,13 +15,13 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, ContentBlock, TextContent
 from pydantic import Field
 
-from mcp_batteries.clipping import DEFAULT_PAGE_BYTES, head
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES, truncate_utf8
 from mcp_batteries.errors import Invalid
-from mcp_batteries.server.calling.arguments import parsed, plain
+from mcp_batteries.server.calling.arguments import normalize_name, parse_json
 from mcp_batteries.server.calling.tool import StrictTool
 from mcp_batteries.server.declaration.decorators import tool
 
-__all__ = ["CALL_TOOL", "CALL_TOOLS", "CallTools", "calls_in", "one_by_one"]
+__all__ = ["CALL_TOOL", "CALL_TOOLS", "CallTools", "count_calls", "expand_calls"]
 
 CALL_TOOLS = "call_tools"
 # Calls one tool, for clients that see three tools in place of all: see `mount.discovery`.
@@ -40,7 +40,7 @@ _MAX_REPEATED_SECONDS = 1.0
 _middleware: ContextVar[tuple[ServerRequestContext[Any], CallNext]] = ContextVar("middleware")
 
 
-def calls_in(params: Mapping[str, Any] | None) -> int:
+def count_calls(params: Mapping[str, Any] | None) -> int:
     """Return how many calls a request contains, for limits that count them."""
     if params is None:
         return 1
@@ -59,19 +59,19 @@ def calls_in(params: Mapping[str, Any] | None) -> int:
         return _MAX_CALLS
     if not isinstance(arguments, Mapping):
         return 1
-    calls: Any = one_by_one(cast("Mapping[str, Any]", arguments)).get("calls")
+    calls: Any = expand_calls(cast("Mapping[str, Any]", arguments)).get("calls")
     if not isinstance(calls, list):
         return 1
     return min(max(len(cast("list[Any]", calls)), 1), _MAX_CALLS)
 
 
-def one_by_one(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+def expand_calls(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments, with each call as `name` and `arguments`; anything that is not a call stays unchanged.
 
     The schema tells models the shorter `{NAME: ARGUMENTS}`; they know the other form from the protocol. This accepts
     everything that argument checks accept for the list, such as its JSON text, so that all calls are counted.
     """
-    match [name for name in arguments if plain(name) == "calls"]:
+    match [name for name in arguments if normalize_name(name) == "calls"]:
         case [name]:
             others = {key: value for key, value in arguments.items() if key != name}
             return {**others, "calls": _expand(arguments[name])}
@@ -102,14 +102,14 @@ def _parse(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return parsed(value)
+        return parse_json(value)
     except Invalid:
         return value  # The check of arguments reports it; nothing is called.
 
 
 def _use_short_form(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments, with each call as `{NAME: ARGUMENTS}`, as the schema has them."""
-    arguments = one_by_one(arguments)
+    arguments = expand_calls(arguments)
     calls = arguments.get("calls")
     if not isinstance(calls, list):
         return arguments
@@ -302,7 +302,7 @@ def _format_answer(call: Call, answer: _Answer, share: int) -> str:
         heading += ", failed"
     # An answer that kept to its page may be a little longer than that, for its first lines.
     limit = share * 3 // 2 if answer.page <= share else share
-    text = head(answer.text, limit)
+    text = truncate_utf8(answer.text, limit)
     if text != answer.text:
         text = text.rpartition("\n")[0] or text
         heading += f", cut: {_size(text):,} of {_size(answer.text):,} bytes; for more call it alone"

@@ -21,10 +21,10 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, Field
 
 from mcp_batteries.errors import Refused
-from mcp_batteries.server.calling.confirmation_text import described
-from mcp_batteries.server.calling.read_history import origins_of
+from mcp_batteries.server.calling.confirmation_text import describe_call
+from mcp_batteries.server.calling.read_history import find_read_origins
 
-__all__ = ["Question", "ask"]
+__all__ = ["Question", "ask_for_confirmation"]
 
 # A person may think for this long. Some hosts declare that they can ask and then never do.
 _ANSWER_SECONDS = 300.0
@@ -48,7 +48,7 @@ class Confirmation(BaseModel):
     confirm: bool = Field(description="Go ahead?")
 
 
-async def ask(
+async def ask_for_confirmation(
     tool: str, arguments: Mapping[str, Any], context: Context[Any, Any], question: Question | None = None
 ) -> InputRequiredResult | None:
     """Ask the person to confirm a call; None once they have, or the result that carries the question.
@@ -70,7 +70,7 @@ async def ask(
         text = f"Allow {tool}? It can replace or remove what is there."
         if question is not None:
             text = question.text
-        return Elicit(f"{text} {described(tool, arguments, origins_of(arguments))}", Confirmation)
+        return Elicit(f"{text} {describe_call(tool, arguments, find_read_origins(arguments))}", Confirmation)
 
     marker = {"consent": (Resolve(consent), True)}
     answer: Any = None

@@ -21,7 +21,7 @@ from mcp_batteries.errors import quote, well_formed
 from mcp_batteries.redaction.text import holds_assignment
 from mcp_batteries.redaction.tokens import ADDRESS_PASSWORD, PRIVATE_KEY, kind_patterns
 
-__all__ = ["described", "remarkable", "visible"]
+__all__ = ["describe_call", "escape_invisible", "find_warnings"]
 
 # A text of at most so many characters is shown in full, a longer one with its start and its end.
 _MAX_FULL_TEXT = 4000
@@ -58,7 +58,7 @@ _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{24,}")
 _MAX_DECODED = 200_000
 
 
-def described(tool: str, arguments: Mapping[str, Any], origins: Sequence[str] = ()) -> str:
+def describe_call(tool: str, arguments: Mapping[str, Any], origins: Sequence[str] = ()) -> str:
     """Describe the call of `tool` with `arguments`, for a question to a person.
 
     Args:
@@ -72,7 +72,7 @@ def described(tool: str, arguments: Mapping[str, Any], origins: Sequence[str] = 
         else:
             summary.add_value(name, value)
     lines = [f"The call is {tool} ({', '.join(summary.short)}).", *summary.long]
-    notes = [*remarkable(arguments), *map(visible, origins)]
+    notes = [*find_warnings(arguments), *map(escape_invisible, origins)]
     if notes:
         lines.append(f"Note: {'; '.join(notes)}.")
     return "\n".join(lines)
@@ -98,7 +98,7 @@ class _Summary:
         else:
             text = json.dumps(value, ensure_ascii=False, default=str)
         if len(text) <= _SHORT and "\n" not in text:
-            self.short.append(f"{name}={quote(visible(text), 8 * _SHORT)}")
+            self.short.append(f"{name}={quote(escape_invisible(text), 8 * _SHORT)}")
         else:
             self._add_text(name, text)
 
@@ -108,17 +108,17 @@ class _Summary:
         self.long.extend(_list_files(files))
         for file in files[:_MAX_FILES]:
             if file.text:
-                self._add_text(quote(visible(file.path), _PATH_CHARACTERS), file.text)
+                self._add_text(quote(escape_invisible(file.path), _PATH_CHARACTERS), file.text)
 
     def _add_text(self, title: str, text: str) -> None:
         """Add the lines of a text, or of as much as may be shown of it, below its title and its length."""
         excerpt = _shorten(text, self.remaining)
         self.remaining = max(0, self.remaining - len(excerpt))
         self.long.append(f"{title} ({len(text):,} characters):")
-        self.long.extend(f"| {line}" for line in visible(excerpt).split("\n"))
+        self.long.extend(f"| {line}" for line in escape_invisible(excerpt).split("\n"))
 
 
-def visible(text: str) -> str:
+def escape_invisible(text: str) -> str:
     """Return `text` with the characters that nobody can see written as `\\u{...}`; line ends and tabs stay."""
     return "".join(f"\\u{{{ord(char):x}}}" if _is_invisible(char) else char for char in well_formed(text))
 
@@ -194,13 +194,13 @@ def _describe_size(item: Mapping[str, Any]) -> str:
 
 def _list_files(files: list[_File]) -> Iterator[str]:
     for file in files[:_MAX_FILES]:
-        yield f"| {quote(visible(file.path), _PATH_CHARACTERS)}: {file.size}"
+        yield f"| {quote(escape_invisible(file.path), _PATH_CHARACTERS)}: {file.size}"
     if len(files) > _MAX_FILES:
         characters = sum(len(file.text) for file in files[_MAX_FILES:])
         yield f"| and {len(files) - _MAX_FILES} more, whose {characters:,} characters are not shown"
 
 
-def remarkable(arguments: Mapping[str, Any]) -> list[str]:
+def find_warnings(arguments: Mapping[str, Any]) -> list[str]:
     """Return notes on what is remarkable in any of the texts, at any depth and position."""
     texts = list(_texts_in(arguments))
     notes = [f"it holds what looks like {kind}" for kind in _secret_kinds(texts)]
@@ -223,7 +223,7 @@ def _note_links(texts: Sequence[str]) -> Iterator[str]:
                 hosts[host.lower().rstrip(".,;:!")] = None
     if not hosts:
         return
-    names = ", ".join(quote(visible(host), 80) for host in list(hosts)[:_MAX_HOSTS])
+    names = ", ".join(quote(escape_invisible(host), 80) for host in list(hosts)[:_MAX_HOSTS])
     if len(hosts) > _MAX_HOSTS:
         names += f" and {len(hosts) - _MAX_HOSTS} more"
     yield f"it links to {names}"

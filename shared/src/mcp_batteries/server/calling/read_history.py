@@ -17,7 +17,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
 from mcp_batteries.errors import quote
 
-__all__ = ["Origins", "origins_of"]
+__all__ = ["ReadHistory", "find_read_origins"]
 
 # A run of 59 letters (some ten words) has at least four whole pieces, so it is always found.
 _PIECE_LETTERS = 12
@@ -72,7 +72,7 @@ class _ReadText:
 _find_origins: ContextVar[Callable[[Mapping[str, Any]], Sequence[str]]] = ContextVar("find_origins")
 
 
-class Origins:
+class ReadHistory:
     """Middleware that remembers what each caller was shown.
 
     Args:
@@ -144,7 +144,7 @@ class Origins:
         return notes
 
 
-def origins_of(arguments: Mapping[str, Any]) -> Sequence[str]:
+def find_read_origins(arguments: Mapping[str, Any]) -> Sequence[str]:
     """Return where the texts in `arguments` of the current call were read before, in words."""
     find_origins = _find_origins.get(None)
     if find_origins is None:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mcp_batteries.errors import well_formed
 
-__all__ = ["DataResult", "Lasting", "Link", "TextResult", "below", "clean", "to_call_result"]
+__all__ = ["CacheableContents", "DataResult", "Link", "TextResult", "clean", "group_by_folder", "to_call_result"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class DataResult(BaseModel):
 
 
 @dataclass(frozen=True)
-class Lasting:
+class CacheableContents:
     """A resource's content, and for how long it cannot change: `ttlMs` and `cacheScope` of 2026-07-28.
 
     Args:
@@ -77,7 +77,7 @@ class Lasting:
     public: bool = False
 
 
-def below(found: Iterable[tuple[str, str, Sequence[str]]]) -> list[str]:
+def group_by_folder(found: Iterable[tuple[str, str, Sequence[str]]]) -> list[str]:
     """Format lines of paths: a prefix for each, the path, and numbered lines below it.
 
     Long parts appear once: a path before a single line, otherwise above all its lines; a folder above the names of

@@ -19,23 +19,30 @@ from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import Field
 
 from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
-from mcp_batteries.progress import Reported
-from mcp_batteries.server.calling.arguments import check_arguments, slim
-from mcp_batteries.server.calling.confirmation import Question, ask
+from mcp_batteries.progress import ProgressReporter
+from mcp_batteries.server.calling.arguments import check_arguments, slim_schema
+from mcp_batteries.server.calling.confirmation import Question, ask_for_confirmation
 from mcp_batteries.server.calling.results import DataResult, to_call_result
-from mcp_batteries.server.declaration.decorators import Adapt, DeclaredTool, Effect, hints, module_of, toolsets_of
+from mcp_batteries.server.declaration.decorators import (
+    Adapt,
+    DeclaredTool,
+    Effect,
+    annotations_of,
+    module_of,
+    toolsets_of,
+)
 from mcp_batteries.server.declaration.fields import IN_HEADER
-from mcp_batteries.server.declaration.views import draws, meta
+from mcp_batteries.server.declaration.views import client_shows_views, meta
 
 # A line break that ends neither a paragraph nor the text before an item of a list.
 _BREAK = re.compile(r"(?<=\S)\n(?![\s*#|>-]|\d+[.)] )")
 
 _SENTENCE = re.compile(r"(?<=\.)(\s+)")
 
-__all__ = ["Consent", "Explain", "StrictTool", "strict_tool", "without_names"]
+__all__ = ["ConfirmationCheck", "Explain", "StrictTool", "strict_tool", "without_names"]
 
 # Takes a call's tool and checked arguments; returns what the person has to be asked first, or None. May refuse.
-Consent = Callable[[str, Mapping[str, Any]], Awaitable[Question | None]]
+ConfirmationCheck = Callable[[str, Mapping[str, Any]], Awaitable[Question | None]]
 
 
 # Returns what an exception means, such as a service's unforeseen answer; None if it is a defect.
@@ -55,7 +62,7 @@ class StrictTool(Tool):
     effect: Effect = Field(default="destroy", exclude=True)
     toolset: str = Field(default="", exclude=True)
     toolsets: tuple[str, ...] = Field(default=(), exclude=True)
-    consent: Consent | None = Field(default=None, exclude=True)
+    consent: ConfirmationCheck | None = Field(default=None, exclude=True)
     adapt: Adapt | None = Field(default=None, exclude=True)
     explain: Explain | None = Field(default=None, exclude=True)
     mirrored: tuple[str, ...] = Field(default=(), exclude=True)
@@ -76,12 +83,12 @@ class StrictTool(Tool):
             question = await self._ask_consent(arguments, values, context)
             if question is not None:
                 return question
-            async with Reported(context.report_progress, self.name, self.seconds):
+            async with ProgressReporter(context.report_progress, self.name, self.seconds):
                 result = await self._call(values, context)
             # A result that asks the client for something is not the tool's own yet.
             if not convert_result or isinstance(result, InputRequiredResult):
                 return result
-            return to_call_result(result, views=self.meta is not None and draws(context))
+            return to_call_result(result, views=self.meta is not None and client_shows_views(context))
         except TimeoutError:
             raise Unavailable(
                 f"`{self.name}` was stopped after {self.seconds:g} s, its time limit.",
@@ -115,7 +122,7 @@ class StrictTool(Tool):
         replaces_something = values.get("overwrite", True) and not values.get("dry_run")
         if reason is None and not (self.confirm and replaces_something):
             return None
-        return await ask(self.name, arguments, context, reason)
+        return await ask_for_confirmation(self.name, arguments, context, reason)
 
     async def _call(self, values: dict[str, Any], context: Context[Any, Any]) -> Any:
         """Call the method with the checked values, and with what the SDK provides."""
@@ -144,7 +151,7 @@ def strict_tool(
     declared: DeclaredTool,
     *,
     confirm: bool = False,
-    consent: Consent | None = None,
+    consent: ConfirmationCheck | None = None,
     explain: Explain | None = None,
     param_headers: bool = False,
 ) -> StrictTool:
@@ -162,7 +169,7 @@ def strict_tool(
     """
     name = getattr(method, "__name__", "")
     if not inspect.iscoroutinefunction(method):
-        raise TypeError(f"tool `{name}` must be `async def`; run blocking work with `in_thread`")
+        raise TypeError(f"tool `{name}` must be `async def`; run blocking work with `run_in_thread`")
     returns = get_type_hints(method, include_extras=False).get("return")
     if returns in (list, dict) or getattr(returns, "__origin__", None) is dict:
         raise TypeError(f"tool `{name}` must return text, a `DataResult` or content blocks")
@@ -172,12 +179,12 @@ def strict_tool(
             method,
             title=declared.title,
             description=_join_lines(inspect.getdoc(method) or ""),
-            annotations=hints(declared),
+            annotations=annotations_of(declared),
             meta=meta(declared.view, declared.app_only),
             structured_output=False,
         ),
     )
-    tool.parameters = slim(tool.parameters)
+    tool.parameters = slim_schema(tool.parameters)
     tool.parameters.setdefault("additionalProperties", False)
     for argument, schema in tool.parameters["properties"].items():
         header = schema.pop(IN_HEADER, None)
@@ -227,7 +234,7 @@ def _output_schema(returns: Any) -> dict[str, Any] | None:
     model = promised[0]
     if not isinstance(model, type) or not issubclass(model, DataResult):
         return None
-    schema = slim(model.model_json_schema(by_alias=True, mode="serialization"))
+    schema = slim_schema(model.model_json_schema(by_alias=True, mode="serialization"))
     # The docstring of the model is for readers of the code.
     schema.pop("description", None)
     return schema

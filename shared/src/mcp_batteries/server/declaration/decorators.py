@@ -17,7 +17,7 @@ from mcp_types import BlobResourceContents, TextResourceContents, ToolAnnotation
 from mcp_batteries.server.declaration.views import View
 
 __all__ = [
-    "WORST",
+    "WORST_HINTS",
     "Adapt",
     "Completes",
     "Declared",
@@ -27,14 +27,14 @@ __all__ = [
     "Effect",
     "ListsResources",
     "Messages",
+    "annotations_of",
     "completes",
     "declarations",
-    "hints",
-    "in_words_of",
+    "described_by",
     "lists_resources",
     "module_of",
     "prompt",
-    "renames",
+    "rename_arguments",
     "resource",
     "tool",
     "toolsets_of",
@@ -50,7 +50,7 @@ Adapt = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 Messages = list[str | TextResourceContents | BlobResourceContents]
 
 # The hints of a tool that may call any other tool.
-WORST = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True)
+WORST_HINTS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True)
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C")
@@ -133,7 +133,7 @@ def tool(
     return _mark(DeclaredTool(title, effect, idempotent, open_world, seconds, view, app_only, toolsets, gates, adapt))
 
 
-def in_words_of(descriptions: Mapping[str, str], arguments: Mapping[str, Any]) -> Callable[[type[C]], type[C]]:
+def described_by(descriptions: Mapping[str, str], arguments: Mapping[str, Any]) -> Callable[[type[C]], type[C]]:
     """Let a class offer inherited tools in a server's own words.
 
     Args:
@@ -161,7 +161,7 @@ def in_words_of(descriptions: Mapping[str, str], arguments: Mapping[str, Any]) -
     return decorate
 
 
-def renames(**names: str) -> Adapt:
+def rename_arguments(**names: str) -> Adapt:
     """Rename each argument with a foreign name to ours, unless ours is present too."""
 
     def adapt(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -215,7 +215,7 @@ def completes(argument: str, *, of: Literal["prompt", "resource"]) -> Callable[[
     return _mark(Completes(argument, of))
 
 
-def hints(declared: DeclaredTool) -> ToolAnnotations:
+def annotations_of(declared: DeclaredTool) -> ToolAnnotations:
     """Return the four MCP hints that follow from an effect."""
     return ToolAnnotations(
         read_only_hint=declared.effect == "read",

@@ -16,7 +16,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver import Context
 from mcp_types import TextResourceContents, Tool
 
-__all__ = ["DIAGRAM", "FORECAST", "PLAN", "TABLE", "View", "draws", "listed", "meta"]
+__all__ = ["DIAGRAM", "FORECAST", "PLAN", "TABLE", "View", "client_shows_views", "meta", "visible_tools"]
 
 # A page loads from and talks to no origin, may write to the clipboard for its copy buttons, and has a frame.
 _PAGE_META: dict[str, Any] = {"ui": {"csp": {}, "permissions": {"clipboardWrite": {}}, "prefersBorder": True}}
@@ -71,7 +71,7 @@ def meta(view: View | None, app_only: bool) -> dict[str, Any] | None:
     return {"ui": ui}
 
 
-def draws(context: Context[Any, Any]) -> bool:
+def client_shows_views(context: Context[Any, Any]) -> bool:
     """Return whether the client that calls a tool shows views; a call from our own process has no client."""
     try:
         return client_supports_apps(context)
@@ -79,7 +79,7 @@ def draws(context: Context[Any, Any]) -> bool:
         return False
 
 
-def listed(tools: Sequence[Tool], ctx: ServerRequestContext[Any]) -> Sequence[Tool]:
+def visible_tools(tools: Sequence[Tool], ctx: ServerRequestContext[Any]) -> Sequence[Tool]:
     """Return `tools` as the client behind `ctx` should see them.
 
     Without the extension it sees no metadata and no tools that only views can use.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["identifier", "unquoted"]
+__all__ = ["quote_identifier", "unquote_identifier"]
 
 
-def identifier(name: str) -> str:
+def quote_identifier(name: str) -> str:
     """`name` in double quotes, which keep every letter of it."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def unquoted(word: str) -> str:
+def unquote_identifier(word: str) -> str:
     """The name in `word`, which may stand in double quotes."""
     return word[1:-1].replace('""', '"') if word.startswith('"') else word

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier
 
-__all__ = ["Key", "guessed", "joins"]
+__all__ = ["JoinKey", "describe_joins", "guess_join_keys"]
 
 _MAX_STEPS = 3
 # All joins together take at most so many bytes; the list of tables has the keys for whoever needs more.
@@ -28,7 +28,7 @@ _ID_COLUMN = re.compile(r"(.+?)_?id", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Key:
+class JoinKey:
     """Columns of a table that hold the key of a row of another.
 
     Attributes:
@@ -42,7 +42,9 @@ class Key:
     sure: bool = True
 
 
-def guessed(columns: Mapping[str, Sequence[str]], primary: Mapping[str, str], known: Iterable[Key] = ()) -> list[Key]:
+def guess_join_keys(
+    columns: Mapping[str, Sequence[str]], primary: Mapping[str, str], known: Iterable[JoinKey] = ()
+) -> list[JoinKey]:
     """Guess undeclared keys: `author_id` beside a table `author` or `authors`.
 
     Args:
@@ -55,7 +57,7 @@ def guessed(columns: Mapping[str, Sequence[str]], primary: Mapping[str, str], kn
         for column in key.columns:
             declared.add((key.table, column))
     table_by_fold = {name.casefold(): name for name in primary}
-    keys: list[Key] = []
+    keys: list[JoinKey] = []
     for table, names in columns.items():
         for name in names:
             match = _ID_COLUMN.fullmatch(name)
@@ -66,7 +68,7 @@ def guessed(columns: Mapping[str, Sequence[str]], primary: Mapping[str, str], kn
                 continue
             # A column that is not called like the key it refers to is an `..._id` that refers to an `id`.
             if primary[other].casefold() in ("id", name.casefold()):
-                keys.append(Key(table, (name,), other, (primary[other],), sure=False))
+                keys.append(JoinKey(table, (name,), other, (primary[other],), sure=False))
     return keys
 
 
@@ -82,7 +84,7 @@ def _table_of(stem: str, tables: Mapping[str, str]) -> str | None:
     return None
 
 
-def joins(keys: Iterable[Key], table: str, *, spelled: Callable[[str], str] | None = None) -> list[str]:
+def describe_joins(keys: Iterable[JoinKey], table: str, *, spelled: Callable[[str], str] | None = None) -> list[str]:
     """Return the shortest joins, as fragments of SQL, to tables that `table` reaches only through others.
 
     Each line is a path that an earlier line gave, then the tables that it leads to, each as `NAME ON CONDITION`. If
@@ -153,7 +155,7 @@ class _JoinPage:
         return self.lines
 
 
-def _join_conditions(keys: Iterable[Key], spell: Callable[[str], str]) -> dict[str, dict[str, list[str]]]:
+def _join_conditions(keys: Iterable[JoinKey], spell: Callable[[str], str]) -> dict[str, dict[str, list[str]]]:
     """Return for each table the tables that join it, with the conditions of all keys between the two."""
     conditions: dict[str, dict[str, list[str]]] = {}
     for key in keys:
@@ -186,4 +188,4 @@ def _format_conditions(alternatives: Sequence[str]) -> str:
 def _quote_if_needed(name: str) -> str:
     if _PLAIN_NAME.fullmatch(name) and name not in _RESERVED:
         return name
-    return identifier(name)
+    return quote_identifier(name)

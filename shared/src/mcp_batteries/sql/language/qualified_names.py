@@ -6,17 +6,19 @@ import re
 from collections.abc import Sequence
 
 from mcp_batteries.errors import Unavailable, quote
-from mcp_batteries.sql.language.identifiers import unquoted
+from mcp_batteries.sql.language.identifiers import unquote_identifier
 
-__all__ = ["FORM", "dotted"]
+__all__ = ["QUALIFIED_NAME_FORMAT", "parse_qualified_names"]
 
-FORM = "Write names with dots between their parts, quoted as in SQL where they need it, behind `database=` if need be."
+QUALIFIED_NAME_FORMAT = (
+    "Write names with dots between their parts, quoted as in SQL where they need it, behind `database=` if need be."
+)
 _PART = r'(?:"(?:[^"]|"")+"|[^\s",.=]+)'
 _NAME = re.compile(rf"(?:(?P<database>[\w-]+)=)?(?P<name>{_PART}(?:\.{_PART})*)(?=[\s,]|$)")
 _SEPARATORS = re.compile(r"[\s,]*")
 
 
-def dotted(flag: str, values: Sequence[str]) -> list[tuple[str | None, tuple[str, ...]]]:
+def parse_qualified_names(flag: str, values: Sequence[str]) -> list[tuple[str | None, tuple[str, ...]]]:
     """Return the parts of each name, with its database; commas or spaces may separate names.
 
     Raises:
@@ -28,10 +30,10 @@ def dotted(flag: str, values: Sequence[str]) -> list[tuple[str | None, tuple[str
         while position < len(value):
             match = _NAME.match(value, position)
             if match is None:
-                raise Unavailable(f"{quote(value)} can't be the value of `{flag}`.", FORM)
+                raise Unavailable(f"{quote(value)} can't be the value of `{flag}`.", QUALIFIED_NAME_FORMAT)
             database = match["database"] and match["database"].lower()
             words: list[str] = re.findall(_PART, match["name"])
-            names.append((database, tuple(map(unquoted, words))))
+            names.append((database, tuple(map(unquote_identifier, words))))
             position = _skip_separators(value, match.end())
     return names
 

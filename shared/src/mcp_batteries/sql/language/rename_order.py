@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-__all__ = ["renames_back"]
+__all__ = ["order_rename_undo"]
 
 
-def renames_back(
+def order_rename_undo(
     names: Mapping[str, str], spare: Callable[[str, int], str], as_one: Callable[[str], str] = str
 ) -> list[tuple[str, str]]:
     """Return pairs of a name and its replacement, which is free at that moment.

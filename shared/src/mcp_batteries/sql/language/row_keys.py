@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
-__all__ = ["FORM", "values_of"]
+__all__ = ["KEY_FORMAT", "parse_row_key"]
 
-FORM = "Separate them by commas; a comma inside of one is `%252C` in the URI."
+KEY_FORMAT = "Separate them by commas; a comma inside of one is `%252C` in the URI."
 
 
-def values_of(key: str, columns: int) -> list[str]:
+def parse_row_key(key: str, columns: int) -> list[str]:
     """Return the values in the last segment of a URI, decoded once.
 
     Commas separate them only where there are several columns.

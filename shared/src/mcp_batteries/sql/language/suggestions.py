@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["KEYWORDS", "NO_COMMAND", "RESERVED", "near", "other_parameter", "where_it_stopped"]
+__all__ = ["KEYWORDS", "NO_COMMAND", "RESERVED", "explain_parameter_style", "explain_syntax_error", "suggest_similar"]
 
 # These words are misspelt often enough to be worth a suggestion.
 KEYWORDS = (
@@ -33,7 +33,7 @@ _PARAMETER = re.compile(
 )
 
 
-def where_it_stopped(word: str, sql: str, tables: Sequence[str], columns: Sequence[str]) -> str:
+def explain_syntax_error(word: str, sql: str, tables: Sequence[str], columns: Sequence[str]) -> str:
     """Say in a sentence what was meant at `word`, where a parser gave up; empty if unknown.
 
     Args:
@@ -49,12 +49,12 @@ def where_it_stopped(word: str, sql: str, tables: Sequence[str], columns: Sequen
     if word.upper() not in RESERVED:
         return _explain_unreserved(word, previous, sql)
     if re.search(rf"\b(?:FROM|JOIN|INTO|UPDATE|TABLE)\s+{re.escape(word)}(?!\w)", sql, re.IGNORECASE):
-        return near(word, tables, 0.7)
+        return suggest_similar(word, tables, 0.7)
     if re.search(rf",\s*{re.escape(word)}(?!\w)", sql):
         return "There is a comma too many before it."
     if previous.upper() in RESERVED:
         return ""
-    return near(previous, KEYWORDS, 0.7)
+    return suggest_similar(previous, KEYWORDS, 0.7)
 
 
 def _explain_unquoted_name(words: Sequence[str], names: Sequence[str]) -> str:
@@ -70,9 +70,9 @@ def _explain_unquoted_name(words: Sequence[str], names: Sequence[str]) -> str:
 
 def _explain_unreserved(word: str, previous: str, sql: str) -> str:
     """Explain a word that is none of SQL's: it, or the one before it, may be misspelt."""
-    suggestion = near(word, KEYWORDS, 0.65)
+    suggestion = suggest_similar(word, KEYWORDS, 0.65)
     if not suggestion and previous.upper() not in KEYWORDS:
-        suggestion = near(previous, KEYWORDS, 0.65)
+        suggestion = suggest_similar(previous, KEYWORDS, 0.65)
     if suggestion:
         return suggestion
     if word and re.match(rf"\s*{re.escape(word)}(?!\w)", sql):
@@ -80,7 +80,7 @@ def _explain_unreserved(word: str, previous: str, sql: str) -> str:
     return ""
 
 
-def other_parameter(sql: str, own: str, name: str = "") -> str:
+def explain_parameter_style(sql: str, own: str, name: str = "") -> str:
     """Return the first placeholder in `sql` that another dialect would use; empty if there is none.
 
     Args:
@@ -95,7 +95,7 @@ def other_parameter(sql: str, own: str, name: str = "") -> str:
     return re.sub("' *'", "'…'", foreign[0])
 
 
-def near(word: str, known: Sequence[str], cutoff: float = 0.5) -> str:
+def suggest_similar(word: str, known: Sequence[str], cutoff: float = 0.5) -> str:
     """Return a question with at most three words similar to `word`, ignoring case; empty if there are none."""
     import difflib
 

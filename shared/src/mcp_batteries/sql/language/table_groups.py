@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TypeVar
 
-__all__ = ["folded", "spread"]
+__all__ = ["format_number_ranges", "group_numbered_tables"]
 
 T = TypeVar("T")
 
@@ -15,7 +15,9 @@ _NUMBERED = re.compile(r"(.*?)([0-9]{1,15})([^0-9]*)", re.DOTALL)
 _MIN_RUN = 3
 
 
-def folded(items: Sequence[T], name: Callable[[T], str], facts: Callable[[T], Hashable]) -> list[list[T]]:
+def group_numbered_tables(
+    items: Sequence[T], name: Callable[[T], str], facts: Callable[[T], Hashable]
+) -> list[list[T]]:
     """Return `items` in runs such as `part_08`, `part_09`, `part_10`, without gaps and with equal `facts`.
 
     All others stand alone. A run takes the place of its first item.
@@ -59,7 +61,7 @@ def _count_up(name: str) -> Iterator[str]:
         yield f"{prefix}{following:0{len(number)}}{suffix}"
 
 
-def spread(numbers: Sequence[int]) -> str:
+def format_number_ranges(numbers: Sequence[int]) -> str:
     """Return `1,200`, or from the least to the most: `0 to 1,200`."""
     least = min(numbers)
     most = max(numbers)

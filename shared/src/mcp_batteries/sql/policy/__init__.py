@@ -14,13 +14,12 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from urllib.parse import parse_qsl, quote_from_bytes, unquote
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote
-from mcp_batteries.sql.language.qualified_names import FORM, dotted
+from mcp_batteries.sql.language.qualified_names import QUALIFIED_NAME_FORMAT, parse_qualified_names
 from mcp_batteries.sql.policy.requests import (
     Database,
     NamesOf,
     NewFile,
     NextPage,
-    Part,
     QueryOf,
     Readable,
     ReadStatement,
@@ -29,16 +28,34 @@ from mcp_batteries.sql.policy.requests import (
     SchemaStatement,
     SearchOf,
     ServedFile,
+    VisibleSchema,
     WriteStatement,
 )
 from mcp_batteries.sql.results.rows import bare_sql
 from mcp_batteries.sql.saved_queries import SavedQuery
-from mcp_batteries.sql.transfer.files import as_path, is_path
+from mcp_batteries.sql.transfer.files import is_relative_path, to_posix_path
 
 __all__ = [
-    "MAX_SQL", "Database", "NamesOf", "NewFile", "NextPage", "Part", "Policy", "QueryOf", "ReadStatement", "Readable",
-    "RowOf", "RowsOf", "SchemaStatement", "SearchOf", "ServedFile", "Switches", "WriteStatement", "checked_name",
-    "escaped", "is_whole",
+    "MAX_SQL",
+    "Database",
+    "NamesOf",
+    "NewFile",
+    "NextPage",
+    "Policy",
+    "QueryOf",
+    "ReadStatement",
+    "Readable",
+    "RowOf",
+    "RowsOf",
+    "SchemaStatement",
+    "SearchOf",
+    "ServedFile",
+    "Switches",
+    "VisibleSchema",
+    "WriteStatement",
+    "check_database_name",
+    "escape_uri_part",
+    "is_complete_text",
 ]  # fmt: skip
 
 # One `sql` argument has at most so many characters.
@@ -82,7 +99,7 @@ class Policy(ABC, Generic[T, R]):
         self.can_write = switches.write and not switches.read_only
         self.can_reshape = switches.ddl and not switches.read_only
         self.databases: dict[str, Database] = {}
-        self.parts: Mapping[str, Part] = {}
+        self.parts: Mapping[str, VisibleSchema] = {}
 
     def serve(self, wanted: str, address: str) -> None:
         """Serve a database, under the wanted name or a similar free one."""
@@ -105,12 +122,14 @@ class Policy(ABC, Generic[T, R]):
             ("--only", only, 0, self.ONLY),
             ("--mask", mask, 1, (max(self.ONLY) + 1,)),
         ):
-            for database, name in dotted(flag, values):
+            for database, name in parse_qualified_names(flag, values):
                 if len(name) not in sizes or (database is not None and database not in allowed):
-                    raise Unavailable(f"{quote('.'.join(name))} can't be the value of `{flag}`.", FORM)
+                    raise Unavailable(f"{quote('.'.join(name))} can't be the value of `{flag}`.", QUALIFIED_NAME_FORMAT)
                 for each in allowed if database is None else (database,):
                     allowed[each][place].add(name)
-        self.parts = {name: Part(frozenset(only), frozenset(masked)) for name, (only, masked) in allowed.items()}
+        self.parts = {
+            name: VisibleSchema(frozenset(only), frozenset(masked)) for name, (only, masked) in allowed.items()
+        }
 
     def open_folder(self, folder: str | None) -> None:
         """Use `folder` for files.
@@ -133,8 +152,8 @@ class Policy(ABC, Generic[T, R]):
     def _file(self, name: str, endings: Sequence[str], *, below: bool = False) -> tuple[str, str]:
         if self.folder is None:
             raise Refused("There is no folder for files here.", "The operator can name one with `--files`.")
-        name = as_path(name)
-        if not is_path(name):
+        name = to_posix_path(name)
+        if not is_relative_path(name):
             raise Refused(f"{quote(name)} is not a name of a file here.", _NAMED)
         if not below and ("/" in name or len(name) > 200):
             raise Refused(f"{quote(name)} is not a plain file name.", "New files lie directly in the folder for files.")
@@ -154,12 +173,12 @@ class Policy(ABC, Generic[T, R]):
             if len(self.databases) > 1:
                 raise Invalid("Several databases are served.", f"Name one as `database`: {names}.")
             return next(iter(self.databases.values()))
-        match = self.databases.get(name.lower()) or self.meant(name)
+        match = self.databases.get(name.lower()) or self.database_by_name(name)
         if match is None:
             raise NotFound(f"There is no database {quote(name)}.", f"There are: {names}.")
         return match
 
-    def meant(self, name: str) -> Database | None:
+    def database_by_name(self, name: str) -> Database | None:
         """The database that was probably meant by `name`, which no database has."""
         return None
 
@@ -181,7 +200,7 @@ class Policy(ABC, Generic[T, R]):
             raise Refused("Rows can't be changed through this server.", "The operator can start it with `--write`.")
         return WriteStatement(self.database(database), _text(sql), self.bound(parameters))
 
-    def reshape(self, database: str | None, sql: str) -> SchemaStatement:
+    def schema_change(self, database: str | None, sql: str) -> SchemaStatement:
         """A statement that may change the schema.
 
         Raises:
@@ -217,7 +236,7 @@ class Policy(ABC, Generic[T, R]):
         Raises:
             Invalid: no name can begin like that.
         """
-        if not all(map(is_whole, (typed, *inside))):
+        if not all(map(is_complete_text, (typed, *inside))):
             raise Invalid(f"No name begins with {quote(typed)}.")
         return NamesOf(self.database(database), kind, typed, tuple(inside))
 
@@ -302,28 +321,32 @@ class Policy(ABC, Generic[T, R]):
     @staticmethod
     def options(rows: RowsOf[Any]) -> str:
         """The canonical query part of the URI that means `rows`."""
-        condition = f"column={escaped(rows.column)}&value={escaped(rows.value)}&" if rows.column is not None else ""
+        condition = (
+            f"column={escape_uri_part(rows.column)}&value={escape_uri_part(rows.value)}&"
+            if rows.column is not None
+            else ""
+        )
         return f"?{condition}limit={rows.limit}" + ("&order=newest" if rows.newest else "")
 
 
-def escaped(text: str) -> str:
+def escape_uri_part(text: str) -> str:
     """`text` as one segment of a URI; a leading dot is escaped too, so that no name means `.schema`."""
     escaped = quote_from_bytes(text.encode("utf-8", "surrogatepass"), safe="")
     return "%2E" + escaped[1:] if escaped.startswith(".") else escaped
 
 
-def checked_name(name: str) -> str:
+def check_database_name(name: str) -> str:
     """`name`, if something in a database can have it.
 
     Raises:
         Invalid: nothing can.
     """
-    if not name or not is_whole(name) or len(name) > 1000:
+    if not name or not is_complete_text(name) or len(name) > 1000:
         raise Invalid(f"{quote(name)} can't be the name of a table.")
     return name
 
 
-def is_whole(text: str) -> bool:
+def is_complete_text(text: str) -> bool:
     """Whether a database accepts `text`: no NUL and no lone surrogate."""
     try:
         text.encode()
@@ -337,6 +360,6 @@ def _text(sql: str) -> str:
         raise Invalid("`sql` holds a NUL character, `\\0`.", "Bind bytes as a parameter.")
     if len(sql) > MAX_SQL:
         raise Invalid(f"`sql` has {len(sql):,} characters, the limit is {MAX_SQL:,}.", "Bind big values as parameters.")
-    if not is_whole(sql):
+    if not is_complete_text(sql):
         raise Invalid("`sql` holds half of a character (a lone surrogate).", "Send whole characters.")
     return bare_sql(sql)

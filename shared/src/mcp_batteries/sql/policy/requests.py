@@ -8,8 +8,20 @@ from typing import Any, Generic, TypeVar
 from mcp_batteries.errors import Invalid, quote
 
 __all__ = [
-    "Database", "NamesOf", "NewFile", "NextPage", "Part", "QueryOf", "ReadStatement", "Readable", "RowOf", "RowsOf",
-    "SchemaStatement", "SearchOf", "ServedFile", "WriteStatement",
+    "Database",
+    "NamesOf",
+    "NewFile",
+    "NextPage",
+    "QueryOf",
+    "ReadStatement",
+    "Readable",
+    "RowOf",
+    "RowsOf",
+    "SchemaStatement",
+    "SearchOf",
+    "ServedFile",
+    "VisibleSchema",
+    "WriteStatement",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -32,7 +44,7 @@ class Database:
 
 
 @dataclass(frozen=True)
-class Part:
+class VisibleSchema:
     """The served part of a database; false if that is all of it, unchanged.
 
     Attributes:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from mcp_batteries.sql.results.rows import RowPage, compact, count, one_line
+from mcp_batteries.sql.results.rows import RowPage, format_count, to_compact_json, to_one_line
 
 __all__ = ["Change", "Import", "Sample", "Step"]
 
@@ -29,7 +29,7 @@ class Step:
         returned: rows that it returned.
     """
 
-    what: str
+    action: str
     rows: int | None = None
     detail: str = ""
     returned: RowPage | None = None
@@ -45,9 +45,9 @@ class Step:
         return "\n".join(filter(None, lines))
 
     def _summary(self) -> str:
-        summary = self.what
+        summary = self.action
         if self.rows is not None:
-            rows = count(self.rows, "row")
+            rows = format_count(self.rows, "row")
             summary = f"{summary}: {rows}" if summary else rows
         if not self.detail:
             return summary
@@ -67,12 +67,12 @@ class Sample:
     columns: Sequence[str]
     before: str
     after: str
-    had: Sequence[str] = ()
+    old_columns: Sequence[str] = ()
 
     def text(self) -> str:
-        lines = [f"{self.table}: {compact(self.columns)}"]
-        if self.had and list(self.had) != list(self.columns):
-            lines.append(f"before: {compact(self.had)}")
+        lines = [f"{self.table}: {to_compact_json(self.columns)}"]
+        if self.old_columns and list(self.old_columns) != list(self.columns):
+            lines.append(f"before: {to_compact_json(self.old_columns)}")
         # Lines end with line feeds alone: a value may have what else ends lines, such as U+2028.
         lines.extend(f"- {line}" for line in self.before.split("\n") if line)
         lines.extend(f"+ {line}" for line in self.after.split("\n") if line)
@@ -95,7 +95,7 @@ class Change:
     objects: Sequence[str] | None = None
     samples: Sequence[Sample] = ()
     findings: Sequence[tuple[str, Sequence[str]]] = ()
-    back: Sequence[str] = ()
+    undo: Sequence[str] = ()
 
     def text(self) -> str:
         lines = ["Done and committed."]
@@ -111,8 +111,8 @@ class Change:
             lines.extend(sample.text() for sample in self.samples)
         for title, details in self.findings:
             lines += [title, *_bounded(details)]
-        if self.back:
-            lines += ["The way back:", *_bounded(self.back)]
+        if self.undo:
+            lines += ["The way back:", *_bounded(self.undo)]
         return "\n".join(line for line in lines if line)
 
 
@@ -130,24 +130,25 @@ class Import:
     columns: Sequence[str]
     rows: int
     dry_run: bool
-    made: Sequence[str] = ()
-    seen: Sequence[str] = ()
+    new_columns: Sequence[str] = ()
+    descriptions: Sequence[str] = ()
     written: str = ""
 
     def text(self) -> str:
-        return self._said() + (f"\nIn the file {one_line(self.written)}." if self.written else "")
+        return self._said() + (f"\nIn the file {to_one_line(self.written)}." if self.written else "")
 
     def _said(self) -> str:
         verb = "Dry run, nothing was changed; it would insert" if self.dry_run else "Inserted"
-        summary = f"{verb} {count(self.rows, 'row')} into `{self.table}`"
-        if not self.made:
-            return one_line(f"{summary} ({', '.join(self.columns)}).")
-        if not self.seen:
-            return one_line(f"{summary}, a new table: {', '.join(self.made)}")
+        summary = f"{verb} {format_count(self.rows, 'row')} into `{self.table}`"
+        if not self.new_columns:
+            return to_one_line(f"{summary} ({', '.join(self.columns)}).")
+        if not self.descriptions:
+            return to_one_line(f"{summary}, a new table: {', '.join(self.new_columns)}")
         lines = [
-            f"{column}: {description}" for column, description in zip_longest(self.made, self.seen, fillvalue="empty")
+            f"{column}: {description}"
+            for column, description in zip_longest(self.new_columns, self.descriptions, fillvalue="empty")
         ]
-        return "\n".join([f"{summary}, a new table:", *map(one_line, lines)])
+        return "\n".join([f"{summary}, a new table:", *map(to_one_line, lines)])
 
 
 def _bounded(lines: Sequence[str]) -> Sequence[str]:

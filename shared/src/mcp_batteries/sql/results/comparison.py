@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 
 from mcp_batteries.clipping import clip
 from mcp_batteries.errors import Invalid
-from mcp_batteries.sql.language.identifiers import identifier
-from mcp_batteries.sql.results.rows import Results, RowPage, compact, count, one_line
+from mcp_batteries.sql.language.identifiers import quote_identifier
+from mcp_batteries.sql.results.rows import Results, RowPage, format_count, to_compact_json, to_one_line
 
-__all__ = ["MAX_CELL", "ROWS", "Comparison", "Side", "Words", "compared"]
+__all__ = ["MAX_CELL_CHARACTERS", "MAX_ROWS", "Comparison", "ComparisonDialect", "TableRef", "compare_tables"]
 
 # So many rows of one key are read, to find which values became which.
-ROWS = 100
+MAX_ROWS = 100
 # So many characters of a value are read, to find where two values differ.
-MAX_CELL = 2_000
+MAX_CELL_CHARACTERS = 2_000
 # So many characters of a value are shown.
 _MAX_SHOWN_CHARACTERS = 100
 # So many of these characters stand before the first that differs.
@@ -35,7 +35,7 @@ _MAX_COLUMNS = 500
 
 
 @dataclass(frozen=True)
-class Side:
+class TableRef:
     """A table or view.
 
     Attributes:
@@ -54,7 +54,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Words:
+class ComparisonDialect:
     """How one database compares.
 
     Attributes:
@@ -95,14 +95,14 @@ class Comparison:
         notes: remarks of the server on these rows, such as what is masked in a view.
     """
 
-    sides: tuple[Side, Side]
-    how: str
+    sides: tuple[TableRef, TableRef]
+    matching: str
     matches: dict[str, str]
     rows: tuple[int, int] = (0, 0)
     columns: Sequence[str] = ()
     only: list[OnlyRows] = field(default_factory=list[OnlyRows])
     changed: int = 0
-    looked: int = 0
+    read_rows: int = 0
     by_column: dict[str, int] = field(default_factory=dict[str, int])
     pairs: dict[str, dict[tuple[str, str], list[str]]] = field(
         default_factory=dict[str, dict[tuple[str, str], list[str]]]
@@ -120,8 +120,8 @@ class Comparison:
     def _heading(self) -> list[str]:
         """Return the lines on the sizes, the columns that are not compared, and the notes."""
         one, other = self.sides
-        sizes = [f"{side.name} {count(rows, 'row')}" for side, rows in zip(self.sides, self.rows, strict=True)]
-        lines = [f"{', '.join(sizes)}; {self.how}"]
+        sizes = [f"{side.name} {format_count(rows, 'row')}" for side, rows in zip(self.sides, self.rows, strict=True)]
+        lines = [f"{', '.join(sizes)}; {self.matching}"]
         for side, matched in ((one, self.matches.keys()), (other, self.matches.values())):
             unmatched = [name for name in side.columns if name not in matched]
             if unmatched:
@@ -135,14 +135,14 @@ class Comparison:
         """Yield the lines on the rows of one side only; the columns stand once."""
         has_columns = False
         for side, only in zip(self.sides, self.only, strict=True):
-            yield f"only in {side.name}: {count(only.row_count, 'row')}"
+            yield f"only in {side.name}: {format_count(only.row_count, 'row')}"
             if not only.rows:
                 continue
             if not has_columns:
-                yield compact(self.columns)
+                yield to_compact_json(self.columns)
                 has_columns = True
             for row in only.rows:
-                yield compact([_shorten(cell) for cell in row])
+                yield to_compact_json([_shorten(cell) for cell in row])
             if only.row_count > len(only.rows):
                 yield f"… {only.row_count - len(only.rows):,} more"
 
@@ -150,11 +150,11 @@ class Comparison:
         """Yield the lines on rows with one key and other values."""
         one, other = self.sides
         if self.by_column:
-            yield f"changed: {count(self.changed, 'row')} ({one.name} | {other.name}: key)"
-            if self.changed > self.looked:
-                yield f"[values of the first {self.looked} of them, in the order of the key]"
+            yield f"changed: {format_count(self.changed, 'row')} ({one.name} | {other.name}: key)"
+            if self.changed > self.read_rows:
+                yield f"[values of the first {self.read_rows} of them, in the order of the key]"
         for column, number in self.by_column.items():
-            yield f"{column}, {count(number, 'row')}"
+            yield f"{column}, {format_count(number, 'row')}"
             pairs = list(self.pairs.get(column, {}).items())
             for (old, new), keys in pairs[:_MAX_SHOWN]:
                 key_list = ", ".join(keys[:_MAX_SHOWN])
@@ -166,7 +166,7 @@ class Comparison:
 
 
 def _shorten(cell: Any) -> Any:
-    text = cell if isinstance(cell, str) else compact(cell)
+    text = cell if isinstance(cell, str) else to_compact_json(cell)
     if len(text) <= _MAX_SHOWN_CHARACTERS:
         return cell
     return f"{text[:_MAX_SHOWN_CHARACTERS]}…[cut]"
@@ -205,7 +205,7 @@ def _excerpt(text: str, start: int) -> str:
 
 def _join(lines: Sequence[str]) -> str:
     """Return `lines` as a text; no name can look like one of its lines."""
-    return "\n".join(map(one_line, lines))
+    return "\n".join(map(to_one_line, lines))
 
 
 # Runs statements that only read, with `ROWS` of each and cells up to `MAX_CELL`.
@@ -214,7 +214,7 @@ def _join(lines: Sequence[str]) -> str:
 Run = Callable[[Sequence[str]], Awaitable[RowPage | Results]]
 
 
-async def compared(one: Side, other: Side, words: Words, run: Run) -> Comparison:
+async def compare_tables(one: TableRef, other: TableRef, words: ComparisonDialect, run: Run) -> Comparison:
     """Find the rows in which two tables differ, with notes.
 
     Raises:
@@ -234,7 +234,7 @@ async def compared(one: Side, other: Side, words: Words, run: Run) -> Comparison
     return comparison
 
 
-async def _compare(one: Side, other: Side, words: Words, run: Run) -> Comparison:
+async def _compare(one: TableRef, other: TableRef, words: ComparisonDialect, run: Run) -> Comparison:
     """Find the rows in which two tables differ.
 
     Rows are matched by the key of either side. Without a common key, or if it does not identify rows, whole rows are
@@ -282,7 +282,7 @@ async def _find_key_obstacle(statements: _Statements, run: Run) -> str:
     return ""
 
 
-def _match_columns(one: Side, other: Side) -> dict[str, str]:
+def _match_columns(one: TableRef, other: TableRef) -> dict[str, str]:
     """Return the columns that both have: with the same name, otherwise with one that differs only in case."""
     other_by_fold = {_fold(name): name for name in reversed(other.columns) if name not in one.columns}
     matches: dict[str, str] = {}
@@ -301,7 +301,7 @@ def _fold(name: str) -> str:
     return "".join(letter.lower() if letter.isascii() else letter for letter in name)
 
 
-def _find_key(one: Side, other: Side, common: dict[str, str]) -> list[str]:
+def _find_key(one: TableRef, other: TableRef, common: dict[str, str]) -> list[str]:
     """Return the columns of a key of either side, if both have them, by the names of `one`."""
     if one.key and all(name in common for name in one.key):
         return list(one.key)
@@ -350,17 +350,17 @@ def _collect_pairs(
     comparison: Comparison, groups: list[list[str]], changes: list[list[list[Any]]], *, key_width: int
 ) -> None:
     """Note which values became which, from rows with a key, then old value, new value and a mark for each column."""
-    comparison.looked = min(map(len, changes))
+    comparison.read_rows = min(map(len, changes))
     for names, rows in zip(groups, changes, strict=True):
-        for row in rows[: comparison.looked]:
+        for row in rows[: comparison.read_rows]:
             keys = [_shorten(cell) for cell in row[:key_width]]
-            key = compact(keys) if key_width > 1 else compact(keys[0])
+            key = to_compact_json(keys) if key_width > 1 else to_compact_json(keys[0])
             for number, name in enumerate(names):
                 start = key_width + 3 * number
                 old, new, differs = row[start : start + 3]
                 if differs:
                     pairs = comparison.pairs.setdefault(name, {})
-                    pairs.setdefault((compact(old), compact(new)), []).append(key)
+                    pairs.setdefault((to_compact_json(old), to_compact_json(new)), []).append(key)
 
 
 def _first_number(rows: list[list[Any]]) -> int:
@@ -376,7 +376,7 @@ def _only_rows(rows: list[list[Any]]) -> OnlyRows:
 
 def _pages(results: RowPage | Results) -> Sequence[RowPage | str]:
     if isinstance(results, Results):
-        return results.found
+        return results.results
     return [results]
 
 
@@ -394,12 +394,12 @@ async def _fetch(run: Run, statements: Sequence[str]) -> list[list[list[Any]]]:
 class _Statements:
     """The statements that compare two sides, in their database's SQL; the sides have the aliases `a` and `b`."""
 
-    one: Side
-    other: Side
+    one: TableRef
+    other: TableRef
     matches: dict[str, str]
     common: dict[str, str]
     key: Sequence[str]
-    words: Words
+    words: ComparisonDialect
 
     @property
     def compared_columns(self) -> list[str]:
@@ -452,7 +452,7 @@ class _Statements:
         for names in self.column_groups:
             values = ", ".join(self._changed_values(name) for name in names)
             keys = self._key_columns("a")
-            statements.append(f"SELECT {keys}, {values} {joined} ORDER BY {keys} LIMIT {ROWS}")
+            statements.append(f"SELECT {keys}, {values} {joined} ORDER BY {keys} LIMIT {MAX_ROWS}")
         return statements
 
     def _any_differs(self) -> str:
@@ -477,7 +477,7 @@ class _Statements:
         number = "times"
         while number in map(_fold, self.common):
             number += "_"
-        names = ", ".join(identifier(name) for name in self.common)
+        names = ", ".join(quote_identifier(name) for name in self.common)
         rows = (
             f"FROM ({self._signed_rows('a', self.one.spelled, '', number)} UNION ALL"
             f" {self._signed_rows('b', self.other.spelled, '-', number)}) AS u"
@@ -493,7 +493,7 @@ class _Statements:
 
     def _signed_rows(self, alias: str, table: str, sign: str, number: str) -> str:
         """Return a query for a side's rows with 1 or -1, whose sum says which side has a row more often."""
-        values = ", ".join(f"{self._value(name, alias)} AS {identifier(name)}" for name in self.common)
+        values = ", ".join(f"{self._value(name, alias)} AS {quote_identifier(name)}" for name in self.common)
         return f"SELECT {values}, {sign}1 AS {number} FROM {table} AS {alias}"
 
     def _same_key(self) -> str:
@@ -506,7 +506,7 @@ class _Statements:
     def _column(self, name: str, alias: str) -> str:
         if alias == "b":
             name = self.common[name]
-        return f"{alias}.{identifier(name)}"
+        return f"{alias}.{quote_identifier(name)}"
 
     def _key_columns(self, alias: str) -> str:
         return ", ".join(self._column(name, alias) for name in self.key)
@@ -514,7 +514,7 @@ class _Statements:
 
 def _count_keys(table: str, key: Sequence[str]) -> str:
     """Return a statement for a table's rows, whether its key has duplicates, and in how many rows it is NULL."""
-    columns = ", ".join(map(identifier, key))
+    columns = ", ".join(map(quote_identifier, key))
     without_null = _none_null(key)
     duplicates = f"SELECT 1 FROM {table} WHERE {without_null} GROUP BY {columns} HAVING count(*) > 1"
     return (
@@ -524,4 +524,4 @@ def _count_keys(table: str, key: Sequence[str]) -> str:
 
 
 def _none_null(names: Sequence[str]) -> str:
-    return " AND ".join(f"{identifier(name)} IS NOT NULL" for name in names)
+    return " AND ".join(f"{quote_identifier(name)} IS NOT NULL" for name in names)

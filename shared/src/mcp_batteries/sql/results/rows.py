@@ -12,7 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Hits", "Results", "RowPage", "bare_sql", "compact", "count", "one_line", "size"]
+__all__ = [
+    "Results",
+    "RowPage",
+    "SearchHits",
+    "bare_sql",
+    "format_count",
+    "format_size",
+    "to_compact_json",
+    "to_one_line",
+]
 
 
 def bare_sql(text: str) -> str:
@@ -57,36 +66,36 @@ class RowPage:
         elif self.start > 1:
             head = f"[rows {self.start} to {last}, the last]"
         else:
-            head = f"[{count(self.rows, 'row')}]"
+            head = f"[{format_count(self.rows, 'row')}]"
         notes = [f"[{note}]" for note in self.notes]
         if self.cut:
-            notes.append(f"[{count(self.cut, 'cell')} cut; read more with `max_cell` or substr()]")
-        return "\n".join([head, *notes, compact(self.columns), self.lines])
+            notes.append(f"[{format_count(self.cut, 'cell')} cut; read more with `max_cell` or substr()]")
+        return "\n".join([head, *notes, to_compact_json(self.columns), self.lines])
 
     def document(self) -> str:
         """Return the same as one JSON document, for a resource."""
         rows = ",\n".join(self.lines.split("\n")[:-1])
         truncated = ',"truncated":true' if self.cursor is not None or self.more else ""
-        return f'{{"columns":{compact(self.columns)},"rows":[\n{rows}]{truncated}}}\n'
+        return f'{{"columns":{to_compact_json(self.columns)},"rows":[\n{rows}]{truncated}}}\n'
 
 
 @dataclass(frozen=True)
 class Results:
     """The results of several statements of one call at one moment: rows, or why there are none, in their order."""
 
-    found: Sequence[RowPage | str]
+    results: Sequence[RowPage | str]
 
     def text(self) -> str:
-        total = len(self.found)
+        total = len(self.results)
         texts: list[str] = []
-        for number, result in enumerate(self.found, 1):
+        for number, result in enumerate(self.results, 1):
             text = result.text().rstrip("\n") if isinstance(result, RowPage) else f"failed: {result}"
             texts.append(f"{number} of {total}: {text}")
         return "\n".join(texts)
 
 
 @dataclass(frozen=True)
-class Hits:
+class SearchHits:
     """Places in the schemas where words occur."""
 
     lines: Sequence[str]
@@ -97,7 +106,7 @@ class Hits:
         return head + ("\n".join(self.lines) or "Nothing in the schema matches.")
 
 
-def one_line(text: str) -> str:
+def to_one_line(text: str) -> str:
     """Return `text` with control characters such as line ends escaped: a name must not look like another line."""
     if text.isprintable():
         return text
@@ -110,14 +119,14 @@ def _escape(letter: str) -> str:
     return letter.encode("unicode_escape", "surrogatepass").decode()
 
 
-def count(number: int, one: str, several: str = "") -> str:
+def format_count(number: int, one: str, several: str = "") -> str:
     """Return `1 row`, `1,234 rows`."""
     if number == 1:
         return f"{number:,} {one}"
     return f"{number:,} {several or one + 's'}"
 
 
-def size(number: int) -> str:
+def format_size(number: int) -> str:
     """Return a number of bytes in a form for people."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if number < 10_000 or unit == "GB":
@@ -126,6 +135,6 @@ def size(number: int) -> str:
     raise AssertionError
 
 
-def compact(data: Any) -> str:
+def to_compact_json(data: Any) -> str:
     """Return `data` as JSON without spaces."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"))

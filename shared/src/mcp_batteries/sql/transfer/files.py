@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-__all__ = ["Fails", "as_path", "is_path", "new_file", "served_file"]
+__all__ = ["Fails", "create_file", "is_relative_path", "open_served_file", "to_posix_path"]
 
 _WINDOWS = sys.platform == "win32"
 # Tells whether O_EXCL refuses a link that leads to nothing, as POSIX requires; Windows creates the file behind it.
@@ -32,20 +32,20 @@ _MAX_SUBFOLDERS = 500
 Fails = Callable[[str, str, str], Exception]
 
 
-def as_path(name: str) -> str:
+def to_posix_path(name: str) -> str:
     """Return the `name` of a file with `/` between its parts: Windows takes a backslash, too."""
     if _WINDOWS:
         return name.replace("\\", "/")
     return name
 
 
-def is_path(name: str) -> bool:
+def is_relative_path(name: str) -> bool:
     """Return whether a file can have this name: parts separated by `/`, none with a leading dot."""
     return bool(_PATH.fullmatch(name)) and len(name) <= _MAX_NAME_CHARACTERS
 
 
 @contextmanager
-def served_file(folder: str, name: str, fails: Fails, reason: Callable[[OSError], str]) -> Generator[BinaryIO]:
+def open_served_file(folder: str, name: str, fails: Fails, reason: Callable[[OSError], str]) -> Generator[BinaryIO]:
     """Open the file `name` in `folder` or below it for reading."""
     path = os.path.join(folder, *name.split("/"))
     quoted_name = _quote(name)
@@ -94,7 +94,7 @@ def _open(folder: str, name: str) -> int:
 
 
 @contextmanager
-def new_file(folder: str, name: str, fails: Fails, reason: Callable[[OSError], str]) -> Generator[BinaryIO]:
+def create_file(folder: str, name: str, fails: Fails, reason: Callable[[OSError], str]) -> Generator[BinaryIO]:
     """Create a file directly in `folder`, and remove it if the block fails; existing files are never opened."""
     path = os.path.join(folder, name)
     temporary_path = path
@@ -157,7 +157,9 @@ def _list_files(folder: str) -> list[str]:
     for prefix in prefixes:
         try:
             with os.scandir(os.path.join(folder, prefix)) as scan:
-                entries = sorted((entry for entry in scan if is_path(entry.name)), key=lambda entry: entry.name)
+                entries = sorted(
+                    (entry for entry in scan if is_relative_path(entry.name)), key=lambda entry: entry.name
+                )
         except OSError:
             continue
         for entry in entries:

@@ -1,8 +1,8 @@
 """Parquet files as records and back (extra `parquet`), by arro3, the small build of Apache Arrow.
 
 This module imports nothing of the common package, so that a small process can import it alone. It is also a program:
-`python -m mcp_batteries.sql.transfer.parquet <FILE` writes the records as lines of JSON, so that a file that unpacks to a
-thousand times its size ends only that process.
+`python -m mcp_batteries.sql.transfer.parquet <FILE` writes the records as lines of JSON, so that a file that unpacks to
+a thousand times its size ends only that process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any, BinaryIO
 
-__all__ = ["Kind", "Unreadable", "bounded_memory", "kind_of", "kinds", "read", "write"]
+__all__ = ["ColumnKind", "UnreadableParquet", "column_kinds", "limit_memory", "read_rows", "value_kind", "write_rows"]
 
 # Reading a file may add so many bytes of address space: a page can unpack to a thousand times its size.
 _MEMORY = 4 * 1024**3
@@ -31,11 +31,11 @@ _EXACT = 2**53
 _MISSING = "Parquet needs the extra `parquet`: the operator can install it with the server."
 
 
-class Unreadable(Exception):
+class UnreadableParquet(Exception):
     """Raised for a file that is not Parquet, or values that Parquet cannot hold, with a message for the caller."""
 
 
-class Kind(StrEnum):
+class ColumnKind(StrEnum):
     """What a column holds."""
 
     BOOLEAN = "boolean"
@@ -46,33 +46,33 @@ class Kind(StrEnum):
     # The column holds nothing but NULL.
     NOTHING = "nothing"
 
-    def __or__(self, other: Kind) -> Kind:  # type: ignore[override]
+    def __or__(self, other: ColumnKind) -> ColumnKind:  # type: ignore[override]
         """The kind that can hold values of both: text, unless one includes the other."""
-        if self is other or other is Kind.NOTHING:
+        if self is other or other is ColumnKind.NOTHING:
             return self
-        if self is Kind.NOTHING:
+        if self is ColumnKind.NOTHING:
             return other
-        return Kind.REAL if {self, other} == {Kind.INTEGER, Kind.REAL} else Kind.TEXT
+        return ColumnKind.REAL if {self, other} == {ColumnKind.INTEGER, ColumnKind.REAL} else ColumnKind.TEXT
 
 
-def kind_of(value: Any) -> Kind:
+def value_kind(value: Any) -> ColumnKind:
     """The kind of a column that contains only `value`."""
     match value:
         case None:
-            return Kind.NOTHING
+            return ColumnKind.NOTHING
         case bool():
-            return Kind.BOOLEAN
+            return ColumnKind.BOOLEAN
         case int():
-            return Kind.INTEGER
+            return ColumnKind.INTEGER
         case float():
-            return Kind.REAL
+            return ColumnKind.REAL
         case bytes() | bytearray() | memoryview():
-            return Kind.BYTES
+            return ColumnKind.BYTES
         case _:
-            return Kind.TEXT
+            return ColumnKind.TEXT
 
 
-def kinds(file: BinaryIO) -> list[Kind]:
+def column_kinds(file: BinaryIO) -> list[ColumnKind]:
     """The kinds of a file's columns, as `read` returns them.
 
     Raises:
@@ -82,20 +82,20 @@ def kinds(file: BinaryIO) -> list[Kind]:
     return [_kind_of_type(schema.field(number).type) for number in range(len(schema.names))]
 
 
-def _kind_of_type(type_: Any) -> Kind:
+def _kind_of_type(type_: Any) -> ColumnKind:
     if type_.is_boolean(type_):
-        return Kind.BOOLEAN
+        return ColumnKind.BOOLEAN
     if type_.is_integer(type_):
-        return Kind.INTEGER
+        return ColumnKind.INTEGER
     if type_.is_floating(type_):
-        return Kind.REAL
+        return ColumnKind.REAL
     binary = (type_.is_binary, type_.is_large_binary, type_.is_fixed_size_binary, type_.is_binary_view)
     if any(check(type_) for check in binary):
-        return Kind.BYTES
-    return Kind.NOTHING if type_.is_null(type_) else Kind.TEXT
+        return ColumnKind.BYTES
+    return ColumnKind.NOTHING if type_.is_null(type_) else ColumnKind.TEXT
 
 
-def read(file: BinaryIO) -> Iterator[list[Any]]:
+def read_rows(file: BinaryIO) -> Iterator[list[Any]]:
     """The columns' names, then the records: None, numbers, texts, truth values and bytes.
 
     Times are ISO 8601 text, decimals are text too, and nested values are JSON.
@@ -116,7 +116,7 @@ def _opened(file: BinaryIO) -> Any:
     try:
         from arro3.io import read_parquet
     except ImportError:
-        raise Unreadable(_MISSING) from None
+        raise UnreadableParquet(_MISSING) from None
     _check_ends(file)
     return _understood(lambda: read_parquet(file, batch_size=_BATCH))
 
@@ -129,7 +129,7 @@ def _check_ends(file: BinaryIO) -> None:
     is_parquet = file.read(4) == _MAGIC and end[4:] == _MAGIC and int.from_bytes(end[:4], "little") <= size - 12
     file.seek(0)
     if not is_parquet:
-        raise Unreadable("The file is not Parquet, or is not whole.")
+        raise UnreadableParquet("The file is not Parquet, or is not whole.")
 
 
 def _understood(read: Callable[[], Any], name: str = "") -> Any:
@@ -142,7 +142,7 @@ def _understood(read: Callable[[], Any], name: str = "") -> Any:
         if type(error).__name__ != "PanicException" and not isinstance(error, Exception):
             raise
         message = str(error).rpartition("value: ")[2][:200]
-        raise Unreadable(f"{subject} can't be understood: {message}.") from None
+        raise UnreadableParquet(f"{subject} can't be understood: {message}.") from None
 
 
 def _plain(value: Any) -> Any:
@@ -166,8 +166,8 @@ def _in_json(value: Any) -> Any:
     return plain.hex() if isinstance(plain, bytes) else plain
 
 
-def write(
-    file: BinaryIO, columns: Sequence[str], kinds: Sequence[Kind], records: Iterable[Sequence[Any]], most: int
+def write_rows(
+    file: BinaryIO, columns: Sequence[str], kinds: Sequence[ColumnKind], records: Iterable[Sequence[Any]], most: int
 ) -> int:
     """Write `records` to a new file of at most `most` bytes; returns how many there were.
 
@@ -181,12 +181,12 @@ def write(
         from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, Schema
         from arro3.io import write_parquet
     except ImportError:
-        raise Unreadable(_MISSING) from None
+        raise UnreadableParquet(_MISSING) from None
     if len(set(columns)) < len(columns):
-        raise Unreadable("Two columns have the same name, which Parquet does not take. Name each with AS.")
+        raise UnreadableParquet("Two columns have the same name, which Parquet does not take. Name each with AS.")
     types = {
-        Kind.BOOLEAN: DataType.bool(), Kind.INTEGER: DataType.int64(), Kind.REAL: DataType.float64(),
-        Kind.TEXT: DataType.string(), Kind.BYTES: DataType.binary(), Kind.NOTHING: DataType.string(),
+        ColumnKind.BOOLEAN: DataType.bool(), ColumnKind.INTEGER: DataType.int64(), ColumnKind.REAL: DataType.float64(),
+        ColumnKind.TEXT: DataType.string(), ColumnKind.BYTES: DataType.binary(), ColumnKind.NOTHING: DataType.string(),
     }  # fmt: skip
     fields = [types[kind] for kind in kinds]
     schema = Schema([Field(name, field, nullable=True) for name, field in zip(columns, fields, strict=True)])
@@ -199,7 +199,7 @@ def write(
         try:
             for batch in _batched(records):
                 if file.tell() > most:
-                    raise Unreadable(f"The rows fill more than {most:,} bytes. Write them in parts.")
+                    raise UnreadableParquet(f"The rows fill more than {most:,} bytes. Write them in parts.")
                 arrays: list[Any] = []
                 for number, kind in enumerate(kinds):
                     values = [_fitting(row[number], kind, columns[number]) for row in batch]
@@ -232,23 +232,23 @@ def _batched(records: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
         yield batch
 
 
-def _fitting(value: Any, kind: Kind, name: str) -> Any:
-    own = kind_of(value)
+def _fitting(value: Any, kind: ColumnKind, name: str) -> Any:
+    own = value_kind(value)
     if value is None:
         return None
     if own is kind:
-        return bytes(value) if kind is Kind.BYTES else value
-    if kind is Kind.REAL and own is Kind.INTEGER and abs(value) <= _EXACT:
+        return bytes(value) if kind is ColumnKind.BYTES else value
+    if kind is ColumnKind.REAL and own is ColumnKind.INTEGER and abs(value) <= _EXACT:
         return float(value)
-    if kind is Kind.TEXT:
-        if own is Kind.BYTES:
+    if kind is ColumnKind.TEXT:
+        if own is ColumnKind.BYTES:
             return f"x'{value.hex()}'"
-        return repr(value) if own is Kind.REAL and math.isfinite(value) else str(value)
-    raise Unreadable(f"The column `{name[:100]}` holds {own} among {kind}. Write one of both with CAST.")
+        return repr(value) if own is ColumnKind.REAL and math.isfinite(value) else str(value)
+    raise UnreadableParquet(f"The column `{name[:100]}` holds {own} among {kind}. Write one of both with CAST.")
 
 
 @contextmanager
-def bounded_memory() -> Generator[None]:
+def limit_memory() -> Generator[None]:
     """Limit this process's memory inside the block, so that it ends rather than exhaust the machine."""
     if sys.platform != "linux":
         yield
@@ -271,11 +271,11 @@ def _main() -> None:
     out = sys.stdout
     wrong: str | None = None
     try:
-        with bounded_memory(), os.fdopen(os.dup(0), "rb") as file:
-            out.write(json.dumps(kinds(file)) + "\n")
-            for record in read(file):
+        with limit_memory(), os.fdopen(os.dup(0), "rb") as file:
+            out.write(json.dumps(column_kinds(file)) + "\n")
+            for record in read_rows(file):
                 out.write(json.dumps(record, default=lambda item: {"base64": base64.b64encode(item).decode()}) + "\n")
-    except Unreadable as error:
+    except UnreadableParquet as error:
         wrong = str(error)
     out.write(json.dumps(wrong) + "\n")
 

@@ -18,7 +18,15 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from mcp_batteries.sql.transfer.files import Fails
 
-__all__ = ["Dialect", "Seen", "csv_records", "csv_texts", "dialect_of", "json_records", "kinds_of"]
+__all__ = [
+    "ColumnSummary",
+    "CsvDialect",
+    "detect_dialect",
+    "infer_column_kinds",
+    "read_csv_lines",
+    "read_csv_records",
+    "read_json_records",
+]
 
 # A line, a field or a JSON array has at most so many characters read at once.
 _MAX_LINE_CHARACTERS = 64_000_000
@@ -50,7 +58,7 @@ _PERHAPS_THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2},[0-9]{3}")
 _EXACT_DIGITS = 15
 
 
-class Dialect(NamedTuple):
+class CsvDialect(NamedTuple):
     """How a CSV file is written.
 
     Attributes:
@@ -62,7 +70,7 @@ class Dialect(NamedTuple):
     delimiter: str = ","
     decimals: frozenset[int] = frozenset()
 
-    def told(self, names: list[Any]) -> str:
+    def describe(self, names: list[Any]) -> str:
         """What is unusual, as half a sentence; empty if nothing is."""
         if self.delimiter == ",":
             return ""
@@ -73,9 +81,9 @@ class Dialect(NamedTuple):
         return description
 
 
-def dialect_of(
+def detect_dialect(
     raw: BinaryIO, fails: Fails, *, tabs: bool = False, through: Callable[[Iterator[list[Any]]], Iterator[list[Any]]]
-) -> Dialect:
+) -> CsvDialect:
     """Detect how a file is written: the first delimiter, commas first, that makes records as wide as the header.
 
     Args:
@@ -84,10 +92,10 @@ def dialect_of(
     """
     delimiter = _delimiter(raw, "\t" if tabs else "".join(_DELIMITERS))
     if delimiter == ",":
-        return Dialect()
+        return CsvDialect()
     candidates: set[int] = set()
     certain: set[int] = set()
-    with closing(csv_records(raw, fails, Dialect(delimiter))) as records:
+    with closing(read_csv_records(raw, fails, CsvDialect(delimiter))) as records:
         rows = through(records)
         possible = set(range(len(next(rows, ()))))
         for row in rows:
@@ -102,8 +110,8 @@ def dialect_of(
             if not possible:
                 break
     if not certain & possible:
-        return Dialect(delimiter)
-    return Dialect(delimiter, frozenset(candidates & possible))
+        return CsvDialect(delimiter)
+    return CsvDialect(delimiter, frozenset(candidates & possible))
 
 
 def _is_decimal(value: str) -> bool:
@@ -172,10 +180,10 @@ class _Split(NamedTuple):
         return cls(delimiter, width, right, wrong)
 
 
-def csv_records(
+def read_csv_records(
     raw: BinaryIO,
     fails: Fails,
-    dialect: Dialect = Dialect(),  # noqa: B008
+    dialect: CsvDialect = CsvDialect(),  # noqa: B008
     lines: list[str] | None = None,
 ) -> Generator[list[str]]:
     """The header, then the records, all as texts, with decimal points whatever the file uses.
@@ -221,10 +229,10 @@ def csv_records(
             text.detach()
 
 
-def csv_texts(
+def read_csv_lines(
     raw: BinaryIO,
     fails: Fails,
-    dialect: Dialect = Dialect(),  # noqa: B008
+    dialect: CsvDialect = CsvDialect(),  # noqa: B008
 ) -> Generator[tuple[list[str], str]]:
     """The header, then the records, each with its text without the line end, which tells an empty field from `""`.
 
@@ -232,7 +240,7 @@ def csv_texts(
     """
     lines: list[str] = []
     decimals: frozenset[int] = frozenset()
-    with closing(csv_records(raw, fails, dialect, lines)) as records:
+    with closing(read_csv_records(raw, fails, dialect, lines)) as records:
         for row in records:
             written = "".join(lines).removesuffix("\n").removesuffix("\r")
             lines.clear()
@@ -261,7 +269,7 @@ def _separate_by_commas(row: list[str], decimals: frozenset[int], written: str, 
     return ",".join(texts)
 
 
-def json_records(
+def read_json_records(
     raw: BinaryIO, fails: Fails, loads: Loads, names: list[Any] | None = None, *, grows: bool = False
 ) -> Generator[list[Any]]:
     """The fields' names, then the values: from an array or lines of objects, or from lines of arrays after the names.
@@ -360,7 +368,7 @@ def _explain_unreadable(number: int, error: Exception, fails: Fails) -> Exceptio
     return fails("invalid", failure, 'A `"` that begins a field is never closed.' if is_open else "")
 
 
-def kinds_of(records: Iterator[list[Any]], kind: Callable[[Any], str]) -> tuple[list[Any], list[set[str]]]:
+def infer_column_kinds(records: Iterator[list[Any]], kind: Callable[[Any], str]) -> tuple[list[Any], list[set[str]]]:
     """The names of the fields, and the kinds of each field's values."""
     names = next(records, list[Any]())
     kinds: list[set[str]] = []
@@ -377,7 +385,7 @@ def _add(found: list[set[str]], row: Iterable[Any]) -> None:
     found += [set[str]() for _ in list(row)[len(found) :]]
 
 
-class Seen:
+class ColumnSummary:
     """Summarizes what the values of each field are like: all of them, or their number and range."""
 
     def __init__(self) -> None:
@@ -395,7 +403,7 @@ class Seen:
             yield row
         yield from records
 
-    def told(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Return a line for each field."""
         return [field.told(self.records) for field in self._fields]
 

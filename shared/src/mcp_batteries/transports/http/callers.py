@@ -8,7 +8,7 @@ from functools import lru_cache
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.types import Scope
 
-from mcp_batteries.observability.audit import identity, local_user
+from mcp_batteries.observability.audit import local_user, token_owner
 
 __all__ = ["caller_of", "network_of"]
 
@@ -20,7 +20,7 @@ def caller_of(scope: Scope) -> str:
     """Return the owner of the token, or if no token is required, the user of a Unix socket or the address."""
     user = scope.get("user")
     if isinstance(user, AuthenticatedUser):
-        return f"token {identity(user.access_token)}"
+        return f"token {token_owner(user.access_token)}"
     local = local_user(scope)
     if local:
         return local

@@ -16,7 +16,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from mcp_batteries.settings import Settings, load
-from mcp_batteries.transports.http.listener.certificate import untrusting
+from mcp_batteries.transports.http.listener.certificate import insecure_context
 
 __all__ = ["healthy"]
 
@@ -33,7 +33,7 @@ def healthy(settings: Settings) -> bool:
     try:
         stream = _connect(settings, host)
         if settings.tls_certificate:
-            stream = untrusting().wrap_socket(stream)
+            stream = insecure_context().wrap_socket(stream)
         connection.sock = stream
         connection.request("GET", "/healthz")
         return connection.getresponse().status == 200

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from mcp_batteries.observability.audit import caller_in
+from mcp_batteries.observability.audit import caller_of_scope
 from mcp_batteries.transports.http.callers import network_of
 
 __all__ = ["Refusals", "set_reason"]
@@ -128,7 +128,7 @@ def _reason_of(scope: Scope, status: int) -> str | None:
 
 def _caller_names(scope: Scope) -> tuple[tuple[str, str], ...]:
     """Return the names of the caller; all addresses of one network count as one."""
-    names = caller_in(scope)
+    names = caller_of_scope(scope)
     if "address" in names:
         names["address"] = network_of(names["address"])
     return tuple(names.items())

@@ -32,7 +32,7 @@ from mcp_batteries.observability.logs import RateLimitFilter
 from mcp_batteries.sdk import Sessions, lowlevel, tool_table
 from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.server.calling.results import clean
-from mcp_batteries.server.token_verifier import Verifier
+from mcp_batteries.server.token_verifier import ServiceTokenVerifier
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.gate.host_check import LOOPBACK, HostCheck, allowed_hosts, allowed_origins
 from mcp_batteries.transports.http.gate.message_gate import BodyCheck
@@ -261,7 +261,7 @@ def _certificate_and_key(settings: Settings) -> tuple[str, str] | None:
     return None
 
 
-def _guard(server: MCPServer[Any], settings: Settings, resource: str, verifier: Verifier | None) -> Guard:
+def _guard(server: MCPServer[Any], settings: Settings, resource: str, verifier: ServiceTokenVerifier | None) -> Guard:
     from mcp_batteries.transports.http.auth.guard import build_guard
 
     return build_guard(server, settings, resource, verifier)

@@ -15,8 +15,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_batteries.cancellation import Stop
-from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, Unavailable, quote, reason
+from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, Unavailable, describe_os_error, quote
 from mcp_fs.engine.changing.binary_formats import binary_format, check_text_for, is_text_file, suggest_text_file
 from mcp_fs.engine.document_kinds import HEAD_BYTES, kind_of
 from mcp_fs.engine.handles.locks import LockedFile, lock_names
@@ -58,7 +58,12 @@ _CREATE_FOLDER_FIX = "Create it first, with `create_directory`."
 
 
 def write_file(
-    path: WritablePath, content: str | bytes, *, overwrite: bool, stop: Stop, journal_entry: JournalEntry | None = None
+    path: WritablePath,
+    content: str | bytes,
+    *,
+    overwrite: bool,
+    cancel: CancelToken,
+    journal_entry: JournalEntry | None = None,
 ) -> WriteResult:
     """Create the file at `place`, or with `overwrite` replace what it holds; text is written as UTF-8.
 
@@ -76,7 +81,7 @@ def write_file(
         data = content.encode() if isinstance(content, str) else content
     except UnicodeEncodeError:
         raise Invalid("The content has a lone surrogate, which no text file can hold.") from None
-    with resolve_for_writing(path) as resolved, lock_names([resolved], stop) as locks:
+    with resolve_for_writing(path) as resolved, lock_names([resolved], cancel) as locks:
         locked_file = locks.get(resolved)
         old_status = read_regular_status(resolved, path, locked_file)
         head = b"" if old_status is None else read_head(resolved)
@@ -335,7 +340,7 @@ def fsync_folder(folder: Folder[Any], display_path: ReadablePath, verb: str) -> 
         folder.sync()
     except OSError as error:
         raise NotDurable(
-            f"{quote(display_path.display)} was {verb}, but the disk does not confirm it: {reason(error)}.",
+            f"{quote(display_path.display)} was {verb}, but the disk does not confirm it: {describe_os_error(error)}.",
             "Look at what is there now; a power failure may bring the old state back.",
         ) from error
 

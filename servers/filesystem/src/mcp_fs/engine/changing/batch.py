@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
 from mcp_fs.engine.changing.atomic_write import NotDurable
 from mcp_fs.engine.changing.copying import absolute_names, name_taken_error, read_status_if_exists
@@ -32,7 +32,7 @@ class PutOperation(Protocol[_P_contra]):
         target: WritablePath,
         *,
         overwrite: bool,
-        stop: Stop,
+        cancel: CancelToken,
         journal_entry: JournalEntry | None = None,
     ) -> MoveResult: ...
 
@@ -42,7 +42,7 @@ def put_all(
     pairs: Sequence[tuple[_P, WritablePath]],
     *,
     overwrite: bool,
-    stop: Stop,
+    cancel: CancelToken,
     journal_entry: JournalEntry | None = None,
 ) -> BatchResult:
     """Move or copy each source to its target, one after another.
@@ -54,13 +54,13 @@ def put_all(
     """
     if len(pairs) == 1:
         ((source, target),) = pairs
-        return BatchResult([put(source, target, overwrite=overwrite, stop=stop, journal_entry=journal_entry)])
+        return BatchResult([put(source, target, overwrite=overwrite, cancel=cancel, journal_entry=journal_entry)])
     verb = "moved" if put is move_entry else "copied"
     if put is move_entry:
         for source, target in pairs:
             if not isinstance(source, LineRange):
                 refuse_renaming_secret_folder(source, target)
-    replaced_bytes = _check_pairs(pairs, overwrite, stop)
+    replaced_bytes = _check_pairs(pairs, overwrite, cancel)
     if journal_entry is not None:
         journal_entry.reserve_bytes(replaced_bytes)
     done_labels: list[str] = []
@@ -70,25 +70,27 @@ def put_all(
         if journal_entry is not None:
             journal_entry.start_part(quote(target.display))
         try:
-            moved.append(put(source, target, overwrite=overwrite, stop=stop, journal_entry=journal_entry))
+            moved.append(put(source, target, overwrite=overwrite, cancel=cancel, journal_entry=journal_entry))
         except NotDurable as failure:
             not_durable = not_durable or failure
         except Problem as failure:
             if not done_labels:
                 raise
-            doubt = f" {not_durable.what}" if not_durable else ""
+            doubt = f" {not_durable.failure}" if not_durable else ""
             raise Unavailable(
                 f"{len(done_labels)} of {len(pairs)} were {verb}: {', '.join(done_labels)}.{doubt} "
-                f"The next was not: {failure.what}",
+                f"The next was not: {failure.failure}",
                 failure.fix,
             ) from failure
         done_labels.append(quote(source.display))
     if not_durable:
-        raise Unavailable(f"All {len(pairs)} were {verb}. {not_durable.what}", not_durable.fix) from not_durable
+        raise Unavailable(f"All {len(pairs)} were {verb}. {not_durable.failure}", not_durable.fix) from not_durable
     return BatchResult(moved)
 
 
-def _check_pairs(pairs: Sequence[tuple[ReadablePath | LineRange, WritablePath]], overwrite: bool, stop: Stop) -> int:
+def _check_pairs(
+    pairs: Sequence[tuple[ReadablePath | LineRange, WritablePath]], overwrite: bool, cancel: CancelToken
+) -> int:
     """The bytes of what is replaced, when nothing is known that would stop any of them.
 
     Raises:
@@ -98,10 +100,10 @@ def _check_pairs(pairs: Sequence[tuple[ReadablePath | LineRange, WritablePath]],
     paths_by_names: dict[tuple[str, ...], ReadablePath] = {}
     read_paths_by_names: dict[tuple[str, ...], ReadablePath] = {}
     for source, target in pairs:
-        stop.check()
+        cancel.check()
         ends: list[tuple[ReadablePath, ReadablePath]] = []
         if isinstance(source, LineRange):
-            with source.open_lines(stop) as lines, resolve(source.place) as start:
+            with source.open_lines(cancel) as lines, resolve(source.place) as start:
                 source_status = lines.lines.status
             read_paths_by_names[tuple(absolute_names(start.path))] = source.place
         else:

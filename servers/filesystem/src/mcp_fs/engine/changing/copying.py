@@ -7,9 +7,9 @@ import stat
 from contextlib import ExitStack
 from functools import partial
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, TooLarge, quote
-from mcp_batteries.progress import tell
+from mcp_batteries.progress import report_progress
 from mcp_fs.engine.changing.atomic_write import (
     check_renamed_text,
     fsync_file,
@@ -64,7 +64,7 @@ def copy_entry(
     target: WritablePath,
     *,
     overwrite: bool,
-    stop: Stop,
+    cancel: CancelToken,
     journal_entry: JournalEntry | None = None,
 ) -> MoveResult:
     """Copy a file, a folder with all that is in it, a link as a link, or lines of a text file.
@@ -79,11 +79,11 @@ def copy_entry(
         TooLarge: the folder has more than 100,000 entries.
     """
     if isinstance(source, LineRange):
-        return _copy_lines(source, target, overwrite=overwrite, stop=stop, journal_entry=journal_entry)
+        return _copy_lines(source, target, overwrite=overwrite, cancel=cancel, journal_entry=journal_entry)
     with (
         resolve(source, follow=False) as resolved_source,
         resolve_for_writing(target, follow=False) as resolved_target,
-        lock_names([resolved_target], stop),
+        lock_names([resolved_target], cancel),
     ):
         with translate_errors(source):
             status = resolved_source.folder.stat(resolved_source.name)
@@ -101,7 +101,7 @@ def copy_entry(
                 resolved_target,
                 target,
                 overwrite,
-                stop,
+                cancel,
                 ExpectedState(resolved_target, journal_entry),
             )
         else:
@@ -111,7 +111,7 @@ def copy_entry(
                 resolved_target,
                 target,
                 status,
-                stop,
+                cancel,
                 ExpectedState(resolved_target, journal_entry),
             )
             remainder = f" and {len(skipped) - 10} more" if len(skipped) > 10 else ""
@@ -121,12 +121,12 @@ def copy_entry(
 
 
 def _copy_lines(
-    source: LineRange, target: WritablePath, *, overwrite: bool, stop: Stop, journal_entry: JournalEntry | None
+    source: LineRange, target: WritablePath, *, overwrite: bool, cancel: CancelToken, journal_entry: JournalEntry | None
 ) -> MoveResult:
     with (
-        source.open_lines(stop) as excerpt,
+        source.open_lines(cancel) as excerpt,
         resolve_for_writing(target, follow=False) as resolved_target,
-        lock_names([resolved_target], stop),
+        lock_names([resolved_target], cancel),
     ):
         if (target_status := read_status_if_exists(resolved_target)) is not None:
             _refuse_same(source.place, excerpt.lines.status, target, target_status)
@@ -161,7 +161,7 @@ def copy_file(
     resolved_target: ResolvedPath[WritablePath],
     target: WritablePath,
     overwrite: bool,
-    stop: Stop,
+    cancel: CancelToken,
     expected_state: ExpectedState | None = None,
     metadata_copier: MetadataCopier | None = None,
 ) -> list[str]:
@@ -172,7 +172,7 @@ def copy_file(
         opened = open_regular(resolved_source.folder, resolved_source.name, source)
     with opened as file:
         status = os.fstat(file.fileno())
-        fill = partial(_fill_file, source_fd=file.fileno(), source=source, stop=stop)
+        fill = partial(_fill_file, source_fd=file.fileno(), source=source, cancel=cancel)
         with prepare_write(resolved_target, fill, old_status, target, template_fd=file.fileno()) as write:
             if metadata_copier is not None:
                 metadata_copier.copy_to(resolved_target.folder, write.temporary, status)
@@ -188,7 +188,7 @@ def copy_link_or_folder(
     resolved_target: ResolvedPath[WritablePath],
     target: WritablePath,
     status: os.stat_result,
-    stop: Stop,
+    cancel: CancelToken,
     expected_state: ExpectedState | None = None,
     metadata_copier: MetadataCopier | None = None,
 ) -> list[str]:
@@ -211,7 +211,7 @@ def copy_link_or_folder(
             resolved_target.folder.make_folder(temporary, 0o700)
             with open_tree(resolved_target.folder, temporary) as new_folder:
                 mark_in_use(new_folder.fd)
-                skipped = _TreeCopier(stop, metadata_copier, new_folder).copy(folder, new_folder)
+                skipped = _TreeCopier(cancel, metadata_copier, new_folder).copy(folder, new_folder)
                 new_folder.set_mode(stat.S_IMODE(status.st_mode))
             if metadata_copier is not None:
                 metadata_copier.copy_to(resolved_target.folder, temporary, status)
@@ -234,8 +234,8 @@ def copy_link_or_folder(
 class TreeSize:
     """Counts what is in a folder, up to the limit of one call, and refuses protected secrets."""
 
-    def __init__(self, stop: Stop) -> None:
-        self.stop, self.entry_count = stop, 0
+    def __init__(self, cancel: CancelToken) -> None:
+        self.cancel, self.entry_count = cancel, 0
 
     def count(self, folder: Folder[WritablePath], depth: int = 0) -> int:
         for entry in folder.scan():
@@ -247,9 +247,9 @@ class TreeSize:
         return self.entry_count
 
     def count_entry(self, path: ReadablePath, depth: int) -> None:
-        self.stop.check()
+        self.cancel.check()
         self.entry_count += 1
-        tell(self.entry_count, None, f"{self.entry_count:,} entries")
+        report_progress(self.entry_count, None, f"{self.entry_count:,} entries")
         if self.entry_count > MAX_ENTRIES or depth > MAX_DEPTH:
             raise TooLarge(
                 f"{quote(path.display)} is part of more than {MAX_ENTRIES:,} entries or {MAX_DEPTH} levels.",
@@ -260,8 +260,10 @@ class TreeSize:
 class _TreeCopier(TreeSize):
     """Copies what is in a folder; what it left out, secrets and what is not a file, link or folder, is in `skipped`."""
 
-    def __init__(self, stop: Stop, metadata_copier: MetadataCopier | None, top_folder: Folder[WritablePath]) -> None:
-        super().__init__(stop)
+    def __init__(
+        self, cancel: CancelToken, metadata_copier: MetadataCopier | None, top_folder: Folder[WritablePath]
+    ) -> None:
+        super().__init__(cancel)
         self.skipped: list[str] = []
         self._metadata_copier, self._top_folder = metadata_copier, top_folder
 
@@ -303,15 +305,15 @@ class _TreeCopier(TreeSize):
             with translate_errors(source.path / name):
                 opened = open_regular(source, name)
             with opened as file:
-                _fill_file(fd, file.fileno(), source.path / name, self.stop)
+                _fill_file(fd, file.fileno(), source.path / name, self.cancel)
                 set_new_file_metadata(fd, file.fileno())
             fsync_file(fd)
         finally:
             os.close(fd)
 
 
-def _fill_file(fd: int, source_fd: int, source: ReadablePath, stop: Stop) -> None:
-    copy_blocks(source_fd, fd, stop.check, partial(translate_errors, source))  # or else the target would be blamed
+def _fill_file(fd: int, source_fd: int, source: ReadablePath, cancel: CancelToken) -> None:
+    copy_blocks(source_fd, fd, cancel.check, partial(translate_errors, source))  # or else the target would be blamed
 
 
 def read_status_if_exists(resolved: ResolvedPath[WritablePath]) -> os.stat_result | None:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Problem, TooLarge, Unavailable, quote
-from mcp_batteries.progress import tell
+from mcp_batteries.progress import report_progress
 from mcp_fs.engine.changing.atomic_write import fsync_folder
 from mcp_fs.engine.changing.copying import MAX_DEPTH, TreeSize, absolute_names
 from mcp_fs.engine.changing.moving import refuse_served_folder, relocate
@@ -33,7 +33,7 @@ def delete_all(
     *,
     recursive: bool,
     trash: bool,
-    stop: Stop,
+    cancel: CancelToken,
     journal_entry: JournalEntry | None = None,
 ) -> BatchResult:
     """Delete files, links (never what they point to) and folders; what lies in another of them goes with that.
@@ -64,8 +64,8 @@ def delete_all(
                 held.close()  # Windows removes no folder that is open.
             else:
                 outermost.append((path, resolved))
-        stack.enter_context(lock_names([spot for _, spot in outermost], stop))
-        pending_deletes = [_inspect(place, spot, recursive, stop) for place, spot in outermost]
+        stack.enter_context(lock_names([spot for _, spot in outermost], cancel))
+        pending_deletes = [_inspect(place, spot, recursive, cancel) for place, spot in outermost]
         intents = [
             PlannedChange(one.resolved.path, one.resolved.folder, None, handover_bytes=one.total_bytes)
             for one in pending_deletes
@@ -76,13 +76,13 @@ def delete_all(
         done: list[MoveResult] = []
         for one, kept in zip(pending_deletes, content_paths, strict=True):
             try:
-                done.append(_delete_one(one, kept, trash, stop, journal_entry, is_only=len(pending_deletes) == 1))
+                done.append(_delete_one(one, kept, trash, cancel, journal_entry, is_only=len(pending_deletes) == 1))
             except Problem as failure:
                 if not done:
                     raise
                 did, gone = done[0].verb.rstrip(":"), ", ".join(quote(moved.path) for moved in done)
                 raise Unavailable(
-                    f"{len(done)} of {len(pending_deletes)} were {did}: {gone}. The next was not: {failure.what}",
+                    f"{len(done)} of {len(pending_deletes)} were {did}: {gone}. The next was not: {failure.failure}",
                     failure.fix,
                 ) from failure
         for one in () if trash else {one.resolved.folder.path: one for one in pending_deletes}.values():
@@ -109,13 +109,13 @@ def _describe_emptied(folders: Iterable[WritablePath]) -> list[str]:
     return [f"{names}{more * (len(empty) > _MAX_NAMED)} {verb} empty now"] if empty else []
 
 
-def measure_bytes(resolved: ResolvedPath[WritablePath], stop: Stop) -> int:
+def measure_bytes(resolved: ResolvedPath[WritablePath], cancel: CancelToken) -> int:
     """Bytes of what is at a spot, with all that is in it."""
     status = resolved.folder.stat(resolved.name)
     if not stat.S_ISDIR(status.st_mode):
         return status.st_size
     with open_tree(resolved.folder, resolved.name) as folder:
-        size = _DeletionSize(stop)
+        size = _DeletionSize(cancel)
         size.count(folder)
     return size.total_bytes
 
@@ -130,7 +130,9 @@ class _PendingDelete:
     notes: Sequence[str]
 
 
-def _inspect(path: WritablePath, resolved: ResolvedPath[WritablePath], recursive: bool, stop: Stop) -> _PendingDelete:
+def _inspect(
+    path: WritablePath, resolved: ResolvedPath[WritablePath], recursive: bool, cancel: CancelToken
+) -> _PendingDelete:
     refuse_served_folder(resolved.path)
     with translate_errors(path):
         status = resolved.folder.stat(resolved.name)
@@ -142,7 +144,7 @@ def _inspect(path: WritablePath, resolved: ResolvedPath[WritablePath], recursive
                 f"{quote(path.display)} is a folder that is not empty.",
                 "Set `recursive` to delete it with all that is in it.",
             )
-        size = _DeletionSize(stop)
+        size = _DeletionSize(cancel)
         size.count(folder)
     notes = [f"with {pluralize(size.entry_count, 'entry')}"] if size.entry_count else []
     if size.protected_count:
@@ -159,9 +161,9 @@ class _DeletionSize(TreeSize):
 
     def count(self, folder: Folder[WritablePath], depth: int = 0) -> int:
         for entry in folder.scan():
-            self.stop.check()
+            self.cancel.check()
             self.entry_count += 1
-            tell(self.entry_count, None, f"{self.entry_count:,} entries")
+            report_progress(self.entry_count, None, f"{self.entry_count:,} entries")
             self.protected_count += folder.path.policy.is_protected((*folder.path.parts, entry.name))
             self.total_bytes += entry.stat(follow_symlinks=False).st_size + _ENTRY_BYTES
             if entry.is_dir(follow_symlinks=False):
@@ -176,7 +178,7 @@ def _delete_one(
     pending: _PendingDelete,
     content_path: WritablePath | None,
     trash: bool,
-    stop: Stop,
+    cancel: CancelToken,
     journal_entry: JournalEntry | None,
     *,
     is_only: bool,
@@ -190,9 +192,9 @@ def _delete_one(
         if (
             journal_entry is None
             or content_path is None
-            or not _hand_over(journal_entry, resolved, path, content_path, stop, is_only=is_only)
+            or not _hand_over(journal_entry, resolved, path, content_path, cancel, is_only=is_only)
         ):
-            remove_all(resolved.folder, resolved.name, stop)
+            remove_all(resolved.folder, resolved.name, cancel)
     except OSError as error:
         raise to_problem(error, path, "part of it is gone" if pending.notes else "") from error
     return MoveResult("deleted", path.display, notes=pending.notes)
@@ -203,14 +205,14 @@ def _hand_over(
     resolved: ResolvedPath[WritablePath],
     path: WritablePath,
     content_path: WritablePath,
-    stop: Stop,
+    cancel: CancelToken,
     *,
     is_only: bool,
 ) -> bool:
     """Move what is to be deleted to `kept`, where old contents are; False when it can't be and is still there."""
     try:
         with resolve(content_path, follow=False) as store_target:
-            relocate(resolved, path, store_target, content_path, overwrite=False, stop=stop)
+            relocate(resolved, path, store_target, content_path, overwrite=False, cancel=cancel)
     except (OSError, Problem) as failure:
         if not journal_entry.has_received(content_path):
             journal_entry.drop(failure) if is_only else journal_entry.note_not_kept(path, failure)

@@ -12,8 +12,8 @@ import stat
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 
-from mcp_batteries.cancellation import Stop
-from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, Unavailable, quote, reason
+from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, Unavailable, describe_os_error, quote
 from mcp_fs.engine.changing.atomic_write import (
     NotDurable,
     check_renamed_text,
@@ -58,19 +58,19 @@ __all__ = [
 _OTHER_PATH_FIX = "Choose another path."
 
 
-def create_folder(path: WritablePath, stop: Stop, journal_entry: JournalEntry | None = None) -> MoveResult:
+def create_folder(path: WritablePath, cancel: CancelToken, journal_entry: JournalEntry | None = None) -> MoveResult:
     """Create the folder at `place` and those above it that are missing; one that exists is fine.
 
     Raises:
         Conflict: something else has the name.
     """
-    with create_missing_folders(path, stop, journal_entry) as (real_path, new_folders):
+    with create_missing_folders(path, cancel, journal_entry) as (real_path, new_folders):
         return MoveResult("created" if new_folders else "already there:", real_path.display)
 
 
 @contextmanager
 def create_missing_folders(
-    path: WritablePath, stop: Stop, journal_entry: JournalEntry | None = None
+    path: WritablePath, cancel: CancelToken, journal_entry: JournalEntry | None = None
 ) -> Generator[tuple[WritablePath, Sequence[WritablePath]]]:
     """The folder at `place`, and which of it and those above it are new; these go again after a failure.
 
@@ -80,7 +80,7 @@ def create_missing_folders(
     real_path = path
     try:
         for depth in range(1, len(path.parts) + 1):
-            stop.check()
+            cancel.check()
             level = path.at(path.root, path.parts[:depth])
             with resolve_for_writing(level) as resolved:
                 real_path = resolved.path  # an existing name may be spelled another way
@@ -112,7 +112,7 @@ def move_entry(
     target: WritablePath,
     *,
     overwrite: bool,
-    stop: Stop,
+    cancel: CancelToken,
     journal_entry: JournalEntry | None = None,
 ) -> MoveResult:
     """Rename a file, a folder or a link, also to another served folder or file system.
@@ -128,7 +128,7 @@ def move_entry(
     with (
         resolve(source, follow=False) as resolved_source,
         resolve_for_writing(target, follow=False) as resolved_target,
-        lock_names([resolved_source, resolved_target], stop),
+        lock_names([resolved_source, resolved_target], cancel),
     ):
         refuse_served_folder(resolved_source.path)
         with translate_errors(source):
@@ -151,7 +151,7 @@ def move_entry(
                     resolved_target,
                     target,
                     overwrite,
-                    stop,
+                    cancel,
                     ExpectedState(resolved_target, journal_entry, resolved_source),
                 )
         except OSError as error:
@@ -180,7 +180,7 @@ def relocate(
     resolved_target: ResolvedPath[WritablePath],
     target: WritablePath,
     overwrite: bool,
-    stop: Stop,
+    cancel: CancelToken,
     expected_state: ExpectedState | None = None,
 ) -> list[str]:
     """Rename, or between file systems copy and delete, what is at `start`; what could not be kept, in words.
@@ -189,7 +189,7 @@ def relocate(
         OSError: as rename(2).
     """
     if _are_on_different_disks(resolved_source, resolved_target):
-        return _move_between_disks(resolved_source, source, resolved_target, target, overwrite, stop, expected_state)
+        return _move_between_disks(resolved_source, source, resolved_target, target, overwrite, cancel, expected_state)
     try:
         if expected_state is not None:
             expected_state.expect(resolved_source.folder, resolved_source.name)
@@ -200,7 +200,7 @@ def relocate(
     except OSError as error:
         if error.errno != errno.EXDEV:  # what is mounted twice is one file system and yet two
             raise
-        return _move_between_disks(resolved_source, source, resolved_target, target, overwrite, stop, expected_state)
+        return _move_between_disks(resolved_source, source, resolved_target, target, overwrite, cancel, expected_state)
     return []
 
 
@@ -275,34 +275,34 @@ def _move_between_disks(
     resolved_target: ResolvedPath[WritablePath],
     target: WritablePath,
     overwrite: bool,
-    stop: Stop,
+    cancel: CancelToken,
     expected_state: ExpectedState | None,
 ) -> list[str]:
     """Move between file systems: copy all of it as mv(1) does, then delete the old one; what was not kept, in words."""
     status = resolved_source.folder.stat(resolved_source.name)
     metadata_copier = MetadataCopier()
     if stat.S_ISREG(status.st_mode):
-        copy_file(resolved_source, source, resolved_target, target, overwrite, stop, expected_state, metadata_copier)
+        copy_file(resolved_source, source, resolved_target, target, overwrite, cancel, expected_state, metadata_copier)
     else:
         if stat.S_ISDIR(status.st_mode):
             with open_tree(resolved_source.folder, resolved_source.name) as folder:
-                TreeSize(stop).count(folder)  # refuses what would be left out of the copy, and lost
+                TreeSize(cancel).count(folder)  # refuses what would be left out of the copy, and lost
         if skipped := copy_link_or_folder(
-            resolved_source, source, resolved_target, target, status, stop, expected_state, metadata_copier
+            resolved_source, source, resolved_target, target, status, cancel, expected_state, metadata_copier
         ):
             remove_all(resolved_target.folder, resolved_target.name)
             raise Refused(f"{quote(source.display)} holds entries that can't be copied: {', '.join(skipped[:5])}.")
     try:
         fsync_folder(resolved_target.folder, target, "copied to")
     except NotDurable as failure:  # it was not moved
-        raise Unavailable(failure.what, failure.fix) from failure
+        raise Unavailable(failure.failure, failure.fix) from failure
     removal_name = temporary_name()
     try:
         resolved_source.folder.rename(
             resolved_source.name, resolved_source.folder, removal_name
         )  # from here on it is there no more, whatever happens
         try:
-            remove_all(resolved_source.folder, removal_name, stop)
+            remove_all(resolved_source.folder, removal_name, cancel)
         except BaseException:
             with suppress(OSError):
                 resolved_source.folder.rename_noreplace(removal_name, resolved_source.folder, resolved_source.name)
@@ -310,7 +310,7 @@ def _move_between_disks(
     except OSError as error:
         raise Unavailable(
             f"{quote(source.display)} was copied to {quote(target.display)}, but not all of it could be removed: "
-            f"{reason(error)}.",
+            f"{describe_os_error(error)}.",
             "Delete the rest of it when nothing uses it.",
         ) from error
     return metadata_copier.notes

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, TooLarge
 from mcp_fs.engine.documents.notebook import Cell, notebook_cells, with_final_newline
 from mcp_fs.engine.text.edit import (
@@ -160,7 +160,9 @@ class Notebook:
         return " " if '": ' in self.json else ""
 
 
-def replace_in_cells(notebook: Notebook, replacements: Sequence[Replacement], label: str, stop: Stop) -> Notebook:
+def replace_in_cells(
+    notebook: Notebook, replacements: Sequence[Replacement], label: str, cancel: CancelToken
+) -> Notebook:
     """The notebook with all `replacements` made in its cells, each on the outcome of those before it.
 
     An old and a new text that both begin with the line before a cell, such as `[cell 3, code]`, mean that cell.
@@ -169,7 +171,7 @@ def replace_in_cells(notebook: Notebook, replacements: Sequence[Replacement], la
         Problem: as `edit.replace`; lines are those of the text that is read.
     """
     for number, replacement in enumerate(replacements, 1):
-        stop.check()
+        cancel.check()
         edit_label = label_edit(number, replacements)
         check_replacement(replacement, edit_label, is_empty=False)
         replacement, indices = _find_named_cell(replacement, edit_label, notebook)
@@ -186,7 +188,7 @@ def replace_in_cells(notebook: Notebook, replacements: Sequence[Replacement], la
         found = {index: places for index, places in found.items() if places}
         total = sum(map(len, found.values()))
         if not total:
-            raise _not_in_cells_error(notebook, replacement, edit_label, label, stop)
+            raise _not_in_cells_error(notebook, replacement, edit_label, label, cancel)
         if total > 1 and not replacement.replace_all:
             first = notebook.first_lines
             lines = [
@@ -224,7 +226,7 @@ def _find_named_cell(
 
 
 def _not_in_cells_error(
-    notebook: Notebook, replacement: Replacement, edit_label: str, label: str, stop: Stop
+    notebook: Notebook, replacement: Replacement, edit_label: str, label: str, cancel: CancelToken
 ) -> NotFound:
     if any(find_spans(readable(cell.outputs), replacement) for cell in notebook.cells):
         return NotFound(
@@ -236,7 +238,7 @@ def _not_in_cells_error(
             f"{edit_label}: the old text is in {label} in no single cell.",
             "Quote text of one cell, without what it has put out; use one edit for each cell.",
         )
-    return not_found_error(readable(notebook.text), replacement, edit_label, label, stop)
+    return not_found_error(readable(notebook.text), replacement, edit_label, label, cancel)
 
 
 def substitute_in_cells(

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_fs.engine.text.edit import describe_nearest, restore_undecodable, split_lines
 from mcp_fs.engine.text.encodings import replace_undecodable as readable
@@ -129,7 +129,7 @@ def parse_patch(patch: str) -> list[FilePatch]:
     return patches
 
 
-def apply_hunks(text: str, patch: FilePatch, label: str, stop: Stop) -> str:
+def apply_hunks(text: str, patch: FilePatch, label: str, cancel: CancelToken) -> str:
     """`text` with the hunks applied, its line ends kept.
 
     Raises:
@@ -142,12 +142,12 @@ def apply_hunks(text: str, patch: FilePatch, label: str, stop: Stop) -> str:
     lines, shift, min_index = split_lines(text), 0, 0
     bare_lines = [readable(_without_line_end(line)) for line in lines]
     for number, hunk in enumerate(patch.hunks, 1):
-        stop.check()
+        cancel.check()
         hunk_label = f"Hunk {number} of {label}"
         if not hunk.old_lines and lines:
             raise Invalid(f"{hunk_label} has no context.", "Make the diff with at least one unchanged line.")
         line = max(min_index, hunk.line - 1 + shift) if hunk.line else None
-        start = _find_position(bare_lines, hunk, line, min_index, hunk_label, stop)
+        start = _find_position(bare_lines, hunk, line, min_index, hunk_label, cancel)
         end = start + len(hunk.old_lines)
         if (
             hunk.old_lines
@@ -165,7 +165,7 @@ def apply_hunks(text: str, patch: FilePatch, label: str, stop: Stop) -> str:
 
 
 def _find_position(
-    bare_lines: list[str], hunk: Hunk, line: int | None, min_index: int, hunk_label: str, stop: Stop
+    bare_lines: list[str], hunk: Hunk, line: int | None, min_index: int, hunk_label: str, cancel: CancelToken
 ) -> int:
     size, old_lines = len(hunk.old_lines), list(hunk.old_lines)
     if not old_lines:
@@ -193,7 +193,7 @@ def _find_position(
         )
     raise NotFound(
         f"{hunk_label}: its lines are not in the file.",
-        describe_nearest("\n".join(bare_lines), "\n".join(old_lines), stop),
+        describe_nearest("\n".join(bare_lines), "\n".join(old_lines), cancel),
     )
 
 

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import Literal
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, Refused, TooLarge, quote
 from mcp_fs.engine.changing.notebook_edit import Notebook, substitute_in_cells
 from mcp_fs.engine.changing.transaction import (
@@ -69,14 +69,14 @@ class Substitution:
     by: Literal["text", "word", "regex"] = "text"
     ignore_case: bool = False
 
-    def compile(self, stop: Stop) -> Substitute:
+    def compile(self, cancel: CancelToken) -> Substitute:
         """How it is done; OverflowError where a text would get too long.
 
         Raises:
             Invalid: an expression can't be read.
         """
         matching = [self._compile_matches(old, new) for old, new in self.replacements.items()]
-        substitute = partial(_substitute, matching, stop)
+        substitute = partial(_substitute, matching, cancel)
         return substitute if "\r" in "".join(self.replacements) else partial(_with_line_feeds, substitute)
 
     def inside_words_pattern(self) -> re.Pattern[str]:
@@ -100,14 +100,14 @@ class Substitution:
         return matches
 
 
-def _substitute(matching: Sequence[TextMatches], stop: Stop, text: str) -> tuple[str, Sequence[int]]:
+def _substitute(matching: Sequence[TextMatches], cancel: CancelToken, text: str) -> tuple[str, Sequence[int]]:
     growing, pieces, counts, position = SizeLimit(text), list[str](), [0] * len(matching), 0
     searched = SearchText(text)
     finds = [matches(searched) for matches in matching]
     upcoming: list[tuple[int, int, int, str]] = []  # of each its next match: begin, minus end, index, new text
 
     def look(index: int, offset: int) -> None:
-        stop.check()
+        cancel.check()
         found = finds[index](offset) if offset <= len(text) else None
         if found is not None:
             heappush(upcoming, (found[0], -found[1], index, found[2]))
@@ -155,7 +155,7 @@ def replace_in_files(
     substitution: Substitution,
     *,
     dry_run: bool,
-    stop: Stop,
+    cancel: CancelToken,
     journal_entry: JournalEntry | None = None,
 ) -> ReplaceResult:
     """Replace in the text files below `start` whose path fits `glob`, all or none.
@@ -175,12 +175,12 @@ def replace_in_files(
     unchanged_texts = [old for old, new in replacements.items() if old == new and substitution.by != "regex"]
     if unchanged_texts:
         raise Invalid(f"The text {quote(unchanged_texts[0])} is replaced by the same text.")
-    substitute = substitution.compile(stop)
+    substitute = substitution.compile(cancel)
     skipped = Skipped()
     replacements_by_file: list[_FileReplacement] = []
     binary_paths: list[str] = []
-    for path in _iterate_files(start, glob, walk_filter, skipped, stop):
-        if (one := _try_file(path, substitute, skipped, binary_paths, stop)) is not None:
+    for path in _iterate_files(start, glob, walk_filter, skipped, cancel):
+        if (one := _try_file(path, substitute, skipped, binary_paths, cancel)) is not None:
             replacements_by_file.append(one)
             if sum(each.new_length for each in replacements_by_file) > MAX_TOTAL_BYTES:
                 raise too_much_error()
@@ -194,7 +194,7 @@ def replace_in_files(
             )
             for one in replacements_by_file
         ]
-        notes += change_files(changes, dry_run=False, stop=stop, journal_entry=journal_entry).notes
+        notes += change_files(changes, dry_run=False, cancel=cancel, journal_entry=journal_entry).notes
     notes += [*skipped.notes(), *skipped.describe_excluded(named=not replacements_by_file)]
     if not replacements_by_file and binary_paths:
         notes.append(f"binary, not changed: {', '.join(binary_paths[:5])}{', ...' * (len(binary_paths) > 5)}")
@@ -220,11 +220,11 @@ def replace_in_files(
 
 
 def _iterate_files(
-    start: WritablePath, glob: str, walk_filter: WalkFilter, skipped: Skipped, stop: Stop
+    start: WritablePath, glob: str, walk_filter: WalkFilter, skipped: Skipped, cancel: CancelToken
 ) -> Iterator[WritablePath]:
     (chooses,) = compile_choosers([start], as_file_glob(glob))
     skipped.is_relevant = compile_relevance([start], start, as_file_glob(glob), chooses)
-    for visit in walk(start, walk_filter, stop, skipped):
+    for visit in walk(start, walk_filter, cancel, skipped):
         folder = visit.folder
         prefix = "".join(part + "/" for part in visit.parts)
         for name in visit.files:
@@ -245,14 +245,14 @@ def _iterate_files(
 
 
 def _try_file(
-    path: WritablePath, substitute: Substitute, skipped: Skipped, binary_paths: list[str], stop: Stop
+    path: WritablePath, substitute: Substitute, skipped: Skipped, binary_paths: list[str], cancel: CancelToken
 ) -> _FileReplacement | None:
     """What would become of one file; None when nothing would."""
-    stop.check()
+    cancel.check()
     try:
         data = _read_file(path)
     except Problem as problem:
-        skipped.add(problem.what.rstrip("."), path.display)
+        skipped.add(problem.failure.rstrip("."), path.display)
         return None
     if data is None:
         skipped.add(f"larger than {MAX_EDIT_BYTES:,} bytes, which is as much as can be edited", path.display)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, replace
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
 from mcp_fs.engine.changing.atomic_write import AtomicWrite, prepare_write, read_regular_status, resolve_for_writing
 from mcp_fs.engine.changing.binary_formats import binary_format, check_text_for, other_form_error, suggest_text_file
@@ -76,7 +76,7 @@ class _PreparedChange:
 
 
 def change_files(
-    changes: Sequence[FileChange], *, dry_run: bool, stop: Stop, journal_entry: JournalEntry | None = None
+    changes: Sequence[FileChange], *, dry_run: bool, cancel: CancelToken, journal_entry: JournalEntry | None = None
 ) -> EditResult:
     """Make all changes or none.
 
@@ -93,9 +93,9 @@ def change_files(
     with ExitStack() as stack:
         resolved_changes = [_resolve(change, stack, dry_run) for change in changes]
         resolved_paths = [resolved for resolved in resolved_changes if resolved is not None]
-        locks = stack.enter_context(lock_names(resolved_paths, stop))
+        locks = stack.enter_context(lock_names(resolved_paths, cancel))
         prepared = [
-            _prepare(change, spot, None if spot is None else locks.get(spot), stop)
+            _prepare(change, spot, None if spot is None else locks.get(spot), cancel)
             for change, spot in zip(changes, resolved_changes, strict=True)
         ]
         if sum(len(item.data or b"") for item in prepared) > MAX_TOTAL_BYTES:
@@ -112,7 +112,7 @@ def change_files(
                 stack.enter_context(_prepare_write(item, spot, locks.get(spot)))
                 for item, spot in zip(prepared, resolved_paths, strict=True)
             ]
-            stop.check()
+            cancel.check()
             if journal_entry is not None:
                 intents = [new.plan_change() for new in writes]
                 journal_entry.record(
@@ -170,9 +170,9 @@ def _resolve(change: FileChange, stack: ExitStack, dry_run: bool) -> ResolvedPat
 
 
 def _prepare(
-    change: FileChange, resolved: ResolvedPath[WritablePath] | None, locked_file: LockedFile | None, stop: Stop
+    change: FileChange, resolved: ResolvedPath[WritablePath] | None, locked_file: LockedFile | None, cancel: CancelToken
 ) -> _PreparedChange:
-    stop.check()
+    cancel.check()
     path = change.path
     shown = quote(path.display)
     old = None if resolved is None else read_regular_status(resolved, path, locked_file)

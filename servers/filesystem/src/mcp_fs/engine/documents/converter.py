@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, BinaryIO, Literal, cast
 
-from mcp_batteries.cancellation import Stop, Stopped
+from mcp_batteries.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, Unavailable, quote
 from mcp_batteries.executables import NO_WINDOW
 from mcp_fs.engine.document_kinds import CPU_SECONDS, FRAME, MAX_OUTPUT_BYTES, RANGE
@@ -74,7 +74,7 @@ def extract(
     member_path: Sequence[str],
     output: Output,
     label: str,
-    stop: Stop,
+    cancel: CancelToken,
     *,
     page: int = 0,
     mime_type: str = "",
@@ -123,8 +123,8 @@ def extract(
             "mime_type": mime_type,
         }
     )
-    with _pool.acquire(stop) as worker:
-        result = worker.ask(request, file, label, stop)
+    with _pool.acquire(cancel) as worker:
+        result = worker.ask(request, file, label, cancel)
     if isinstance(result, _WorkerFailure):
         # Not tried again with every search.
         _cache.put(key, result)
@@ -216,14 +216,14 @@ class _Worker:
             except OSError:
                 continue  # what was not sent yet can't be any more
 
-    def ask(self, request: str, file: BinaryIO, label: str, stop: Stop) -> Extracted | _WorkerFailure:
+    def ask(self, request: str, file: BinaryIO, label: str, cancel: CancelToken) -> Extracted | _WorkerFailure:
         self.is_reusable = False
         overdue = threading.Timer(_WALL_SECONDS, self._kill)
         overdue.daemon = True
         overdue.start()
         try:
             self._send(request.encode() + b"\n")
-            return self._read_answer(file, label, stop)
+            return self._read_answer(file, label, cancel)
         except (EOFError, OSError) as error:
             self._process.kill()
             code = self._process.wait()
@@ -238,12 +238,12 @@ class _Worker:
         finally:
             overdue.cancel()
 
-    def _read_answer(self, file: BinaryIO, label: str, stop: Stop) -> Extracted:
+    def _read_answer(self, file: BinaryIO, label: str, cancel: CancelToken) -> Extracted:
         """Collect frames to the end of the answer, and serve what the process asks of the file meanwhile."""
         answer = _Answer()
         while True:
-            if stop.is_set():
-                raise Stopped
+            if cancel.is_set():
+                raise WorkCancelled
             letter, payload = self._read_frame()
             if letter == b"D":
                 break
@@ -323,10 +323,10 @@ class _WorkerPool:
         atexit.register(self.end)
 
     @contextmanager
-    def acquire(self, stop: Stop) -> Generator[_Worker]:
+    def acquire(self, cancel: CancelToken) -> Generator[_Worker]:
         """Yield a process for one request; one that has not answered it to its end is ended."""
         while not self._slots.acquire(timeout=_POLL_SECONDS):
-            stop.check()
+            cancel.check()
         try:
             worker = self._reuse_or_start()
             try:

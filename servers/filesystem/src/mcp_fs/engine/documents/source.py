@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem
 from mcp_fs.engine.document_kinds import HEAD_BYTES, SUFFIXES, is_archive, is_document, kind_of
 from mcp_fs.engine.documents.converter import Extracted, Output, extract
@@ -42,7 +42,9 @@ class ArchiveMember:
 
 
 @contextmanager
-def open_content(place: ReadablePath, stop: Stop, *, raw: bool = False) -> Generator[tuple[BinaryIO, str | None]]:
+def open_content(
+    place: ReadablePath, cancel: CancelToken, *, raw: bool = False
+) -> Generator[tuple[BinaryIO, str | None]]:
     """Yield what is to be read at `place`, open, and what it is when that is not the file itself.
 
     Args:
@@ -54,9 +56,9 @@ def open_content(place: ReadablePath, stop: Stop, *, raw: bool = False) -> Gener
     with _open_file_or_archive(place) as (file, inner):
         extracted = None
         if inner is not None:
-            extracted = _extract_member(file, place, inner, stop, raw=raw)
+            extracted = _extract_member(file, place, inner, cancel, raw=raw)
         elif not raw:
-            extracted = _extract_text(file, place, stop)
+            extracted = _extract_text(file, place, cancel)
         if extracted is None:
             yield file, None
         else:
@@ -64,25 +66,27 @@ def open_content(place: ReadablePath, stop: Stop, *, raw: bool = False) -> Gener
                 yield copy, _describe_text(extracted, place)
 
 
-def _extract_member(file: BinaryIO, place: ReadablePath, inner: tuple[str, ...], stop: Stop, *, raw: bool) -> Extracted:
+def _extract_member(
+    file: BinaryIO, place: ReadablePath, inner: tuple[str, ...], cancel: CancelToken, *, raw: bool
+) -> Extracted:
     """Return the member `inner` of an open archive, as text or as it is."""
     archive = place.parts[len(place.parts) - len(inner) - 1].removesuffix("!")
     output: Output = "text"
     if raw:
         output = "bytes"
-    return extract(file, archive, inner, output, place.display, stop)
+    return extract(file, archive, inner, output, place.display, cancel)
 
 
-def open_text(file: BinaryIO, place: ReadablePath, stop: Stop) -> tuple[BinaryIO, str]:
+def open_text(file: BinaryIO, place: ReadablePath, cancel: CancelToken) -> tuple[BinaryIO, str]:
     """Return the text of an open document as a file, or the file itself if it is none; and why the rest is missing."""
-    extracted = _extract_text(file, place, stop)
+    extracted = _extract_text(file, place, cancel)
     if extracted is None:
         return file, ""
     file.close()
     return to_anonymous_file(extracted.data), extracted.cut_reason
 
 
-def _extract_text(file: BinaryIO, place: ReadablePath, stop: Stop) -> Extracted | None:
+def _extract_text(file: BinaryIO, place: ReadablePath, cancel: CancelToken) -> Extracted | None:
     """Return the text of an open document or archive; None for what is read as it is.
 
     The file is at its beginning then.
@@ -91,7 +95,7 @@ def _extract_text(file: BinaryIO, place: ReadablePath, stop: Stop) -> Extracted 
     file.seek(0)
     if kind is None:
         return None
-    extracted = extract(file, place.name, (), "text", place.display, stop)
+    extracted = extract(file, place.name, (), "text", place.display, cancel)
     file.seek(0)
     if kind == "notebook" and not extracted.label:
         return None  # it has the name of a notebook, and could not be read as one
@@ -112,7 +116,7 @@ def is_in_archive(place: ReadablePath) -> bool:
         return False
 
 
-def read_members(place: ReadablePath, stop: Stop) -> tuple[Sequence[ArchiveMember], str]:
+def read_members(place: ReadablePath, cancel: CancelToken) -> tuple[Sequence[ArchiveMember], str]:
     """Return the files of an archive, or of a folder in it, with their text or bytes, and why the rest is missing.
 
     What is protected is left out.
@@ -126,7 +130,7 @@ def read_members(place: ReadablePath, stop: Stop) -> tuple[Sequence[ArchiveMembe
         if inner is not None:
             archive_parts = place.parts[: len(place.parts) - len(inner)]
             name = archive_parts[-1].removesuffix("!")
-        extracted = extract(file, name, inner or (), "all", place.display, stop)
+        extracted = extract(file, name, inner or (), "all", place.display, cancel)
     top = (*archive_parts[:-1], name + "!")
     members: list[ArchiveMember] = []
     for path, data in extracted.members:

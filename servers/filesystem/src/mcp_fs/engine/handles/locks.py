@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Unavailable, quote
 from mcp_fs.engine.handles.path_opening import ResolvedPath
 from mcp_fs.engine.name_folding import fold_name
@@ -59,7 +59,7 @@ class LockedFile:
 
 @contextmanager
 def lock_names(
-    resolved_paths: Sequence[ResolvedPath[Any]], stop: Stop
+    resolved_paths: Sequence[ResolvedPath[Any]], cancel: CancelToken
 ) -> Generator[Mapping[ResolvedPath[Any], LockedFile]]:
     """Hold, against every other call and every other server process, the names at `spots`.
 
@@ -72,12 +72,12 @@ def lock_names(
     with ExitStack() as stack:
         for lock in _locks_for(resolved_paths):
             while not lock.mutex.acquire(timeout=0.05):
-                stop.check()
+                cancel.check()
             stack.callback(lock.mutex.release)
         if sys.platform == "win32":  # there a file that another process has open can't be replaced
             yield {}
         else:
-            yield _lock_files(resolved_paths, stop, stack)
+            yield _lock_files(resolved_paths, cancel, stack)
 
 
 def _locks_for(resolved_paths: Iterable[ResolvedPath[ReadablePath]]) -> list[_NameLock]:
@@ -89,7 +89,7 @@ def _locks_for(resolved_paths: Iterable[ResolvedPath[ReadablePath]]) -> list[_Na
 if sys.platform != "win32":
 
     def _lock_files(
-        resolved_paths: Iterable[ResolvedPath[Any]], stop: Stop, stack: ExitStack
+        resolved_paths: Iterable[ResolvedPath[Any]], cancel: CancelToken, stack: ExitStack
     ) -> Mapping[ResolvedPath[Any], LockedFile]:
         """Hold the regular files at `spots` until `stack` ends; what is no such file needs no lock."""
         # What was there a moment ago only says in which order to go.
@@ -109,7 +109,7 @@ if sys.platform != "win32":
                 except OSError:
                     break  # one that can't be read can't be edited either
                 stack.callback(os.close, fd)
-                if not _wait_for_flock(fd, spot, stop, deadline):
+                if not _wait_for_flock(fd, spot, cancel, deadline):
                     break
                 opened_status = os.fstat(fd)
                 locked_identities.add((opened_status.st_dev, opened_status.st_ino))
@@ -118,13 +118,13 @@ if sys.platform != "win32":
                     locked_files[spot] = LockedFile(fd, status)
         return locked_files
 
-    def _wait_for_flock(fd: int, resolved: ResolvedPath[ReadablePath], stop: Stop, deadline: float) -> bool:
+    def _wait_for_flock(fd: int, resolved: ResolvedPath[ReadablePath], cancel: CancelToken, deadline: float) -> bool:
         """Wait for the lock; False where the file system knows none."""
         while True:
             try:
                 flock(fd, LOCK_EX | LOCK_NB)
             except BlockingIOError:
-                stop.check()
+                cancel.check()
                 if time.monotonic() > deadline:
                     raise Unavailable(
                         f"Another program holds a lock on {quote(resolved.path.display)}.",

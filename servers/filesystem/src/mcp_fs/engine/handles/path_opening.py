@@ -14,7 +14,17 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import BinaryIO, TypeVar, cast
 
-from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote, reason
+from mcp_batteries.errors import (
+    Conflict,
+    Invalid,
+    NotFound,
+    Problem,
+    Refused,
+    TooLarge,
+    Unavailable,
+    describe_os_error,
+    quote,
+)
 from mcp_fs.engine.handles.suggestions import suggest_below_file, suggest_next_move
 from mcp_fs.policy import ReadablePath, Root, WritablePath
 
@@ -218,7 +228,7 @@ def to_problem(error: OSError, path: ReadablePath, outcome: str = "") -> Problem
         case errno.ENOTEMPTY:
             return Conflict(f"{label} is a folder that is not empty{ending}", "Choose another name.")
         case errno.EACCES | errno.EPERM | errno.EROFS:
-            return Refused(f"The operating system does not allow this on {label}: {reason(error)}{ending}")
+            return Refused(f"The operating system does not allow this on {label}: {describe_os_error(error)}{ending}")
         case errno.ENXIO | errno.ENODEV | errno.EOPNOTSUPP:
             return Refused(f"{label} is a pipe, a socket or a device{ending}", "Only regular files are served.")
         case errno.ELOOP | errno.EMLINK:
@@ -234,4 +244,4 @@ def to_problem(error: OSError, path: ReadablePath, outcome: str = "") -> Problem
         case errno.EMFILE | errno.ENFILE:
             return Unavailable(f"Too many files are open just now{ending}", "Try again shortly.")
         case _:
-            return Unavailable(f"{label} failed: {reason(error)}{ending}")
+            return Unavailable(f"{label} failed: {describe_os_error(error)}{ending}")

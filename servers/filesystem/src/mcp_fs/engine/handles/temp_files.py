@@ -20,9 +20,9 @@ from typing import Any
 
 import anyio
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Problem
-from mcp_batteries.threads import in_thread
+from mcp_batteries.threads import run_in_thread
 from mcp_fs.engine.handles.path_opening import Folder, open_tree, resolve
 from mcp_fs.policy import Policy, ReadablePath
 
@@ -93,7 +93,9 @@ async def clean_in_background(policy: Policy) -> AsyncGenerator[None]:
 
 async def _clean_served_folders(policy: Policy) -> None:
     try:
-        removed = await in_thread(lambda stop: clean_leftovers(policy, stop), seconds=60, what="Cleaning", last=True)
+        removed = await run_in_thread(
+            lambda cancel: clean_leftovers(policy, cancel), seconds=60, description="Cleaning", background=True
+        )
     except Problem as problem:
         _log.warning("leftovers were not looked for everywhere: %s", problem)
     else:
@@ -101,13 +103,13 @@ async def _clean_served_folders(policy: Policy) -> None:
             _log.warning("removed %d temporary entries that an earlier process had left", removed)
 
 
-def clean_leftovers(policy: Policy, stop: Stop, max_entries: int = 100_000) -> int:
+def clean_leftovers(policy: Policy, cancel: CancelToken, max_entries: int = 100_000) -> int:
     """Remove the temporary files that crashed processes left below the served folders; how many there were.
 
     Looks at no more than `most` entries: a folder beyond that is cleaned when it is next written to. Links are
     not followed. A file that a living process holds, or that is younger than this process, stays.
     """
-    cleaner = _LeftoverCleaner(stop, max_entries)
+    cleaner = _LeftoverCleaner(cancel, max_entries)
     for root in policy.roots:
         with (
             suppress(Problem),
@@ -119,11 +121,11 @@ def clean_leftovers(policy: Policy, stop: Stop, max_entries: int = 100_000) -> i
 
 
 class _LeftoverCleaner:
-    def __init__(self, stop: Stop, max_entries: int) -> None:
-        self.stop, self.remaining_entries, self.removed_count = stop, max_entries, 0
+    def __init__(self, cancel: CancelToken, max_entries: int) -> None:
+        self.cancel, self.remaining_entries, self.removed_count = cancel, max_entries, 0
 
     def clean(self, folder: Folder[ReadablePath], depth: int) -> None:
-        self.stop.check()
+        self.cancel.check()
         _is_first_visit(folder)
         subfolders: list[str] = []
         for entry in folder.scan():
@@ -197,20 +199,20 @@ def _has_another_name(folder: Folder[Any], status: os.stat_result) -> bool:
     return False
 
 
-def remove_all(folder: Folder[Any], name: str, stop: Stop | None = None) -> None:
+def remove_all(folder: Folder[Any], name: str, cancel: CancelToken | None = None) -> None:
     """Remove the entry `name` with all that is in it; links are removed, not followed.
 
     Raises:
         OSError: something could not be removed; what was before it is gone.
     """
-    if stop is not None:
-        stop.check()
+    if cancel is not None:
+        cancel.check()
     if not stat.S_ISDIR(folder.stat(name).st_mode):
         folder.remove(name)
         return
     with open_tree(folder, name) as inner:
         for child in inner.list_names():
-            remove_all(inner, child, stop)
+            remove_all(inner, child, cancel)
     folder.remove_folder(name)
 
 

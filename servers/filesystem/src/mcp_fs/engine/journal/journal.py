@@ -15,8 +15,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from mcp_batteries.cancellation import Stop
-from mcp_batteries.errors import NotFound, Problem, TooLarge, reason
+from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.errors import NotFound, Problem, TooLarge, describe_os_error
 from mcp_fs.engine.handles.metadata import MetadataCopier, copy_attributes
 from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, open_regular, resolve
 from mcp_fs.engine.handles.syscalls import copy_blocks
@@ -65,8 +65,8 @@ class JournalEntry:
         undoes: the tool whose call is being taken back.
     """
 
-    def __init__(self, store: JournalStore, stop: Stop, undone_tool: str | None = None) -> None:
-        self._store, self._stop, self._undone_tool = store, stop, undone_tool
+    def __init__(self, store: JournalStore, cancel: CancelToken, undone_tool: str | None = None) -> None:
+        self._store, self._cancel, self._undone_tool = store, cancel, undone_tool
         self._stack = ExitStack()
         self._entry_id: EntryId | None = None
         self._entry_fd = -1
@@ -182,7 +182,7 @@ class JournalEntry:
             self._note_failure(failure)
 
     def _note_failure(self, failure: OSError | Problem, label: str | None = None) -> None:
-        cause = reason(failure) if isinstance(failure, OSError) else failure.what.rstrip(".")
+        cause = describe_os_error(failure) if isinstance(failure, OSError) else failure.failure.rstrip(".")
         self.notes.append(f"undo_changes can't take {label or self._part_label} back: {cause}")
 
     def _too_large(self, size: int) -> TooLarge:
@@ -212,8 +212,10 @@ class JournalEntry:
                     if before is not None and folder is not None and intent.before is None:
                         name = str(self._earlier_change_count + number)
                         if intent.handover_bytes is None:
-                            self._stop.check()
-                            _keep_contents(folder, intent.path.name, before, top, f"{entry_id.name}.{name}", self._stop)
+                            self._cancel.check()
+                            _keep_contents(
+                                folder, intent.path.name, before, top, f"{entry_id.name}.{name}", self._cancel
+                            )
                     recorded_changes.append(_to_recorded_change(intent, before, name))
                 tool, by = CURRENT_CALL.get()
                 record = EntryRecord(
@@ -246,7 +248,7 @@ class JournalEntry:
         """What is there, and how many bytes it takes to keep it."""
         if intent.before is not None or intent.folder is None:
             return intent.before, 0
-        self._stop.check()
+        self._cancel.check()
         thorough = intent.handover_bytes is None or self.is_on_other_disk(
             intent.folder
         )  # what is copied there is copied back
@@ -322,7 +324,7 @@ def _keep_contents(
     before: EntryState,
     store_folder: Folder[WritablePath],
     content_name: str,
-    stop: Stop,
+    cancel: CancelToken,
 ) -> None:
     """Keep what is at `name`."""
     status = folder.stat(name)
@@ -339,7 +341,7 @@ def _keep_contents(
                 content_name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600
             )
             try:
-                copy_blocks(file.fileno(), fd, stop.check)
+                copy_blocks(file.fileno(), fd, cancel.check)
                 copy_attributes(file.fileno(), fd)
             finally:
                 os.close(fd)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import BinaryIO
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem
-from mcp_batteries.progress import tell
+from mcp_batteries.progress import report_progress
 from mcp_fs.engine.documents.source import open_content
 from mcp_fs.engine.handles.path_opening import open_file, read_link, read_status
 from mcp_fs.engine.listing.walk import (
@@ -40,7 +40,7 @@ _YES_OR_NO = {True: "yes", False: "no"}
 _Parts = tuple[str, ...]
 
 
-def compare(first: ReadablePath, second: ReadablePath, max_bytes: int, stop: Stop) -> Comparison:
+def compare(first: ReadablePath, second: ReadablePath, max_bytes: int, cancel: CancelToken) -> Comparison:
     """Return what differs between two files, as a diff, or between two folders, entry by entry.
 
     Raises:
@@ -48,10 +48,10 @@ def compare(first: ReadablePath, second: ReadablePath, max_bytes: int, stop: Sto
     """
     names = (display_path(first), display_path(second))
     if _is_folder(first) and _is_folder(second):
-        head, lines = _compare_folders(first, second, max_bytes * 2 // 5, stop)
+        head, lines = _compare_folders(first, second, max_bytes * 2 // 5, cancel)
     else:
         # Of a folder and a file, opening the folder as a file says what is wrong.
-        head, lines = _compare_files(first, second, stop)
+        head, lines = _compare_files(first, second, cancel)
     return Comparison(names, head, lines, max_bytes)
 
 
@@ -62,18 +62,18 @@ def _is_folder(place: ReadablePath) -> bool:
         return False  # perhaps in an archive
 
 
-def _compare_files(one: ReadablePath, other: ReadablePath, stop: Stop) -> tuple[str, list[str]]:
+def _compare_files(one: ReadablePath, other: ReadablePath, cancel: CancelToken) -> tuple[str, list[str]]:
     """Return what differs between two files in a few words, and their diff."""
-    with open_content(one, stop) as (first, label), open_content(other, stop) as (second, other_label):
+    with open_content(one, cancel) as (first, label), open_content(other, cancel) as (second, other_label):
         beginnings = (first.read(MAX_EDIT_BYTES + 1), second.read(MAX_EDIT_BYTES + 1))
         equal_bytes = _common_prefix_length(*beginnings)
         equal_rest: int | None = 0
         if equal_bytes == max(map(len, beginnings)):
-            equal_rest = _compare_rest(first, second, stop)
+            equal_rest = _compare_rest(first, second, cancel)
         if equal_rest is None:
             # The text of a document is not all of it, and the listing of an archive least of all.
             extract_label = label or other_label
-            if extract_label is None or _have_same_bytes(one, other, stop):
+            if extract_label is None or _have_same_bytes(one, other, cancel):
                 return "same contents", []
             return f"different files, of which this is the same: {extract_label}", []
         sizes = (os.fstat(first.fileno()).st_size, os.fstat(second.fileno()).st_size)
@@ -99,9 +99,9 @@ def _describe_sizes(sizes: tuple[int, int], equal_bytes: int) -> str:
     return f"{kind}: {sizes[0]:,} and {sizes[1]:,} bytes, different from byte {equal_bytes + 1:,} on"
 
 
-def _have_same_bytes(one: ReadablePath, other: ReadablePath, stop: Stop) -> bool:
-    with open_content(one, stop, raw=True) as (first, _), open_content(other, stop, raw=True) as (second, _):
-        return _compare_rest(first, second, stop) is None
+def _have_same_bytes(one: ReadablePath, other: ReadablePath, cancel: CancelToken) -> bool:
+    with open_content(one, cancel, raw=True) as (first, _), open_content(other, cancel, raw=True) as (second, _):
+        return _compare_rest(first, second, cancel) is None
 
 
 def _diff_texts(before: Decoded, after: Decoded, one: ReadablePath, other: ReadablePath) -> tuple[str, list[str]]:
@@ -138,11 +138,11 @@ def _common_prefix_length(one: bytes, other: bytes) -> int:
     return equal_bytes
 
 
-def _compare_rest(one: BinaryIO, other: BinaryIO, stop: Stop) -> int | None:
+def _compare_rest(one: BinaryIO, other: BinaryIO, cancel: CancelToken) -> int | None:
     """Return how many bytes of the rest of both are the same; None if all are."""
     same = 0
     while True:
-        stop.check()
+        cancel.check()
         first = _read_block(one)
         second = _read_block(other)
         if first != second:
@@ -161,17 +161,17 @@ def _read_block(file: BinaryIO) -> bytes:
 
 
 def _compare_folders(
-    first: ReadablePath, second: ReadablePath, max_diff_bytes: int, stop: Stop
+    first: ReadablePath, second: ReadablePath, max_diff_bytes: int, cancel: CancelToken
 ) -> tuple[str, list[str]]:
     """Return what differs between two folders; the diffs of small text files stand behind all the rest.
 
     Args:
         max_diff_bytes: how much these diffs may take.
     """
-    comparison = _FolderComparison(first, second, stop)
+    comparison = _FolderComparison(first, second, cancel)
     comparison.compare_entries()
     diffs, missing_diffs = _collect_diffs(
-        first, second, comparison.changed_files, max_diff_bytes, comparison.deadline, stop
+        first, second, comparison.changed_files, max_diff_bytes, comparison.deadline, cancel
     )
     facts = comparison.facts()
     if missing_diffs:
@@ -188,16 +188,16 @@ class _FolderComparison:
         deadline: when, by `time.monotonic`, no more contents are compared.
     """
 
-    def __init__(self, first: ReadablePath, second: ReadablePath, stop: Stop) -> None:
+    def __init__(self, first: ReadablePath, second: ReadablePath, cancel: CancelToken) -> None:
         self.lines: list[str] = []
         self.changed_files: list[_Parts] = []
         self.deadline = time.monotonic() + WALK_SECONDS
         self._first = first
         self._second = second
-        self._stop = stop
+        self._cancel = cancel
         self._skipped = Skipped.with_deadline()
-        self._first_entries = _read_entries(first, self._skipped, stop)
-        self._second_entries = _read_entries(second, self._skipped, stop)
+        self._first_entries = _read_entries(first, self._skipped, cancel)
+        self._second_entries = _read_entries(second, self._skipped, cancel)
         self._first_counts = _count_files(self._first_entries)
         self._second_counts = _count_files(self._second_entries)
         self._only_first = 0
@@ -207,7 +207,7 @@ class _FolderComparison:
 
     def compare_entries(self) -> None:
         for parts in sorted({*self._first_entries, *self._second_entries}, key=walk_order):
-            self._stop.check()
+            self._cancel.check()
             if parts not in self._second_entries:
                 # What a folder holds that the other side lacks goes without saying.
                 if len(parts) == 1 or parts[:-1] in self._second_entries:
@@ -253,14 +253,14 @@ class _FolderComparison:
             return
         try:
             difference = _describe_difference(
-                _entry_at(self._first, parts), _entry_at(self._second, parts), kind, self._stop
+                _entry_at(self._first, parts), _entry_at(self._second, parts), kind, self._cancel
             )
         except Problem:
             self._skipped.add("could not be compared", path)
             return
         if difference is None:
             self._same += 1
-            tell(self._same, None, f"{pluralize(self._same, 'file')} the same")
+            report_progress(self._same, None, f"{pluralize(self._same, 'file')} the same")
             return
         self._different += 1
         self.lines.append(f"~ {path}{difference}")
@@ -269,17 +269,22 @@ class _FolderComparison:
 
 
 def _collect_diffs(
-    one: ReadablePath, other: ReadablePath, changed_files: Sequence[_Parts], max_bytes: int, deadline: float, stop: Stop
+    one: ReadablePath,
+    other: ReadablePath,
+    changed_files: Sequence[_Parts],
+    max_bytes: int,
+    deadline: float,
+    cancel: CancelToken,
 ) -> tuple[list[str], int]:
     """Return the diffs of files that differ, each whole, at most so many bytes; and of how many text files none is."""
     diffs: list[str] = []
     missing_count = 0
     for parts in changed_files:
-        stop.check()
+        cancel.check()
         lines = None
         if time.monotonic() < deadline:
             with suppress(Problem):
-                lines = _diff_small_files(_entry_at(one, parts), _entry_at(other, parts), stop)
+                lines = _diff_small_files(_entry_at(one, parts), _entry_at(other, parts), cancel)
         if lines is None or _bytes_of_lines(lines) > max_bytes:
             missing_count += 1
             continue
@@ -292,7 +297,7 @@ def _bytes_of_lines(lines: Sequence[str]) -> int:
     return sum(len(line.encode("utf-8", "replace")) + 1 for line in lines)
 
 
-def _diff_small_files(one: ReadablePath, other: ReadablePath, stop: Stop) -> list[str] | None:
+def _diff_small_files(one: ReadablePath, other: ReadablePath, cancel: CancelToken) -> list[str] | None:
     """Return the diff of two files, of others than text no line; None where it would take long."""
     for place in (one, other):
         if read_status(place).st_size > _MAX_DIFFED_BYTES:
@@ -300,14 +305,14 @@ def _diff_small_files(one: ReadablePath, other: ReadablePath, stop: Stop) -> lis
                 if is_text(file.read(_SAMPLE_BYTES)):
                     return None
                 return []
-    return _compare_files(one, other, stop)[1]
+    return _compare_files(one, other, cancel)[1]
 
 
-def _read_entries(start: ReadablePath, skipped: Skipped, stop: Stop) -> dict[_Parts, str]:
+def _read_entries(start: ReadablePath, skipped: Skipped, cancel: CancelToken) -> dict[_Parts, str]:
     """Return what each entry below a folder is."""
     kinds: dict[_Parts, str] = {}
-    for entries in walk(start, WalkFilter(), stop, skipped):
-        tell(len(kinds), None, f"{len(kinds):,} entries seen")
+    for entries in walk(start, WalkFilter(), cancel, skipped):
+        report_progress(len(kinds), None, f"{len(kinds):,} entries seen")
         for name in entries.folders:
             kinds[*entries.parts, name] = "folder"
         place = entries.folder.path
@@ -342,7 +347,7 @@ def _entry_at(start: ReadablePath, parts: _Parts) -> ReadablePath:
     return start.at(start.root, (*start.parts, *parts))
 
 
-def _describe_difference(one: ReadablePath, other: ReadablePath, kind: str, stop: Stop) -> str | None:
+def _describe_difference(one: ReadablePath, other: ReadablePath, kind: str, cancel: CancelToken) -> str | None:
     """Return how two entries of one kind differ; None where they don't."""
     if kind == "link":
         if read_link(one) == read_link(other):
@@ -353,6 +358,6 @@ def _describe_difference(one: ReadablePath, other: ReadablePath, kind: str, stop
     with open_file(one) as first, open_file(other) as second:
         size = read_status(one).st_size
         other_size = read_status(other).st_size
-        if size == other_size and _compare_rest(first, second, stop) is None:
+        if size == other_size and _compare_rest(first, second, cancel) is None:
             return None
     return f"\t{size:,}\t{other_size:,}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem, TooLarge, quote
 from mcp_fs.engine.listing.selection import Chooser, compile_choosers
 from mcp_fs.engine.listing.walk import FolderEntries, Skipped, WalkFilter, entry_display_path, walk
@@ -16,7 +16,7 @@ __all__ = ["expand_glob"]
 _P = TypeVar("_P", bound=ReadablePath)
 
 
-def expand_glob(start: _P, glob: str, name: str, limit: int, stop: Stop) -> tuple[Sequence[_P], Sequence[str]]:
+def expand_glob(start: _P, glob: str, name: str, limit: int, cancel: CancelToken) -> tuple[Sequence[_P], Sequence[str]]:
     """Return the files below `start` whose path fits `glob`, or folders where it ends in a slash; and what is left out.
 
     Args:
@@ -30,7 +30,7 @@ def expand_glob(start: _P, glob: str, name: str, limit: int, stop: Stop) -> tupl
     """
     (chooses,) = compile_choosers([start], f"/{glob}")
     expansion = _Expansion(start, chooses, folders=glob.endswith("/"))
-    for entries in walk(start, WalkFilter(), stop, expansion.skipped):
+    for entries in walk(start, WalkFilter(), cancel, expansion.skipped):
         expansion.add(entries)
         if len(expansion.paths) > limit:
             raise TooLarge(f"{quote(name)} means more than {limit}.", "Narrow it, or do a part at a time.")

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Problem
-from mcp_batteries.progress import tell
+from mcp_batteries.progress import report_progress
 from mcp_fs.engine.handles.file_attributes import is_hidden
 from mcp_fs.engine.handles.path_opening import Folder, open_folder, read_status
 from mcp_fs.engine.listing.walk import (
@@ -46,7 +46,7 @@ _KINDS = {stat.S_IFDIR: "folder", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
 
 def list_folder(
     place: ReadablePath,
-    stop: Stop,
+    cancel: CancelToken,
     *,
     sort: FolderSort = "name",
     walk_filter: WalkFilter | None = None,
@@ -71,8 +71,8 @@ def list_folder(
     with open_folder(place) as folder:
         sizes = None
         if folder_sizes:
-            sizes = _FolderSizes(folder.path, walk_filter, stop)
-        keys_of_entries = _EntryKeys(folder, sort, walk_filter, stop, sizes)
+            sizes = _FolderSizes(folder.path, walk_filter, cancel)
+        keys_of_entries = _EntryKeys(folder, sort, walk_filter, cancel, sizes)
         keys: Iterable[_Key] = keys_of_entries
         if after is not None:
             keys = (key for key in keys_of_entries if key > after)
@@ -101,7 +101,7 @@ def list_roots(places: Sequence[ReadablePath]) -> FolderPage:
     return FolderPage("served folders", entries, len(entries), "name", 0, None)
 
 
-def complete_names(place: ReadablePath, prefix: str, stop: Stop) -> list[tuple[str, ReadablePath]]:
+def complete_names(place: ReadablePath, prefix: str, cancel: CancelToken) -> list[tuple[str, ReadablePath]]:
     """Return the names in a folder that begin with `prefix`, as a shell completes them, folders with a slash.
 
     None of a folder that can't be listed; at most 1,000.
@@ -109,7 +109,7 @@ def complete_names(place: ReadablePath, prefix: str, stop: Stop) -> list[tuple[s
     names: list[tuple[str, ReadablePath]] = []
     with suppress(Problem), open_folder(place) as folder:
         for entry in folder.scan():
-            stop.check()
+            cancel.check()
             if not _completes(entry, prefix) or place.policy.is_protected((*folder.path.parts, entry.name)):
                 continue
             name = entry.name
@@ -154,7 +154,7 @@ class _EntryKeys:
     folder: Folder[ReadablePath]
     sort: FolderSort
     walk_filter: WalkFilter
-    stop: Stop
+    cancel: CancelToken
     sizes: _FolderSizes | None = None
     total: int = 0
     excluded_count: int = 0
@@ -166,7 +166,7 @@ class _EntryKeys:
         prefix = "/".join((*self.folder.path.parts, ""))
         for number, entry in enumerate(self.folder.scan()):
             if not number % _ENTRIES_PER_CHECK:
-                self.stop.check()
+                self.cancel.check()
             if rules is not None and self._is_excluded(entry, rules, prefix):
                 self.excluded_count += 1
                 continue
@@ -203,10 +203,10 @@ class _FolderSize(NamedTuple):
 class _FolderSizes:
     """The bytes of the files in folders, at any depth; a file with several names counts once."""
 
-    def __init__(self, above: ReadablePath, walk_filter: WalkFilter, stop: Stop) -> None:
+    def __init__(self, above: ReadablePath, walk_filter: WalkFilter, cancel: CancelToken) -> None:
         self._above = above
         self._walk_filter = walk_filter
-        self._stop = stop
+        self._cancel = cancel
         self._skipped = Skipped.with_deadline()
         self._sizes: dict[str, _FolderSize] = {}
 
@@ -222,14 +222,14 @@ class _FolderSizes:
         counted_inodes = set[tuple[int, int]]()
         self._skipped.reasons.clear()
         try:
-            for entries in walk(self._above / name, self._walk_filter, self._stop, self._skipped):
+            for entries in walk(self._above / name, self._walk_filter, self._cancel, self._skipped):
                 size += self._sum_files(entries, counted_inodes)
         except Problem:
             return _FolderSize(size, is_complete=False)
         return _FolderSize(size, is_complete=not self._skipped.reasons)
 
     def _sum_files(self, entries: FolderEntries, counted_inodes: set[tuple[int, int]]) -> int:
-        tell(len(self._sizes), None, f"{len(self._sizes):,} folders summed up")
+        report_progress(len(self._sizes), None, f"{len(self._sizes):,} folders summed up")
         size = 0
         for name in entries.files:
             try:
@@ -283,7 +283,7 @@ def _describe_link(folder: Folder[ReadablePath], name: str, note: str) -> str:
         target = folder.read_link(name)
         read_status(folder.path / name)
     except Problem as problem:
-        if "outside" in problem.what:
+        if "outside" in problem.failure:
             return "link, leads outside or to something protected"
         return "link, dangling"
     except OSError:

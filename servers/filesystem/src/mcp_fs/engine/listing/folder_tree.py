@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import chain
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Problem
-from mcp_batteries.progress import tell
+from mcp_batteries.progress import report_progress
 from mcp_fs.engine.handles.path_opening import Folder, open_folder
 from mcp_fs.engine.listing.walk import Skipped, WalkFilter, display_path, entry_display_path, read_entries
 from mcp_fs.engine.patterns.ignore import Rules
@@ -27,7 +27,12 @@ _Row = tuple[str, str, int]
 
 
 def list_tree(
-    place: ReadablePath, stop: Stop, *, depth: int = 3, walk_filter: WalkFilter | None = None, max_bytes: int = 10_000
+    place: ReadablePath,
+    cancel: CancelToken,
+    *,
+    depth: int = 3,
+    walk_filter: WalkFilter | None = None,
+    max_bytes: int = 10_000,
 ) -> Tree:
     """Return the folder's tree within `max_bytes`: level by level until they are spent, the rest folded.
 
@@ -37,7 +42,7 @@ def list_tree(
     Raises:
         Problem: the folder can't be opened.
     """
-    builder = _TreeBuilder(walk_filter or WalkFilter(), depth, max_bytes, stop)
+    builder = _TreeBuilder(walk_filter or WalkFilter(), depth, max_bytes, cancel)
     with open_folder(place) as folder:
         top = _Branch(folder.path, (), display_path(place).rstrip("/") + "/")
         outer_rules = None
@@ -130,11 +135,11 @@ class _Branch:
 class _TreeBuilder:
     """Opens folders, level by level, as long as their lines fit; half of what is left each time is for their files."""
 
-    def __init__(self, walk_filter: WalkFilter, depth: int, max_bytes: int, stop: Stop) -> None:
+    def __init__(self, walk_filter: WalkFilter, depth: int, max_bytes: int, cancel: CancelToken) -> None:
         self.walk_filter = walk_filter
         self.skipped = Skipped.with_deadline()
         self._depth = depth
-        self._stop = stop
+        self._cancel = cancel
         self._remaining_bytes = max_bytes
         self._max_branches = max_bytes
         self._listed_count = 0
@@ -191,9 +196,9 @@ class _TreeBuilder:
             max_bytes -= self._show_rows(branch, max_bytes // (len(branches) - number))
 
     def read_branch(self, branch: _Branch, folder: Folder[ReadablePath], above: Rules | None) -> None:
-        self._stop.check()
+        self._cancel.check()
         self._listed_count += 1
-        tell(self._listed_count, None, f"{self._listed_count:,} folders seen")
+        report_progress(self._listed_count, None, f"{self._listed_count:,} folders seen")
         entries = read_entries(folder, branch.parts, self.walk_filter, above)
         branch.rules = entries.rules
         branch.file_count = len(entries.files)

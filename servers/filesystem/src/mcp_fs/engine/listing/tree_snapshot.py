@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO, NamedTuple
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem, TooLarge, quote
 from mcp_batteries.subscriptions.journal import Change
 from mcp_fs.engine.handles.path_opening import Folder, open_folder, open_regular
@@ -117,7 +117,7 @@ class TreeSnapshot:
     def has_files(self) -> bool:
         return bool(self._files)
 
-    def poll(self, stop: Stop) -> list[Change]:
+    def poll(self, cancel: CancelToken) -> list[Change]:
         """Return what has changed since the last poll; nothing at the first.
 
         Raises:
@@ -127,7 +127,7 @@ class TreeSnapshot:
         poll = _Poll(time.monotonic() + _READ_SECONDS)
         text_bytes = self._text_budget.total
         folders: set[tuple[str, ...]] = {self.subtree.start.parts[:-1]}
-        for file in self._iterate_files(folders, stop):
+        for file in self._iterate_files(folders, cancel):
             if len(poll.files) >= _MAX_FILES:
                 raise TooLarge(
                     f"More than {_MAX_FILES:,} files are in {quote(self.subtree.start.display)}.",
@@ -171,7 +171,7 @@ class TreeSnapshot:
         elif not _is_unchanged(before, snapshot):
             poll.changes.append(Change(self._names[file.path], "changed", before.text, snapshot.text, added))
 
-    def _iterate_files(self, folders: set[tuple[str, ...]], stop: Stop) -> Iterator[_ListedFile]:
+    def _iterate_files(self, folders: set[tuple[str, ...]], cancel: CancelToken) -> Iterator[_ListedFile]:
         """Yield each file that is there and meant; `folders` learns where they lie."""
         start = self.subtree.start
         try:
@@ -180,7 +180,7 @@ class TreeSnapshot:
                     folders.add(start.parts)
                     yield _ListedFile(folder, self.subtree.name, self.subtree.name)
                 return
-            for entries in walk(start, WalkFilter(), stop, Skipped()):
+            for entries in walk(start, WalkFilter(), cancel, Skipped()):
                 folders.add(entries.folder.path.parts)
                 yield from self._choose_files(entries)
         except NotFound:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
-from mcp_batteries.errors import Problem, reason
+from mcp_batteries.errors import Problem, describe_os_error
 from mcp_fs.engine.handles.file_attributes import hidden_among, placeholders_among
 from mcp_fs.engine.handles.path_opening import Folder, open_folder
 from mcp_fs.engine.patterns.ignore import Rules
@@ -170,7 +170,7 @@ class FolderEntries:
 def walk(
     start: ReadablePath,
     walk_filter: WalkFilter,
-    stop: Stop,
+    cancel: CancelToken,
     skipped: Skipped,
     after: tuple[str, ...] | None = None,
 ) -> Iterator[FolderEntries]:
@@ -189,7 +189,7 @@ def walk(
     todo: list[_PendingFolder] = []
     while folder is not None:
         with folder:
-            stop.check()
+            cancel.check()
             entries = _read_pending(folder, pending, walk_filter, skipped)
             if entries is not None:
                 skipped.count_excluded(entries)
@@ -438,4 +438,4 @@ def _skip_until(entries: FolderEntries, after: tuple[str, ...]) -> None:
 def _describe_read_error(error: OSError) -> str:
     if error.strerror is None:
         return "could not be read"
-    return reason(error).lower()
+    return describe_os_error(error).lower()

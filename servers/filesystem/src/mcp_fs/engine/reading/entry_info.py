@@ -33,7 +33,7 @@ def read_info(place: ReadablePath) -> FileInfo:
         try:
             status = read_status(place)
         except Problem as problem:
-            return _build_info(place, status, "link", link_to=f"{target}: {problem.what}")
+            return _build_info(place, status, "link", link_to=f"{target}: {problem.failure}")
     kind = _KINDS.get(stat.S_IFMT(status.st_mode), "special")
     contents: dict[str, str | int | None] = {}
     try:
@@ -42,7 +42,7 @@ def read_info(place: ReadablePath) -> FileInfo:
         elif kind == "file":
             contents = _describe_file(place, status.st_size)
     except Refused as problem:
-        contents = {"unreadable": problem.what}  # its mode says why, so it is told all the same
+        contents = {"unreadable": problem.failure}  # its mode says why, so it is told all the same
     return _build_info(place, status, kind, link_to=target, **contents)
 
 

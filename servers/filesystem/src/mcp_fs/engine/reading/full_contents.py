@@ -8,7 +8,7 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Problem, TooLarge, quote
 from mcp_fs.engine.handles.file_attributes import is_hidden
 from mcp_fs.engine.handles.path_opening import open_file, open_folder, read_status
@@ -28,7 +28,7 @@ _MAX_FILES = 1000
 _MAX_LISTED_ENTRIES = 1000
 
 
-def read_full_contents(place: ReadablePath, stop: Stop) -> FullContents:
+def read_full_contents(place: ReadablePath, cancel: CancelToken) -> FullContents:
     """Return the whole file at `place`: text, whatever its encoding, or bytes; of a folder its listing.
 
     Raises:
@@ -36,7 +36,7 @@ def read_full_contents(place: ReadablePath, stop: Stop) -> FullContents:
         Problem: it can't be opened.
     """
     if stat.S_ISDIR(read_status(place).st_mode):
-        return FullContents(FOLDER_MIME_TYPE, list_folder(place, stop, limit=_MAX_LISTED_ENTRIES).text())
+        return FullContents(FOLDER_MIME_TYPE, list_folder(place, cancel, limit=_MAX_LISTED_ENTRIES).text())
     with open_file(place) as file:
         size = os.fstat(file.fileno()).st_size
         head = file.read(SAMPLE_BYTES)
@@ -74,11 +74,11 @@ class ListedFile:
     modified: float
 
 
-def list_files(folder: ReadablePath, stop: Stop) -> Sequence[ListedFile]:
+def list_files(folder: ReadablePath, cancel: CancelToken) -> Sequence[ListedFile]:
     """Return the readable files directly in `folder` that are not hidden, by name; at most 1,000."""
     files: list[ListedFile] = []
-    for name in sorted(_list_names(folder, stop)):
-        stop.check()
+    for name in sorted(_list_names(folder, cancel)):
+        cancel.check()
         try:
             status = read_status(folder / name)
         except Problem:  # gone meanwhile, or a link that leads nowhere or out
@@ -89,12 +89,12 @@ def list_files(folder: ReadablePath, stop: Stop) -> Sequence[ListedFile]:
     return files
 
 
-def _list_names(folder: ReadablePath, stop: Stop) -> list[str]:
+def _list_names(folder: ReadablePath, cancel: CancelToken) -> list[str]:
     """Return the first names in a folder that are neither hidden nor protected."""
     names: list[str] = []
     with open_folder(folder) as open_listing:
         for entry in open_listing.scan():
-            stop.check()
+            cancel.check()
             if is_hidden(entry) or folder.policy.is_protected((*open_listing.path.parts, entry.name)):
                 continue
             names.append(entry.name)

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
 from mcp_fs.engine.documents.source import open_content
 from mcp_fs.engine.handles.path_opening import translate_errors
@@ -36,20 +36,20 @@ class LineRange:
     display: str
 
     @contextmanager
-    def open_lines(self, stop: Stop) -> Generator[OpenedLines]:
+    def open_lines(self, cancel: CancelToken) -> Generator[OpenedLines]:
         """Yield where the lines are in their file, as long as that is open.
 
         Raises:
             Invalid: the file is not text, or its text is not what its bytes are.
             NotFound: it has no such lines.
         """
-        with open_content(self.place, stop) as (file, extracted_from):
+        with open_content(self.place, cancel) as (file, extracted_from):
             if extracted_from is not None:
                 raise Invalid(
                     f"The text of {quote(self.place.display)} is taken out of it, so no lines of it can be copied.",
                     "Copy the whole file, or write what `read_text` shows to a new text file.",
                 )
-            lines = Lines(self.place, file, stop)
+            lines = Lines(self.place, file, cancel)
             if lines.binary:
                 raise lines.binary_error()
             yield self._locate(lines)
@@ -124,7 +124,7 @@ class OpenedLines:
         offset = self.begin
         write_all(fd, lines.encoding.bom)
         while offset < self.end:
-            lines.stop.check()
+            lines.cancel.check()
             with translate_errors(lines.place):  # or else the target would be blamed
                 block = lines.read_at(offset, min(_BLOCK_BYTES, self.end - offset))
             if not block:

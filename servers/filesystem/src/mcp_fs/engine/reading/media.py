@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
 from mcp_batteries.media.pictures import MOST_BYTES, MOST_FILE_BYTES, TYPES, Refusal
@@ -38,7 +38,7 @@ _MAX_PDF_BYTES = 64 * 1024 * 1024
 _PAGE_BYTES = DEFAULT_PAGE_BYTES * 3 // 4  # in base64 a page
 
 
-def read_media(place: ReadablePath, page: int = 1, stop: Stop | None = None) -> list[Media]:
+def read_media(place: ReadablePath, page: int = 1, cancel: CancelToken | None = None) -> list[Media]:
     """Return the file at `place` as what can be shown of it; never nothing.
 
     Args:
@@ -49,17 +49,17 @@ def read_media(place: ReadablePath, page: int = 1, stop: Stop | None = None) -> 
         Invalid: the file is empty or text, or has no such page.
         Problem: it can't be opened.
     """
-    stop = stop or Stop()
-    with open_content(place, stop, raw=True) as (contents, _):
+    cancel = cancel or CancelToken()
+    with open_content(place, cancel, raw=True) as (contents, _):
         head = contents.read(SAMPLE_BYTES)
         file = _describe_file(place, contents, head)
         if is_media(file.kind):
             _refuse_beyond(place, page, 1)
             if file.kind.startswith("image/"):
-                return [_show_picture(file, stop)]
+                return [_show_picture(file, cancel)]
             return [_show_sound(file)]
         if file.kind == _PDF:
-            return [_show_pdf(file, page, stop)]
+            return [_show_pdf(file, page, cancel)]
         return [_show_bytes(file, page)]
 
 
@@ -97,10 +97,10 @@ class _MediaFile:
     def as_media(self, content_kind: str, mime_type: str, note: str, data: bytes = b"") -> Media:
         return Media(content_kind, self.place.display, self.place.uri, mime_type, self.size, note, data)
 
-    def extract(self, output: Output, stop: Stop, *, page: int = 0, mime_type: str = "") -> Extracted:
+    def extract(self, output: Output, cancel: CancelToken, *, page: int = 0, mime_type: str = "") -> Extracted:
         """Return what the other process makes of the file."""
         return extract(
-            self.contents, self.place.name, (), output, self.place.display, stop, page=page, mime_type=mime_type
+            self.contents, self.place.name, (), output, self.place.display, cancel, page=page, mime_type=mime_type
         )
 
 
@@ -128,42 +128,42 @@ def is_media(kind: str) -> bool:
     return kind.startswith(("image/", "audio/"))
 
 
-def with_safe_type(place: ReadablePath, contents: FullContents, stop: Stop) -> FullContents:
+def with_safe_type(place: ReadablePath, contents: FullContents, cancel: CancelToken) -> FullContents:
     """Return a whole file that is called a picture or a sound only if models take it as it is.
 
     Hosts give a model what a resource calls an image; of any other type they make no image.
     """
     if not is_media(contents.mime_type) or contents.text is not None:
         return contents
-    if _is_safe(place, contents, stop):
+    if _is_safe(place, contents, cancel):
         return contents
     return FullContents(UNKNOWN, None, contents.data)
 
 
-def _is_safe(place: ReadablePath, contents: FullContents, stop: Stop) -> bool:
+def _is_safe(place: ReadablePath, contents: FullContents, cancel: CancelToken) -> bool:
     """Return whether models take a picture or a sound as it is."""
     if len(contents.data) > MOST_BYTES:
         return False
     if contents.mime_type in AUDIBLE_TYPES:
         return is_whole_sound(contents.data, contents.mime_type)
-    return contents.mime_type in TYPES and _is_safe_picture(place, contents, stop)
+    return contents.mime_type in TYPES and _is_safe_picture(place, contents, cancel)
 
 
-def _is_safe_picture(place: ReadablePath, contents: FullContents, stop: Stop) -> bool:
+def _is_safe_picture(place: ReadablePath, contents: FullContents, cancel: CancelToken) -> bool:
     with to_anonymous_file(contents.data) as file:
         try:
-            verdict = extract(file, place.name, (), "safety", place.display, stop, mime_type=contents.mime_type)
+            verdict = extract(file, place.name, (), "safety", place.display, cancel, mime_type=contents.mime_type)
         except Problem:
             return False
     return verdict.label == SAFE_PICTURE
 
 
-def _show_picture(file: _MediaFile, stop: Stop) -> Media:
+def _show_picture(file: _MediaFile, cancel: CancelToken) -> Media:
     """Return a picture in a form that models take, or what can be said of it."""
     if file.size > MOST_FILE_BYTES:
         return file.describe(f"too large to show (limit {MOST_FILE_BYTES:,} bytes)")
     try:
-        picture = file.extract("picture", stop, mime_type=file.kind)
+        picture = file.extract("picture", cancel, mime_type=file.kind)
     except Invalid:
         return file.describe("not shown: it is damaged")
     except TooLarge:
@@ -231,24 +231,24 @@ def _refuse_beyond(place: ReadablePath, page: int, pages: int) -> None:
         raise Invalid(f"{quote(place.display)} has {pluralize(pages, 'page')}.", "Use a smaller `page`.")
 
 
-def _show_pdf(file: _MediaFile, page: int, stop: Stop) -> Media:
+def _show_pdf(file: _MediaFile, page: int, cancel: CancelToken) -> Media:
     """Return a page of a PDF, or the bytes of one that can't be shown."""
     if file.size > _MAX_PDF_BYTES:
         return _show_bytes(file.with_fact(f"too large to show (limit {_MAX_PDF_BYTES:,})"), page)
-    page_or_reason = _show_pdf_page(file, page, stop)
+    page_or_reason = _show_pdf_page(file, page, cancel)
     if isinstance(page_or_reason, Media):
         return page_or_reason
     return _show_bytes(file.with_fact(page_or_reason), page)
 
 
-def _show_pdf_page(file: _MediaFile, number: int, stop: Stop) -> Media | str:
+def _show_pdf_page(file: _MediaFile, number: int, cancel: CancelToken) -> Media | str:
     """Return a page of a PDF, or why it can't be shown."""
     if not _is_installed("pypdfium2"):
         return "its pages can be read once mcp-fs is installed as mcp-fs[pdf]"
     try:
-        extracted = file.extract("page", stop, page=number)
+        extracted = file.extract("page", cancel, page=number)
     except Invalid as problem:
-        return "it " + problem.what.removeprefix(quote(file.place.display)).strip(" .")
+        return "it " + problem.failure.removeprefix(quote(file.place.display)).strip(" .")
     except TooLarge:
         return "its pages take too long or too much memory to show"
     pages = int(extracted.label)

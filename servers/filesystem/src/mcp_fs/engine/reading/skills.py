@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.handles.path_opening import open_folder, read_status
 from mcp_fs.engine.reading.full_contents import read_full_contents
@@ -24,7 +24,7 @@ _MOST_DEPTH = 8
 
 
 def skill_folders(
-    tops: Sequence[ReadablePath], within_uri: str | None, stop: Stop
+    tops: Sequence[ReadablePath], within_uri: str | None, cancel: CancelToken
 ) -> list[tuple[ReadablePath, Mapping[str, tuple[str, bytes]]]]:
     """Return each folder with a `SKILL.md`, and the URI and bytes of its files by their paths in it.
 
@@ -35,11 +35,11 @@ def skill_folders(
         within_uri: read no folder but those that this URI is in.
     """
     skills: list[tuple[ReadablePath, Mapping[str, tuple[str, bytes]]]] = []
-    for folder in _list_folders(tops, stop):
-        stop.check()
+    for folder in _list_folders(tops, cancel):
+        cancel.check()
         if within_uri is not None and not f"{within_uri}/".startswith(f"{folder.uri.rstrip('/')}/"):
             continue
-        files = _read_skill(folder, stop)
+        files = _read_skill(folder, cancel)
         if files is not None:
             skills.append((folder, files))
         if len(skills) == _MOST_SKILLS:
@@ -47,9 +47,9 @@ def skill_folders(
     return skills
 
 
-def _read_skill(folder: ReadablePath, stop: Stop) -> Mapping[str, tuple[str, bytes]] | None:
+def _read_skill(folder: ReadablePath, cancel: CancelToken) -> Mapping[str, tuple[str, bytes]] | None:
     """Return the files of a skill; None for a folder that is none, or can't be told whole."""
-    collector = _SkillFiles(stop)
+    collector = _SkillFiles(cancel)
     try:
         if not stat.S_ISREG(read_status(folder / _SKILL_FILE).st_mode):
             return None
@@ -59,7 +59,7 @@ def _read_skill(folder: ReadablePath, stop: Stop) -> Mapping[str, tuple[str, byt
     return collector.files
 
 
-def _list_folders(tops: Sequence[ReadablePath], stop: Stop) -> Iterator[ReadablePath]:
+def _list_folders(tops: Sequence[ReadablePath], cancel: CancelToken) -> Iterator[ReadablePath]:
     """Yield the folders that may be skills."""
     for top in tops:
         yield top
@@ -68,7 +68,7 @@ def _list_folders(tops: Sequence[ReadablePath], stop: Stop) -> Iterator[Readable
             for part in parts:
                 place = place / part
             for name in _folder_names(place):
-                stop.check()
+                cancel.check()
                 yield place / name
 
 
@@ -92,10 +92,10 @@ class _SkillFiles:
         files: the URI and bytes of each, by its path in the skill.
     """
 
-    def __init__(self, stop: Stop) -> None:
+    def __init__(self, cancel: CancelToken) -> None:
         self.files: dict[str, tuple[str, bytes]] = {}
         self._remaining_bytes = _MOST_BYTES
-        self._stop = stop
+        self._cancel = cancel
 
     def add_folder(self, folder: ReadablePath, prefix: str, depth: int) -> None:
         """Add what is in a folder.
@@ -111,7 +111,7 @@ class _SkillFiles:
         with open_folder(folder) as open_listing:
             entries = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in open_listing.scan())
         for name, is_folder in entries:
-            self._stop.check()
+            self._cancel.check()
             place = folder / name
             path = f"{prefix}{name}"
             if not is_folder:
@@ -125,7 +125,7 @@ class _SkillFiles:
         if not stat.S_ISREG(read_status(place, follow=False).st_mode):
             return
         place.policy.check(place)
-        contents = read_full_contents(place, self._stop)
+        contents = read_full_contents(place, self._cancel)
         # The bytes that reading the resource gives, of which clients compare the digest.
         data = contents.data
         if contents.text is not None:

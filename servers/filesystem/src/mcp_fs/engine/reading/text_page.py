@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
 from mcp_fs.engine.documents.source import open_content
@@ -158,21 +158,21 @@ class LineIndex:
                 self._files.popitem(last=False)
 
 
-def read_page(place: ReadablePath, request: PageRequest, index: LineIndex, stop: Stop) -> TextSlice:
+def read_page(place: ReadablePath, request: PageRequest, index: LineIndex, cancel: CancelToken) -> TextSlice:
     """Return the wanted lines of the text file at `place`, or of the text of a document, at most a page of them.
 
     Raises:
         Invalid: the file is binary.
         Problem: it can't be opened.
     """
-    with open_content(place, stop) as (file, extracted_from):
-        lines = Lines(place, file, stop, extracted_from)
+    with open_content(place, cancel) as (file, extracted_from):
+        lines = Lines(place, file, cancel, extracted_from)
         if request.tail is None:
             return _read_from_line(lines, request, index)
         return _read_tail(lines, request, request.tail, index)
 
 
-def read_pages(files: Sequence[NamedFile], request: PageRequest, index: LineIndex, stop: Stop) -> FileSlices:
+def read_pages(files: Sequence[NamedFile], request: PageRequest, index: LineIndex, cancel: CancelToken) -> FileSlices:
     """Return the beginnings of several files, or lines of them, each with its own outcome, within one page altogether.
 
     What a short file leaves of its share goes to those after it.
@@ -180,13 +180,13 @@ def read_pages(files: Sequence[NamedFile], request: PageRequest, index: LineInde
     remaining_bytes = request.max_bytes
     outcomes = list[tuple[str, TextSlice | Problem]]()
     for number, file in enumerate(files):
-        stop.check()
+        cancel.check()
         share = remaining_bytes // (len(files) - number)
         try:
             if not share:
                 raise TooLarge(f"`max_bytes` leaves nothing for {quote(file.name)}.", "Raise it, or name fewer files.")
             page = _read_named(
-                file, PageRequest(max_bytes=share, line_numbers=request.line_numbers, with_hash=False), index, stop
+                file, PageRequest(max_bytes=share, line_numbers=request.line_numbers, with_hash=False), index, cancel
             )
         except Problem as problem:
             outcomes.append((file.name, problem))
@@ -196,12 +196,12 @@ def read_pages(files: Sequence[NamedFile], request: PageRequest, index: LineInde
     return FileSlices(tuple(outcomes))
 
 
-def _read_named(file: NamedFile, request: PageRequest, index: LineIndex, stop: Stop) -> TextSlice:
+def _read_named(file: NamedFile, request: PageRequest, index: LineIndex, cancel: CancelToken) -> TextSlice:
     try:
         if isinstance(file.place, Problem):
             raise file.place
         if file.place is not None:
-            return read_page(file.place, request, index, stop)
+            return read_page(file.place, request, index, cancel)
     except Problem:
         if file.line_range is None:
             raise
@@ -211,7 +211,7 @@ def _read_named(file: NamedFile, request: PageRequest, index: LineIndex, stop: S
         line_request = replace(request, tail=-first)
     else:
         line_request = replace(request, start_line=first, end_line=last)
-    return read_page(place, line_request, index, stop)
+    return read_page(place, line_request, index, cancel)
 
 
 def _read_from_line(lines: Lines, request: PageRequest, index: LineIndex) -> TextSlice:

@@ -6,9 +6,9 @@ import hashlib
 import stat
 from collections.abc import Sequence
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem
-from mcp_batteries.progress import tell
+from mcp_batteries.progress import report_progress
 from mcp_fs.engine.handles.path_opening import open_file
 from mcp_fs.engine.listing.selection import Chooser, compile_choosers, compile_relevance
 from mcp_fs.engine.listing.walk import (
@@ -32,7 +32,12 @@ _Candidate = tuple[str, ReadablePath]
 
 
 def find_duplicates(
-    starts: Sequence[ReadablePath], glob: str, walk_filter: WalkFilter, limit: int, cursor: str | None, stop: Stop
+    starts: Sequence[ReadablePath],
+    glob: str,
+    walk_filter: WalkFilter,
+    limit: int,
+    cursor: str | None,
+    cancel: CancelToken,
 ) -> FilePage:
     """Return the files below `starts` that fit `glob` and whose contents others of them have too, the largest first.
 
@@ -48,12 +53,12 @@ def find_duplicates(
     for start, chooses in zip(starts, compile_choosers(starts, glob), strict=True):
         candidates.skipped.is_relevant = compile_relevance(starts, start, glob, chooses)
         nested_starts = find_nested_starts(starts, start)
-        for entries in walk(start, walk_filter, stop, candidates.skipped):
+        for entries in walk(start, walk_filter, cancel, candidates.skipped):
             exclude_folders(entries, nested_starts)
             candidates.add_files(entries, start, chooses)
     groups: list[tuple[int, list[str]]] = []
     for size, files in sorted(candidates.by_size.items(), reverse=True):
-        for equal_paths in _group_by_digest(list(files.values()), candidates.skipped, stop):
+        for equal_paths in _group_by_digest(list(files.values()), candidates.skipped, cancel):
             groups.append((size, equal_paths))
     return _build_page(groups, limit, candidates.skipped)
 
@@ -78,7 +83,7 @@ class _FilesBySize:
             is_regular = name not in entries.links and name not in entries.special_files
             if is_regular and chooses(prefix + name):
                 self._file_count += 1
-                tell(self._file_count, None, f"{self._file_count:,} files seen")
+                report_progress(self._file_count, None, f"{self._file_count:,} files seen")
                 self._add_file(entries, name, start)
 
     def _add_file(self, entries: FolderEntries, name: str, start: ReadablePath) -> None:
@@ -101,7 +106,7 @@ class _FilesBySize:
             files.setdefault((status.st_dev, status.st_ino), (path, place))
 
 
-def _group_by_digest(files: Sequence[_Candidate], skipped: Skipped, stop: Stop) -> list[list[str]]:
+def _group_by_digest(files: Sequence[_Candidate], skipped: Skipped, cancel: CancelToken) -> list[list[str]]:
     """Return the paths of files of one size, those of the same contents together; none that is alone."""
     if len(files) < 2:
         return []
@@ -111,17 +116,17 @@ def _group_by_digest(files: Sequence[_Candidate], skipped: Skipped, stop: Stop) 
             skipped.add(Skipped.late_reason(), path)
             continue
         try:
-            groups.setdefault(_digest(place, stop), []).append(path)
+            groups.setdefault(_digest(place, cancel), []).append(path)
         except Problem:
             skipped.add("could not be read", path)
     return [paths for paths in groups.values() if len(paths) > 1]
 
 
-def _digest(place: ReadablePath, stop: Stop) -> bytes:
+def _digest(place: ReadablePath, cancel: CancelToken) -> bytes:
     digest = hashlib.sha256()
     with open_file(place) as file:
         while block := file.read(_BLOCK_BYTES):
-            stop.check()
+            cancel.check()
             digest.update(block)
     return digest.digest()
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.document_kinds import SUFFIXES
 from mcp_fs.engine.documents.source import is_in_archive, read_members
@@ -75,11 +75,11 @@ class FileList:
     """
 
     def __init__(
-        self, starts: Sequence[ReadablePath], query: Query, stop: Stop, skipped: Skipped, program: str | None
+        self, starts: Sequence[ReadablePath], query: Query, cancel: CancelToken, skipped: Skipped, program: str | None
     ) -> None:
         self._starts = starts
         self._query = query
-        self._stop = stop
+        self._cancel = cancel
         self._skipped = skipped
         self._program = program
         self.byte_pattern: str | None = None
@@ -127,7 +127,7 @@ class FileList:
         self._skipped.excluded_examples.clear()
         for start in self._starts:
             if stat.S_ISDIR(read_status(start).st_mode):
-                for _ in walk(start, self._query.walk_filter, self._stop, self._skipped):
+                for _ in walk(start, self._query.walk_filter, self._cancel, self._skipped):
                     pass
 
     def _find_below(self, start: ReadablePath, after: tuple[str, ...] | None) -> Iterator[SearchedFile]:
@@ -149,7 +149,7 @@ class FileList:
 
     def _walk_files(self, start: ReadablePath, after: tuple[str, ...] | None) -> Iterator[SearchedFile]:
         nested_starts = find_nested_starts(self._starts, start)
-        for entries in walk(start, self._query.walk_filter, self._stop, self._skipped, after):
+        for entries in walk(start, self._query.walk_filter, self._cancel, self._skipped, after):
             exclude_folders(entries, nested_starts)
             yield from self._find_in_folder(entries)
 
@@ -157,7 +157,7 @@ class FileList:
         self, start: ReadablePath, after: tuple[str, ...] | None, *, again: bool = False
     ) -> Iterator[SearchedFile]:
         """Yield the files in an archive, in order; behind `after`, or from there on."""
-        members, cut = read_members(start, self._stop)
+        members, cut = read_members(start, self._cancel)
         if cut:
             self._skipped.add(f"searched in part, {cut}", display_path(start))
         members_by_parts = {
@@ -214,12 +214,12 @@ class FileList:
         hint = ripgrep.RipgrepQuery(
             self.byte_pattern, self._wide_pattern, query.ignore_case, query.walk_filter, self._name_globs
         )
-        listing = ripgrep.list_matching_files(self._program, folder.fd, hint, self._stop)
+        listing = ripgrep.list_matching_files(self._program, folder.fd, hint, self._cancel)
         # What is in documents ripgrep can't tell.
         document_hint = hint.for_suffixes(SUFFIXES)
         if listing is None or document_hint is None:
             return listing
-        documents = ripgrep.list_matching_files(self._program, folder.fd, document_hint, self._stop)
+        documents = ripgrep.list_matching_files(self._program, folder.fd, document_hint, self._cancel)
         if documents is None:
             return None
         return [*{*listing[0], *documents[0]}], listing[1]

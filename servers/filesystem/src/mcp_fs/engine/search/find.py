@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid
-from mcp_batteries.progress import tell
+from mcp_batteries.progress import report_progress
 from mcp_fs.engine.listing.folder_page import format_time
 from mcp_fs.engine.listing.selection import compile_choosers, compile_relevance, name_ending
 from mcp_fs.engine.listing.walk import (
@@ -70,7 +70,7 @@ class _FoundPath(NamedTuple):
 def find_files(
     starts: Sequence[ReadablePath],
     glob: str,
-    stop: Stop,
+    cancel: CancelToken,
     *,
     sort: FindSort = "path",
     walk_filter: WalkFilter | None = None,
@@ -97,12 +97,12 @@ def find_files(
             "Folders are not found by size.", "`list_directory` with `folder_sizes` and `sort=size` sums up a folder's."
         )
     if sort == "duplicates":
-        return find_duplicates(starts, glob, walk_filter, limit, cursor, stop)
+        return find_duplicates(starts, glob, walk_filter, limit, cursor, cancel)
     scope = [[start.uri for start in starts], glob, sort, str(walk_filter)]
     after = None
     if cursor is not None:
         after = _Position(*Cursor.decode("find", cursor, scope)).sort_key
-    finder = _Finder(starts, glob, sort, walk_filter, stop, after)
+    finder = _Finder(starts, glob, sort, walk_filter, cancel, after)
     paths = finder.find_first(limit + 1)
     page = _fill_page(paths, glob, sort, limit)
     next_cursor = None
@@ -129,7 +129,7 @@ class _Finder:
         glob: str,
         sort: FindSort,
         walk_filter: WalkFilter,
-        stop: Stop,
+        cancel: CancelToken,
         after: _SortKey | None,
     ) -> None:
         self.skipped = Skipped.with_deadline()
@@ -138,7 +138,7 @@ class _Finder:
         self._glob = glob
         self._sort: FindSort = sort
         self._walk_filter = walk_filter
-        self._stop = stop
+        self._cancel = cancel
         self._after = after
         self._choosers = compile_choosers(starts, glob)
         self._name_ending = name_ending(glob)
@@ -175,8 +175,8 @@ class _Finder:
             chooses = self._choosers[number]
             self.skipped.is_relevant = compile_relevance(self._starts, start, self._glob, chooses)
             nested_starts = find_nested_starts(self._starts, start)
-            for entries in walk(start, self._walk_filter, self._stop, self.skipped):
-                tell(self.total, None, f"{self.total:,} found")
+            for entries in walk(start, self._walk_filter, self._cancel, self.skipped):
+                report_progress(self.total, None, f"{self.total:,} found")
                 names = entries.files
                 if self._glob.endswith("/"):
                     names = entries.folders

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_fs.engine.patterns.regex import LineSearch
 from mcp_fs.engine.text.encodings import (
     SAMPLE_BYTES,
@@ -120,7 +120,7 @@ def grep(
     fd: int,
     find: LineSearch,
     options: GrepOptions,
-    stop: Stop,
+    cancel: CancelToken,
     may_match: Callable[[bytes], bool] = lambda text: True,
 ) -> FileMatches:
     """Return the matching lines of an open file; none of a binary one.
@@ -134,11 +134,11 @@ def grep(
     Raises:
         OSError: it can't be read.
     """
-    collector = _LineCollector(find, options, stop)
+    collector = _LineCollector(find, options, cancel)
     matches = collector.matches
-    reader = _BlockReader(fd, matches, stop, may_match, search_binary=options.search_binary)
+    reader = _BlockReader(fd, matches, cancel, may_match, search_binary=options.search_binary)
     for block in reader.read(as_one_block=options.multiline):
-        stop.check()
+        cancel.check()
         collector.add_block(block)
         if collector.is_full:
             break
@@ -153,12 +153,12 @@ class _LineCollector:
         is_full: whether there are as many matches as were wanted, and one more.
     """
 
-    def __init__(self, find: LineSearch, options: GrepOptions, stop: Stop) -> None:
+    def __init__(self, find: LineSearch, options: GrepOptions, cancel: CancelToken) -> None:
         self.matches = FileMatches()
         self.is_full = False
         self._find = find
         self._options = options
-        self._stop = stop
+        self._cancel = cancel
         self._match_count = 0
         self._due_context = 0  # lines to show behind the last match
         self._block_line = 1  # number of the first line of the block
@@ -219,7 +219,7 @@ class _LineCollector:
         """Return the lines that a match goes over."""
         if not self._options.multiline:
             return [text]
-        self._stop.check()  # a block is the whole file
+        self._cancel.check()  # a block is the whole file
         return text.split(b"\n")
 
     def _add_context_after(self, block: bytes, position: int, begin: int, line: int, shown_until: int) -> int:
@@ -286,7 +286,7 @@ def _keep_last(lines: Sequence[Match], count: int, context: int) -> list[Match]:
 def count_matches(
     fd: int,
     find: LineSearch,
-    stop: Stop,
+    cancel: CancelToken,
     may_match: Callable[[bytes], bool] = lambda text: True,
     *,
     search_binary: bool = False,
@@ -302,9 +302,9 @@ def count_matches(
     """
     matches = FileMatches()
     match_count = 0
-    reader = _BlockReader(fd, matches, stop, may_match, search_binary=search_binary)
+    reader = _BlockReader(fd, matches, cancel, may_match, search_binary=search_binary)
     for block in reader.read(as_one_block=multiline):
-        stop.check()
+        cancel.check()
         position = 0
         while position < len(block):
             span = find(block, position)
@@ -312,7 +312,7 @@ def count_matches(
                 break
             match_count += 1
             if multiline:
-                stop.check()  # a block is the whole file
+                cancel.check()  # a block is the whole file
                 if texts is not None:
                     texts[_text_of_match(block, span, position, read_groups)] += 1
                 position = max(span[1], span[0] + 1)
@@ -382,14 +382,14 @@ class _BlockReader:
         self,
         fd: int,
         matches: FileMatches,
-        stop: Stop,
+        cancel: CancelToken,
         may_match: Callable[[bytes], bool],
         *,
         search_binary: bool,
     ) -> None:
         self._fd = fd
         self._matches = matches
-        self._stop = stop
+        self._cancel = cancel
         self._may_match = may_match
         self._search_binary = search_binary
 
@@ -415,7 +415,7 @@ class _BlockReader:
             elif len(data) > _MAX_LINE_BYTES:
                 self._matches.too_long = True
                 return
-            self._stop.check()
+            self._cancel.check()
             chunk = os.read(self._fd, _BLOCK_BYTES)
             at_end = not chunk
             data = data[end:] + converter.convert(chunk, is_last=at_end)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import IO, cast
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.executables import NO_WINDOW, find_executable
 from mcp_fs.engine.listing.walk import WalkFilter
 
@@ -83,7 +83,7 @@ class RipgrepQuery:
 
 
 def list_matching_files(
-    program: str, folder_fd: int, hint: RipgrepQuery, stop: Stop
+    program: str, folder_fd: int, hint: RipgrepQuery, cancel: CancelToken
 ) -> tuple[list[tuple[str, ...]], list[str]] | None:
     """Return the names of files below the folder that seem to match, and what could not be read.
 
@@ -101,7 +101,7 @@ def list_matching_files(
         creationflags=NO_WINDOW,
     )
     try:
-        output, errors = read_output(process, stop)
+        output, errors = read_output(process, cancel)
         status = process.wait()
     finally:
         process.kill()
@@ -126,7 +126,7 @@ def _split_paths(output: bytes) -> list[tuple[str, ...]]:
     return [tuple(os.fsdecode(path.removeprefix(b"./")).split("/")) for path in paths]
 
 
-def read_output(process: subprocess.Popen[bytes], stop: Stop) -> tuple[bytes, bytes]:
+def read_output(process: subprocess.Popen[bytes], cancel: CancelToken) -> tuple[bytes, bytes]:
     chunks: dict[int, list[bytes]] = {}
     with selectors.DefaultSelector() as ready:
         for pipe in (process.stdout, process.stderr):
@@ -134,7 +134,7 @@ def read_output(process: subprocess.Popen[bytes], stop: Stop) -> tuple[bytes, by
             chunks[fd] = []
             ready.register(fd, selectors.EVENT_READ)
         while ready.get_map():
-            stop.check()
+            cancel.check()
             for key, _ in ready.select(_POLL_SECONDS):
                 chunk = os.read(key.fd, 65_536)
                 if chunk:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_fs.engine.documents.source import is_document, open_text, to_anonymous_file
 from mcp_fs.engine.handles.path_opening import Folder, open_file
@@ -45,13 +45,13 @@ class SearchedFile:
             return entry_display_path(self.place, self.name)
         return display_path(self.place)
 
-    def open(self, documents: DocumentReader, stop: Stop) -> int:
+    def open(self, documents: DocumentReader, cancel: CancelToken) -> int:
         """Return a descriptor of the file, or of the text of a document."""
         if self.data is not None:
             return _duplicate_descriptor(to_anonymous_file(self.data))
         if is_document(self.name or self.place.name):
             place = self._own_place
-            return _duplicate_descriptor(documents.open_text(open_file(place), place, stop))
+            return _duplicate_descriptor(documents.open_text(open_file(place), place, cancel))
         if self.folder is not None:
             return self.folder.open(self.name, _OPEN_FLAGS)
         return _duplicate_descriptor(open_file(self._own_place))
@@ -74,13 +74,13 @@ class DocumentReader:
     skipped: Skipped
     remaining_seconds: float = _DOCUMENT_SECONDS
 
-    def open_text(self, file: BinaryIO, place: ReadablePath, stop: Stop) -> BinaryIO:
+    def open_text(self, file: BinaryIO, place: ReadablePath, cancel: CancelToken) -> BinaryIO:
         with ExitStack() as stack:
             stack.callback(file.close)
             if self.remaining_seconds < 0:
                 raise Unavailable(f"documents not searched within {_DOCUMENT_SECONDS:g} s: search again, or fewer")
             started = time.monotonic()
-            text, cut = open_text(file, place, stop)
+            text, cut = open_text(file, place, cancel)
             self.remaining_seconds -= time.monotonic() - started
             if cut:
                 self.skipped.add(f"searched in part, {cut}", display_path(place))

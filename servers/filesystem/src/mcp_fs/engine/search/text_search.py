@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.cursors import Cursor
-from mcp_batteries.errors import Invalid, NotFound, Problem, quote, reason
-from mcp_batteries.progress import tell
+from mcp_batteries.errors import Invalid, NotFound, Problem, describe_os_error, quote
+from mcp_batteries.progress import report_progress
 from mcp_fs.engine.document_kinds import is_archive
 from mcp_fs.engine.listing.walk import Skipped, page_byte_limit
 from mcp_fs.engine.patterns.regex import LineSearch, compile_byte_filter, compile_group_reader, compile_line_search
@@ -121,7 +121,7 @@ class _RunningTotal:
 
 
 def search_text(
-    starts: Sequence[ReadablePath], query: Query, cursor: str | None, stop: Stop, program: str | None = None
+    starts: Sequence[ReadablePath], query: Query, cursor: str | None, cancel: CancelToken, program: str | None = None
 ) -> Matches | MatchCounts:
     """Return a page of the lines that match in files at or below `starts`, or of what was counted.
 
@@ -135,7 +135,7 @@ def search_text(
     """
     if sum((query.count_only, query.only_matching, query.files_only)) > 1:
         raise Invalid("`files_only`, `count_only` and `only_matching` can't be used together.", "Use one of them.")
-    text_search = _TextSearch(starts, query, stop, program)
+    text_search = _TextSearch(starts, query, cancel, program)
     if query.count_only or query.only_matching:
         return text_search.count_page(cursor)
     return text_search.find_page(cursor)
@@ -177,10 +177,10 @@ class _Page:
 class _TextSearch:
     """One search in the contents of files."""
 
-    def __init__(self, starts: Sequence[ReadablePath], query: Query, stop: Stop, program: str | None) -> None:
+    def __init__(self, starts: Sequence[ReadablePath], query: Query, cancel: CancelToken, program: str | None) -> None:
         query.validate()
         self.query = query
-        self.stop = stop
+        self.cancel = cancel
         self.find: LineSearch = compile_line_search(
             query.lf_pattern, literal=query.literal, ignore_case=query.ignore_case, multiline=query.is_multiline
         )
@@ -192,7 +192,7 @@ class _TextSearch:
         # Worked out once, not for each file.
         self.is_multiline = query.is_multiline
         self.skipped = Skipped.with_deadline()
-        self.file_list = FileList(starts, query, stop, self.skipped, program)
+        self.file_list = FileList(starts, query, cancel, self.skipped, program)
         self.may_match = compile_byte_filter(self.file_list.byte_pattern, ignore_case=query.ignore_case)
         self.documents = DocumentReader(self.skipped)
         self.searched_count = 0
@@ -422,7 +422,7 @@ class _TextSearch:
             return count_matches(
                 fd,
                 self.find,
-                self.stop,
+                self.cancel,
                 self.may_match,
                 search_binary=self.query.include_binary,
                 texts=texts,
@@ -442,14 +442,14 @@ class _TextSearch:
             shown_matches: how many were shown on pages before.
             room: how many the page can take.
         """
-        self.stop.check()
+        self.cancel.check()
         self.searched_count += 1
         if not self.searched_count % 100:
-            tell(self.searched_count, None, f"{self.searched_count:,} files searched")
+            report_progress(self.searched_count, None, f"{self.searched_count:,} files searched")
         options = self.grep_options(after_line, shown_matches, room)
 
         def search(fd: int) -> tuple[int, FileMatches]:
-            return 0, grep(fd, self.find, options, self.stop, self.may_match)
+            return 0, grep(fd, self.find, options, self.cancel, self.may_match)
 
         result = self.run_on_file(file, search)
         if result is None:
@@ -478,7 +478,7 @@ class _TextSearch:
     ) -> tuple[int, FileMatches] | None:
         """Return what `work` finds in a file, None where it can't be opened; note what could not be searched."""
         try:
-            fd = file.open(self.documents, self.stop)
+            fd = file.open(self.documents, self.cancel)
             try:
                 count, matches = work(fd)
             finally:
@@ -486,7 +486,7 @@ class _TextSearch:
         except (FileNotFoundError, NotFound):
             return None  # removed since it was listed
         except OSError as error:
-            self.skipped.add(reason(error).lower(), file.path)
+            self.skipped.add(describe_os_error(error).lower(), file.path)
             return None
         except Problem as error:
             self.skipped.add(describe_failure(error), file.path)

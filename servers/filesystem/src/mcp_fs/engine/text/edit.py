@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_fs.engine.text.encodings import SizeLimit
 from mcp_fs.engine.text.encodings import replace_undecodable as readable
@@ -59,7 +59,7 @@ class Replacement:
     replace_all: bool = False
 
 
-def apply_replacements(text: str, replacements: Sequence[Replacement], label: str, stop: Stop) -> str:
+def apply_replacements(text: str, replacements: Sequence[Replacement], label: str, cancel: CancelToken) -> str:
     """Return `text` with all `replacements` made, each on the outcome of those before it.
 
     Args:
@@ -72,13 +72,13 @@ def apply_replacements(text: str, replacements: Sequence[Replacement], label: st
         OverflowError: the text would get too long.
     """
     for number, item in enumerate(replacements, 1):
-        stop.check()
+        cancel.check()
         edit_label = label_edit(number, replacements)
         check_replacement(item, edit_label, is_empty=not text)
         readable_text = readable(text)  # of the same length
         spans = find_spans(readable_text, item)
         if not spans:
-            raise not_found_error(readable_text, item, edit_label, label, stop)
+            raise not_found_error(readable_text, item, edit_label, label, cancel)
         if len(spans) > 1 and not item.replace_all:
             raise ambiguous_error(edit_label, label, len(spans), line_numbers_of(text, spans))
         text = replace_spans(text, spans, item)
@@ -112,7 +112,7 @@ def check_replacement(replacement: Replacement, edit_label: str, *, is_empty: bo
         raise Invalid(f"{edit_label} has a lone surrogate, which no text file can hold.")
 
 
-def not_found_error(text: str, replacement: Replacement, edit_label: str, label: str, stop: Stop) -> NotFound:
+def not_found_error(text: str, replacement: Replacement, edit_label: str, label: str, cancel: CancelToken) -> NotFound:
     """Return the answer when an old text is not there: the nearest that is, or that the edit was made already."""
     new_spans: list[tuple[int, int]] = []
     if replacement.new:
@@ -120,7 +120,7 @@ def not_found_error(text: str, replacement: Replacement, edit_label: str, label:
     if len(new_spans) == 1 and _covers_whole_lines(text, *new_spans[0]):
         hint = f"The new text stands at line {_format_lines(line_numbers_of(text, new_spans))} already."
     else:
-        hint = describe_nearest(text, replacement.old, stop)
+        hint = describe_nearest(text, replacement.old, cancel)
     return NotFound(f"{edit_label}: the old text is not in {label}.", hint)
 
 
@@ -184,13 +184,13 @@ def split_lines(text: str) -> list[str]:
     return lines
 
 
-def describe_nearest(text: str, missing_text: str, stop: Stop) -> str:
+def describe_nearest(text: str, missing_text: str, cancel: CancelToken) -> str:
     """Return where `text` comes nearest to `missing_text`, as advice: the line and the words that are really there."""
     lines = split_lines(text)
     sought = missing_text.splitlines() or [missing_text]
     start = _find_by_equal_lines(lines, sought)
     if start is None:
-        start = _find_by_similar_line(lines, sought, stop)
+        start = _find_by_similar_line(lines, sought, cancel)
     if start is None:
         return "Nothing there is like it; read the file again."
     quoted_lines = "".join(lines[start : start + min(len(sought), 12)]).replace("\r\n", "\n").rstrip("\n")
@@ -439,7 +439,7 @@ def _positions_of_lines(lines: Sequence[str]) -> dict[str, list[int]]:
     return positions
 
 
-def _find_by_similar_line(lines: Sequence[str], missing_lines: Sequence[str], stop: Stop) -> int | None:
+def _find_by_similar_line(lines: Sequence[str], missing_lines: Sequence[str], cancel: CancelToken) -> int | None:
     """Return the start at which the longest line of `missing_lines` meets the line most like it."""
     index = max(range(len(missing_lines)), key=lambda number: len(missing_lines[number].strip()))
     matcher = difflib.SequenceMatcher(autojunk=False)
@@ -447,7 +447,7 @@ def _find_by_similar_line(lines: Sequence[str], missing_lines: Sequence[str], st
     best = 0.5
     start = None
     for number, line in enumerate(lines[:_MAX_COMPARED_LINES]):
-        stop.check()
+        cancel.check()
         matcher.set_seq1(line.strip()[:200])
         if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and matcher.ratio() > best:
             best = matcher.ratio()

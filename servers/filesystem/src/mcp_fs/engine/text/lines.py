@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import BinaryIO
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, quote
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES, Encoding, detect_encoding
 from mcp_fs.policy import ReadablePath
@@ -42,10 +42,12 @@ class Lines:
         Invalid: no part of it is text.
     """
 
-    def __init__(self, place: ReadablePath, file: BinaryIO, stop: Stop, extracted_from: str | None = None) -> None:
+    def __init__(
+        self, place: ReadablePath, file: BinaryIO, cancel: CancelToken, extracted_from: str | None = None
+    ) -> None:
         self.path = place.display
         self.file = file
-        self.stop = stop
+        self.cancel = cancel
         self.extracted_from = extracted_from
         self.place = place
         self.opened_ns = time.time_ns()
@@ -155,7 +157,7 @@ class Lines:
         """Return how many lines were skipped from `offset` on, fewer only at the end of the file, and where that is."""
         skipped = 0
         while skipped < lines:
-            self.stop.check()
+            self.cancel.check()
             block = self.read_at(offset, _BLOCK_BYTES)
             if not block:
                 break
@@ -172,7 +174,7 @@ class Lines:
         last_begin = begin
         offset = begin
         while offset < end:
-            self.stop.check()
+            self.cancel.check()
             block = self.read_at(offset, min(_BLOCK_BYTES, end - offset))
             if not block:
                 break
@@ -185,7 +187,7 @@ class Lines:
     def find_line_end(self, offset: int, until: int) -> int | None:
         """Return where the line at `offset` ends, if it does before `until`."""
         while offset < until:
-            self.stop.check()
+            self.cancel.check()
             block = self.read_at(offset, min(_BLOCK_BYTES, until - offset))
             if not block:
                 break
@@ -203,7 +205,7 @@ class Lines:
         """Yield offsets from the end of the file to its beginning, and whether a line begins there, none left out."""
         offset = self.size
         while offset > self.start:
-            self.stop.check()
+            self.cancel.check()
             base = max(self.start, offset - SAMPLE_BYTES)
             base += -(base - self.start) % self.encoding.unit_bytes
             block = self.read_at(base, offset - base)
@@ -235,7 +237,7 @@ class Lines:
         decoder = codecs.getincrementaldecoder(self.encoding.name)("replace")
         offset = self._find_certain_boundary(begin, at)
         while offset < at:
-            self.stop.check()
+            self.cancel.check()
             block = self.read_at(offset, min(_BLOCK_BYTES, at - offset))
             if not block:
                 return at

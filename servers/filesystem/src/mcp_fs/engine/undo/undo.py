@@ -9,9 +9,9 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
-from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote, reason
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, describe_os_error, quote
 from mcp_fs.engine.changing.atomic_write import fsync_folder, resolve_for_writing
 from mcp_fs.engine.changing.deleting import measure_bytes
 from mcp_fs.engine.changing.moving import create_folder, relocate
@@ -113,15 +113,15 @@ def _full_names(path: WritablePath) -> tuple[str, ...]:
     return (path.root.real_path, *path.parts)
 
 
-def list_undoable_entries(policy: Policy, store: JournalStore, stop: Stop) -> UndoStepPage:
+def list_undoable_entries(policy: Policy, store: JournalStore, cancel: CancelToken) -> UndoStepPage:
     """The caller's steps that can be taken back in what is served now, the newest first."""
     unread: list[EntryId] = []
-    entries = _list_own_entries(policy, store, stop, unread)
+    entries = _list_own_entries(policy, store, cancel, unread)
     return UndoStepPage([step.summary for step in entries[:_MAX_LISTED]], len(entries), len(unread))
 
 
 def undo_entries(
-    policy: Policy, store: JournalStore, entry_id: str, *, later: bool, dry_run: bool, stop: Stop
+    policy: Policy, store: JournalStore, entry_id: str, *, later: bool, dry_run: bool, cancel: CancelToken
 ) -> UndoResult:
     """Take back one step, or all of the caller's from that one on; that is a step too, and can be taken back.
 
@@ -129,7 +129,7 @@ def undo_entries(
         NotFound: there is no such step.
         Conflict: something is no longer as the step left it; what is told in the message was not touched.
     """
-    steps = _list_own_entries(policy, store, stop, [])
+    steps = _list_own_entries(policy, store, cancel, [])
     number = next((number for number, one in enumerate(steps) if one.record.entry_id.id == entry_id), None)
     if number is None:
         raise NotFound(f"There is no step {quote(entry_id)} to take back.", "Call without `step` for the list.")
@@ -141,18 +141,18 @@ def undo_entries(
     for one in chosen:
         _refuse_changed(one.changes, touched, steps[:number])
     notes: list[str] = []
-    diffs = _preview_diffs(chosen, stop) if dry_run else []
+    diffs = _preview_diffs(chosen, cancel) if dry_run else []
     # What is written down for the first may not make room by forgetting the others.
     with store.protect([one.record.entry_id for one in chosen]):
         for count, one in enumerate(() if dry_run else chosen):
-            with JournalEntry(store, stop, None if one.record.is_undo else one.record.tool) as step:
+            with JournalEntry(store, cancel, None if one.record.is_undo else one.record.tool) as step:
                 try:
-                    _undo_entry(one, store, step, stop)
+                    _undo_entry(one, store, step, cancel)
                 except Problem as failure:
                     if not count:
                         raise
                     raise Conflict(
-                        f"{count} of {len(chosen)} steps were taken back. The next one was not: {failure.what}",
+                        f"{count} of {len(chosen)} steps were taken back. The next one was not: {failure.failure}",
                         failure.fix,
                     ) from failure
             notes += step.notes
@@ -174,12 +174,12 @@ def _without_kept_folders(undo_entry: _UndoEntry, removed_paths: _ChangedPaths) 
     )
 
 
-def _preview_diffs(chosen: Sequence[_UndoEntry], stop: Stop) -> list[str]:
+def _preview_diffs(chosen: Sequence[_UndoEntry], cancel: CancelToken) -> list[str]:
     """What taking steps back, the newest first, does to text files."""
     ends = {entry.path: entry for one in chosen for entry in one.changes if entry.source is None}
     diffs: list[str] = []
     for path, entry in ends.items():
-        stop.check()
+        cancel.check()
         if entry.content_path is not None and _is_absent(entry.content_path):
             continue  # back already
         try:
@@ -211,22 +211,24 @@ def _read_text(path: WritablePath) -> str | None:
     return replace_undecodable(decoded.text)
 
 
-def _list_own_entries(policy: Policy, store: JournalStore, stop: Stop, unreadable: list[EntryId]) -> list[_UndoEntry]:
+def _list_own_entries(
+    policy: Policy, store: JournalStore, cancel: CancelToken, unreadable: list[EntryId]
+) -> list[_UndoEntry]:
     """The steps of who calls, the newest first, whose entries are all served and not all back."""
     try:
-        return list(_iterate_own_entries(policy, store, stop, unreadable))
+        return list(_iterate_own_entries(policy, store, cancel, unreadable))
     except OSError as error:
-        raise Unavailable(f"The old contents that are kept can't be read: {reason(error)}.") from error
+        raise Unavailable(f"The old contents that are kept can't be read: {describe_os_error(error)}.") from error
 
 
 def _iterate_own_entries(
-    policy: Policy, store: JournalStore, stop: Stop, unreadable: list[EntryId]
+    policy: Policy, store: JournalStore, cancel: CancelToken, unreadable: list[EntryId]
 ) -> Iterator[_UndoEntry]:
     store.enforce_limits()
     _, caller = CURRENT_CALL.get()
     touched = _ChangedPaths()
     for entry_id in store.list_entries():
-        stop.check()
+        cancel.check()
         try:
             record = store.read_entry(entry_id)
         except (NotFound, FileNotFoundError):
@@ -353,26 +355,26 @@ def _refuse_changed(
     raise Conflict(f"{named}{more} changed since that step; nothing was taken back.", fix)
 
 
-def _undo_entry(undo_entry: _UndoEntry, store: JournalStore, journal_entry: JournalEntry, stop: Stop) -> None:
+def _undo_entry(undo_entry: _UndoEntry, store: JournalStore, journal_entry: JournalEntry, cancel: CancelToken) -> None:
     with translate_errors(undo_entry.changes[0].path), ExitStack() as stack:
         mark_in_use(stack.enter_context(open_file(store.path_of(undo_entry.record.entry_id.name))).fileno())
         changes = [entry for entry in undo_entry.changes if _undo_status(entry) != "back already"]
         if removed_folders := [entry for entry in reversed(changes) if entry.recorded.before == NEW_FOLDER]:
             journal_entry.record_first([PlannedChange(entry.path, None, NEW_FOLDER) for entry in removed_folders])
             for entry in removed_folders:
-                create_folder(entry.path, stop)
+                create_folder(entry.path, cancel)
             changes = [entry for entry in changes if entry.recorded.before != NEW_FOLDER]
         opened_changes = [_OpenedChange(entry, stack) for entry in reversed(changes)]
-        stack.enter_context(lock_names([spot for each in opened_changes for spot in each.resolved_paths], stop))
+        stack.enter_context(lock_names([spot for each in opened_changes for spot in each.resolved_paths], cancel))
         _refuse_changed(changes, _ChangedPaths())
         content_paths = (
-            journal_entry.record([each.plan_change(journal_entry, stop) for each in opened_changes])
+            journal_entry.record([each.plan_change(journal_entry, cancel) for each in opened_changes])
             if opened_changes
             else ()
         )
         for opened, content_path in zip(opened_changes, content_paths, strict=True):
             with translate_errors(opened.change.path):
-                opened.restore(content_path, stop)
+                opened.restore(content_path, cancel)
             for resolved in opened.resolved_paths:
                 fsync_folder(resolved.folder, opened.change.path, "taken back")
                 resolved.folder.close()  # the next may remove it, which Windows does of none that is open
@@ -397,7 +399,7 @@ class _OpenedChange:
     def resolved_paths(self) -> list[ResolvedPath[WritablePath]]:
         return [self.target] if self.source is None else [self.target, self.source]
 
-    def plan_change(self, journal_entry: JournalEntry, stop: Stop) -> PlannedChange:
+    def plan_change(self, journal_entry: JournalEntry, cancel: CancelToken) -> PlannedChange:
         """What `bring_back` will do, by which it could be taken back itself."""
         path, folder = self.target.path, self.target.folder
         if self.source is not None:
@@ -412,27 +414,27 @@ class _OpenedChange:
         if self.change.recorded.after == NEW_FOLDER:
             return PlannedChange(path, None, None, before=NEW_FOLDER)
         if self.content is None:
-            return PlannedChange(path, folder, None, handover_bytes=measure_bytes(self.target, stop))
+            return PlannedChange(path, folder, None, handover_bytes=measure_bytes(self.target, cancel))
         return PlannedChange(path, folder, read_state(self.content.folder, self.content.name, thorough=True))
 
-    def restore(self, handover_path: WritablePath | None, stop: Stop) -> None:
+    def restore(self, handover_path: WritablePath | None, cancel: CancelToken) -> None:
         """Do it; what has to go, goes to `where`, if that is anywhere."""
         change, target = self.change, self.target
         if self.source is not None and change.source is not None:
             if _was_never_moved(change):
-                remove_all(target.folder, target.name, stop)
+                remove_all(target.folder, target.name, cancel)
             elif read_state(target.folder, target.name) is not None and not self._has_both_names():
                 overwrite = change.recorded.left_at_source is not None
-                relocate(target, change.path, self.source, change.source, overwrite=overwrite, stop=stop)
+                relocate(target, change.path, self.source, change.source, overwrite=overwrite, cancel=cancel)
         elif change.recorded.after == NEW_FOLDER:
             target.folder.remove_folder(target.name)
         elif self.content is None and handover_path is None:
-            remove_all(target.folder, target.name, stop)
+            remove_all(target.folder, target.name, cancel)
         elif handover_path is not None:
             with resolve(handover_path, follow=False) as trash:
-                relocate(target, change.path, trash, handover_path, overwrite=False, stop=stop)
+                relocate(target, change.path, trash, handover_path, overwrite=False, cancel=cancel)
         if self.content is not None and change.content_path is not None:
-            relocate(self.content, change.content_path, target, change.path, overwrite=True, stop=stop)
+            relocate(self.content, change.content_path, target, change.path, overwrite=True, cancel=cancel)
 
     def _has_both_names(self) -> bool:
         """Give what is moved back its old name beside the new one, which what it had replaced takes in one step."""

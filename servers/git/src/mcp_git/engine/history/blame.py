@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_git.engine.history.missing_paths import suggest_path
@@ -74,7 +74,13 @@ class _BlamePage:
 
 
 def blame_lines(
-    git: Git, repository: Repository, path: RepositoryPath, revision: Revision | None, first: int, last: int, stop: Stop
+    git: Git,
+    repository: Repository,
+    path: RepositoryPath,
+    revision: Revision | None,
+    first: int,
+    last: int,
+    cancel: CancelToken,
 ) -> Answer:
     """Return the lines from `first` to `last`, as many as a page holds.
 
@@ -92,12 +98,12 @@ def blame_lines(
     arguments += ["--", path.text]
     page = _BlamePage(last_line=first - 1)
     try:
-        with git.stream(repository, arguments, stop, layout=layout) as pieces:
+        with git.stream(repository, arguments, cancel, layout=layout) as pieces:
             page.read(split_records(pieces, b"\n"))
     except GitFailed as failure:
         if first == 1 and "has only 0 lines" in failure.stderr:
             return Answer([f"{path.display} is empty"])
-        raise _explain_failure(failure, git, repository, path, revision, stop) from None
+        raise _explain_failure(failure, git, repository, path, revision, cancel) from None
     return Answer(_describe_page(page, path, first, last), page.lines)
 
 
@@ -124,7 +130,7 @@ def resolve_lines(
     path: RepositoryPath,
     revision: Revision,
     lines: LineRange,
-    stop: Stop,
+    cancel: CancelToken,
     commit: str = "",
 ) -> LineSpan:
     """Return the numbers of lines of a file of a commit.
@@ -138,7 +144,7 @@ def resolve_lines(
     for span in _list_spans(lines):
         arguments = ["blame", "--porcelain", f"-L{span}", f"{commit or revision.text}^!", "--", path.text]
         try:
-            output = git.run(repository, arguments, stop).text
+            output = git.run(repository, arguments, cancel).text
         except GitFailed as failed:
             failure = failed
             if "no match" not in failed.stderr:
@@ -146,7 +152,7 @@ def resolve_lines(
         else:
             return _read_span(output, with_first_line=bool(lines.function))
     assert failure is not None
-    raise _explain_missing_lines(failure, git, repository, path, revision, lines, stop)
+    raise _explain_missing_lines(failure, git, repository, path, revision, lines, cancel)
 
 
 def _explain_missing_lines(
@@ -156,14 +162,14 @@ def _explain_missing_lines(
     path: RepositoryPath,
     revision: Revision,
     lines: LineRange,
-    stop: Stop,
+    cancel: CancelToken,
 ) -> Exception:
     if "no match" in failure.stderr:
         fix = "Name its lines: `search_text` finds them."
         return NotFound(f"Git sees no function {quote(lines.function)} in `{path.display}`.", fix)
     if "has only" in failure.stderr:
         return Invalid(f"{failure}".rstrip(), "Name `lines` that the file has.")
-    return _explain_failure(failure, git, repository, path, revision, stop)
+    return _explain_failure(failure, git, repository, path, revision, cancel)
 
 
 def _list_spans(lines: LineRange) -> list[str]:
@@ -218,19 +224,19 @@ def _explain_failure(
     repository: Repository,
     path: RepositoryPath,
     revision: Revision | None,
-    stop: Stop,
+    cancel: CancelToken,
 ) -> Exception:
     if "has only" in failure.stderr:
         return Invalid(f"{failure}".rstrip(), "Name a `start_line` that the file has.")
     # Without a revision git begins at HEAD all the same, and there may be none.
     start = revision or HEAD
     if not re.search("no such path|unsupported file type", failure.stderr):
-        return explain_failure(failure, git, repository, start, stop)
+        return explain_failure(failure, git, repository, start, cancel)
     arguments = ["cat-file", "-t", f"{start.text}:{path.text}"]
-    if git.run(repository, arguments, stop, exit_codes=(0, 128)).text.strip() == "tree":
+    if git.run(repository, arguments, cancel, exit_codes=(0, 128)).text.strip() == "tree":
         return Invalid(f"`{path.display}` is a folder.", "Name a file; `list_files` has them.")
     if revision is None:
-        fix = suggest_path(git, repository, path, None, stop)
+        fix = suggest_path(git, repository, path, None, cancel)
         return NotFound(f"There is no file `{path.display}` in the work tree or `HEAD`.", fix)
-    fix = suggest_path(git, repository, path, revision.text, stop)
+    fix = suggest_path(git, repository, path, revision.text, cancel)
     return NotFound(f"There is no file `{path.display}` in `{revision.text}`.", fix)

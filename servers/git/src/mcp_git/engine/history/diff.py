@@ -13,11 +13,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid, NotFound
-from mcp_batteries.server.calling.results import below
+from mcp_batteries.server.calling.results import group_by_folder
 from mcp_git.engine.history.missing_paths import refuse_missing_path
 from mcp_git.engine.history.page_position import PagePosition, decode_position
 from mcp_git.engine.program.git import Git, GitFailed
@@ -136,15 +136,15 @@ class _ChangedFile:
 
 
 def read_diff(
-    git: Git, policy: Policy, repository: Repository, comparison: Comparison, cursor: str | None, stop: Stop
+    git: Git, policy: Policy, repository: Repository, comparison: Comparison, cursor: str | None, cancel: CancelToken
 ) -> Answer:
     """Return a page of a change."""
     position = decode_position("diff", cursor, comparison.scope)
     is_first = cursor is None
-    with explained_failures(git, repository, comparison.revision, stop):
-        page = _make_page(git, repository, comparison, is_first, position, stop)
+    with explained_failures(git, repository, comparison.revision, cancel):
+        page = _make_page(git, repository, comparison, is_first, position, cancel)
     if not page.files and is_first:
-        refuse_missing_path(git, repository, comparison.path, comparison.revisions, stop)
+        refuse_missing_path(git, repository, comparison.path, comparison.revisions, cancel)
     digest = _digest_files(page.files)
     if position.hashes not in ([], [digest]):
         raise Conflict("The changes are no longer those of the page before.", "Call again without `cursor`.")
@@ -155,7 +155,7 @@ def read_diff(
         next_cursor = Cursor.encode("diff", [page.file_index, page.line_offset, [digest]], comparison.scope)
         facts.append(f"the patch of {count(remaining, 'file')} follows")
     if comparison.revision is None and not cursor:
-        facts += _describe_omitted(git, repository, comparison, stop)
+        facts += _describe_omitted(git, repository, comparison, cancel)
     view: dict[str, Any] = {"parts": page.parts}
     if comparison == Comparison(None, "all", policy.parse_path("")) and not cursor:
         view["uri"] = repository.uri("diff")
@@ -163,19 +163,24 @@ def read_diff(
 
 
 def _make_page(
-    git: Git, repository: Repository, comparison: Comparison, is_first: bool, position: PagePosition, stop: Stop
+    git: Git,
+    repository: Repository,
+    comparison: Comparison,
+    is_first: bool,
+    position: PagePosition,
+    cancel: CancelToken,
 ) -> _Page:
     arguments = _build_arguments(git, repository, comparison)
     with _copy_index(git, repository, comparison) as scratch_index:
-        page = _Page(git, repository, comparison, stop, scratch_index)
+        page = _Page(git, repository, comparison, cancel, scratch_index)
         try:
             page.fill(arguments, is_first, position)
         except GitFailed:
             # Before the first commit there is no HEAD to compare with.
-            if comparison.revision is not None or head_has_commit(git, repository, stop):
+            if comparison.revision is not None or head_has_commit(git, repository, cancel):
                 raise
-            page = _Page(git, repository, comparison, stop, scratch_index)
-            page.fill([*arguments[:-1], _find_empty_tree(git, repository, stop)], is_first, position)
+            page = _Page(git, repository, comparison, cancel, scratch_index)
+            page.fill([*arguments[:-1], _find_empty_tree(git, repository, cancel)], is_first, position)
     return page
 
 
@@ -220,7 +225,7 @@ def _can_be_copied(index: str) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_size <= _MAX_INDEX_BYTES
 
 
-def _describe_omitted(git: Git, repository: Repository, comparison: Comparison, stop: Stop) -> list[str]:
+def _describe_omitted(git: Git, repository: Repository, comparison: Comparison, cancel: CancelToken) -> list[str]:
     """Return what is in conflict, and new files, which no comparison shows until they are staged."""
     arguments = ["ls-files", "-z", "-t", "--unmerged", "--exclude-standard", "--directory", "--no-empty-directory"]
     if comparison.part != "staged":
@@ -228,7 +233,7 @@ def _describe_omitted(git: Git, repository: Repository, comparison: Comparison, 
     untracked: list[bytes] = []
     # A file in conflict has a record for each of its sides.
     conflicts: dict[bytes, None] = {}
-    for record in git.run(repository, [*arguments, "--", *comparison.paths], stop).stdout.split(b"\0")[:-1]:
+    for record in git.run(repository, [*arguments, "--", *comparison.paths], cancel).stdout.split(b"\0")[:-1]:
         if record.startswith(b"? "):
             untracked.append(record[2:])
         elif record.startswith(b"M "):
@@ -258,12 +263,12 @@ class _Page:
     """
 
     def __init__(
-        self, git: Git, repository: Repository, comparison: Comparison, stop: Stop, scratch_index: str
+        self, git: Git, repository: Repository, comparison: Comparison, cancel: CancelToken, scratch_index: str
     ) -> None:
         self._git = git
         self._repository = repository
         self._comparison = comparison
-        self._stop = stop
+        self._cancel = cancel
         self._scratch_index = scratch_index
         self._remaining_bytes = DEFAULT_PAGE_BYTES
         self.lines: list[str] = []
@@ -305,7 +310,7 @@ class _Page:
             self.line_offset = 0
 
     def _stream(self, arguments: Sequence[str]) -> AbstractContextManager[Generator[bytes]]:
-        return self._git.stream(self._repository, arguments, self._stop, scratch_index=self._scratch_index)
+        return self._git.stream(self._repository, arguments, self._cancel, scratch_index=self._scratch_index)
 
     def _read_list(self, reader: _RecordReader, is_first: bool) -> None:
         """Read the commit and the list of files, and show them on the first page."""
@@ -372,7 +377,7 @@ class _Page:
     def _add_files(self) -> None:
         self.parts["files"] = len(self.lines)
         limit = _MAX_FILES if self._comparison.files_only else _MAX_LISTED_FILES
-        self.lines += below((file.prefix, quote_path(file.path), ()) for file in self.files[:limit])
+        self.lines += group_by_folder((file.prefix, quote_path(file.path), ()) for file in self.files[:limit])
         hidden = len(self.files) - limit
         if hidden > 0:
             self.lines.append(f"… and {hidden:,} more files")
@@ -494,8 +499,8 @@ def _build_uncommitted_arguments(git: Git, repository: Repository, part: Uncommi
             return ["diff", *_OPTIONS, "HEAD"]
 
 
-def _find_empty_tree(git: Git, repository: Repository, stop: Stop) -> str:
-    algorithm = git.run(repository, ["rev-parse", "--show-object-format"], stop).text.strip()
+def _find_empty_tree(git: Git, repository: Repository, cancel: CancelToken) -> str:
+    algorithm = git.run(repository, ["rev-parse", "--show-object-format"], cancel).text.strip()
     return EMPTY_TREES[64 if algorithm == "sha256" else 40]
 
 
@@ -506,11 +511,13 @@ def _format_line(line: bytes) -> str:
     return f"{clip(text, _MAX_LINE_BYTES)} [{len(line):,} bytes]"
 
 
-def read_conflict_sides(git: Git, repository: Repository, paths: Sequence[bytes], stop: Stop) -> dict[str, list[str]]:
+def read_conflict_sides(
+    git: Git, repository: Repository, paths: Sequence[bytes], cancel: CancelToken
+) -> dict[str, list[str]]:
     """Return the lines of both sides of each file in conflict, by its name as answers have it, as far as there is
     room."""
     arguments = ["diff", *_OPTIONS, "--unified=1", "--", *map(os.fsdecode, paths)]
-    output = git.run(repository, arguments, stop, max_bytes=_MAX_CONFLICT_BYTES)
+    output = git.run(repository, arguments, cancel, max_bytes=_MAX_CONFLICT_BYTES)
     lines = split_lines(output)
     if output.is_cut:
         lines[-1] = "@@@ `read_diff` has the rest"

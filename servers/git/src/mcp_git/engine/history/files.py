@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, quote
-from mcp_batteries.server.calling.results import below
+from mcp_batteries.server.calling.results import group_by_folder
 from mcp_git.engine.history.missing_paths import refuse_missing_path, suggest_path
 from mcp_git.engine.history.page_position import decode_position
 from mcp_git.engine.history.patterns import refuse_foreign_syntax
@@ -76,7 +76,13 @@ class _FilePage:
 
 
 def read_file(
-    git: Git, repository: Repository, revision: Revision, path: RepositoryPath, first: int, last: int | None, stop: Stop
+    git: Git,
+    repository: Repository,
+    revision: Revision,
+    path: RepositoryPath,
+    first: int,
+    last: int | None,
+    cancel: CancelToken,
 ) -> Answer:
     """Return the lines of a file from `first` on, at most a page.
 
@@ -87,10 +93,10 @@ def read_file(
         raise Invalid("`end_line` is before `start_line`.", "Exchange them.")
     page = _FilePage()
     try:
-        with git.stream(repository, ["cat-file", "blob", _name_object(revision, path)], stop) as pieces:
+        with git.stream(repository, ["cat-file", "blob", _name_object(revision, path)], cancel) as pieces:
             page.read(split_records(pieces, b"\n"), first, last)
     except GitFailed as failure:
-        raise _explain_failure(failure, git, repository, revision, path, stop) from None
+        raise _explain_failure(failure, git, repository, revision, path, cancel) from None
     if page.is_binary:
         return Answer([f"{path.display} at {revision.text} is binary", "its bytes are not shown"])
     return Answer(_describe_page(page, f"{path.display} at {escape_line_breaks(revision.text)}", first), page.lines)
@@ -109,7 +115,9 @@ def _describe_page(page: _FilePage, title: str, first: int) -> list[str]:
     return [title]
 
 
-def read_contents(git: Git, repository: Repository, revision: Revision, path: RepositoryPath, stop: Stop) -> bytes:
+def read_contents(
+    git: Git, repository: Repository, revision: Revision, path: RepositoryPath, cancel: CancelToken
+) -> bytes:
     """Return all of a file.
 
     Raises:
@@ -117,9 +125,9 @@ def read_contents(git: Git, repository: Repository, revision: Revision, path: Re
     """
     arguments = ["cat-file", "blob", _name_object(revision, path)]
     try:
-        output = git.run(repository, arguments, stop, max_bytes=_MAX_RESOURCE_BYTES)
+        output = git.run(repository, arguments, cancel, max_bytes=_MAX_RESOURCE_BYTES)
     except GitFailed as failure:
-        raise _explain_failure(failure, git, repository, revision, path, stop) from None
+        raise _explain_failure(failure, git, repository, revision, path, cancel) from None
     if output.is_cut:
         raise TooLarge(f"{quote(path.display)} is larger than 8 MB.", "Read lines of it with `read_file`.")
     return output.stdout
@@ -134,7 +142,7 @@ def list_files(
     recursive: bool,
     limit: int,
     cursor: str | None,
-    stop: Stop,
+    cancel: CancelToken,
 ) -> Answer:
     """Return a page of the files and folders in a folder; sizes of files in bytes.
 
@@ -146,18 +154,18 @@ def list_files(
     arguments = ["ls-tree", "-z", "--long", *options, f"{position.first_hash or revision.text}:{path.text}"]
     next_cursor = None
     try:
-        with git.stream(repository, arguments, stop) as pieces:
+        with git.stream(repository, arguments, cancel) as pieces:
             # One entry more tells whether there is another page.
             records = list(islice(split_records(pieces), position.skip, position.skip + limit + 1))
             if len(records) > limit:
-                commits = position.hashes or resolve_commits(git, repository, revision, stop)
+                commits = position.hashes or resolve_commits(git, repository, revision, cancel)
                 next_cursor = Cursor.encode("tree", [position.skip + limit, 0, commits], scope)
     except GitFailed as failure:
-        raise _explain_failure(failure, git, repository, revision, path, stop) from None
+        raise _explain_failure(failure, git, repository, revision, path, cancel) from None
     rows = [_format_entry(record) for record in records[:limit]]
     number_phrase = _describe_number(len(rows), "entry", "entries", position.skip, next_cursor)
     fact = f"{path.display} at {escape_line_breaks(revision.text)}, {number_phrase}"
-    return Answer([fact], below(rows), next_cursor)
+    return Answer([fact], group_by_folder(rows), next_cursor)
 
 
 def _describe_number(number: int, noun: str, plural: str, skip: int, next_cursor: str | None) -> str:
@@ -179,11 +187,11 @@ def _format_entry(record: bytes) -> tuple[str, str, Sequence[str]]:
     return prefix, f"{quote_path(name)}{ending}", ()
 
 
-def complete_paths(git: Git, repository: Repository, start: str, stop: Stop) -> list[str]:
+def complete_paths(git: Git, repository: Repository, start: str, cancel: CancelToken) -> list[str]:
     """Return the paths in HEAD and the folders on their way that begin with `start`, one level deep."""
     folder, slash, _ = start.rpartition("/")
     try:
-        output = git.run(repository, ["ls-tree", "-z", f"HEAD:{folder}"], stop)
+        output = git.run(repository, ["ls-tree", "-z", f"HEAD:{folder}"], cancel)
     except GitFailed:
         return []
     paths: list[str] = []
@@ -282,7 +290,7 @@ def search_text(
     *,
     limit: int,
     cursor: str | None,
-    stop: Stop,
+    cancel: CancelToken,
 ) -> Answer:
     """Return a page of the lines that match in the files of a commit: `path:line:text`, or several below their path."""
     search.validate()
@@ -296,20 +304,20 @@ def search_text(
     next_cursor = None
     stderr: list[str] = []
     with (
-        explained_failures(git, repository, revision, stop),
-        git.stream(repository, arguments, stop, exit_codes=(0, 1), remarks=stderr) as pieces,
+        explained_failures(git, repository, revision, cancel),
+        git.stream(repository, arguments, cancel, exit_codes=(0, 1), remarks=stderr) as pieces,
     ):
         page.read(_split_matches(pieces), os.fsencode(f"{source}:"), position.skip, limit)
         if page.is_full:
-            commits = position.hashes or resolve_commits(git, repository, revision, stop)
+            commits = position.hashes or resolve_commits(git, repository, revision, cancel)
             next_cursor = Cursor.encode("search", [position.skip + page.match_count, 0, commits], scope)
     if not page.seen_count:
-        refuse_missing_path(git, repository, path, [revision.text], stop)
+        refuse_missing_path(git, repository, path, [revision.text], cancel)
     number_phrase = _describe_number(page.match_count, "match", "matches", position.skip, next_cursor)
     facts = [f"{number_phrase} in {escape_line_breaks(revision.text)}"]
     if any("unable to read" in text for text in stderr):
         facts.append("files that are not here were not searched")
-    lines = below(("", name, rows) for name, rows in page.rows.items())
+    lines = group_by_folder(("", name, rows) for name, rows in page.rows.items())
     return Answer(facts, lines, next_cursor)
 
 
@@ -325,19 +333,19 @@ def _split_matches(pieces: Iterable[bytes]) -> Generator[_Match]:
 
 
 def _explain_failure(
-    failure: GitFailed, git: Git, repository: Repository, revision: Revision, path: RepositoryPath, stop: Stop
+    failure: GitFailed, git: Git, repository: Repository, revision: Revision, path: RepositoryPath, cancel: CancelToken
 ) -> Exception:
     if revision.is_conflict_side:
         fix = "`get_status` has what is in conflict; a side that deleted it has none."
         return NotFound(f"`{path.display}` has no side `{revision.text}`.", fix)
-    problem = explain_failure(failure, git, repository, revision, stop)
+    problem = explain_failure(failure, git, repository, revision, cancel)
     if isinstance(problem, NotFound):
         return problem
     name = quote(revision.text)
     try:
-        kind = git.run(repository, ["cat-file", "-t", _name_object(revision, path)], stop).text.strip()
+        kind = git.run(repository, ["cat-file", "-t", _name_object(revision, path)], cancel).text.strip()
     except GitFailed:
-        fix = suggest_path(git, repository, path, revision.text, stop)
+        fix = suggest_path(git, repository, path, revision.text, cancel)
         return NotFound(f"There is no `{path.display}` in {name}.", fix)
     match kind:
         case "tree":

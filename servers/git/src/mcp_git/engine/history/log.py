@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid
 from mcp_git.engine.history.blame import resolve_lines
@@ -207,7 +207,7 @@ class _CommitPage:
 
 
 def list_commits(
-    git: Git, repository: Repository, query: LogQuery, limit: int, cursor: str | None, stop: Stop
+    git: Git, repository: Repository, query: LogQuery, limit: int, cursor: str | None, cancel: CancelToken
 ) -> Answer:
     """Return one page of the commits that match the query, newest first.
 
@@ -215,18 +215,18 @@ def list_commits(
     """
     query.validate()
     position = decode_position("log", cursor, query.scope)
-    start = _find_start(git, repository, query, position, stop)
-    command = _LogCommand.build(git, repository, query, limit, position, start.tips, stop)
+    start = _find_start(git, repository, query, position, cancel)
+    command = _LogCommand.build(git, repository, query, limit, position, start.tips, cancel)
     page = _CommitPage()
     next_cursor = None
-    with explained_failures(git, repository, query.revision, stop):
-        rows = _read_page(git, repository, command, page, limit, stop)
+    with explained_failures(git, repository, query.revision, cancel):
+        rows = _read_page(git, repository, command, page, limit, cancel)
         if page.has_more:
-            hashes = _choose_cursor_hashes(git, repository, query, start, page, stop)
+            hashes = _choose_cursor_hashes(git, repository, query, start, page, cancel)
             next_cursor = Cursor.encode("log", [position.skip + limit, 0, hashes], query.scope)
     is_whole_file = query.path.text and query.lines is None
     if is_whole_file and not page.commit_count and not position.skip:
-        _refuse_missing_path(git, repository, query, stop)
+        _refuse_missing_path(git, repository, query, cancel)
     facts = _describe_page(query, page, position.skip, command.described_lines)
     return Answer(facts, rows, next_cursor, lambda: _build_view(repository, query, page, position.skip))
 
@@ -243,7 +243,9 @@ class _Start(NamedTuple):
     ref_digest: str = ""
 
 
-def _find_start(git: Git, repository: Repository, query: LogQuery, position: PagePosition, stop: Stop) -> _Start:
+def _find_start(
+    git: Git, repository: Repository, query: LogQuery, position: PagePosition, cancel: CancelToken
+) -> _Start:
     """Return where a listing starts.
 
     Raises:
@@ -251,18 +253,18 @@ def _find_start(git: Git, repository: Repository, query: LogQuery, position: Pag
     """
     if not query.all_branches:
         return _Start(position.hashes)
-    digest = _digest_refs(git, repository, stop)
+    digest = _digest_refs(git, repository, cancel)
     if position.hashes not in ([], [digest]):
         raise Conflict("The branches are no longer those of the page before.", "Call again without `cursor`.")
     return _Start([], digest)
 
 
 def _read_page(
-    git: Git, repository: Repository, command: _LogCommand, page: _CommitPage, limit: int, stop: Stop
+    git: Git, repository: Repository, command: _LogCommand, page: _CommitPage, limit: int, cancel: CancelToken
 ) -> list[str]:
     """Read a page, and return its rows."""
     with git.stream(
-        repository, command.arguments, stop, stdin=command.stdin, is_repeated=command.is_repeated
+        repository, command.arguments, cancel, stdin=command.stdin, is_repeated=command.is_repeated
     ) as pieces:
         lines = split_records(pieces, b"\n")
         page.read(lines, command.ignored_commits, limit)
@@ -274,7 +276,7 @@ def _read_page(
 
 
 def _choose_cursor_hashes(
-    git: Git, repository: Repository, query: LogQuery, start: _Start, page: _CommitPage, stop: Stop
+    git: Git, repository: Repository, query: LogQuery, start: _Start, page: _CommitPage, cancel: CancelToken
 ) -> Sequence[str]:
     """Return the hashes by which the next page knows where this listing started."""
     if start.tips:
@@ -283,7 +285,7 @@ def _choose_cursor_hashes(
         return [page.first_commit]
     if start.ref_digest:
         return [start.ref_digest]
-    return resolve_commits(git, repository, query.revision, stop)
+    return resolve_commits(git, repository, query.revision, cancel)
 
 
 @dataclass(frozen=True)
@@ -311,7 +313,7 @@ class _LogCommand:
         limit: int,
         position: PagePosition,
         tips: Sequence[str],
-        stop: Stop,
+        cancel: CancelToken,
     ) -> _LogCommand:
         # Of commits that git finds by their changes, `--skip` skips those it has not looked at yet.
         ignored = position.skip if query.text else 0
@@ -319,7 +321,7 @@ class _LogCommand:
         arguments += [f"--skip={position.skip - ignored}", *query.options]
         revisions = tips or _start_revisions(query)
         if query.lines is not None:
-            span = resolve_lines(git, repository, query.path, query.newest, query.lines, stop, next(iter(tips), ""))
+            span = resolve_lines(git, repository, query.path, query.newest, query.lines, cancel, next(iter(tips), ""))
             arguments += [f"-L{span.numbers}:{query.path.text}", "--no-patch", *revisions, "--"]
             return cls(arguments, b"", ignored, False, span.description)
         operands = [*revisions, "--"]
@@ -379,9 +381,9 @@ def _describe_number(page: _CommitPage, skip: int) -> str:
     return "no commits"
 
 
-def _digest_refs(git: Git, repository: Repository, stop: Stop) -> str:
+def _digest_refs(git: Git, repository: Repository, cancel: CancelToken) -> str:
     """Return a digest of HEAD and of all refs."""
-    output = git.run(repository, ["show-ref", "--head"], stop, max_bytes=1 << 30, exit_codes=(0, 1)).stdout
+    output = git.run(repository, ["show-ref", "--head"], cancel, max_bytes=1 << 30, exit_codes=(0, 1)).stdout
     return hashlib.sha256(output).hexdigest()
 
 
@@ -417,7 +419,7 @@ def _shorten(oid: str, commits: Mapping[str, _CommitFields], length: int) -> str
     return commits[oid].short_hash if oid in commits else oid[:length]
 
 
-def _refuse_missing_path(git: Git, repository: Repository, query: LogQuery, stop: Stop) -> None:
+def _refuse_missing_path(git: Git, repository: Repository, query: LogQuery, cancel: CancelToken) -> None:
     """Return unless the path is neither here nor was at any time: what was deleted still has a history.
 
     Raises:
@@ -428,15 +430,15 @@ def _refuse_missing_path(git: Git, repository: Repository, query: LogQuery, stop
     if isinstance(revision, Range):
         names = [revision.start.text, revision.end.text]
     # Without a condition the whole history of it was just looked through.
-    if query.has_condition and _has_history(git, repository, query, names, stop):
+    if query.has_condition and _has_history(git, repository, query, names, cancel):
         return
-    refuse_missing_path(git, repository, query.path, names, stop)
+    refuse_missing_path(git, repository, query.path, names, cancel)
 
 
-def _has_history(git: Git, repository: Repository, query: LogQuery, names: Sequence[str], stop: Stop) -> bool:
+def _has_history(git: Git, repository: Repository, query: LogQuery, names: Sequence[str], cancel: CancelToken) -> bool:
     arguments = ["log", "--format=%H", "--max-count=1", *select_options({"--all": query.all_branches})]
     arguments += [*names, "--", query.path.text]
-    return bool(git.run(repository, arguments, stop, exit_codes=(0, 128)).stdout)
+    return bool(git.run(repository, arguments, cancel, exit_codes=(0, 128)).stdout)
 
 
 def _format_row(row: _Row, with_date: bool = True, with_author: bool = True) -> str:
@@ -474,26 +476,26 @@ def _format_refs(refs: Sequence[str]) -> str:
     return ", ".join(texts)
 
 
-def describe_head(git: Git, repository: Repository, stop: Stop) -> Answer:
+def describe_head(git: Git, repository: Repository, cancel: CancelToken) -> Answer:
     """Return the branch that HEAD is, and its commit."""
     arguments = ["symbolic-ref", "--quiet", "--short", "HEAD"]
-    branch = git.run(repository, arguments, stop, exit_codes=(0, 1, 128)).text.strip()
+    branch = git.run(repository, arguments, cancel, exit_codes=(0, 1, 128)).text.strip()
     fact = f"HEAD is {escape_line_breaks(branch)}" if branch else "HEAD is detached"
     line = ""
-    if head_has_commit(git, repository, stop):
+    if head_has_commit(git, repository, cancel):
         arguments = ["log", f"--format={_ROW_FORMAT}", "--max-count=1", "HEAD", "--"]
-        line = git.run(repository, arguments, stop).text.rstrip("\n")
+        line = git.run(repository, arguments, cancel).text.rstrip("\n")
     if not line:
         return Answer([fact], ["no commits yet"])
     fields = line.partition("\0")[2]
     return Answer([fact], [_format_row(_Row("", _parse_commit(fields)))])
 
 
-def list_reflog(git: Git, repository: Repository, name: Revision, limit: int, stop: Stop) -> list[str]:
+def list_reflog(git: Git, repository: Repository, name: Revision, limit: int, cancel: CancelToken) -> list[str]:
     """Return where a branch or HEAD was before, newest first: the revision that leads there, and what moved it."""
     arguments = ["log", "--walk-reflogs", "--format=%h%x00%gd%x00%cs%x00%gs", f"--max-count={limit}", name.text, "--"]
-    with explained_failures(git, repository, name, stop):
-        output = git.run(repository, arguments, stop)
+    with explained_failures(git, repository, name, cancel):
+        output = git.run(repository, arguments, cancel)
     return [_format_move(line) for line in split_lines(output)]
 
 

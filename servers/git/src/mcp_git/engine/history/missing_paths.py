@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, quote
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import split_names, split_records
@@ -24,7 +24,7 @@ _SUBMODULE_MODE = b"160000 "
 
 
 def refuse_missing_path(
-    git: Git, repository: Repository, path: RepositoryPath, revisions: Sequence[str], stop: Stop
+    git: Git, repository: Repository, path: RepositoryPath, revisions: Sequence[str], cancel: CancelToken
 ) -> None:
     """Return if `path` is in the index, in the work tree (ignored or not), or in one of `revisions`.
 
@@ -35,45 +35,49 @@ def refuse_missing_path(
     """
     if not path.text:
         return
-    if any(_is_in_revision(git, repository, revision, path, stop) for revision in revisions):
+    if any(_is_in_revision(git, repository, revision, path, cancel) for revision in revisions):
         return
     places = [quote(escape_line_breaks(revision)) for revision in dict.fromkeys(revisions)]
     suggested_revision = revisions[-1] if revisions else None
     if git.layout(repository).work_tree is not None:
-        if _is_in_work_tree(git, repository, path, stop):
+        if _is_in_work_tree(git, repository, path, cancel):
             return
         places.insert(0, "the work tree")
         suggested_revision = None
-    fix = suggest_path(git, repository, path, suggested_revision, stop)
+    fix = suggest_path(git, repository, path, suggested_revision, cancel)
     raise NotFound(f"There is no {quote(path.display)} in {' or '.join(places)}.", fix)
 
 
-def _is_in_work_tree(git: Git, repository: Repository, path: RepositoryPath, stop: Stop) -> bool:
+def _is_in_work_tree(git: Git, repository: Repository, path: RepositoryPath, cancel: CancelToken) -> bool:
     arguments = ["ls-files", "-z", "--cached", "--others", "--directory", "--", path.text]
-    return bool(git.run(repository, arguments, stop, max_bytes=1).stdout)
+    return bool(git.run(repository, arguments, cancel, max_bytes=1).stdout)
 
 
-def _is_in_revision(git: Git, repository: Repository, revision: str, path: RepositoryPath, stop: Stop) -> bool:
+def _is_in_revision(git: Git, repository: Repository, revision: str, path: RepositoryPath, cancel: CancelToken) -> bool:
     arguments = ["rev-parse", "--verify", "--quiet", f"{revision}:{path.text}"]
-    return bool(git.run(repository, arguments, stop, exit_codes=(0, 1, 128)).stdout)
+    return bool(git.run(repository, arguments, cancel, exit_codes=(0, 1, 128)).stdout)
 
 
-def suggest_path(git: Git, repository: Repository, path: RepositoryPath, revision: str | None, stop: Stop) -> str:
+def suggest_path(
+    git: Git, repository: Repository, path: RepositoryPath, revision: str | None, cancel: CancelToken
+) -> str:
     """Return what to do after `path` was not found in a revision, or in index and work tree."""
-    submodule = _find_submodule(git, repository, path, revision, stop)
+    submodule = _find_submodule(git, repository, path, revision, cancel)
     if submodule:
         return f"{quote(submodule)} is a submodule, which is not entered: serve its folder as well."
     parent = path.text.rpartition("/")[0]
     # Look in its folder first, so that a large repository is not listed for one wrong letter.
     for folder in dict.fromkeys([parent, ""]):
-        similar = _find_similar(_list_paths(git, repository, folder, revision, stop), path.text.casefold())
+        similar = _find_similar(_list_paths(git, repository, folder, revision, cancel), path.text.casefold())
         if similar:
             names = " or ".join(quote(quote_path(os.fsencode(name))) for name in similar)
             return f"Did you mean {names}?"
     return "`list_files` has what there is."
 
 
-def _find_submodule(git: Git, repository: Repository, path: RepositoryPath, revision: str | None, stop: Stop) -> str:
+def _find_submodule(
+    git: Git, repository: Repository, path: RepositoryPath, revision: str | None, cancel: CancelToken
+) -> str:
     """Return the submodule that `path` is or lies in; empty if there is none."""
     if not path.text:
         return ""
@@ -83,7 +87,7 @@ def _find_submodule(git: Git, repository: Repository, path: RepositoryPath, revi
     else:
         arguments = ["ls-tree", "-z", revision, "--", *ancestors]
     try:
-        with git.stream(repository, arguments, stop) as pieces:
+        with git.stream(repository, arguments, cancel) as pieces:
             for record in split_records(pieces):
                 name = os.fsdecode(record.partition(b"\t")[2])
                 if record.startswith(_SUBMODULE_MODE) and name in ancestors:
@@ -93,7 +97,7 @@ def _find_submodule(git: Git, repository: Repository, path: RepositoryPath, revi
     return ""
 
 
-def _list_paths(git: Git, repository: Repository, folder: str, revision: str | None, stop: Stop) -> list[str]:
+def _list_paths(git: Git, repository: Repository, folder: str, revision: str | None, cancel: CancelToken) -> list[str]:
     """Return the files below a folder, as far as they are looked through, and the folders on their way, in order."""
     if revision is None:
         arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -104,7 +108,7 @@ def _list_paths(git: Git, repository: Repository, folder: str, revision: str | N
     if folder:
         arguments += ["--", operand]
     try:
-        output = git.run(repository, arguments, stop, max_bytes=_MAX_LISTED_BYTES).stdout
+        output = git.run(repository, arguments, cancel, max_bytes=_MAX_LISTED_BYTES).stdout
     except GitFailed:
         return []
     paths: dict[str, None] = {}

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict
 from mcp_git.engine.history.log import list_reflog
@@ -45,7 +45,7 @@ def list_refs(
     name: Revision,
     limit: int,
     cursor: str | None,
-    stop: Stop,
+    cancel: CancelToken,
 ) -> Answer:
     """Return a page of one kind of things that have names.
 
@@ -56,7 +56,7 @@ def list_refs(
     position = decode_position("refs", cursor, scope)
     skip = position.skip
     # One row more tells whether there is another page.
-    rows = _list_rows(git, policy, repository, kind, name, skip + limit + 1, stop)
+    rows = _list_rows(git, policy, repository, kind, name, skip + limit + 1, cancel)
     if position.hashes not in ([], [_digest_rows(kind, rows[:skip])]):
         raise Conflict("The list is no longer that of the page before.", "Call again without `cursor`.")
     page = rows[skip : skip + limit]
@@ -73,23 +73,23 @@ def list_refs(
 
 
 def _list_rows(
-    git: Git, policy: Policy, repository: Repository, kind: RefKind, name: Revision, limit: int, stop: Stop
+    git: Git, policy: Policy, repository: Repository, kind: RefKind, name: Revision, limit: int, cancel: CancelToken
 ) -> list[str]:
     match kind:
         case "branches":
-            return _list_branches(git, repository, limit, stop)
+            return _list_branches(git, repository, limit, cancel)
         case "tags":
-            return _list_tags(git, repository, limit, stop)
+            return _list_tags(git, repository, limit, cancel)
         case "remotes":
             return _list_remotes(git, repository)
         case "worktrees":
-            return _list_worktrees(git, repository, stop)
+            return _list_worktrees(git, repository, cancel)
         case "stashes":
-            if not git.find_hash(repository, "refs/stash", stop):
+            if not git.find_hash(repository, "refs/stash", cancel):
                 return []
-            return list_reflog(git, repository, policy.parse_ref("stash"), limit, stop)
+            return list_reflog(git, repository, policy.parse_ref("stash"), limit, cancel)
         case "reflog":
-            return list_reflog(git, repository, name, limit, stop)
+            return list_reflog(git, repository, name, limit, cancel)
 
 
 def _digest_rows(kind: RefKind, rows: Sequence[str]) -> str:
@@ -132,9 +132,9 @@ class _Branch(NamedTuple):
         return f"[{self.upstream}: {self.track.strip('[]')}] "
 
 
-def _list_branches(git: Git, repository: Repository, limit: int, stop: Stop) -> list[str]:
+def _list_branches(git: Git, repository: Repository, limit: int, cancel: CancelToken) -> list[str]:
     arguments = ["for-each-ref", "--sort=-committerdate", f"--count={limit}", f"--format={_BRANCH_FORMAT}"]
-    output = git.run(repository, [*arguments, "refs/heads", "refs/remotes"], stop)
+    output = git.run(repository, [*arguments, "refs/heads", "refs/remotes"], cancel)
     field_count = len(_Branch._fields)
     rows: list[str] = []
     for line in split_lines(output):
@@ -144,9 +144,9 @@ def _list_branches(git: Git, repository: Repository, limit: int, stop: Stop) -> 
     return rows
 
 
-def _list_tags(git: Git, repository: Repository, limit: int, stop: Stop) -> list[str]:
+def _list_tags(git: Git, repository: Repository, limit: int, cancel: CancelToken) -> list[str]:
     arguments = ["for-each-ref", "--sort=-creatordate", f"--count={limit}", "refs/tags", f"--format={_TAG_FORMAT}"]
-    output = git.run(repository, arguments, stop)
+    output = git.run(repository, arguments, cancel)
     return [_format_row(*line.split("\0")) for line in split_lines(output)]
 
 
@@ -162,9 +162,9 @@ def _list_remotes(git: Git, repository: Repository) -> list[str]:
     return rows
 
 
-def _list_worktrees(git: Git, repository: Repository, stop: Stop) -> list[str]:
+def _list_worktrees(git: Git, repository: Repository, cancel: CancelToken) -> list[str]:
     layout = git.layout(repository)
-    rows = [_describe_main_worktree(git, repository, layout, stop)]
+    rows = [_describe_main_worktree(git, repository, layout, cancel)]
     parent = os.path.join(layout.common_dir, "worktrees")
     names = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
     for name in names:
@@ -173,7 +173,7 @@ def _list_worktrees(git: Git, repository: Repository, stop: Stop) -> list[str]:
         if pointer is None:
             continue
         folder = os.path.dirname(os.path.join(git_dir, pointer))
-        position = _describe_position(git, repository, layout, git_dir, f"worktrees/{name}/HEAD", stop)
+        position = _describe_position(git, repository, layout, git_dir, f"worktrees/{name}/HEAD", cancel)
         row = f"{os.path.basename(folder)} {position}"
         if not os.path.lexists(folder):
             row += " (its folder is gone)"
@@ -181,23 +181,23 @@ def _list_worktrees(git: Git, repository: Repository, stop: Stop) -> list[str]:
     return [clip(escape_line_breaks(row), _MAX_ROW_BYTES) for row in rows]
 
 
-def _describe_main_worktree(git: Git, repository: Repository, layout: Layout, stop: Stop) -> str:
+def _describe_main_worktree(git: Git, repository: Repository, layout: Layout, cancel: CancelToken) -> str:
     folder = layout.common_dir
     if os.path.basename(folder) == ".git":
         folder = os.path.dirname(folder)
     if ("core.bare", "true") in git.read_allowed_configuration(repository):
         position = "bare"
     else:
-        position = _describe_position(git, repository, layout, layout.common_dir, "main-worktree/HEAD", stop)
+        position = _describe_position(git, repository, layout, layout.common_dir, "main-worktree/HEAD", cancel)
     return f"{os.path.basename(folder)} {position}"
 
 
 def _describe_position(
-    git: Git, repository: Repository, layout: Layout, git_dir: str, head_name: str, stop: Stop
+    git: Git, repository: Repository, layout: Layout, git_dir: str, head_name: str, cancel: CancelToken
 ) -> str:
     """Return the branch on which a worktree is, or the commit at which it is detached."""
     if layout.has_reftable:
-        head = _read_head_of_reftable(git, repository, head_name, stop)
+        head = _read_head_of_reftable(git, repository, head_name, cancel)
     else:
         head = (read_small_file(os.path.join(git_dir, "HEAD")) or "?").removeprefix("ref: ")
     if _HASH.fullmatch(head):
@@ -205,9 +205,9 @@ def _describe_position(
     return head.removeprefix("refs/heads/")
 
 
-def _read_head_of_reftable(git: Git, repository: Repository, name: str, stop: Stop) -> str:
+def _read_head_of_reftable(git: Git, repository: Repository, name: str, cancel: CancelToken) -> str:
     def parse(*arguments: str) -> str:
-        return git.run(repository, ["rev-parse", *arguments], stop, exit_codes=(0, 1, 128)).text.strip()
+        return git.run(repository, ["rev-parse", *arguments], cancel, exit_codes=(0, 1, 128)).text.strip()
 
     head = parse("--symbolic-full-name", name)
     if head == name:
@@ -215,28 +215,28 @@ def _read_head_of_reftable(git: Git, repository: Repository, name: str, stop: St
     return head
 
 
-def complete_refs(git: Git, repository: Repository, start: str, stop: Stop) -> Sequence[str]:
+def complete_refs(git: Git, repository: Repository, start: str, cancel: CancelToken) -> Sequence[str]:
     """Return the branches and tags that begin with `start`."""
     arguments = ["for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/tags", "refs/remotes"]
-    names = git.run(repository, arguments, stop, max_bytes=_MAX_COMPLETIONS_BYTES).text.split("\n")
+    names = git.run(repository, arguments, cancel, max_bytes=_MAX_COMPLETIONS_BYTES).text.split("\n")
     return [name for name in names if name.startswith(start) and name]
 
 
-def find_merge_base(git: Git, repository: Repository, one: Revision, other: Revision, stop: Stop) -> Answer:
+def find_merge_base(git: Git, repository: Repository, one: Revision, other: Revision, cancel: CancelToken) -> Answer:
     """Return the commit at which two revisions parted, and how far each went since."""
     try:
         arguments = ["merge-base", "--all", one.text, other.text]
-        bases = git.run(repository, arguments, stop, exit_codes=(0, 1)).text.split()
+        bases = git.run(repository, arguments, cancel, exit_codes=(0, 1)).text.split()
         arguments = ["rev-list", "--left-right", "--count", f"{one.text}...{other.text}", "--"]
-        own_count, other_count = git.run(repository, arguments, stop).text.split()
+        own_count, other_count = git.run(repository, arguments, cancel).text.split()
     except GitFailed as failure:
         for revision in (one, other):
-            if not find_commits(git, repository, revision, stop):
-                raise explain_failure(failure, git, repository, revision, stop) from None
+            if not find_commits(git, repository, revision, cancel):
+                raise explain_failure(failure, git, repository, revision, cancel) from None
         raise
     distance = f"{one.text} has {count(int(own_count), 'commit')} of its own, {other.text} {int(other_count):,}"
     if not bases:
         return Answer([f"{one.text} and {other.text} have no commit in common", distance])
     arguments = ["log", "--no-walk=unsorted", "--format=%h %cs %aN: %s", *bases[:_MAX_MERGE_BASES], "--"]
-    lines = split_lines(git.run(repository, arguments, stop))
+    lines = split_lines(git.run(repository, arguments, cancel))
     return Answer([distance], [clip(escape_line_breaks(line), _MAX_ROW_BYTES) for line in lines if line])

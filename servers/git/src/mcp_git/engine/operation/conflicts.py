@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, quote
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.work_tree.status import Status, is_conflict
@@ -40,7 +40,7 @@ def is_empty_pick(picked_commits: Sequence[str], status: Status) -> bool:
 
 
 def refuse_conflict_marks(
-    git: Git, repository: Repository, status: Status, resolved_paths: Sequence[str], stop: Stop
+    git: Git, repository: Repository, status: Status, resolved_paths: Sequence[str], cancel: CancelToken
 ) -> None:
     """Return if no file in conflict that `resolved_paths` name still has the marks of both sides in it.
 
@@ -52,7 +52,7 @@ def refuse_conflict_marks(
     if not files:
         return
     arguments = ["grep", "-l", "-z", "-I", "--no-color", "--all-match", *_MARKS, "--", *files]
-    marked = git.run(repository, arguments, stop, exit_codes=(0, 1)).stdout.split(b"\0")[:-1]
+    marked = git.run(repository, arguments, cancel, exit_codes=(0, 1)).stdout.split(b"\0")[:-1]
     if not marked:
         return
     names = quote(quote_path(marked[0]))

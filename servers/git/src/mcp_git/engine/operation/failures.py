@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, Problem, Refused
 from mcp_git.engine.operation.operation import Operation, UndoKind
 from mcp_git.engine.operation.undo import Snapshot
@@ -42,7 +42,7 @@ _NEXT_MOVES = {
 
 
 def explain_operation_failure(
-    failure: GitFailed, git: Git, repository: Repository, operation: Operation, branch: str, stop: Stop
+    failure: GitFailed, git: Git, repository: Repository, operation: Operation, branch: str, cancel: CancelToken
 ) -> Problem:
     """Return what the failure of an operation that changed nothing means to the caller.
 
@@ -57,7 +57,7 @@ def explain_operation_failure(
         )
     if "index.lock" in failure.stderr or "Unable to create" in failure.stderr:
         return Conflict("Another `git` is at work in this repository.", "Call again when it is done.")
-    problem = explain_failure(failure, git, repository, operation.revision, stop)
+    problem = explain_failure(failure, git, repository, operation.revision, cancel)
     if not isinstance(problem, Invalid):
         return problem
     message = _join_message(failure.stderr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, NotFound, quote
 from mcp_git.engine.operation.operation import INSPECTION_SECONDS, Operation, refuse_in_progress
 from mcp_git.engine.program.git import Git, GitFailed
@@ -30,7 +30,7 @@ def run_on_branch(
     operation: Operation,
     branch: Revision,
     run: Callable[[Operation], Answer],
-    stop: Stop,
+    cancel: CancelToken,
 ) -> Answer:
     """Run an operation on a branch; where nothing comes of it, HEAD is then where it was.
 
@@ -42,29 +42,29 @@ def run_on_branch(
         Conflict: no way to it and back leaves all as it is.
         Problem: what `run` raises.
     """
-    before = read_status(git, repository, stop, layout=layout)
+    before = read_status(git, repository, cancel, layout=layout)
     if before.head == branch.text:
         return run(operation)
-    _refuse_leaving(git, repository, branch.text, before, stop)
+    _refuse_leaving(git, repository, branch.text, before, cancel)
     target = operation.arguments[-1]
     try:
-        target_commit = git.run(repository, ["rev-parse", "--verify", f"{target}^{{commit}}"], stop).text.strip()
+        target_commit = git.run(repository, ["rev-parse", "--verify", f"{target}^{{commit}}"], cancel).text.strip()
     except GitFailed as failure:
-        raise explain_failure(failure, git, repository, operation.revision, stop) from None
+        raise explain_failure(failure, git, repository, operation.revision, cancel) from None
     return_call = format_call("run_switch", rev=before.oid if before.is_detached else before.head)
-    tip = git.find_hash(repository, f"refs/heads/{branch.text}", stop)
+    tip = git.find_hash(repository, f"refs/heads/{branch.text}", cancel)
     arrival = _Arrival(branch.text, tip, before.entries)
     try:
         run(Operation([*_SWITCH, branch.text], revision=branch, undo_calls=(), overwritten_paths=["."]))
-        arrival.entries = read_status(git, repository, stop, layout=layout).entries
-        name = _name_target(git, repository, target, target_commit, before, stop)
+        arrival.entries = read_status(git, repository, cancel, layout=layout).entries
+        name = _name_target(git, repository, target, target_commit, before, cancel)
         operation = replace(operation, arguments=[*operation.arguments[:-1], name], return_calls=[return_call])
         return run(operation)
     except BaseException:
-        now = read_status(git, repository, Stop(INSPECTION_SECONDS), layout=layout)
+        now = read_status(git, repository, CancelToken(INSPECTION_SECONDS), layout=layout)
         if arrival.is_unchanged(now):
             try:
-                git.run(repository, _return_arguments(before), Stop(INSPECTION_SECONDS), writes=True)
+                git.run(repository, _return_arguments(before), CancelToken(INSPECTION_SECONDS), writes=True)
             except GitFailed as failure:
                 message = f"{failure} HEAD stays on {quote(branch.text)}."
                 raise Conflict(message, f"{return_call} leads back.") from None
@@ -90,18 +90,20 @@ def _return_arguments(before: Status) -> list[str]:
     return [*_SWITCH, before.head]
 
 
-def _name_target(git: Git, repository: Repository, target: str, commit: str, before: Status, stop: Stop) -> str:
+def _name_target(
+    git: Git, repository: Repository, target: str, commit: str, before: Status, cancel: CancelToken
+) -> str:
     """Return what names the commit that was meant before HEAD moved: by its name, which a merge's message tells, unless
     that is another commit on this branch."""
     name = target
     if not before.is_detached and target in ("HEAD", "@"):
         name = before.head
-    if git.find_hash(repository, f"{name}^{{commit}}", stop) == commit:
+    if git.find_hash(repository, f"{name}^{{commit}}", cancel) == commit:
         return name
     return commit
 
 
-def _refuse_leaving(git: Git, repository: Repository, branch: str, status: Status, stop: Stop) -> None:
+def _refuse_leaving(git: Git, repository: Repository, branch: str, status: Status, cancel: CancelToken) -> None:
     """Return if there is such a branch, and a switch to it and back leaves all as it is.
 
     What is staged as that branch has it would be staged no longer, and what is deleted be written again.
@@ -110,7 +112,7 @@ def _refuse_leaving(git: Git, repository: Repository, branch: str, status: Statu
         NotFound: no such branch.
         Conflict: it would not.
     """
-    if not git.find_hash(repository, f"refs/heads/{branch}", stop):
+    if not git.find_hash(repository, f"refs/heads/{branch}", cancel):
         fix = "`list_refs` has branches; of a remote's `create_branch` makes one here."
         raise NotFound(f"There is no branch {quote(branch)} here.", fix)
     if not status.has_commit:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
 from mcp_git import git_config
 from mcp_git.engine.operation.operation import HASH_LENGTH, GitInput, Operation, UndoKind, refuse_program_steps
@@ -63,7 +63,7 @@ class OperationPlanner:
     git: Git
     policy: Policy
     repository: Repository
-    stop: Stop
+    cancel: CancelToken
 
     def switch(self, revision: Revision) -> Operation:
         """Plan to switch to a branch, or to a commit that has none."""
@@ -185,7 +185,7 @@ class OperationPlanner:
         """Plan to bring a stash back, and with `pop` to drop it then."""
         store_call = self._store_call(revision)
         layout = self.git.layout(self.repository)
-        refuse_obstructed_stash(self.git, self.repository, layout, revision.text, self.stop)
+        refuse_obstructed_stash(self.git, self.repository, layout, revision.text, self.cancel)
         options = select_options({"--index": restores_index})
         stash_before = self._find_hash("refs/stash")
         number_before = self._count_stashes()
@@ -201,7 +201,7 @@ class OperationPlanner:
             undo_kind=UndoKind.FILES,
             overwritten_paths=["."],
             after=name_undo_if_dropped,
-            created_files=list_untracked_of_stash(self.git, self.repository, revision.text, self.stop),
+            created_files=list_untracked_of_stash(self.git, self.repository, revision.text, self.cancel),
         )
 
     def _store_call(self, revision: Revision) -> str:
@@ -215,7 +215,7 @@ class OperationPlanner:
         return call
 
     def _find_stash(self, revision: Revision) -> str:
-        commits = find_commits(self.git, self.repository, revision, self.stop)
+        commits = find_commits(self.git, self.repository, revision, self.cancel)
         return commits[0][:HASH_LENGTH] if commits else ""
 
     def step(
@@ -226,7 +226,7 @@ class OperationPlanner:
     ) -> Operation:
         """Plan to continue, skip or abort what is in progress; to continue, `stage_first` stages what is resolved."""
         layout = self.git.layout(self.repository)
-        in_progress = find_operations_in_progress(self.git, self.repository, layout, self.stop)
+        in_progress = find_operations_in_progress(self.git, self.repository, layout, self.cancel)
         if not in_progress or in_progress[0].startswith("bisect"):
             raise Conflict("Nothing is `under way` in this repository.", "`get_status` has its state.")
         command = in_progress[0].split(" ")[0]
@@ -256,7 +256,7 @@ class OperationPlanner:
             original = read_small_file(os.path.join(layout.git_dir, folder, "orig-head"))
             if original:
                 return original
-        return read_status(self.git, self.repository, self.stop).oid
+        return read_status(self.git, self.repository, self.cancel).oid
 
     def pick(
         self, arguments: Sequence[str], revision: Revision, span: Sequence[str], on_branch: Revision | None = None
@@ -268,20 +268,20 @@ class OperationPlanner:
         """
         search = ["log", "--max-count=1", "--format=%H", "--grep=^#", *span, "--"]
         git_options: Sequence[str] = ()
-        if self.git.run(self.repository, search, self.stop, exit_codes=(0, 128)).stdout:
+        if self.git.run(self.repository, search, self.cancel, exit_codes=(0, 128)).stdout:
             git_options = _SCISSORS_OPTIONS
         return Operation([*arguments, revision.text], revision=revision, on_branch=on_branch, git_options=git_options)
 
     def _return_calls(self, target: str) -> Sequence[str]:
         """Return the call that leads to where HEAD is now; none if that is `target`, or no commit."""
-        status = read_status(self.git, self.repository, self.stop)
+        status = read_status(self.git, self.repository, self.cancel)
         if not status.has_commit or status.head == target:
             return ()
         position = status.oid[:HASH_LENGTH] if status.is_detached else status.head
         return [format_call("run_switch", rev=position)]
 
     def _find_hash(self, ref: str) -> str:
-        return self.git.find_hash(self.repository, ref, self.stop)[:HASH_LENGTH]
+        return self.git.find_hash(self.repository, ref, self.cancel)[:HASH_LENGTH]
 
     def _disambiguate(self, revision: Revision) -> str:
         """Return what stands for `revision` in every command.
@@ -299,14 +299,14 @@ class OperationPlanner:
     def _count_stashes(self) -> int:
         arguments = ["rev-list", "--walk-reflogs", "--count", "refs/stash", "--"]
         try:
-            return int(self.git.run(self.repository, arguments, self.stop).text)
+            return int(self.git.run(self.repository, arguments, self.cancel).text)
         except GitFailed:
             return 0
 
     def _read_stash_message(self, revision: Revision) -> str:
         arguments = ["log", "--walk-reflogs", "--max-count=1", "--format=%gs", revision.text, "--"]
         try:
-            return self.git.run(self.repository, arguments, self.stop).text.removesuffix("\n")
+            return self.git.run(self.repository, arguments, self.cancel).text.removesuffix("\n")
         except GitFailed:
             return ""
 

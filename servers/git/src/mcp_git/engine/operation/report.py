@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_git.engine.history.diff import read_conflict_sides
 from mcp_git.engine.operation.conflicts import is_empty_pick, list_conflicts, list_new_conflicts
 from mcp_git.engine.operation.operation import HASH_LENGTH, Operation, UndoKind
@@ -45,7 +45,7 @@ def report_operation(
     operation: Operation,
     before: Snapshot,
     picked_commits: Sequence[str],
-    stop: Stop,
+    cancel: CancelToken,
 ) -> Answer:
     """Return what an operation did.
 
@@ -53,9 +53,9 @@ def report_operation(
         before: the state before it.
         picked_commits: the commits at which a cherry-pick and a revert stood before it.
     """
-    after = read_status(git, repository, stop, layout=layout)
-    picked_after = find_picked_commits(git, repository, layout, stop)
-    report = _Report(git, repository, layout, operation, before, picked_commits, after, picked_after, stop)
+    after = read_status(git, repository, cancel, layout=layout)
+    picked_after = find_picked_commits(git, repository, layout, cancel)
+    report = _Report(git, repository, layout, operation, before, picked_commits, after, picked_after, cancel)
     report.write()
     return Answer(report.facts, report.lines)
 
@@ -79,7 +79,7 @@ class _Report:
     picked_before: Sequence[str]
     after: Status
     picked_after: Sequence[str]
-    stop: Stop
+    cancel: CancelToken
     facts: list[str] = field(default_factory=list[str])
     lines: list[str] = field(default_factory=list[str])
 
@@ -113,7 +113,7 @@ class _Report:
         if self.before.head:
             span = f"{self.before.status.oid}..{self.after.oid}"
         arguments = ["log", "--format=%h %s", f"--max-count={_MAX_LISTED}", span, "--"]
-        for line in split_lines(self.git.run(self.repository, arguments, self.stop)):
+        for line in split_lines(self.git.run(self.repository, arguments, self.cancel)):
             self.lines.append(clip(escape_line_breaks(line), _MAX_ROW_BYTES))
 
     def _add_conflicts(self) -> None:
@@ -131,7 +131,7 @@ class _Report:
         sides: dict[str, list[str]] = {}
         new_conflicts = list_new_conflicts(self.after, self.before.status)
         if new_conflicts:
-            sides = read_conflict_sides(self.git, self.repository, new_conflicts[:_MAX_LISTED], self.stop)
+            sides = read_conflict_sides(self.git, self.repository, new_conflicts[:_MAX_LISTED], self.cancel)
         letters = {entry.path: entry.letters for entry in self.after.entries}
         for path in conflicts[:_MAX_LISTED]:
             name = quote_path(path)
@@ -199,7 +199,7 @@ class _Report:
     def _find_undo_calls(self) -> Sequence[str]:
         operation = self.operation
         if operation.undo_kind == UndoKind.INDEX:
-            staged = list_staged_since(self.git, self.repository, self.before, self.stop)
+            staged = list_staged_since(self.git, self.repository, self.before, self.cancel)
             return self.before.undo_calls(UndoKind.INDEX, self.after, staged)
         calls = self.before.undo_calls(operation.undo_kind, self.after, operation.overwritten_paths or (".",))
         if operation.undo_calls is not None:
@@ -245,7 +245,7 @@ class _Report:
         # More names fit into no command, and nobody reads them one by one.
         if sum(map(len, created)) >= _MAX_NAMES_BYTES:
             return []
-        return list_untracked(self.git, self.repository, created, self.stop)
+        return list_untracked(self.git, self.repository, created, self.cancel)
 
     def _list_existing(self, paths: set[bytes]) -> list[str]:
         top = os.fsencode(self.layout.work_tree or "")
@@ -260,7 +260,7 @@ class _Report:
         """Return the new folders that hold only what the operation made."""
         folders = [entry.path for entry in self.after.entries if entry.letters == "??" and entry.path.endswith(b"/")]
         # Somebody else's file in a folder, seen before the operation or not, is not taken away with it.
-        others = set(list_untracked(self.git, self.repository, folders, self.stop)) - created
+        others = set(list_untracked(self.git, self.repository, folders, self.cancel)) - created
         return [folder for folder in folders if not _holds_any(folder, others)]
 
 

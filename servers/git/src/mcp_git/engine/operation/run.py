@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Problem, Refused, quote
 from mcp_git.engine.operation.conflicts import is_empty_pick, list_new_conflicts, refuse_conflict_marks
 from mcp_git.engine.operation.failures import (
@@ -46,7 +46,9 @@ class OperationRunner:
         self._git = git
         self._locks: dict[str, threading.Lock] = {}
 
-    def run(self, writable: WritableRepository, plan: Callable[[Repository, Stop], Operation], stop: Stop) -> Answer:
+    def run(
+        self, writable: WritableRepository, plan: Callable[[Repository, CancelToken], Operation], cancel: CancelToken
+    ) -> Answer:
         """Run the operation that `plan` returns, once it is this one's turn.
 
         Raises:
@@ -58,16 +60,16 @@ class OperationRunner:
             layout = self._git.layout(repository, writes=True)
             if layout.work_tree is None:
                 raise Refused("A bare repository has no work tree, so it is only read.", "Serve a clone of it.")
-            operation = plan(repository, stop)
+            operation = plan(repository, cancel)
             if operation.command not in _REF_COMMANDS:
                 self._git.refuse_to_enter(layout)
 
             def run_at_head(operation: Operation) -> Answer:
-                return _Run(self._git, repository, layout, operation, stop).run()
+                return _Run(self._git, repository, layout, operation, cancel).run()
 
             if operation.on_branch is None:
                 return run_at_head(operation)
-            return run_on_branch(self._git, repository, layout, operation, operation.on_branch, run_at_head, stop)
+            return run_on_branch(self._git, repository, layout, operation, operation.on_branch, run_at_head, cancel)
 
 
 @dataclass
@@ -78,12 +80,12 @@ class _Run:
     repository: Repository
     layout: Layout
     operation: Operation
-    stop: Stop
+    cancel: CancelToken
 
     def run(self) -> Answer:
         self._refuse_losing_files()
         keeps_files = bool(self.operation.overwritten_paths)
-        with take_snapshot(self.git, self.repository, self.layout, keeps_files, self.stop) as before:
+        with take_snapshot(self.git, self.repository, self.layout, keeps_files, self.cancel) as before:
             self._refuse_wrong_state(before.status)
             moved_from = self._find_moved_ref()
             picked_commits = self._find_picked_commits()
@@ -98,7 +100,7 @@ class _Run:
     def _report(self, before: Snapshot, picked_commits: Sequence[str]) -> Answer:
         try:
             return report_operation(
-                self.git, self.repository, self.layout, self.operation, before, picked_commits, self.stop
+                self.git, self.repository, self.layout, self.operation, before, picked_commits, self.cancel
             )
         except Problem as problem:
             return Answer(["done", f"git can't tell the state now: {problem}"])
@@ -107,7 +109,7 @@ class _Run:
         """Return if files go through no filter, and none that git does not know would be overwritten."""
         operation = self.operation
         if operation.touches_files:
-            refuse_filters(self.git, self.repository, self.layout, self.stop)
+            refuse_filters(self.git, self.repository, self.layout, self.cancel)
         if operation.source is not None:
             self._refuse_overwriting(operation.source, operation.overwritten_paths, even_same_content=False)
         elif operation.revision is not None and self._checks_out_commit() and self._is_sparse_checkout():
@@ -115,7 +117,7 @@ class _Run:
 
     def _refuse_overwriting(self, source: Revision, paths: Sequence[str], *, even_same_content: bool) -> None:
         refuse_overwriting_untracked(
-            self.git, self.repository, self.layout, source, paths, self.stop, even_same_content=even_same_content
+            self.git, self.repository, self.layout, source, paths, self.cancel, even_same_content=even_same_content
         )
 
     def _checks_out_commit(self) -> bool:
@@ -132,19 +134,19 @@ class _Run:
         if self.operation.command == "switch":
             # Newer gits refuse it too, but look for what is in progress in the common directory, which is ours.
             refuse_in_progress([phrase for phrase in status.in_progress if not phrase.startswith("bisect")])
-        refuse_conflict_marks(self.git, self.repository, status, self.operation.resolved_paths, self.stop)
+        refuse_conflict_marks(self.git, self.repository, status, self.operation.resolved_paths, self.cancel)
 
     def _find_moved_ref(self) -> str:
         if not self.operation.moved_ref:
             return ""
-        return self.git.find_hash(self.repository, self.operation.moved_ref, self.stop)
+        return self.git.find_hash(self.repository, self.operation.moved_ref, self.cancel)
 
     def _find_picked_commits(self) -> Sequence[str]:
-        return find_picked_commits(self.git, self.repository, self.layout, self.stop)
+        return find_picked_commits(self.git, self.repository, self.layout, self.cancel)
 
     def _refresh_index(self) -> None:
         arguments = ["update-index", "-q", "--refresh"]
-        self.git.run(self.repository, arguments, self.stop, exit_codes=(0, 1, 128), writes=True)
+        self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 1, 128), writes=True)
 
     def _run_commands(self, before: Snapshot, picked_commits: Sequence[str]) -> None:
         """Run the commands; that git stopped at a conflict is an answer, not a failure.
@@ -157,9 +159,9 @@ class _Run:
         command = GitInput([*operation.git_options, *operation.arguments], operation.stdin)
         try:
             for step in [*operation.stage_first, command]:
-                self.git.run(self.repository, step.arguments, self.stop, stdin=step.stdin, writes=True)
+                self.git.run(self.repository, step.arguments, self.cancel, stdin=step.stdin, writes=True)
         except GitFailed as failure:
-            now = read_status(self.git, self.repository, self.stop, layout=self.layout)
+            now = read_status(self.git, self.repository, self.cancel, layout=self.layout)
             self._refuse_empty_pick(before.status, now)
             if self._has_stopped(before.status, now, picked_commits):
                 return
@@ -173,17 +175,17 @@ class _Run:
 
     def _restore_index(self, backup: IndexBackup, before: Status) -> None:
         """Put the index back after the operation was stopped, unless it got further than that."""
-        now = read_status(self.git, self.repository, Stop(INSPECTION_SECONDS), layout=self.layout)
+        now = read_status(self.git, self.repository, CancelToken(INSPECTION_SECONDS), layout=self.layout)
         if now.oid == before.oid and now.in_progress == before.in_progress:
             backup.restore()
 
     def _explain_failure(self, failure: GitFailed, before: Snapshot) -> Problem:
         keeps_files = bool(self.operation.overwritten_paths)
-        with take_snapshot(self.git, self.repository, self.layout, keeps_files, self.stop) as now:
+        with take_snapshot(self.git, self.repository, self.layout, keeps_files, self.cancel) as now:
             if not is_same_state(now, before):
                 return explain_half_done(failure, self.layout, self.operation, before, now)
         branch = before.status.head
-        return explain_operation_failure(failure, self.git, self.repository, self.operation, branch, self.stop)
+        return explain_operation_failure(failure, self.git, self.repository, self.operation, branch, self.cancel)
 
     def _refuse_empty_pick(self, before: Status, now: Status) -> None:
         """Return unless a cherry-pick or revert began just now at a commit that changes nothing here; end that one.
@@ -194,7 +196,7 @@ class _Run:
         has_begun = now.oid == before.oid and now.in_progress[:1] != before.in_progress[:1]
         if not has_begun or not is_empty_pick(self._find_picked_commits(), now):
             return
-        self.git.run(self.repository, [self.operation.command, "--quit"], Stop(INSPECTION_SECONDS), writes=True)
+        self.git.run(self.repository, [self.operation.command, "--quit"], CancelToken(INSPECTION_SECONDS), writes=True)
         name = self.operation.on_branch.text if self.operation.on_branch else "HEAD"
         fix = "Nothing was changed, and nothing is left to do."
         raise Conflict(f"{quote(name)} has what this commit changes already.", fix) from None

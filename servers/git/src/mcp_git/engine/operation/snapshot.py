@@ -9,7 +9,7 @@ import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Conflict
 from mcp_git.engine.operation.operation import HASH_LENGTH
 from mcp_git.engine.operation.undo import Snapshot
@@ -24,7 +24,7 @@ __all__ = ["take_snapshot"]
 
 @contextmanager
 def take_snapshot(
-    git: Git, repository: Repository, layout: Layout, keeps_files: bool, stop: Stop
+    git: Git, repository: Repository, layout: Layout, keeps_files: bool, cancel: CancelToken
 ) -> Generator[Snapshot]:
     """Keep the state as it is now, for the time of an operation.
 
@@ -34,7 +34,7 @@ def take_snapshot(
     Raises:
         Conflict: what is not committed can't be kept.
     """
-    status = read_status(git, repository, stop, layout=layout)
+    status = read_status(git, repository, cancel, layout=layout)
     tracked = [entry.letters for entry in status.entries if entry.letters != "??"]
     is_staged = _is_staged(tracked)
     has_files = keeps_files and bool(tracked)
@@ -47,10 +47,10 @@ def take_snapshot(
         files_tree = ""
         try:
             if is_staged:
-                index_tree = _write_tree(git, repository, folder, stop)
+                index_tree = _write_tree(git, repository, folder, cancel)
             if has_files:
-                git.run(repository, ["add", "--update"], stop, scratch_index=folder)
-                files_tree = _write_tree(git, repository, folder, stop)
+                git.run(repository, ["add", "--update"], cancel, scratch_index=folder)
+                files_tree = _write_tree(git, repository, folder, cancel)
         except GitFailed as failure:
             fix = "Commit it, or put it aside with `run_stash`, first."
             raise Conflict(f"What is not committed can't be kept: {failure}", fix) from None
@@ -64,5 +64,5 @@ def _is_staged(letters_of_files: Sequence[str]) -> bool:
     return any(letters[0] != " " for letters in letters_of_files)
 
 
-def _write_tree(git: Git, repository: Repository, scratch_index: str, stop: Stop) -> str:
-    return git.run(repository, ["write-tree"], stop, scratch_index=scratch_index).text.strip()[:HASH_LENGTH]
+def _write_tree(git: Git, repository: Repository, scratch_index: str, cancel: CancelToken) -> str:
+    return git.run(repository, ["write-tree"], cancel, scratch_index=scratch_index).text.strip()[:HASH_LENGTH]

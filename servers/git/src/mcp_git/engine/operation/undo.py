@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_git.engine.operation.operation import HASH_LENGTH, UndoKind
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.output import split_names
@@ -155,11 +155,11 @@ def _quote_paths(paths: Sequence[str]) -> list[str]:
     return quote_paths(map(os.fsencode, paths))
 
 
-def list_staged_since(git: Git, repository: Repository, before: Snapshot, stop: Stop) -> list[str]:
+def list_staged_since(git: Git, repository: Repository, before: Snapshot, cancel: CancelToken) -> list[str]:
     """Return the paths that are staged in another form than before."""
     tree = before.index_tree or before.head
     arguments = ["ls-files", "-z"]
     if tree:
         arguments = ["diff-index", "--cached", "--ita-invisible-in-index", "--name-only", "--no-renames", "-z", tree]
         arguments.append("--")
-    return split_names(git.run(repository, arguments, stop).stdout)
+    return split_names(git.run(repository, arguments, cancel).stdout)

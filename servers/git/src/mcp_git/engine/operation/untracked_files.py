@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, quote
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import split_names
@@ -32,7 +32,7 @@ def refuse_overwriting_untracked(
     layout: Layout,
     source: Revision,
     paths: Sequence[str],
-    stop: Stop,
+    cancel: CancelToken,
     *,
     even_same_content: bool = False,
 ) -> None:
@@ -46,14 +46,14 @@ def refuse_overwriting_untracked(
     """
     top = layout.work_tree or ""
     obstacles: set[str] = set()
-    for file in _list_files_to_write(git, repository, source, paths, stop):
+    for file in _list_files_to_write(git, repository, source, paths, cancel):
         obstacle = _find_obstacle(top, file.name)
-        if obstacle and (even_same_content or not _has_content(git, repository, top, obstacle, file.oid, stop)):
+        if obstacle and (even_same_content or not _has_content(git, repository, top, obstacle, file.oid, cancel)):
             obstacles.add(obstacle)
     if not obstacles:
         return
     arguments = ["ls-files", "-z", "--others", "--", *sorted(obstacles)]
-    untracked = git.run(repository, arguments, stop).stdout.split(b"\0")[0]
+    untracked = git.run(repository, arguments, cancel).stdout.split(b"\0")[0]
     if untracked:
         raise Conflict(
             f"{quote(quote_path(untracked))} is untracked, and would be overwritten for good.",
@@ -69,12 +69,12 @@ class _CommittedFile(NamedTuple):
 
 
 def _list_files_to_write(
-    git: Git, repository: Repository, source: Revision, paths: Sequence[str], stop: Stop
+    git: Git, repository: Repository, source: Revision, paths: Sequence[str], cancel: CancelToken
 ) -> list[_CommittedFile]:
     """Return the files that `source` has and the index has not; none if there is no such commit."""
     arguments = ["diff-index", "--cached", "--raw", "--no-renames", "--diff-filter=D", "-z", source.text, "--", *paths]
     try:
-        output = git.run(repository, arguments, stop).stdout
+        output = git.run(repository, arguments, cancel).stdout
     except GitFailed:
         return []  # The operation itself will say so.
     # Each file has two fields: how it differs, and its name.
@@ -87,13 +87,13 @@ def _list_files_to_write(
     return files
 
 
-def refuse_obstructed_stash(git: Git, repository: Repository, layout: Layout, stash: str, stop: Stop) -> None:
+def refuse_obstructed_stash(git: Git, repository: Repository, layout: Layout, stash: str, cancel: CancelToken) -> None:
     """Return if nothing lies where a stash has untracked files: git would bring back all else of it, and then fail.
 
     Raises:
         Conflict: something does.
     """
-    for name in list_untracked_of_stash(git, repository, stash, stop):
+    for name in list_untracked_of_stash(git, repository, stash, cancel):
         obstacle = _find_obstacle(layout.work_tree or "", name)
         if obstacle:
             raise Conflict(
@@ -102,18 +102,18 @@ def refuse_obstructed_stash(git: Git, repository: Repository, layout: Layout, st
             )
 
 
-def list_untracked_of_stash(git: Git, repository: Repository, stash: str, stop: Stop) -> list[str]:
+def list_untracked_of_stash(git: Git, repository: Repository, stash: str, cancel: CancelToken) -> list[str]:
     """Return the untracked files that a stash has."""
     arguments = ["ls-tree", "-r", "--name-only", "-z", f"{stash}^3"]
-    return split_names(git.run(repository, arguments, stop, exit_codes=(0, 128)).stdout)
+    return split_names(git.run(repository, arguments, cancel, exit_codes=(0, 128)).stdout)
 
 
-def list_untracked(git: Git, repository: Repository, paths: Collection[bytes], stop: Stop) -> list[bytes]:
+def list_untracked(git: Git, repository: Repository, paths: Collection[bytes], cancel: CancelToken) -> list[bytes]:
     """Return the files at `paths` and below that git neither knows nor ignores."""
     if not paths:
         return []
     arguments = ["ls-files", "-z", "--others", "--exclude-standard", "--", *map(os.fsdecode, paths)]
-    return git.run(repository, arguments, stop).stdout.split(b"\0")[:-1]
+    return git.run(repository, arguments, cancel).stdout.split(b"\0")[:-1]
 
 
 def describe_remaining_files(names: Sequence[str]) -> str:
@@ -124,12 +124,12 @@ def describe_remaining_files(names: Sequence[str]) -> str:
     return line
 
 
-def _has_content(git: Git, repository: Repository, top: str, name: str, oid: str, stop: Stop) -> bool:
+def _has_content(git: Git, repository: Repository, top: str, name: str, oid: str, cancel: CancelToken) -> bool:
     """Whether a file has the content of a blob."""
     path = os.path.join(top, name)
     if not os.path.isfile(path) or os.path.islink(path):
         return False
-    return git.run(repository, ["hash-object", "--", name], stop, exit_codes=(0, 128)).text.strip() == oid
+    return git.run(repository, ["hash-object", "--", name], cancel, exit_codes=(0, 128)).text.strip() == oid
 
 
 def _find_obstacle(top: str, name: str) -> str:

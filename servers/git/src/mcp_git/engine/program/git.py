@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.processes.confinement import Confinement
 from mcp_git import git_config
 from mcp_git.engine.program.git_binary import GitBinary, GitFailed
@@ -72,7 +72,7 @@ class Git:
         self,
         repository: Repository,
         arguments: Sequence[str],
-        stop: Stop,
+        cancel: CancelToken,
         *,
         stdin: bytes = b"",
         max_bytes: int = _MAX_OUTPUT_BYTES,
@@ -100,7 +100,7 @@ class Git:
         with self.stream(
             repository,
             arguments,
-            stop,
+            cancel,
             stdin=stdin,
             exit_codes=exit_codes,
             writes=writes,
@@ -115,17 +115,17 @@ class Git:
         out = b"".join(pieces)
         return Output(out[:max_bytes], len(out) > max_bytes)
 
-    def find_hash(self, repository: Repository, name: str, stop: Stop) -> str:
+    def find_hash(self, repository: Repository, name: str, cancel: CancelToken) -> str:
         """Return the hash of what a name stands for now; empty where it stands for nothing."""
         arguments = ["rev-parse", "--verify", "--quiet", name]
-        return self.run(repository, arguments, stop, exit_codes=(0, 1)).text.strip()
+        return self.run(repository, arguments, cancel, exit_codes=(0, 1)).text.strip()
 
     @contextmanager
     def stream(
         self,
         repository: Repository,
         arguments: Sequence[str],
-        stop: Stop,
+        cancel: CancelToken,
         *,
         stdin: bytes = b"",
         exit_codes: Iterable[int] = (0,),
@@ -169,7 +169,7 @@ class Git:
             arguments,
             environment,
             confinement,
-            stop,
+            cancel,
             stdin,
             exit_codes,
             is_repeated=is_repeated,
@@ -183,7 +183,7 @@ class Git:
         self,
         repository: Repository,
         arguments: Sequence[str],
-        stop: Stop,
+        cancel: CancelToken,
         *,
         address: Address,
         entries: Sequence[git_config.Entry],
@@ -212,7 +212,7 @@ class Git:
                 self.binary.scratch_folder,
             )
         with self._start(
-            layout, private_git_dir, arguments, environment, confinement, stop, b"", exit_codes, on_stderr
+            layout, private_git_dir, arguments, environment, confinement, cancel, b"", exit_codes, on_stderr
         ) as (
             pieces,
             read_stderr,
@@ -228,7 +228,7 @@ class Git:
         arguments: Sequence[str],
         environment: Mapping[str, str],
         confinement: Confinement | None,
-        stop: Stop,
+        cancel: CancelToken,
         stdin: bytes,
         exit_codes: Iterable[int],
         on_stderr: Callable[[str], None] | None = None,
@@ -240,7 +240,7 @@ class Git:
         hidden_paths = (
             private.folder, layout.git_dir, layout.common_dir, layout.work_tree, self.binary.scratch_folder
         )  # fmt: skip
-        run = _Run(self._prespawner, command, running, stop, stdin, exit_codes, on_stderr, is_repeated, hidden_paths)
+        run = _Run(self._prespawner, command, running, cancel, stdin, exit_codes, on_stderr, is_repeated, hidden_paths)
         try:
             yield run.read_stdout(), run.read_stderr
             failure = run.find_failure()
@@ -332,7 +332,7 @@ class _Run:
     prespawner: Prespawner
     command: Command
     running: RunningGit
-    stop: Stop
+    cancel: CancelToken
     stdin: bytes
     exit_codes: Iterable[int]
     on_stderr: Callable[[str], None] | None
@@ -346,14 +346,14 @@ class _Run:
             self.prespawner.prespawn(self.command, has_stdin=bool(self.stdin))
         meanwhile = self._report_stderr if self.on_stderr else None
         is_silent = True
-        for piece in self.running.stream(self.stop, meanwhile):
+        for piece in self.running.stream(self.cancel, meanwhile):
             is_silent = False
             yield piece
         if is_silent and self.running.link and self.running.wait() not in self.exit_codes:
             # Whatever was the matter, a git that was not started ahead tells it.
             self.running.close()
             self.running = self.prespawner.start(self.command, self.stdin)
-            yield from self.running.stream(self.stop)
+            yield from self.running.stream(self.cancel)
         self.is_read = True
 
     def read_stderr(self) -> str:

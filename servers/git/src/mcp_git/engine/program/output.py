@@ -6,7 +6,7 @@ import os
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 
-from mcp_batteries.clipping import head
+from mcp_batteries.clipping import truncate_utf8
 
 __all__ = ["Output", "clip", "select_options", "split_lines", "split_names", "split_records"]
 
@@ -60,6 +60,6 @@ def clip(text: str, max_bytes: int) -> str:
     """Return a text, cut to so many bytes of UTF-8."""
     if len(text) <= max_bytes and text.isascii():
         return text
-    if head(text, max_bytes) == text:
+    if truncate_utf8(text, max_bytes) == text:
         return text
-    return head(text, max_bytes - 3) + "…"
+    return truncate_utf8(text, max_bytes - 3) + "…"

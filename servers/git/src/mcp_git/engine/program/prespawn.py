@@ -17,7 +17,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import IO
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_git.engine.program.git_binary import GitBinary
 from mcp_git.engine.program.process import (
     Command,
@@ -54,9 +54,9 @@ class RunningGit:
         self.link = link
         self._pipe = PipeReader(process.stdout)
 
-    def stream(self, stop: Stop, meanwhile: Callable[[], None] | None = None) -> Generator[bytes]:
+    def stream(self, cancel: CancelToken, meanwhile: Callable[[], None] | None = None) -> Generator[bytes]:
         """Return what it prints, as `PipeReader.stream`."""
-        return self._pipe.stream(stop, meanwhile)
+        return self._pipe.stream(cancel, meanwhile)
 
     def wait(self) -> int:
         """Wait for its end, and return its exit code."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import IO, TypeVar
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import TooLarge
 from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.processes.confinement import Confinement
@@ -66,7 +66,7 @@ class PipeReader:
         if self._poll:
             self._poll.register(pipe, select.POLLIN)
 
-    def stream(self, stop: Stop, meanwhile: Callable[[], None] | None = None) -> Generator[bytes]:
+    def stream(self, cancel: CancelToken, meanwhile: Callable[[], None] | None = None) -> Generator[bytes]:
         """Return what is read, until the end of the pipe.
 
         Args:
@@ -76,7 +76,7 @@ class PipeReader:
             Stopped: nobody waits for it any more.
         """
         while True:
-            stop.check()
+            cancel.check()
             piece = self._threaded_reader.take() if self._threaded_reader else self._read()
             if piece is None:
                 if meanwhile:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound, Problem, quote
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.policy import Range, Repository, Revision
@@ -23,33 +23,35 @@ EMPTY_TREES = {
 }
 
 
-def resolve_commits(git: Git, repository: Repository, revision: Revision | Range, stop: Stop) -> list[str]:
+def resolve_commits(git: Git, repository: Repository, revision: Revision | Range, cancel: CancelToken) -> list[str]:
     """Return the hashes that `revision` means now, those that a range leaves out with a `^` before them."""
-    return git.run(repository, ["rev-parse", "--revs-only", revision.text, "--"], stop).text.split()
+    return git.run(repository, ["rev-parse", "--revs-only", revision.text, "--"], cancel).text.split()
 
 
-def head_has_commit(git: Git, repository: Repository, stop: Stop) -> bool:
+def head_has_commit(git: Git, repository: Repository, cancel: CancelToken) -> bool:
     """Whether HEAD is a commit."""
-    return bool(git.find_hash(repository, "HEAD", stop))
+    return bool(git.find_hash(repository, "HEAD", cancel))
 
 
 @contextmanager
-def explained_failures(git: Git, repository: Repository, named: Revision | Range | None, stop: Stop) -> Generator[None]:
+def explained_failures(
+    git: Git, repository: Repository, named: Revision | Range | None, cancel: CancelToken
+) -> Generator[None]:
     """Have failures of git in a block say what they mean to the caller who named a revision."""
     try:
         yield
     except GitFailed as failure:
-        raise explain_failure(failure, git, repository, named, stop) from None
+        raise explain_failure(failure, git, repository, named, cancel) from None
 
 
 def explain_failure(
-    failure: GitFailed, git: Git, repository: Repository, named: Revision | Range | None, stop: Stop
+    failure: GitFailed, git: Git, repository: Repository, named: Revision | Range | None, cancel: CancelToken
 ) -> Problem:
     """Return what a failure of git means to the caller who named a revision."""
     for revision in _list_revisions(named):
         arguments = ["rev-parse", "--verify", "--quiet", revision.text + "^{object}"]
-        if not git.run(repository, arguments, stop, exit_codes=(0, 1, 128)).stdout:
-            return _explain_missing_revision(git, repository, revision, stop)
+        if not git.run(repository, arguments, cancel, exit_codes=(0, 1, 128)).stdout:
+            return _explain_missing_revision(git, repository, revision, cancel)
     if "timed out" in failure.stderr:
         return failure
     message = str(failure).rstrip()
@@ -70,10 +72,10 @@ def _list_revisions(named: Revision | Range | None) -> list[Revision]:
     return [revision for revision in revisions if not revision.is_conflict_side]
 
 
-def _explain_missing_revision(git: Git, repository: Repository, revision: Revision, stop: Stop) -> NotFound:
+def _explain_missing_revision(git: Git, repository: Repository, revision: Revision, cancel: CancelToken) -> NotFound:
     if revision.text == "HEAD":
         return NotFound("`HEAD` has no commit yet.", "`get_status` has what is there.")
-    output = git.run(repository, ["for-each-ref", "--format=%(refname:short)", "--count=5000"], stop)
+    output = git.run(repository, ["for-each-ref", "--format=%(refname:short)", "--count=5000"], cancel)
     similar = difflib.get_close_matches(revision.text, output.text.split(), n=3)
     if revision.text.startswith("stash@"):
         fix = "`list_refs` with kind=stashes has those there are."
@@ -84,9 +86,9 @@ def _explain_missing_revision(git: Git, repository: Repository, revision: Revisi
     return NotFound(f"There is no revision {quote(revision.text)}.", fix)
 
 
-def find_commits(git: Git, repository: Repository, revision: Revision, stop: Stop) -> list[str]:
+def find_commits(git: Git, repository: Repository, revision: Revision, cancel: CancelToken) -> list[str]:
     """Return the hash that a revision is, in a list that is empty if it is none."""
     try:
-        return resolve_commits(git, repository, revision, stop)
+        return resolve_commits(git, repository, revision, cancel)
     except GitFailed:
         return []

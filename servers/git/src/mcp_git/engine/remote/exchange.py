@@ -11,9 +11,9 @@ import secrets
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, NotFound, Problem, Refused, Unavailable, quote
-from mcp_batteries.progress import tell
+from mcp_batteries.progress import report_progress
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import Output, clip
 from mcp_git.path_quoting import escape_line_breaks
@@ -115,7 +115,7 @@ def exchange(
     arguments: Sequence[str],
     program: Literal["upload-pack", "receive-pack"],
     refspecs: Sequence[str],
-    stop: Stop,
+    cancel: CancelToken,
     exit_codes: Sequence[int] = (0,),
 ) -> Output:
     """Run a command of git with a remote and refspecs, and report meanwhile how far it is.
@@ -133,7 +133,7 @@ def exchange(
         return git.run_remote(
             repository,
             [*arguments, name, *refspecs],
-            stop,
+            cancel,
             address=address,
             entries=entries,
             on_stderr=_Progress().report,
@@ -156,7 +156,7 @@ class _Progress:
         phase, percent, numbers = reports[-1]
         if phase not in self._phases:
             self._phases.append(phase)
-        tell(100 * self._phases.index(phase) + int(percent), None, f"{phase}: {percent} % ({numbers})")
+        report_progress(100 * self._phases.index(phase) + int(percent), None, f"{phase}: {percent} % ({numbers})")
 
 
 def _explain_failure(failure: GitFailed, remote: Remote) -> Problem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, select_options
 from mcp_git.engine.remote.exchange import exchange, list_remarks, resolve_remote
@@ -28,7 +28,7 @@ def fetch(
     *,
     all_tags: bool,
     prune: bool,
-    stop: Stop,
+    cancel: CancelToken,
 ) -> Answer:
     """Fetch the branches of a remote as `refs/remotes/`, and the tags of what comes.
 
@@ -45,10 +45,10 @@ def fetch(
         refspecs.append(f"+refs/heads/{branch.text}:refs/remotes/{remote.name}/{branch.text}")
     arguments = ["fetch", "--progress", "--atomic", "--no-recurse-submodules", "--no-auto-maintenance"]
     arguments += select_options({"--tags": all_tags, "--prune": prune})
-    before = _list_refs(git, repository, remote, stop)
-    output = exchange(git, repository, remote, arguments, "upload-pack", refspecs, stop)
-    after = _list_refs(git, repository, remote, stop)
-    rows = _describe_moves(git, repository, before, after, stop)
+    before = _list_refs(git, repository, remote, cancel)
+    output = exchange(git, repository, remote, arguments, "upload-pack", refspecs, cancel)
+    after = _list_refs(git, repository, remote, cancel)
+    rows = _describe_moves(git, repository, before, after, cancel)
     facts = [f"fetched from {remote.name}, {remote.address.display}"]
     facts.append(f"{count(len(rows), 'ref')} changed" if rows else "nothing new")
     if len(rows) > _MAX_ROWS:
@@ -56,10 +56,10 @@ def fetch(
     return Answer(facts, [*rows, *list_remarks(output.stderr)])
 
 
-def _list_refs(git: Git, repository: Repository, remote: Remote, stop: Stop) -> dict[str, str]:
+def _list_refs(git: Git, repository: Repository, remote: Remote, cancel: CancelToken) -> dict[str, str]:
     """Return the hashes of the remote's branches, as they are known here, and of all tags, by their whole names."""
     arguments = ["for-each-ref", "--format=%(objectname) %(refname)", f"refs/remotes/{remote.name}", "refs/tags"]
-    output = git.run(repository, arguments, stop).stdout.decode("utf-8", "surrogateescape")
+    output = git.run(repository, arguments, cancel).stdout.decode("utf-8", "surrogateescape")
     hashes: dict[str, str] = {}
     for line in output.split("\n"):
         oid, _, name = line.partition(" ")
@@ -69,7 +69,7 @@ def _list_refs(git: Git, repository: Repository, remote: Remote, stop: Stop) -> 
 
 
 def _describe_moves(
-    git: Git, repository: Repository, before: Mapping[str, str], after: Mapping[str, str], stop: Stop
+    git: Git, repository: Repository, before: Mapping[str, str], after: Mapping[str, str], cancel: CancelToken
 ) -> list[str]:
     rows: list[str] = []
     for ref in sorted(before.keys() | after.keys()):
@@ -80,7 +80,7 @@ def _describe_moves(
         row = _describe_move(ref, old, new)
         # A git for each ref takes its time, so only the first ones are compared.
         is_compared = old and new and len(rows) < _MAX_COMPARED
-        if is_compared and not _is_ancestor(git, repository, old, new, stop):
+        if is_compared and not _is_ancestor(git, repository, old, new, cancel):
             row += " (rewritten)"
         rows.append(clip(row, _MAX_ROW_BYTES))
     return rows
@@ -95,9 +95,9 @@ def _describe_move(ref: str, old: str, new: str) -> str:
     return f"{name} {old[:9]}..{new[:9]}"
 
 
-def _is_ancestor(git: Git, repository: Repository, old: str, new: str, stop: Stop) -> bool:
+def _is_ancestor(git: Git, repository: Repository, old: str, new: str, cancel: CancelToken) -> bool:
     try:
-        git.run(repository, ["merge-base", "--is-ancestor", old, new], stop)
+        git.run(repository, ["merge-base", "--is-ancestor", old, new], cancel)
     except GitFailed:
         return False
     return True

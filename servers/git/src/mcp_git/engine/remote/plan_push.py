@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.output import clip, split_lines
@@ -37,7 +37,9 @@ class _Source(NamedTuple):
     commit: str
 
 
-def plan_push(git: Git, policy: Policy, pushable: PushableRepository, request: PushRequest, stop: Stop) -> PlannedPush:
+def plan_push(
+    git: Git, policy: Policy, pushable: PushableRepository, request: PushRequest, cancel: CancelToken
+) -> PlannedPush:
     """Return what a push would be.
 
     Raises:
@@ -45,7 +47,7 @@ def plan_push(git: Git, policy: Policy, pushable: PushableRepository, request: P
     """
     repository = pushable.repository
     remote = resolve_remote(git, policy, repository, request.remote, for_push=True)
-    planner = _PushPlanner(git, policy, repository, remote, request, stop)
+    planner = _PushPlanner(git, policy, repository, remote, request, cancel)
     return planner.plan_deletion() if request.delete else planner.plan()
 
 
@@ -58,7 +60,7 @@ class _PushPlanner:
     repository: Repository
     remote: Remote
     request: PushRequest
-    stop: Stop
+    cancel: CancelToken
 
     def plan(self) -> PlannedPush:
         request = self.request
@@ -162,7 +164,7 @@ class _PushPlanner:
         commit = self._find_hash(f"refs/heads/{revision.text}")
         if commit:
             return _Source(revision.text, revision.text, commit)
-        commits = find_commits(self.git, self.repository, revision, self.stop)
+        commits = find_commits(self.git, self.repository, revision, self.cancel)
         if len(commits) != 1:
             raise _missing_source("revision", revision.text)
         return _Source(revision.text, "", commits[0])
@@ -177,7 +179,7 @@ class _PushPlanner:
 
     def _find_current_branch(self) -> _Source:
         arguments = ["symbolic-ref", "--quiet", "--short", "HEAD"]
-        name = self.git.run(self.repository, arguments, self.stop, exit_codes=(0, 1, 128)).text.strip()
+        name = self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 1, 128)).text.strip()
         if not name:
             raise _unnamed_source()
         commit = self._find_hash(f"refs/heads/{name}")
@@ -187,15 +189,15 @@ class _PushPlanner:
 
     def _find_hash(self, ref: str) -> str:
         arguments = ["rev-parse", "--verify", "--quiet", "--end-of-options", ref]
-        return self.git.run(self.repository, arguments, self.stop, exit_codes=(0, 1, 128)).text.strip()
+        return self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 1, 128)).text.strip()
 
     def _list_commits(self, title: str, span: Sequence[str]) -> list[str]:
         """Return how many commits a span has, and a line for each of the first ones."""
-        number = int(self.git.run(self.repository, ["rev-list", "--count", *span, "--"], self.stop).text)
+        number = int(self.git.run(self.repository, ["rev-list", "--count", *span, "--"], self.cancel).text)
         rows = [f"{title}: {count(number, 'commit')}"]
         if number:
             arguments = ["log", "--format=%h %s", f"--max-count={_MAX_ROWS}", *span, "--"]
-            lines = split_lines(self.git.run(self.repository, arguments, self.stop))
+            lines = split_lines(self.git.run(self.repository, arguments, self.cancel))
             rows += [f"| {clip(escape_line_breaks(line), _MAX_ROW_BYTES)}" for line in lines]
         if number > _MAX_ROWS:
             rows.append(f"| … and {number - _MAX_ROWS:,} more")
@@ -209,7 +211,7 @@ class _PushPlanner:
         """
         pathspec = ":(top,glob)**/.gitattributes"
         arguments = ["grep", "-l", "--no-color", "-E", "-e", "(^|[[:space:]])filter=lfs", commit, "--", pathspec]
-        output = self.git.run(self.repository, arguments, self.stop, exit_codes=(0, 1, 128), literal_paths=False)
+        output = self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 1, 128), literal_paths=False)
         if output.stdout:
             raise Refused(
                 "Files of this repository are in Git LFS, which a hook would upload, and none is run here.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Problem, Refused, quote
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.output import Output
@@ -33,7 +33,7 @@ class _RefResult(NamedTuple):
     summary: str
 
 
-def push(git: Git, pushable: PushableRepository, plan: PlannedPush, stop: Stop) -> Answer:
+def push(git: Git, pushable: PushableRepository, plan: PlannedPush, cancel: CancelToken) -> Answer:
     """Make a push that was agreed to.
 
     Raises:
@@ -44,7 +44,7 @@ def push(git: Git, pushable: PushableRepository, plan: PlannedPush, stop: Stop) 
     arguments = ["push", "--porcelain", "--progress", "--no-verify", "--no-signed", "--no-follow-tags"]
     arguments += ["--no-recurse-submodules", *plan.lease_options]
     refspecs = [f"{plan.commit}:{plan.target_ref}"]
-    output = exchange(git, repository, plan.remote, arguments, "receive-pack", refspecs, stop, exit_codes=(0, 1))
+    output = exchange(git, repository, plan.remote, arguments, "receive-pack", refspecs, cancel, exit_codes=(0, 1))
     result = _find_result(output)
     if result.flag not in _ACCEPTED:
         raise _explain_rejection(result.summary, output.stderr, plan.remote)

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Refused
 from mcp_git.engine.program.git import Git
 from mcp_git.policy import Repository
@@ -19,7 +19,7 @@ _ATTRIBUTE_FILES = ":(top,glob)**/.gitattributes"
 _OWN_FILTER = re.compile(r"(?m)^[^#].*\sfilter=")
 
 
-def refuse_filters(git: Git, repository: Repository, layout: Layout, stop: Stop, tree: str = "") -> None:
+def refuse_filters(git: Git, repository: Repository, layout: Layout, cancel: CancelToken, tree: str = "") -> None:
     """Return if no file of the repository is to go through a filter: without it what is stored would be wrong.
 
     Args:
@@ -29,7 +29,7 @@ def refuse_filters(git: Git, repository: Repository, layout: Layout, stop: Stop,
         Refused: one is.
     """
     own_attributes = read_small_file(os.path.join(layout.common_dir, "info", "attributes")) or ""
-    if _OWN_FILTER.search(own_attributes) or _has_filter(git, repository, tree, stop):
+    if _OWN_FILTER.search(own_attributes) or _has_filter(git, repository, tree, cancel):
         raise Refused(
             "Files of this repository go through a filter (`filter=` in `.gitattributes`), such as Git LFS, "
             "and none is run here.",
@@ -37,14 +37,16 @@ def refuse_filters(git: Git, repository: Repository, layout: Layout, stop: Stop,
         )
 
 
-def _has_filter(git: Git, repository: Repository, tree: str, stop: Stop) -> bool:
+def _has_filter(git: Git, repository: Repository, tree: str, cancel: CancelToken) -> bool:
     if tree:
-        return _finds_filter(git, repository, [], [tree], stop)
+        return _finds_filter(git, repository, [], [tree], cancel)
     sources = ("--cached", "--untracked")
-    return any(_finds_filter(git, repository, [source], [], stop) for source in sources)
+    return any(_finds_filter(git, repository, [source], [], cancel) for source in sources)
 
 
-def _finds_filter(git: Git, repository: Repository, options: Sequence[str], trees: Sequence[str], stop: Stop) -> bool:
+def _finds_filter(
+    git: Git, repository: Repository, options: Sequence[str], trees: Sequence[str], cancel: CancelToken
+) -> bool:
     arguments = [
         "grep",
         "-l",
@@ -57,4 +59,4 @@ def _finds_filter(git: Git, repository: Repository, options: Sequence[str], tree
         "--",
         ":(top,glob)**/.gitattributes",
     ]
-    return bool(git.run(repository, arguments, stop, exit_codes=(0, 1), literal_paths=False).stdout)
+    return bool(git.run(repository, arguments, cancel, exit_codes=(0, 1), literal_paths=False).stdout)

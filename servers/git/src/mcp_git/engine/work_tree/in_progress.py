@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_git.engine.program.git import Git
 from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import Repository
@@ -18,7 +18,7 @@ _MAX_NUMBER_LENGTH = 9
 _MAX_BRANCH_LENGTH = 60
 
 
-def find_operations_in_progress(git: Git, repository: Repository, layout: Layout, stop: Stop) -> list[str]:
+def find_operations_in_progress(git: Git, repository: Repository, layout: Layout, cancel: CancelToken) -> list[str]:
     """Return what was begun in a repository and is not finished; the first word of each is git's own for it."""
     operations: list[str] = []
     if _exists(layout, "rebase-merge"):
@@ -28,16 +28,16 @@ def find_operations_in_progress(git: Git, repository: Repository, layout: Layout
     if _exists(layout, "MERGE_HEAD"):
         operations.append("merge under way")
     if not operations:
-        operations = _find_picks(git, repository, layout, stop)
+        operations = _find_picks(git, repository, layout, cancel)
     if _exists(layout, "BISECT_LOG"):
         operations.append("bisect under way")
     return operations
 
 
-def find_picked_commits(git: Git, repository: Repository, layout: Layout, stop: Stop) -> list[str]:
+def find_picked_commits(git: Git, repository: Repository, layout: Layout, cancel: CancelToken) -> list[str]:
     """Return the commits at which a cherry-pick and a revert stand; empty for none, as between two of several."""
     if layout.has_reftable:
-        return [git.find_hash(repository, name, stop) for name in _PICKS]
+        return [git.find_hash(repository, name, cancel) for name in _PICKS]
     return [read_small_file(os.path.join(layout.git_dir, name)) or "" for name in _PICKS]
 
 
@@ -60,7 +60,7 @@ def _describe_rebase(layout: Layout, folder: str, step_file: str, end_file: str)
     return phrase
 
 
-def _find_picks(git: Git, repository: Repository, layout: Layout, stop: Stop) -> list[str]:
+def _find_picks(git: Git, repository: Repository, layout: Layout, cancel: CancelToken) -> list[str]:
     # Between two commits of several only the list of steps is there.
     todo = read_small_file(os.path.join(layout.git_dir, "sequencer", "todo")) or ""
     command_of_list = _COMMANDS_BY_STEP.get(todo.split(" ")[0])
@@ -69,7 +69,7 @@ def _find_picks(git: Git, repository: Repository, layout: Layout, stop: Stop) ->
         is_begun = command == command_of_list or _exists(layout, name)
         if not is_begun and layout.has_reftable:
             # A reftable holds what is otherwise a file.
-            is_begun = bool(git.find_hash(repository, name, stop))
+            is_begun = bool(git.find_hash(repository, name, cancel))
         if is_begun:
             operations.append(f"{command} under way")
     return operations

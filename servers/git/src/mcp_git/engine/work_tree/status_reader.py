@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.output import split_records
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
@@ -16,7 +16,11 @@ __all__ = ["read_status"]
 
 
 def read_status(
-    git: Git, repository: Repository, stop: Stop, path: RepositoryPath | None = None, layout: Layout | None = None
+    git: Git,
+    repository: Repository,
+    cancel: CancelToken,
+    path: RepositoryPath | None = None,
+    layout: Layout | None = None,
 ) -> Status:
     """Run `git status`, and find meanwhile which operations are in progress."""
     if layout is None:
@@ -26,8 +30,8 @@ def read_status(
     if path is not None and path.text:
         arguments.append(path.text)
     status = Status()
-    with git.stream(repository, arguments, stop, layout=layout, is_repeated=is_whole_tree) as pieces:
-        status.in_progress = find_operations_in_progress(git, repository, layout, stop)
+    with git.stream(repository, arguments, cancel, layout=layout, is_repeated=is_whole_tree) as pieces:
+        status.in_progress = find_operations_in_progress(git, repository, layout, cancel)
         records = split_records(pieces)
         for record in records:
             _add_record(status, record, records)

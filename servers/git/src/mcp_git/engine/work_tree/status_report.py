@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_git.engine.history.missing_paths import refuse_missing_path
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.work_tree.status import Status, StatusEntry, is_conflict
@@ -22,14 +22,14 @@ _MAX_FOLDED_LINES = 60
 _MAX_LINES = 4 * _MAX_FOLDED_LINES
 
 
-def describe_status(git: Git, repository: Repository, path: RepositoryPath, limit: int, stop: Stop) -> Answer:
+def describe_status(git: Git, repository: Repository, path: RepositoryPath, limit: int, cancel: CancelToken) -> Answer:
     """Return the state in one answer: each file, or the folders with their counts if more than `limit` files differ."""
     layout = git.layout(repository)
     if layout.work_tree is None:
-        return _describe_bare(git, repository, layout, stop)
-    status = read_status(git, repository, stop, path, layout)
+        return _describe_bare(git, repository, layout, cancel)
+    status = read_status(git, repository, cancel, path, layout)
     if not status.entries:
-        refuse_missing_path(git, repository, path, (), stop)
+        refuse_missing_path(git, repository, path, (), cancel)
     facts = _describe_state(status, path)
     if len(status.entries) <= limit:
         return Answer(facts, [entry.line for entry in status.entries])
@@ -48,9 +48,9 @@ def _describe_state(status: Status, path: RepositoryPath) -> list[str]:
     return facts
 
 
-def _describe_bare(git: Git, repository: Repository, layout: Layout, stop: Stop) -> Answer:
+def _describe_bare(git: Git, repository: Repository, layout: Layout, cancel: CancelToken) -> Answer:
     arguments = ["symbolic-ref", "--short", "HEAD"]
-    head = git.run(repository, arguments, stop, exit_codes=(0, 1, 128)).text.strip()
+    head = git.run(repository, arguments, cancel, exit_codes=(0, 1, 128)).text.strip()
     configured = ""
     if layout.git_dir != repository.path:
         configured = " by `core.bare` or `core.worktree`"

@@ -11,8 +11,8 @@ import re
 import shutil
 from contextlib import ExitStack, suppress
 
-from mcp_batteries.cancellation import Stop
-from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable, quote, reason
+from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable, describe_os_error, quote
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.revisions import explained_failures, head_has_commit
 from mcp_git.engine.work_tree.filters import refuse_filters
@@ -44,7 +44,12 @@ class Worktrees:
         self._policy = policy
 
     def create(
-        self, writable: WritableRepository, new: NewWorktree, branch: NewName, start: Revision | None, stop: Stop
+        self,
+        writable: WritableRepository,
+        new: NewWorktree,
+        branch: NewName,
+        start: Revision | None,
+        cancel: CancelToken,
     ) -> Answer:
         """Make a worktree for a branch, which is made as well if it is not there.
 
@@ -57,45 +62,49 @@ class Worktrees:
         if layout.has_reftable:
             raise Refused("Where refs are in a reftable no worktree is made here.", "The user can: `git worktree add`.")
         ref = f"refs/heads/{branch.text}"
-        branch_exists = bool(self._git.find_hash(repository, ref, stop))
-        self._refuse_wrong_start(repository, branch, branch_exists, start, stop)
+        branch_exists = bool(self._git.find_hash(repository, ref, cancel))
+        self._refuse_wrong_start(repository, branch, branch_exists, start, cancel)
         holder = _find_holder(layout, ref)
         if holder:
             raise Conflict(f"The branch {quote(branch.text)} is already in {quote(holder)}.", "Use that, or another.")
         undo_calls = [format_call("delete_worktree", name=new.name)]
         with ExitStack() as undo:
             if not branch_exists:
-                self._create_branch(repository, branch, start, stop)
+                self._create_branch(repository, branch, start, cancel)
                 undo.callback(self._forget_branch, repository, branch)
                 undo_calls.append(format_call("delete_ref", name=branch.text, force=True, repo=repository.name))
-            refuse_filters(self._git, repository, layout, stop, ref)
+            refuse_filters(self._git, repository, layout, cancel, ref)
             linked = self._link(layout, new, ref, undo)
-            self._git.run(linked, ["reset", "--hard", "--quiet", "--no-recurse-submodules"], stop, writes=True)
+            self._git.run(linked, ["reset", "--hard", "--quiet", "--no-recurse-submodules"], cancel, writes=True)
             undo.pop_all()
-        status = read_status(self._git, linked, stop)
+        status = read_status(self._git, linked, cancel)
         facts = [f"worktree {new.name}: {status.branch}", f'use it as repo="{new.name}"']
         return Answer(facts, [f"undo: {undo_call}" for undo_call in undo_calls])
 
     def _refuse_wrong_start(
-        self, repository: Repository, branch: NewName, branch_exists: bool, start: Revision | None, stop: Stop
+        self, repository: Repository, branch: NewName, branch_exists: bool, start: Revision | None, cancel: CancelToken
     ) -> None:
         """Return if a branch that exists has no other start, and one that does not has a commit to start from."""
         if branch_exists and start is not None:
             raise Invalid(f"There is a branch {quote(branch.text)} already.", "Leave `rev` out, or name another.")
-        if not branch_exists and start is None and not head_has_commit(self._git, repository, stop):
+        if not branch_exists and start is None and not head_has_commit(self._git, repository, cancel):
             raise Conflict("`HEAD` has no commit yet.", "`create_commit` first.")
 
-    def _create_branch(self, repository: Repository, branch: NewName, start: Revision | None, stop: Stop) -> None:
+    def _create_branch(
+        self, repository: Repository, branch: NewName, start: Revision | None, cancel: CancelToken
+    ) -> None:
         arguments = ["branch", "--no-track", branch.text, (start or HEAD).text]
-        with explained_failures(self._git, repository, start, stop):
-            self._git.run(repository, arguments, stop, writes=True)
+        with explained_failures(self._git, repository, start, cancel):
+            self._git.run(repository, arguments, cancel, writes=True)
 
     def _link(self, layout: Layout, new: NewWorktree, ref: str, undo: ExitStack) -> Repository:
         """Make a folder a worktree of a branch, and serve it."""
         try:
             _write_links(layout, new, ref, undo)
         except OSError as error:
-            raise Unavailable(f"The worktree can't be made: {reason(error)}.", "The operator can mend it.") from None
+            raise Unavailable(
+                f"The worktree can't be made: {describe_os_error(error)}.", "The operator can mend it."
+            ) from None
         linked = self._policy.adopt(new.name)
         if linked is None:
             raise Unavailable(f"The worktree {quote(new.name)} can't be served.", "The log of the server says why.")
@@ -104,9 +113,9 @@ class Worktrees:
 
     def _forget_branch(self, repository: Repository, branch: NewName) -> None:
         with suppress(GitFailed):
-            self._git.run(repository, ["branch", "--quiet", "-D", branch.text], Stop(10), writes=True)
+            self._git.run(repository, ["branch", "--quiet", "-D", branch.text], CancelToken(10), writes=True)
 
-    def delete(self, linked: RemovableWorktree, force: bool, stop: Stop) -> Answer:
+    def delete(self, linked: RemovableWorktree, force: bool, cancel: CancelToken) -> Answer:
         """Remove a worktree; its branch stays, and with `force` what is not committed becomes a stash.
 
         Raises:
@@ -117,14 +126,14 @@ class Worktrees:
         layout = self._git.layout(repository, writes=True)
         if layout.git_dir == layout.common_dir or layout.work_tree is None:
             raise Refused(f"{quote(repository.name)} is a repository, not a worktree of one.", "It stays.")
-        self._refuse_busy(repository, layout, layout.work_tree, stop)
-        status = read_status(self._git, repository, stop)
+        self._refuse_busy(repository, layout, layout.work_tree, cancel)
+        status = read_status(self._git, repository, cancel)
         undo_calls = [format_call("create_worktree", name=repository.name, branch=status.head)]
         if status.entries:
             if not force:
                 message = f"{count(len(status.entries), 'file')} in it is not committed."
                 raise Conflict(message, "Commit, or `force`, which makes a stash of it.")
-            self._stash(repository, stop)
+            self._stash(repository, cancel)
             undo_calls.append(format_call("run_stash", action="pop", index=True, repo=repository.name))
         _remove_folders(self._git.layout(repository).work_tree or layout.work_tree, layout.git_dir)
         self._policy.forget(linked)
@@ -133,24 +142,24 @@ class Worktrees:
             return Answer(facts)  # A worktree is made for a branch, so no call makes this one again.
         return Answer(facts, [f"undo: {undo_call}" for undo_call in undo_calls])
 
-    def _refuse_busy(self, repository: Repository, layout: Layout, work_tree: str, stop: Stop) -> None:
+    def _refuse_busy(self, repository: Repository, layout: Layout, work_tree: str, cancel: CancelToken) -> None:
         """Return if a worktree is not locked, nothing is in progress in it, and it holds no other repository."""
         lock_reason = read_small_file(os.path.join(layout.git_dir, "locked"))
         if lock_reason is not None:
             message = f"It is locked: {quote(escape_line_breaks(lock_reason))}."
             raise Refused(message, "The user can unlock it: `git worktree unlock`.")
-        in_progress = find_operations_in_progress(self._git, repository, layout, stop)
+        in_progress = find_operations_in_progress(self._git, repository, layout, cancel)
         if in_progress:
             raise Conflict(f"In it a {in_progress[0]}.", "`run_step` with `abort` there, first.")
-        self._refuse_submodules(repository, work_tree, stop)
+        self._refuse_submodules(repository, work_tree, cancel)
         self._git.refuse_to_enter(layout)
 
-    def _stash(self, repository: Repository, stop: Stop) -> None:
+    def _stash(self, repository: Repository, cancel: CancelToken) -> None:
         arguments = ["stash", "push", "--quiet", "--include-untracked", "--message", f"worktree {repository.name}"]
-        self._git.run(repository, arguments, stop, writes=True)
+        self._git.run(repository, arguments, cancel, writes=True)
 
-    def _refuse_submodules(self, repository: Repository, top: str, stop: Stop) -> None:
-        output = self._git.run(repository, ["ls-files", "--stage", "-z"], stop).stdout
+    def _refuse_submodules(self, repository: Repository, top: str, cancel: CancelToken) -> None:
+        output = self._git.run(repository, ["ls-files", "--stage", "-z"], cancel).stdout
         for path in re.findall(rb"(?:^|\0)160000 [^\t]*\t([^\0]+)", output):
             if os.path.lexists(os.path.join(os.fsencode(top), path, b".git")):
                 raise Refused("It holds submodules with repositories of their own.", "The user can remove it.")
@@ -189,7 +198,9 @@ def _remove_folders(work_tree: str, git_dir: str) -> None:
         shutil.rmtree(work_tree)
         shutil.rmtree(git_dir)
     except OSError as error:
-        raise Unavailable(f"It can't be removed: {reason(error)}.", "The user can remove the rest.") from None
+        raise Unavailable(
+            f"It can't be removed: {describe_os_error(error)}.", "The user can remove the rest."
+        ) from None
     with suppress(OSError):
         os.rmdir(os.path.dirname(git_dir))
 

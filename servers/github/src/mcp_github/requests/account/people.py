@@ -39,7 +39,7 @@ class People:
         try:
             user = await self.api.get("/user", "the user of this token", internal=True)
         except Refused as problem:
-            note = f"The token acts for no user. {problem.what}"
+            note = f"The token acts for no user. {problem.failure}"
         else:
             data |= PERSON.to_record(user.data, _USER_COLUMNS)
             data["scopes"] = user.headers.get("x-oauth-scopes")

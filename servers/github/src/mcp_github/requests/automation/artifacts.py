@@ -12,9 +12,9 @@ import zlib
 from dataclasses import dataclass
 from typing import IO
 
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, quote
-from mcp_batteries.threads import in_thread
+from mcp_batteries.threads import run_in_thread
 from mcp_github.client.api import Api
 from mcp_github.invisible import escape_path
 from mcp_github.listing.line_window import LineWindow
@@ -60,17 +60,19 @@ class Artifacts:
 
             await self.api.download(url_path, description, repo=repo, max_bytes=_MAX_ZIP_BYTES, feed=store)
             window = LineWindow(start_line=start_line, pattern=pattern, is_log=False)
-            return await in_thread(lambda stop: _read_zip(file, description, path, window, stop))
+            return await run_in_thread(lambda cancel: _read_zip(file, description, path, window, cancel))
 
 
-def _read_zip(file: IO[bytes], description: str, path: FilePath | None, window: LineWindow, stop: Stop) -> Text:
+def _read_zip(
+    file: IO[bytes], description: str, path: FilePath | None, window: LineWindow, cancel: CancelToken
+) -> Text:
     """Return what the window shows of the list of files, or of the file at `path`."""
     try:
         _check_directory(file, description)
         with zipfile.ZipFile(file) as archive:
             if path is None:
                 return _list_files(archive, description, window)
-            return _read_file(archive, description, path, window, stop)
+            return _read_file(archive, description, path, window, cancel)
     except _BROKEN_ZIP_ERRORS:
         raise Invalid(
             f"The {description} is not a zip that can be read.", "Its page on GitHub has it to download."
@@ -85,24 +87,28 @@ def _list_files(archive: zipfile.ZipFile, description: str, window: LineWindow) 
     return window.render(f"the files in {description} with their sizes in bytes")
 
 
-def _read_file(archive: zipfile.ZipFile, description: str, path: FilePath, window: LineWindow, stop: Stop) -> Text:
+def _read_file(
+    archive: zipfile.ZipFile, description: str, path: FilePath, window: LineWindow, cancel: CancelToken
+) -> Text:
     # Of two files with one name the last counts.
     item = {item.filename: item for item in archive.infolist()}.get(path.name)
     if item is None:
         raise NotFound(
             f"There is no {quote(path.display_name)} in {description}.", "Without `path` its files are listed."
         )
-    _unpack(archive, item, description, window, stop)
+    _unpack(archive, item, description, window, cancel)
     return window.render(f"{quote(path.display_name)} in {description}; {item.file_size:,} bytes")
 
 
-def _unpack(archive: zipfile.ZipFile, item: zipfile.ZipInfo, description: str, window: LineWindow, stop: Stop) -> None:
+def _unpack(
+    archive: zipfile.ZipFile, item: zipfile.ZipInfo, description: str, window: LineWindow, cancel: CancelToken
+) -> None:
     """Feed the text of a file to the window until it is full."""
     name = f"{quote(escape_path(item.filename))} in {description}"
     unpacked_bytes = 0
     with archive.open(item) as content:
         while piece := content.read(_CHUNK_BYTES):
-            stop.check()
+            cancel.check()
             if not unpacked_bytes and b"\0" in piece[:_BINARY_TEST_BYTES]:
                 raise Invalid(
                     f"{name} is not text: {item.file_size:,} bytes.", "Its page on GitHub has it to download."

@@ -268,7 +268,7 @@ class WorkflowRuns:
                 raise Unavailable(
                     f"The {description} is `{status}`; its log comes when it has ended.", "Try again later."
                 ) from None
-            raise NotFound(problem.what, "Logs are kept for some weeks; a rerun makes a new one.") from None
+            raise NotFound(problem.failure, "Logs are kept for some weeks; a rerun makes a new one.") from None
         return window.render(f"log of {description}", max_bytes)
 
     async def get_run_usage(self, repo: Repo, run_id: int) -> Record:

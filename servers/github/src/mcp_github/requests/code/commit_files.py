@@ -133,7 +133,8 @@ class CommitFiles:
             done = await self._commit_on(repo, branch, sha, message, others)
         except Problem as problem:
             raise Unavailable(
-                f"{quote(first.name)} is committed to {branch.name} as {sha[:7]}, the others are not: {problem.what}",
+                f"{quote(first.name)} is committed to {branch.name} as {sha[:7]}, the others are not: "
+                f"{problem.failure}",
                 "Call again with the others alone.",
             ) from problem
         sentence = (
@@ -283,7 +284,7 @@ class CommitFiles:
             await self.api.write("PATCH", path, plan.description, {"sha": sha, "force": False}, repo=plan.repo)
         except Invalid as problem:
             current = await resolve_sha(self.api, plan.repo, plan.branch)
-            if current == plan.head and "fast forward" not in problem.what:
+            if current == plan.head and "fast forward" not in problem.failure:
                 # A rule forbids it, such as one that wants signatures.
                 raise
             raise Conflict(

@@ -16,7 +16,7 @@ from mcp_batteries.media.picture_types import HEAD_BYTES, picture_type
 from mcp_batteries.media.pictures import Picture
 from mcp_batteries.media.pictures import Refused as NotShown
 from mcp_batteries.media.process import prepare_apart
-from mcp_batteries.threads import in_thread
+from mcp_batteries.threads import run_in_thread
 from mcp_github.call_context import current_call
 from mcp_github.client.api import Api
 from mcp_github.listing.columns import TREE
@@ -316,7 +316,7 @@ def _cut_lines(lines: Sequence[str], start_line: int, max_lines: int | None) -> 
 async def _prepare_picture(data: bytes, kind: str, facts: str, uri: str) -> Text | Picture:
     """Return a picture in a form that models take, or why it is not shown."""
     try:
-        return await in_thread(lambda stop: prepare_apart(data, kind, stop), what="Decoding", long=True)
+        return await run_in_thread(lambda cancel: prepare_apart(data, kind, cancel), description="Decoding", long=True)
     except NotShown as refused:
         reason = refused.refusal.reason("mcp-github")
         return Text(f"{facts}; not shown: {reason}; its bytes are the resource {uri}", "")

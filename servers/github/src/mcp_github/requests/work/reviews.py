@@ -236,7 +236,8 @@ class Reviews:
                 await self._set_body(pending, addition.body)
         except Problem as problem:
             raise Conflict(
-                f"{problem.what} The review is pending, with {added_count} of these {len(addition.comments)} comments.",
+                f"{problem.failure} The review is pending, with {added_count} of these {len(addition.comments)} "
+                "comments.",
                 f"Go on with review_id={pending.review}, with lines that `read_diff` shows, or delete it with "
                 "`edit_review`.",
             ) from None

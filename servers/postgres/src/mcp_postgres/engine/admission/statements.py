@@ -262,7 +262,7 @@ def _explain_refusal(error: psycopg.Error, database: str, prefix_length: int, sq
 def _explain_syntax_error(problem: Problem, primary: str, sql: str) -> Problem:
     """Return the problem with what else takes a statement that is no query."""
     if _OTHER_CLIENT.search(primary):
-        return Invalid(problem.what, "`list_objects` and `get_table` tell what there is.")
+        return Invalid(problem.failure, "`list_objects` and `get_table` tell what there is.")
     first_word = _FIRST_WORD.match(sql)
     first_text = first_word[1] if first_word else sql
     verb = first_word[1].upper() if first_word else ""
@@ -273,5 +273,5 @@ def _explain_syntax_error(problem: Problem, primary: str, sql: str) -> Problem:
     elif verb in _DEFINING_VERBS:
         fix = "`edit_schema` does that, if the operator started the server with `--ddl`."
     else:
-        return Invalid(problem.what, f"This takes queries only: {', '.join(_READING_VERBS)}.")
+        return Invalid(problem.failure, f"This takes queries only: {', '.join(_READING_VERBS)}.")
     return Invalid(f"The statement would do more than read: {verb}.", fix)

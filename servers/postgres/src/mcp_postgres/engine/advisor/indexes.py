@@ -12,7 +12,7 @@ import anyio
 import psycopg
 
 from mcp_batteries.errors import Invalid, Problem, Refused, quote
-from mcp_batteries.sql.results.rows import count, size
+from mcp_batteries.sql.results.rows import format_count, format_size
 from mcp_postgres.engine.advisor.candidates import Index, propose_indexes
 from mcp_postgres.engine.advisor.hypothetical_indexes import HypotheticalIndexes
 from mcp_postgres.engine.advisor.index_search import AdvisorResult, Trial, choose_indexes
@@ -123,7 +123,7 @@ async def _plan_or_explain(session: Session, item: AnalyzedStatement) -> Node:
     except psycopg.Error as error:
         await session.run(FORGET_PLAN)
         problem = to_problem(error, statement.database.name)
-        raise Invalid(f"{quote(statement.sql)} has no plan: {problem.what}", problem.fix) from error
+        raise Invalid(f"{quote(statement.sql)} has no plan: {problem.failure}", problem.fix) from error
 
 
 async def _add_candidates(session: Session, advice: AdvisorInput, uses: Mapping[tuple[str, str], TableUse]) -> None:
@@ -200,14 +200,13 @@ async def advise(
                 await trial.copy_tables(advice.statements, advice.needed_columns)
             return await choose_indexes(trial, advice.statements, advice.candidates, limit, deadline)
     except Problem as error:
-        return AdvisorResult(obstacle=error.what)
+        return AdvisorResult(obstacle=error.failure)
 
 
 def format_report(advice: AdvisorInput, result: AdvisorResult) -> Report:
     """Return what is proposed for a workload."""
-    notes = [
-        f"{count(len(advice.statements), 'statement')} looked at, {result.tried_count} indexes {result.method}".rstrip()
-    ]
+    statements = format_count(len(advice.statements), "statement")
+    notes = [f"{statements} looked at, {result.tried_count} indexes {result.method}".rstrip()]
     if advice.skipped_count:
         notes.append(f"{advice.skipped_count} more have no plan that can be looked at")
     return Report([*_format_prerequisites(advice), *_format_result(advice, result)], notes)
@@ -224,7 +223,7 @@ def _format_result(advice: AdvisorInput, result: AdvisorResult) -> list[tuple[st
         return [(f"No index was tried: {result.obstacle}", [])]
     if not result.indexes:
         return [("No index tried makes these statements much cheaper.", [])]
-    lines = [f"- CREATE INDEX ON {index.definition()}; about {size(bytes_)}" for index, bytes_ in result.indexes]
+    lines = [f"- CREATE INDEX ON {index.definition()}; about {format_size(bytes_)}" for index, bytes_ in result.indexes]
     effects: list[str] = []
     for item, (before, after) in zip(advice.statements, result.costs, strict=False):
         if after < before:

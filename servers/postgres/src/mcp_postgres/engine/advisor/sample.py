@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 import psycopg
 
 from mcp_batteries.errors import Refused
-from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_postgres.engine.admission.statements import judge
 from mcp_postgres.engine.advisor.candidates import Index
 from mcp_postgres.engine.advisor.plan import QUERY_CANCELED, AnalyzedStatement, plan_unjudged
@@ -188,7 +188,7 @@ class TableSample:
         await use_role_path(self.session)
         for view in views:
             definition = _remove_schemas(view.definition, hidden_tables)
-            await self._run(f"CREATE TEMP VIEW {identifier(view.name)} AS {definition}")
+            await self._run(f"CREATE TEMP VIEW {quote_identifier(view.name)} AS {definition}")
         await use_catalog_path(self.session)
         for item in statements:
             sql = _remove_schemas(item.statement.sql, hidden_tables)
@@ -214,7 +214,7 @@ class TableSample:
             if await self._try_to_create(index, name, tables[index.table]):
                 await self._register(index, name, tables[index.table])
         for table in self.tables:
-            await self._run(f"ANALYZE pg_temp.{identifier(table.name)}")
+            await self._run(f"ANALYZE pg_temp.{quote_identifier(table.name)}")
         await self._set_search_path(self.session.role.search_path)
         await use_catalog_path(self.session)
         return list(self._names)
@@ -228,7 +228,7 @@ class TableSample:
     async def _try_to_create(self, index: Index, name: str, table: SampledTable) -> bool:
         try:
             await self._run("SAVEPOINT mcp_try")
-            await self._run(f"CREATE INDEX {name} ON {index.definition('pg_temp.' + identifier(table.name))}")
+            await self._run(f"CREATE INDEX {name} ON {index.definition('pg_temp.' + quote_identifier(table.name))}")
         except psycopg.Error as error:
             if error.sqlstate == QUERY_CANCELED:
                 raise
@@ -308,12 +308,12 @@ class TableSample:
 
     async def _create_copy(self, table: SampledTable, part: Mapping[str, Any], copied_columns: Collection[str]) -> None:
         """Create an empty temporary table like a table or a partition; what is not copied may be NULL there."""
-        name = identifier(part["name"])
+        name = quote_identifier(part["name"])
         key = ""
         if part["key"]:
             key = f" PARTITION BY {part['key']}"
         if part["parent"] is not None:
-            parent = identifier(part["parent"])
+            parent = quote_identifier(part["parent"])
             await self._run(f"CREATE TEMP TABLE {name} PARTITION OF pg_temp.{parent} {part['bound']}{key}")
             return
         await self._run(
@@ -335,7 +335,7 @@ class TableSample:
             chunks += [bytes(chunk) async for chunk in source]
         # Frozen, so that an index alone may answer where that is so in the table itself.
         options = " (FREEZE)" if part["visible"] else ""
-        write_sql = f"COPY pg_temp.{identifier(part['name'])} ({column_list}) FROM STDIN{options}"
+        write_sql = f"COPY pg_temp.{quote_identifier(part['name'])} ({column_list}) FROM STDIN{options}"
         async with self.session.cursor().copy(write_sql.encode()) as target:
             for chunk in chunks:
                 await target.write(chunk)
@@ -378,7 +378,7 @@ def _remove_schemas(sql: str, tables: Collection[tuple[str, str]]) -> str:
 
 
 def _name_pattern(name: str) -> str:
-    exact = re.escape(identifier(name))
+    exact = re.escape(quote_identifier(name))
     if name == name.lower():
         return rf"(?:{exact}|(?i:{re.escape(name)}))"
     return exact

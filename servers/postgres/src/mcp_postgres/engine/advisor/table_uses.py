@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
-from mcp_batteries.sql.language.identifiers import unquoted
+from mcp_batteries.sql.language.identifiers import unquote_identifier
 from mcp_postgres.engine.advisor.plan_expressions import (
     NestedToken,
     Token,
@@ -273,7 +273,7 @@ class _PlanReader:
                 continue
             before = _text_at(texts, place - 1)
             after = _text_at(texts, place + 1)
-            named_table = self._aliases.get(unquoted(token.text))
+            named_table = self._aliases.get(unquote_identifier(token.text))
             if after == "." and named_table is not None and place + 2 < len(texts):
                 named_table.columns.setdefault(texts[place + 2])
             elif self.only_table and after not in (".", "(") and before not in (".", "::"):
@@ -303,7 +303,7 @@ class _PlanReader:
                 texts.append(token.text)
                 place += 1
                 continue
-            named_table = self._aliases.get(unquoted(token.text))
+            named_table = self._aliases.get(unquote_identifier(token.text))
             if named_table is None or (table is not None and named_table is not table):
                 return None
             table = named_table

@@ -18,7 +18,7 @@ from mcp_batteries.errors import Refused, quote
 from mcp_postgres.engine.audit.catalog_reader import CatalogReader
 from mcp_postgres.engine.audit.procedures import FIRST_OWN, Procedure, find_functions
 from mcp_postgres.engine.audit.query_trees import ColumnOrigins, ForbiddenReference, ReferencedRelation
-from mcp_postgres.policy import Part
+from mcp_postgres.policy import VisibleSchema
 
 __all__ = ["RELATION_LISTED", "SCHEMA_NAMED", "SESSION_QUERY", "WHOLE_SCHEMA_LISTED", "VisibleObjects"]
 
@@ -156,7 +156,7 @@ class VisibleObjects:
         schema: what the operator says.
     """
 
-    schema: Part
+    schema: VisibleSchema
     _relations: dict[int, _Relation] = field(default_factory=dict[int, _Relation])
     _masked: dict[int, frozenset[int]] = field(default_factory=dict[int, frozenset[int]])
     _names: dict[int, frozenset[str]] = field(default_factory=dict[int, frozenset[str]])

@@ -6,8 +6,8 @@ import json
 from typing import Any, cast
 
 from mcp_batteries.errors import Invalid, quote
-from mcp_batteries.sql.language.identifiers import identifier
-from mcp_batteries.sql.language.joins import Key, joins
+from mcp_batteries.sql.language.identifiers import quote_identifier
+from mcp_batteries.sql.language.joins import JoinKey, describe_joins
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, SCHEMA_NAMED, WHOLE_SCHEMA_LISTED
 from mcp_postgres.engine.catalog.relation_sql import QUALIFIED_NAME, RELATION_KIND, USER_SCHEMA
 from mcp_postgres.engine.connection.errors import MissingName
@@ -182,7 +182,7 @@ async def find_table(session: Session, table: Table) -> dict[str, str]:
         oid_on_path = None
         if table.schema is None:
             await use_role_path(session)
-            oid_on_path = await session.fetch_value(_OID_ON_PATH, identifier(name))
+            oid_on_path = await session.fetch_value(_OID_ON_PATH, quote_identifier(name))
             await use_catalog_path(session)
         tables = cast("list[dict[str, str]]", await fetch_json(session, _FIND_TABLE, name, table.schema, oid_on_path))
         if matches := [item for item in tables if item["oid"] == oid_on_path] or (tables if len(tables) == 1 else []):
@@ -208,8 +208,8 @@ async def describe(session: Session, table: Table) -> dict[str, Any]:
     identity = await find_table(session, table)
     description = _hide_masked(session, await fetch_json(session, _DESCRIBE, f"{{{identity['oid']}}}"))
     keys_near = await fetch_json(session, _FOREIGN_KEYS, identity["oid"])
-    keys = [Key(table, tuple(own), other, tuple(to)) for table, own, other, to in keys_near["keys"]]
-    return {**identity, **description, "joins": joins(keys, keys_near["me"], spelled=str)}
+    keys = [JoinKey(table, tuple(own), other, tuple(to)) for table, own, other, to in keys_near["keys"]]
+    return {**identity, **description, "joins": describe_joins(keys, keys_near["me"], spelled=str)}
 
 
 async def describe_all(session: Session, tables: list[dict[str, Any]]) -> list[dict[str, Any]]:

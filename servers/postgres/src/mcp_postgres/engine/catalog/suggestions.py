@@ -92,36 +92,36 @@ async def add_suggestion(problem: Problem, sql: str, run_within: RunWithin, *, i
     """Return the problem that `sql` met, with what was meant by a name or word that PostgreSQL does not know."""
     if isinstance(problem, MissingName):
         names = await run_within(partial(_suggest_names, missing=problem, sql=sql))
-        return NotFound(problem.what, names or problem.fix)
+        return NotFound(problem.failure, names or problem.fix)
     if isinstance(problem, Refused):
         return await _with_readable_columns(problem, run_within)
     word = _suggest_word(problem, sql, is_schema=is_schema)
-    if not word and "SQLSTATE 42601" in problem.what:
-        word = await run_within(partial(_suggest_at_error, message=problem.what, sql=sql))
+    if not word and "SQLSTATE 42601" in problem.failure:
+        word = await run_within(partial(_suggest_at_error, message=problem.failure, sql=sql))
     # What a tool takes says more than that this is not a command: it may be one that no tool takes.
     if not word or (word == suggestions.NO_COMMAND and problem.fix):
         return problem
-    return type(problem)(problem.what, word)
+    return type(problem)(problem.failure, word)
 
 
 async def _with_readable_columns(problem: Refused, run_within: RunWithin) -> Problem:
     """Return the problem with the columns that the role may read, where it may not read a whole table."""
-    denied = _PERMISSION_DENIED.search(problem.what)
+    denied = _PERMISSION_DENIED.search(problem.failure)
     if denied is None:
         return problem
     columns = await run_within(partial(_list_readable_columns, name=denied[1]))
     if columns:
-        return Refused(problem.what, columns)
+        return Refused(problem.failure, columns)
     return problem
 
 
 def _suggest_word(problem: Problem, sql: str, *, is_schema: bool) -> str:
     """Return PostgreSQL's word for another dialect's, where the statement was not understood; else empty."""
-    if "SQLSTATE 08P01" in problem.what:
+    if "SQLSTATE 08P01" in problem.failure:
         return suggest_parameters(sql)
     # Behind another code the statement was understood, and a word of it is another dialect's by chance only.
-    if "SQLSTATE 42601" in problem.what or ("SQLSTATE 42" in problem.what and not problem.fix):
-        return suggest_syntax(sql, message=problem.what, is_schema=is_schema)
+    if "SQLSTATE 42601" in problem.failure or ("SQLSTATE 42" in problem.failure and not problem.fix):
+        return suggest_syntax(sql, message=problem.failure, is_schema=is_schema)
     return ""
 
 
@@ -143,12 +143,12 @@ async def _suggest_at_error(session: Session, message: str, sql: str) -> str:
         return ""
     tables = _plain_names(await fetch_json(session, _RELATIONS))
     columns = _plain_names(await fetch_json(session, _COLUMNS, sql))
-    return suggestions.where_it_stopped(word[1], blank_quoted(sql), tables, columns)
+    return suggestions.explain_syntax_error(word[1], blank_quoted(sql), tables, columns)
 
 
 async def _suggest_names(session: Session, missing: MissingName, sql: str) -> str:
     """Return the names that are most like the one that is missing, as an answer's next move."""
-    syntax = suggest_syntax(sql, name=missing.name, kind=missing.kind, message=missing.what)
+    syntax = suggest_syntax(sql, name=missing.name, kind=missing.kind, message=missing.failure)
     if syntax and (missing.kind in ("function", "type") or syntax.startswith("Write $1")):
         return syntax
     if missing.kind == "column":
@@ -170,7 +170,7 @@ async def _suggest_names(session: Session, missing: MissingName, sql: str) -> st
 
 async def _explain_field(session: Session, missing: MissingName, sql: str) -> str:
     """Return how parts of a column are reached, where one was taken for a table; else empty."""
-    if missing.kind == "column" or "missing FROM-clause" not in missing.what:
+    if missing.kind == "column" or "missing FROM-clause" not in missing.failure:
         return ""
     key = _name_key(missing.name.rpartition(".")[2])
     columns = _columns_of_named_tables(sql, await fetch_json(session, _COLUMNS, sql))
@@ -274,7 +274,7 @@ def _explain_unit(sql: str, name: str) -> str:
 
 def _explain_output(sql: str, missing: MissingName) -> str:
     """Return what to do about a name that an output has before the place of the error; else empty."""
-    place = ERROR_POSITION.search(missing.what)
+    place = ERROR_POSITION.search(missing.failure)
     if place is None:
         return ""
     before = blank_quoted(sql[: int(place[1]) - 1])

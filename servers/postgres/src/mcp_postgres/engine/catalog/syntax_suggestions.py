@@ -182,7 +182,7 @@ def _end_of_next_tokens(sql: str, at: int) -> int:
 
 def suggest_parameters(sql: str, name: str = "") -> str:
     """Return how values are given, where `sql` has one with `name` in it as another dialect writes it; else empty."""
-    other = suggestions.other_parameter(blank_quoted(sql), r"\$\d+", name)
+    other = suggestions.explain_parameter_style(blank_quoted(sql), r"\$\d+", name)
     advice = f"Write $1 in place of `{other}`, then $2 and so on, and pass the values as an array in `parameters`."
     return advice if other else ""
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import psycopg
 
 from mcp_batteries.sql.results.changes import Sample
-from mcp_batteries.sql.results.rows import count, size
+from mcp_batteries.sql.results.rows import format_count, format_size
 from mcp_postgres.engine.catalog.relation_sql import RELATION_WORD, USER_SCHEMA
 from mcp_postgres.engine.change.catalog_diff import CatalogTraces, read_changed_objects, read_traces, start_tracing
 from mcp_postgres.engine.change.objects import array_literal, diff_objects
@@ -216,7 +216,7 @@ class Effects:
         if not self.rewritten:
             return []
         sizes: dict[str, int] = await self._fetch_json(_SIZES, array_literal(self.rewritten))
-        return [f"{self.new_traces.relations[oid][0]}, {size(sizes[oid])}" for oid in self.rewritten]
+        return [f"{self.new_traces.relations[oid][0]}, {format_size(sizes[oid])}" for oid in self.rewritten]
 
     async def _read_row_counters(self) -> dict[str, _RowCounters]:
         rows: dict[str, list[Any]] = await self._fetch_json(_ROW_COUNTERS)
@@ -259,7 +259,7 @@ class Effects:
     def _describe_reads(self, counted: Mapping[str, _RowCounters]) -> list[str]:
         """Return the tables that were read as a whole."""
         return [
-            f"{relation.name}: {count(relation.read, 'row')}"
+            f"{relation.name}: {format_count(relation.read, 'row')}"
             for oid, relation in counted.items()
             if relation.read > 0 and self._is_old(oid)
         ]

@@ -122,7 +122,7 @@ def _explain_refusal(part: ReadStatement, error: psycopg.Error) -> Problem:
         return problem
     if isinstance(problem, Refused):
         return problem
-    return Invalid(problem.what, "This takes INSERT, UPDATE, DELETE, MERGE or TRUNCATE.")
+    return Invalid(problem.failure, "This takes INSERT, UPDATE, DELETE, MERGE or TRUNCATE.")
 
 
 def _read_verb(answer: Answer) -> str:

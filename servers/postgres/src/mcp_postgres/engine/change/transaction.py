@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import psycopg
 
 from mcp_batteries.errors import Problem, Refused, quote
-from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.results.changes import Change, Sample, Step
 from mcp_postgres.engine.admission.statements import TransactionLimits, transaction_opening
 from mcp_postgres.engine.change.commit import (
@@ -127,7 +127,7 @@ class _ChangeRun:
             )
         if isinstance(request, Writes) and request.role is not None:
             await self._check_may_act(request.role)
-            session.acting_role = identifier(request.role)
+            session.acting_role = quote_identifier(request.role)
         self.transaction_id = await session.fetch_value(READ_TRANSACTION_ID) or ""
         if self.effects is not None:
             await self.effects.start()
@@ -172,8 +172,8 @@ class _ChangeRun:
             return step
         await use_catalog_path(self.session)
         locked = await self.effects.record_statement(began)
-        if step.what in MAINTENANCE_TAGS and locked:
-            return Step(step.what, detail=", ".join(locked))
+        if step.action in MAINTENANCE_TAGS and locked:
+            return Step(step.action, detail=", ".join(locked))
         return step
 
     async def _dispatch(self, part: ReadStatement) -> Step:
@@ -224,7 +224,7 @@ class _ChangeRun:
         """Return the objects that changed, where the answer says so: not that maintenance changed none."""
         if not self.changes_schema:
             return None
-        if not objects and all(step.what in MAINTENANCE_TAGS for step in steps):
+        if not objects and all(step.action in MAINTENANCE_TAGS for step in steps):
             return None
         return objects
 
@@ -239,7 +239,7 @@ class _ChangeRun:
             return
         catalogs = await self.session.fetch_value(FIND_CHANGED_CATALOGS, self.transaction_id)
         # TRUNCATE gives each table another file, which is told in this catalog.
-        only_truncates = catalogs == "pg_class" and all(step.what == "TRUNCATE TABLE" for step in steps)
+        only_truncates = catalogs == "pg_class" and all(step.action == "TRUNCATE TABLE" for step in steps)
         if catalogs and not only_truncates:
             raise Refused(f"It would change more than rows: {quote(catalogs)}.", "`edit_schema` changes the schema.")
 
@@ -259,7 +259,7 @@ class _ChangeRun:
     def _can_repeat(self, steps: Sequence[Step]) -> bool:
         """Return whether the change can be made once more: quick, of definitions alone, and no stranger's code."""
         quick = time.monotonic() - self.start_time < _QUICK_SECONDS
-        plain = all(step.rows is None and step.what.startswith(_REPEATABLE_VERBS) for step in steps)
+        plain = all(step.rows is None and step.action.startswith(_REPEATABLE_VERBS) for step in steps)
         return quick and plain and not self.session.role.is_judged and not can_reach_server(self.session)
 
     async def _check_may_act(self, role: str) -> None:
@@ -272,11 +272,11 @@ class _ChangeRun:
 
 def _count_changed_rows(steps: Sequence[Step]) -> int:
     """Return how many rows the statements themselves say they changed."""
-    return sum(step.rows or 0 for step in steps if step.what in ROW_VERBS)
+    return sum(step.rows or 0 for step in steps if step.action in ROW_VERBS)
 
 
 def _loses_rows(effects: Effects, steps: Sequence[Step]) -> bool:
     """Return whether rows of a table that was there changed, as far as that is known."""
-    if effects.changes_rows or any(step.what == "TRUNCATE TABLE" for step in steps):
+    if effects.changes_rows or any(step.action == "TRUNCATE TABLE" for step in steps):
         return True
     return not effects.has_counted_rows and _count_changed_rows(steps) > 0

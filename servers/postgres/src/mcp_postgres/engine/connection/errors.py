@@ -133,8 +133,8 @@ def _describe_without_values(error: psycopg.Error, primary: str) -> str:
 def locate_problem(problem: Problem, prefix: str) -> Problem:
     """Return the same problem, of one of several statements."""
     if isinstance(problem, MissingName):
-        return MissingName(f"{prefix}{problem.what}", problem.fix, kind=problem.kind, name=problem.name)
-    return type(problem)(f"{prefix}{problem.what}", problem.fix)
+        return MissingName(f"{prefix}{problem.failure}", problem.fix, kind=problem.kind, name=problem.name)
+    return type(problem)(f"{prefix}{problem.failure}", problem.fix)
 
 
 def unreachable_problem(database: str, error: Exception) -> Unavailable:

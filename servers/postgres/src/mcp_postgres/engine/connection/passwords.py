@@ -19,7 +19,7 @@ from typing import Any
 import anyio.to_thread
 from psycopg import pq
 
-from mcp_batteries.errors import Unavailable, reason
+from mcp_batteries.errors import Unavailable, describe_os_error
 from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.redaction.own import add_secrets
 from mcp_batteries.settings import open_text
@@ -84,7 +84,7 @@ def _run_command(arguments: list[str] | str) -> str:
     except subprocess.TimeoutExpired:
         raise _command_failure(f"it took more than {_COMMAND_SECONDS:.0f} seconds") from None
     except OSError as error:
-        raise _command_failure(reason(error)) from None
+        raise _command_failure(describe_os_error(error)) from None
     complaints = process.stderr.decode("utf-8", "replace").strip().splitlines()
     if complaints:
         logger.warning("The command of --password-command says: %s", complaints[-1][:500])
@@ -114,7 +114,7 @@ def _read_file(file: str) -> str:
             return stream.read().strip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError):
-            reason_text = reason(error)
+            reason_text = describe_os_error(error)
         else:
             reason_text = str(error)
         raise Unavailable(f"The file of `--password-file` can't be read: {reason_text}.") from None

@@ -27,7 +27,7 @@ from psycopg.types.none import NoneDumper
 from psycopg.types.string import StrDumperUnknown, TextLoader
 
 from mcp_batteries.errors import Problem, Refused, Unavailable, quote
-from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_postgres.engine.audit.function_audit import CodeAudit
 from mcp_postgres.engine.audit.visible_schema import VisibleObjects
 from mcp_postgres.engine.connection.errors import hide_values, in_doubt_problem, to_problem, unreachable_problem
@@ -35,7 +35,7 @@ from mcp_postgres.engine.connection.passwords import Passwords
 from mcp_postgres.engine.connection.pipeline import Connection
 from mcp_postgres.engine.connection.role import READ_ROLE, Role
 from mcp_postgres.engine.connection.session import Opening, Prefetch, ServiceFileState, Session
-from mcp_postgres.policy import Database, Part
+from mcp_postgres.policy import Database, VisibleSchema
 
 __all__ = ["SERVER_ROLE", "ConnectionPool", "run_shielded"]
 
@@ -104,7 +104,7 @@ class ConnectionPool:
         self,
         database: Database,
         *,
-        visible_schema: Part,
+        visible_schema: VisibleSchema,
         max_connections: int,
         find_address: Callable[[], Awaitable[str]] | None = None,
         passwords: Passwords,
@@ -174,7 +174,7 @@ class ConnectionPool:
             return None
         if not isinstance(role, str):
             raise Refused("The caller's token names no role.", "The operator can give it one (`--role-claim`).")
-        return identifier(role)
+        return quote_identifier(role)
 
     def _explain_timeout(self, session: Session) -> Problem:
         if session.in_doubt:

@@ -7,7 +7,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from mcp_batteries.errors import Invalid, quote
-from mcp_batteries.sql.results.comparison import MAX_CELL, ROWS, Comparison, Side, Words, compared
+from mcp_batteries.sql.results.comparison import (
+    MAX_CELL_CHARACTERS,
+    MAX_ROWS,
+    Comparison,
+    ComparisonDialect,
+    TableRef,
+    compare_tables,
+)
 from mcp_batteries.sql.results.rows import Results, RowPage
 from mcp_postgres.engine.admission.statements import admit
 from mcp_postgres.engine.connection.session import Session
@@ -49,10 +56,10 @@ async def compare_rows(tables: TableReader, one: Table, other: Table) -> Compari
 
     async def run(statements: Sequence[str]) -> RowPage | Results:
         reads = internal_statements(one.database, statements)
-        return await tables.rows(reads, limit=ROWS, max_bytes=_MAX_BYTES, max_cell=MAX_CELL)
+        return await tables.rows(reads, limit=MAX_ROWS, max_bytes=_MAX_BYTES, max_cell=MAX_CELL_CHARACTERS)
 
     sides = (await _read_side(tables, one), await _read_side(tables, other))
-    comparison = await compared(*sides, _DIALECT, run)
+    comparison = await compare_tables(*sides, _DIALECT, run)
 
     async def secured(session: Session) -> list[str]:
         names = dict.fromkeys(side.spelled for side in sides)
@@ -63,7 +70,7 @@ async def compare_rows(tables: TableReader, one: Table, other: Table) -> Compari
     return comparison
 
 
-async def _read_side(tables: TableReader, table: Table) -> Side:
+async def _read_side(tables: TableReader, table: Table) -> TableRef:
     description = await tables.described(table)
     if description["kind"] == "sequence":
         raise Invalid(f"{quote(table.name)} is a sequence, it has no rows.", "Name a table or view.")
@@ -77,7 +84,7 @@ async def _read_side(tables: TableReader, table: Table) -> Side:
         return [column.name for column in shown if column.masked]
 
     masked = await tables.within(table.database, masked_of)
-    return Side(description["spelled"], description["spelled"], columns, description["key"] or (), masked)
+    return TableRef(description["spelled"], description["spelled"], columns, description["key"] or (), masked)
 
 
 def _comparable_expression(column: str, kind: str, other: str) -> str:
@@ -91,4 +98,4 @@ def _comparable_expression(column: str, kind: str, other: str) -> str:
     return f'{column}::pg_catalog.text COLLATE pg_catalog."C"'
 
 
-_DIALECT = Words(_comparable_expression, "IS DISTINCT FROM")
+_DIALECT = ComparisonDialect(_comparable_expression, "IS DISTINCT FROM")

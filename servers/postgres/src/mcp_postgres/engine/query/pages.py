@@ -285,7 +285,7 @@ async def _read_part(
         return await _read_result(session, statement, limit, max_bytes, max_cell)
     except Refused as error:
         problem = await add_suggestion(error, statement.sql, run_within)
-        raise Refused(f"{number + 1} of {len(reads.parts)}: {problem.what}", problem.fix) from error
+        raise Refused(f"{number + 1} of {len(reads.parts)}: {problem.failure}", problem.fix) from error
     except (Problem, psycopg.Error) as error:
         if session.connection.broken:
             raise

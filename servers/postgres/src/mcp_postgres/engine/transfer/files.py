@@ -14,13 +14,30 @@ from typing import Any, BinaryIO, cast
 
 import psycopg
 
-from mcp_batteries.cancellation import Stop
-from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote, reason
-from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.errors import (
+    Conflict,
+    Invalid,
+    NotFound,
+    Problem,
+    Refused,
+    TooLarge,
+    Unavailable,
+    describe_os_error,
+    quote,
+)
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.results.changes import Import
-from mcp_batteries.sql.transfer.files import new_file, served_file
-from mcp_batteries.sql.transfer.records import Dialect, Seen, csv_records, csv_texts, dialect_of, json_records
-from mcp_batteries.threads import in_thread
+from mcp_batteries.sql.transfer.files import create_file, open_served_file
+from mcp_batteries.sql.transfer.records import (
+    ColumnSummary,
+    CsvDialect,
+    detect_dialect,
+    read_csv_lines,
+    read_csv_records,
+    read_json_records,
+)
+from mcp_batteries.threads import run_in_thread
 from mcp_postgres.engine.admission.statements import TransactionLimits, admit, judge, transaction_opening
 from mcp_postgres.engine.catalog.description import find_table
 from mcp_postgres.engine.change.commit import CHECK_CONSTRAINTS, COMMIT, FIND_CHANGED_CATALOGS, READ_TRANSACTION_ID
@@ -82,7 +99,7 @@ async def export_rows(
             sql = _mask_columns(sql, columns)
         if not is_csv and len({column.name for column in columns}) < len(columns):
             raise Invalid("Two columns have the same name, and an object has each field once.", "Name them with AS.")
-        with new_file(file.folder, file.name, _make_problem, reason) as output:
+        with create_file(file.folder, file.name, _make_problem, describe_os_error) as output:
             try:
                 if name.endswith(".parquet"):
                     count = await _export_parquet(session, sql, statement, columns, output)
@@ -119,7 +136,7 @@ def _mask_columns(sql: str, columns: Sequence[Column]) -> str:
     outputs: list[str] = []
     for name, column in zip(names, columns, strict=True):
         value = f"'{MASK}'::pg_catalog.text" if column.masked else f"q.{name}"
-        outputs.append(f"{value} AS {identifier(column.name)}")
+        outputs.append(f"{value} AS {quote_identifier(column.name)}")
     return f"SELECT {', '.join(outputs)} FROM (\n{sql}\n) AS q({', '.join(names)})"
 
 
@@ -133,9 +150,9 @@ class _ImportSource:
     """
 
     file: ServedFile
-    dialect: Dialect
+    dialect: CsvDialect
     fields: list[Any]
-    summary: Seen | None
+    summary: ColumnSummary | None
 
     @property
     def is_csv(self) -> bool:
@@ -147,7 +164,7 @@ class _ImportSource:
 
     def open(self) -> AbstractContextManager[BinaryIO]:
         """Open the file for reading."""
-        return served_file(self.file.folder, self.file.name, _make_problem, reason)
+        return open_served_file(self.file.folder, self.file.name, _make_problem, describe_os_error)
 
 
 async def import_rows(
@@ -180,9 +197,9 @@ async def import_rows(
             await session.commit(COMMIT)
     summary: Sequence[str] = ()
     if source.summary:
-        summary = source.summary.told()
+        summary = source.summary.describe()
     names = [column["name"] for column in columns]
-    return Import(target["spelled"], names, count, dry_run, added or [], summary, source.dialect.told(header))
+    return Import(target["spelled"], names, count, dry_run, added or [], summary, source.dialect.describe(header))
 
 
 async def _find_or_create_table(
@@ -212,11 +229,11 @@ def _keep_texts(source: _ImportSource, columns: Sequence[dict[str, Any]]) -> Non
 
 async def _inspect_file(file: ServedFile, *, dry_run: bool) -> _ImportSource:
     """Read how a file is written, and the names of its fields."""
-    source = _ImportSource(file, Dialect(), [], Seen() if dry_run else None)
+    source = _ImportSource(file, CsvDialect(), [], ColumnSummary() if dry_run else None)
     with source.open() as raw:
         if source.is_csv:
-            source.dialect = await in_thread(lambda stop: _detect_dialect(raw, file, stop))
-        source.fields = await in_thread(lambda stop: _read_header(raw, file, source.dialect))
+            source.dialect = await run_in_thread(lambda cancel: _detect_dialect(raw, file, cancel))
+        source.fields = await run_in_thread(lambda cancel: _read_header(raw, file, source.dialect))
     if not source.fields:
         raise Invalid(f"{quote(file.name)} has no records.", "The first line of a .csv names the columns.")
     return source
@@ -230,17 +247,17 @@ async def _create_table(session: Session, table: ImportTable, source: _ImportSou
     """
     if not table.make:
         hint = "With `--write` and `--ddl` a new one can be made of the file."
-        raise NotFound(missing.what, f"{missing.fix} {hint}") from None
-    name = ".".join(identifier(part) for part in (table.schema or "public", table.name))
+        raise NotFound(missing.failure, f"{missing.fix} {hint}") from None
+    name = ".".join(quote_identifier(part) for part in (table.schema or "public", table.name))
     types: list[str | None] = []
     if session.audit.visible.schema:
         source.summary = None
     with source.open() as raw:
         if source.is_parquet:
-            types = await in_thread(lambda stop: read_types(raw))
-        source.fields, added, create_sql = await in_thread(
-            lambda stop: _infer_table(
-                name, raw, source.file, source.dialect, stop, source.summary, typed=not source.is_csv, types=types
+            types = await run_in_thread(lambda cancel: read_types(raw))
+        source.fields, added, create_sql = await run_in_thread(
+            lambda cancel: _infer_table(
+                name, raw, source.file, source.dialect, cancel, source.summary, typed=not source.is_csv, types=types
             )
         )
     try:
@@ -296,30 +313,30 @@ def _is_csv(file: ServedFile) -> bool:
     return file.name.lower().endswith((".csv", ".tsv"))
 
 
-def _detect_dialect(raw: BinaryIO, file: ServedFile, stop: Stop) -> Dialect:
-    return dialect_of(
-        raw, _make_problem, tabs=file.name.lower().endswith(".tsv"), through=lambda rows: _check_cancelled(rows, stop)
+def _detect_dialect(raw: BinaryIO, file: ServedFile, cancel: CancelToken) -> CsvDialect:
+    return detect_dialect(
+        raw, _make_problem, tabs=file.name.lower().endswith(".tsv"), through=lambda rows: _check_cancelled(rows, cancel)
     )
 
 
-def _check_cancelled(records: Iterator[list[Any]], stop: Stop) -> Iterator[list[Any]]:
+def _check_cancelled(records: Iterator[list[Any]], cancel: CancelToken) -> Iterator[list[Any]]:
     for number, record in enumerate(records):
         if not number % _BATCH_RECORDS:
-            stop.check()
+            cancel.check()
         yield record
 
 
 def _open_records(
-    raw: BinaryIO, file: ServedFile, dialect: Dialect, fields: list[Any] | None = None, *, grows: bool = False
+    raw: BinaryIO, file: ServedFile, dialect: CsvDialect, fields: list[Any] | None = None, *, grows: bool = False
 ) -> Generator[list[Any]]:
     if _is_csv(file):
-        return csv_records(raw, _make_problem, dialect)
+        return read_csv_records(raw, _make_problem, dialect)
     if file.name.lower().endswith(".parquet"):
         return read_records(raw)
-    return json_records(raw, _make_problem, parse_json, fields, grows=grows)
+    return read_json_records(raw, _make_problem, parse_json, fields, grows=grows)
 
 
-def _read_header(raw: BinaryIO, file: ServedFile, dialect: Dialect) -> list[Any]:
+def _read_header(raw: BinaryIO, file: ServedFile, dialect: CsvDialect) -> list[Any]:
     """Return the names of the fields."""
     with closing(_open_records(raw, file, dialect)) as records:
         return next(records, list[Any]())
@@ -329,20 +346,20 @@ def _infer_table(
     table: str,
     raw: BinaryIO,
     file: ServedFile,
-    dialect: Dialect,
-    stop: Stop,
-    summary: Seen | None,
+    dialect: CsvDialect,
+    cancel: CancelToken,
+    summary: ColumnSummary | None,
     *,
     typed: bool,
     types: Sequence[str | None],
 ) -> tuple[list[Any], list[str], str]:
     with closing(_open_records(raw, file, dialect, grows=True)) as records:
-        polled = _check_cancelled(records, stop)
+        polled = _check_cancelled(records, cancel)
         return design_table(table, summary.through(polled) if summary else polled, typed=typed, types=types)
 
 
 async def _copy_csv(
-    session: Session, target: str, raw: BinaryIO, dialect: Dialect, columns: Sequence[dict[str, Any]]
+    session: Session, target: str, raw: BinaryIO, dialect: CsvDialect, columns: Sequence[dict[str, Any]]
 ) -> int:
     """Copy the records of a CSV file, and return how many there were.
 
@@ -351,9 +368,9 @@ async def _copy_csv(
     cursor = session.cursor()
     sent_records = 0
     has_end_mark = False
-    with closing(csv_texts(raw, _make_problem, dialect)) as records:
+    with closing(read_csv_lines(raw, _make_problem, dialect)) as records:
         async with cursor.copy(f"COPY {target} ({', '.join(_csv_options(columns))})".encode()) as copy:
-            while batch := await in_thread(lambda stop: list(itertools.islice(records, _BATCH_RECORDS))):
+            while batch := await run_in_thread(lambda cancel: list(itertools.islice(records, _BATCH_RECORDS))):
                 texts = [text for _, text in batch]
                 sent_records += len(texts)
                 has_end_mark = has_end_mark or any(map(_holds_end_mark, texts))
@@ -394,9 +411,9 @@ async def _copy_records(
 ) -> int:
     cursor = session.cursor()
     with closing(records):
-        await in_thread(lambda stop: next(records))
+        await run_in_thread(lambda cancel: next(records))
         async with cursor.copy(f"COPY {target}".encode()) as copy:
-            while batch := await in_thread(lambda stop: list(itertools.islice(records, _BATCH_RECORDS))):
+            while batch := await run_in_thread(lambda cancel: list(itertools.islice(records, _BATCH_RECORDS))):
                 for row in batch:
                     pairs = zip(row, columns, strict=True)
                     await copy.write_row(

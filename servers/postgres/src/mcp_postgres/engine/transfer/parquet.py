@@ -12,26 +12,35 @@ import anyio.from_thread
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.executables import NO_WINDOW
-from mcp_batteries.sql.transfer.parquet import Kind, Unreadable, write
-from mcp_batteries.threads import in_thread
+from mcp_batteries.sql.transfer.parquet import ColumnKind, UnreadableParquet, write_rows
+from mcp_batteries.threads import run_in_thread
 from mcp_postgres.engine.connection.result_values import MASK, Column
 
 __all__ = ["read_records", "read_types", "write_parquet"]
 
 _BATCH_ROWS = 500
 _TYPE_NAMES = {
-    Kind.BOOLEAN: "boolean", Kind.INTEGER: "bigint", Kind.REAL: "double precision", Kind.BYTES: "bytea",
-}  # fmt: skip
+    ColumnKind.BOOLEAN: "boolean",
+    ColumnKind.INTEGER: "bigint",
+    ColumnKind.REAL: "double precision",
+    ColumnKind.BYTES: "bytea",
+}
 _KINDS = {
-    16: Kind.BOOLEAN, 17: Kind.BYTES, 20: Kind.INTEGER, 21: Kind.INTEGER, 23: Kind.INTEGER, 26: Kind.INTEGER,
-    700: Kind.REAL, 701: Kind.REAL,
-}  # fmt: skip
-_VALUES: dict[Kind, Callable[[str], Any]] = {
-    Kind.BOOLEAN: lambda text: text == "t",
-    Kind.BYTES: lambda text: bytes.fromhex(text[2:]),
-    Kind.INTEGER: int,
-    Kind.REAL: float,
-    Kind.TEXT: str,
+    16: ColumnKind.BOOLEAN,
+    17: ColumnKind.BYTES,
+    20: ColumnKind.INTEGER,
+    21: ColumnKind.INTEGER,
+    23: ColumnKind.INTEGER,
+    26: ColumnKind.INTEGER,
+    700: ColumnKind.REAL,
+    701: ColumnKind.REAL,
+}
+_VALUES: dict[ColumnKind, Callable[[str], Any]] = {
+    ColumnKind.BOOLEAN: lambda text: text == "t",
+    ColumnKind.BYTES: lambda text: bytes.fromhex(text[2:]),
+    ColumnKind.INTEGER: int,
+    ColumnKind.REAL: float,
+    ColumnKind.TEXT: str,
 }
 
 
@@ -50,7 +59,7 @@ def read_types(raw: BinaryIO) -> list[str | None]:
     """Return the types of columns that take what `parquet_records` gives; None where only the values tell."""
     lines = _read_lines(raw)
     try:
-        return [_TYPE_NAMES.get(Kind(kind)) for kind in next(lines)]
+        return [_TYPE_NAMES.get(ColumnKind(kind)) for kind in next(lines)]
     finally:
         lines.close()
 
@@ -86,7 +95,7 @@ async def write_parquet(
     Raises:
         Invalid: Parquet can't hold them.
     """
-    kinds = [Kind.TEXT if column.masked else _KINDS.get(column.type, Kind.TEXT) for column in columns]
+    kinds = [ColumnKind.TEXT if column.masked else _KINDS.get(column.type, ColumnKind.TEXT) for column in columns]
     readers: list[Callable[[Any], Any]] = [
         _read_mask if column.masked else _VALUES[kind] for column, kind in zip(columns, kinds, strict=True)
     ]
@@ -109,6 +118,6 @@ async def write_parquet(
 
     try:
         names = [column.name for column in columns]
-        return await in_thread(lambda _: write(file, names, kinds, records(), max_bytes), long=True)
-    except Unreadable as error:
+        return await run_in_thread(lambda _: write_rows(file, names, kinds, records(), max_bytes), long=True)
+    except UnreadableParquet as error:
         raise Invalid(str(error)) from None

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from mcp_batteries.errors import Invalid
-from mcp_batteries.sql.language.identifiers import identifier
-from mcp_batteries.sql.transfer.records import kinds_of
+from mcp_batteries.sql.language.identifiers import quote_identifier
+from mcp_batteries.sql.transfer.records import infer_column_kinds
 
 __all__ = ["column_name", "design_table", "parse_json"]
 
@@ -74,7 +74,7 @@ def design_table(
     Raises:
         Invalid: the fields have no usable names.
     """
-    fields, kinds_by_field = kinds_of(records, _kind_of_value if typed else _kind_of_text)
+    fields, kinds_by_field = infer_column_kinds(records, _kind_of_value if typed else _kind_of_text)
     names = [column_name(field) for field in fields]
     if not _can_name_columns(names):
         raise Invalid(
@@ -84,7 +84,7 @@ def design_table(
     inferred_types = [_choose_type(kinds) for kinds in kinds_by_field]
     known_types = types or [None] * len(inferred_types)
     kinds = [known or inferred for known, inferred in zip(known_types, inferred_types, strict=True)]
-    columns = [f"{identifier(name)} {kind}" for name, kind in zip(names, kinds, strict=True)]
+    columns = [f"{quote_identifier(name)} {kind}" for name, kind in zip(names, kinds, strict=True)]
     return fields, columns, f"CREATE TABLE {table} (\n    " + ",\n    ".join(columns) + "\n)"
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_sqlite.worker.advisor.candidates import Comparisons, combine_columns, find_comparisons
 from mcp_sqlite.worker.connection.authorizer import Authorizer, Mode, apply_limits
 from mcp_sqlite.worker.connection.database import Database
@@ -212,7 +212,7 @@ class _SchemaCopy:
         self._authorizer.begin(Mode.SCHEMA)
         expressions = ", ".join(index.expressions)
         try:
-            self._connection.execute(f"CREATE INDEX {name} ON {identifier(index.table)} ({expressions})").close()
+            self._connection.execute(f"CREATE INDEX {name} ON {quote_identifier(index.table)} ({expressions})").close()
         except (sqlite3.Error, sqlite3.Warning):
             return False  # a column of another table, a function that is not the same each time
         self.indexes[name] = index
@@ -354,7 +354,7 @@ class _Advisor:
         """Return how many rows a table has: what ANALYZE counted, or the largest row number."""
         estimate = estimate_row_count(self._database, table)
         if estimate is None:
-            rows = query_unless_broken(self._database, f"SELECT max(rowid) FROM main.{identifier(table)}")
+            rows = query_unless_broken(self._database, f"SELECT max(rowid) FROM main.{quote_identifier(table)}")
             estimate = rows[0][0] if rows else _ASSUMED_ROWS
         return max(1, int(estimate or 1))
 
@@ -377,7 +377,7 @@ class _Advisor:
         )
         sql = (
             f"SELECT sum(n), count(*), sum(n = 1) FROM (SELECT count(*) AS n FROM (SELECT {columns} FROM "
-            f"{identifier(table)} LIMIT {_SAMPLE_ROWS}) GROUP BY {', '.join(names)})"
+            f"{quote_identifier(table)} LIMIT {_SAMPLE_ROWS}) GROUP BY {', '.join(names)})"
         )
         self._database.authorizer.begin(Mode.READ)
         try:
@@ -424,7 +424,9 @@ def _propose(index: _Index) -> _ProposedIndex:
     words = [re.sub(r"\W+", "_", expression).strip("_").lower() for expression in index.expressions]
     name = re.sub(r"\W", "_", "_".join((index.table, *words)))[:_MAX_NAME_LENGTH]
     expressions = ", ".join(map(_quote_expression, index.expressions))
-    return _ProposedIndex(f"CREATE INDEX {identifier(name)} ON {identifier(index.table)} ({expressions});", name)
+    return _ProposedIndex(
+        f"CREATE INDEX {quote_identifier(name)} ON {quote_identifier(index.table)} ({expressions});", name
+    )
 
 
 def _quote_expression(expression: str) -> str:
@@ -432,4 +434,4 @@ def _quote_expression(expression: str) -> str:
     column, descending, direction = expression.partition(" DESC")
     if not column.isidentifier() or direction:
         return expression
-    return identifier(column) + descending
+    return quote_identifier(column) + descending

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.failure import Failure
@@ -130,11 +130,11 @@ def _read_rows(database: Database, comparison: _Comparison, columns: Sequence[st
     """Return the rows of a table that has `columns`, in the order of its key."""
     if not columns:
         return
-    values = [identifier(name) if name in columns else "NULL" for name in comparison.columns]
+    values = [quote_identifier(name) if name in columns else "NULL" for name in comparison.columns]
     listed = ", ".join([*values, *comparison.key_columns])
     ordered = ", ".join(f"{column} {order}" for column in comparison.key_columns)
     database.run_internal("SELECT 1")  # what follows is this program's own statement
-    sql = f"SELECT {listed} FROM {identifier(comparison.table)} ORDER BY {ordered}"
+    sql = f"SELECT {listed} FROM {quote_identifier(comparison.table)} ORDER BY {ordered}"
     for row in database.connection.execute(sql):
         yield _Row(row[: len(values)], row[len(values) :])
 

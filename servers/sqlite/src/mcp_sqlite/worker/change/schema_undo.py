@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from mcp_batteries.sql.language.identifiers import identifier
-from mcp_batteries.sql.language.rename_order import renames_back
+from mcp_batteries.sql.language.identifiers import quote_identifier
+from mcp_batteries.sql.language.rename_order import order_rename_undo
 from mcp_sqlite.worker.change.objects import (
     NUMBERS,
     ObjectKey,
@@ -171,8 +171,8 @@ class _Undo:
             return spare_label(name, number).removeprefix("table ")
 
         return [
-            f"ALTER TABLE {identifier(new)} RENAME TO {identifier(old)};"
-            for new, old in renames_back(self._renamed, spare_name, str.lower)
+            f"ALTER TABLE {quote_identifier(new)} RENAME TO {quote_identifier(old)};"
+            for new, old in order_rename_undo(self._renamed, spare_name, str.lower)
         ]
 
     def _make_objects(self) -> list[str]:
@@ -217,7 +217,7 @@ class _Undo:
 
 
 def _drop(key: ObjectKey) -> str:
-    return f"DROP {key.kind.upper()} {identifier(key.name)};"
+    return f"DROP {key.kind.upper()} {quote_identifier(key.name)};"
 
 
 def _comment(text: str) -> str:
@@ -227,14 +227,14 @@ def _comment(text: str) -> str:
 
 def _restore_columns(before: tuple[str, ...], table: SurvivingTable, now: tuple[str, ...]) -> list[str]:
     """Return what gives a table its columns again, under its name of now."""
-    table_name = identifier(table.name)
+    table_name = quote_identifier(table.name)
     added = [column for column in reversed(now) if column not in table.columns]
-    statements = [f"ALTER TABLE {table_name} DROP COLUMN {identifier(column)};" for column in added]
+    statements = [f"ALTER TABLE {table_name} DROP COLUMN {quote_identifier(column)};" for column in added]
     pairs = zip(before, table.columns, strict=True)
     renamed = {old: new for old, new in pairs if new is not None and new != old}
     spare_name = _find_spare_names("mcp_back_", {*before, *now})
-    for new, old in renames_back(renamed, spare_name, str.lower):
-        statements.append(f"ALTER TABLE {table_name} RENAME COLUMN {identifier(new)} TO {identifier(old)};")
+    for new, old in order_rename_undo(renamed, spare_name, str.lower):
+        statements.append(f"ALTER TABLE {table_name} RENAME COLUMN {quote_identifier(new)} TO {quote_identifier(old)};")
     return statements
 
 

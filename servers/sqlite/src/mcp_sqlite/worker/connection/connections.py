@@ -8,7 +8,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_sqlite.worker.connection.database import Database, VisibleNames, file_uri, read_database_file_state
 from mcp_sqlite.worker.connection.interrupt import Interrupt
 from mcp_sqlite.worker.language.failure import Failure
@@ -71,7 +71,7 @@ class Connections:
             database.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, len(others))
             for name, other in others.items():
                 uri = f"{file_uri(self.resolve(other))}?mode=ro"
-                database.run_internal(f"ATTACH ? AS {identifier(name)}", [uri])
+                database.run_internal(f"ATTACH ? AS {quote_identifier(name)}", [uri])
             database.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
             self.use_reader(path, database)
             yield

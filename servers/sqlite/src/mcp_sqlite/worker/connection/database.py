@@ -9,7 +9,7 @@ import stat
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from mcp_batteries.subscriptions.file_state import glance
+from mcp_batteries.subscriptions.file_state import read_file_state
 from mcp_sqlite.worker.connection.authorizer import Authorizer, Mode, apply_limits, closed_modules, set_defensive
 from mcp_sqlite.worker.connection.interrupt import Interrupt
 from mcp_sqlite.worker.connection.vectors import load_into
@@ -318,7 +318,7 @@ def _is_hot_journal(error: sqlite3.OperationalError) -> bool:
 def _measure_file(path: str) -> int:
     """Return the bytes of a file; 0 where there is none."""
     try:
-        status = glance(path)
+        status = read_file_state(path)
     except OSError:
         return 0
     return status.size if stat.S_ISREG(status.mode) else 0

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from mcp_batteries.subscriptions.file_state import glance
+from mcp_batteries.subscriptions.file_state import read_file_state
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database, DatabaseFileState, FileIdentity, read_database_file_state
 from mcp_sqlite.worker.language.failure import Failure
@@ -142,7 +142,7 @@ class LocklessReader:
     def _recover(self) -> None:
         """Have the journal of a program that died rolled back, as every reader does that finds one."""
         try:
-            if time.time() - glance(f"{self.path}-journal").modified_ns / 1e9 < _ABANDONED_SECONDS:
+            if time.time() - read_file_state(f"{self.path}-journal").modified_ns / 1e9 < _ABANDONED_SECONDS:
                 return
             self._close()
             self.connections.reader(self.path)
@@ -196,7 +196,7 @@ def read_journal_time(path: str) -> float | None:
     try:
         if sys.platform == "win32":
             # What is open can't be deleted there, and deleting it is what ends a commit.
-            status = glance(f"{path}-journal")
+            status = read_file_state(f"{path}-journal")
             if not status.size:
                 return None
             modified = status.modified_ns / 1e9

@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_sqlite.worker.language.failure import Failure
 from mcp_sqlite.worker.language.tokens import BLANK, EXPLAIN_PREFIX, TOKEN
 
@@ -142,7 +142,7 @@ class VisibleSchema:
         self._uses_indexes = False
         with temporary_objects_allowed(run_internal, set_defensive):
             for name in (*self._hiding_views, *self._masking_views):
-                run_internal(f"DROP VIEW IF EXISTS temp.{identifier(name)}")
+                run_internal(f"DROP VIEW IF EXISTS temp.{quote_identifier(name)}")
             self._hiding_views = []
             self._masking_views = {}
             self._make_views(run_internal)
@@ -154,7 +154,7 @@ class VisibleSchema:
         self._uses_indexes = use
         with temporary_objects_allowed(run_internal, self._set_defensive):
             for name, view in self._masking_views.items():
-                run_internal(f"DROP VIEW temp.{identifier(name)}")
+                run_internal(f"DROP VIEW temp.{quote_identifier(name)}")
                 run_internal(view.with_indexes if use else view.without_indexes)
 
     def hide_masked_order(self, run_internal: RunInternal, plan: Callable[[str], list[Any]], sql: str) -> str:
@@ -258,8 +258,8 @@ class VisibleSchema:
                 except sqlite3.Error:
                     pass
             self._hidden.add(name)
-        missing = identifier(item.name + _MISSING_SUFFIX)
-        run_internal(f"CREATE TEMP VIEW {identifier(item.name)} AS SELECT * FROM main.{missing}")
+        missing = quote_identifier(item.name + _MISSING_SUFFIX)
+        run_internal(f"CREATE TEMP VIEW {quote_identifier(item.name)} AS SELECT * FROM main.{missing}")
         self._hiding_views.append(item.name)
 
     def _cover_masked(self, run_internal: RunInternal, item: _Object) -> None:
@@ -267,10 +267,10 @@ class VisibleSchema:
         columns: list[str] = []
         for column in item.columns:
             if fold_name(column) in masked:
-                columns.append(f"'{_MASK}' AS {identifier(column)}")
+                columns.append(f"'{_MASK}' AS {quote_identifier(column)}")
             else:
-                columns.append(identifier(column))
-        name = identifier(item.name)
+                columns.append(quote_identifier(column))
+        name = quote_identifier(item.name)
         with_indexes = f"CREATE TEMP VIEW {name} AS SELECT {', '.join(columns)} FROM main.{name}"
         without_indexes = with_indexes
         if item.folded_name in self._masked_tables:
@@ -399,7 +399,7 @@ def _add_definition(definitions: dict[str, str], tokens: Sequence[str]) -> None:
 def _read_columns(run_internal: RunInternal, table: str) -> dict[str, bool]:
     """Return the columns of a table that SELECT * shows, and whether they are generated."""
     try:
-        rows = run_internal(f"PRAGMA main.table_xinfo({identifier(table)})")
+        rows = run_internal(f"PRAGMA main.table_xinfo({quote_identifier(table)})")
     except sqlite3.Error:
         return {}  # a view over what is gone, a module that this build has not
     return {str(name): hidden in (2, 3) for _, name, _, _, _, _, hidden in rows if hidden != 1}
@@ -408,9 +408,9 @@ def _read_columns(run_internal: RunInternal, table: str) -> dict[str, bool]:
 def _find_indexes_with(run_internal: RunInternal, table: str, masked: set[str]) -> set[str]:
     """Return indexes of a table that have a masked column in them, or may have one in an expression or condition."""
     indexes: set[str] = set()
-    for _, index, _, _, is_partial in run_internal(f"PRAGMA main.index_list({identifier(table)})"):
+    for _, index, _, _, is_partial in run_internal(f"PRAGMA main.index_list({quote_identifier(table)})"):
         name = str(index)
-        rows = run_internal(f"PRAGMA main.index_xinfo({identifier(name)})")
+        rows = run_internal(f"PRAGMA main.index_xinfo({quote_identifier(name)})")
         # The rowid has the number -1, an expression no name.
         columns = [column for _, number, column, *_ in rows if number != -1]
         definition = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mcp_batteries.sql.language.suggestions import near, other_parameter, where_it_stopped
+from mcp_batteries.sql.language.suggestions import explain_parameter_style, explain_syntax_error, suggest_similar
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.parameters import explain_parameters, find_placeholders
 from mcp_sqlite.worker.language.tokens import EXPLAIN_PREFIX
@@ -130,7 +130,7 @@ def _find_hint_in_sql(database: Database, message: str, sql: str) -> str:
     """Return what the words of a statement say, in which no text or comment is left."""
     if " constraint failed" in message:  # A statement that ran is SQLite's own dialect.
         return _find_intended_name(database, message, sql)
-    parameter = other_parameter(sql, r"[?:@$]\w*")
+    parameter = explain_parameter_style(sql, r"[?:@$]\w*")
     if parameter:
         return f"Write ? in place of `{parameter}`, and pass the values as an array in `parameters`."
     if not message.startswith(("no such table: ", "no such module: ")):
@@ -207,10 +207,10 @@ def _find_intended_name(database: Database, message: str, sql: str) -> str:
             return _suggest_object(database, problem.split()[-1], name)
         case "no such function":
             functions = database.run_internal("SELECT DISTINCT name FROM pragma_function_list")
-            return near(name, [str(function) for (function,) in functions], _MIN_FUNCTION_SIMILARITY)
+            return suggest_similar(name, [str(function) for (function,) in functions], _MIN_FUNCTION_SIMILARITY)
         case "no such table" | "no such view":
             table = name.rpartition(".")[2]
-            return near(table, lookup.list_table_names(database)) or _HOW_TO_FIND_NAMES
+            return suggest_similar(table, lookup.list_table_names(database)) or _HOW_TO_FIND_NAMES
         case "no such column":
             return _explain_missing_column(database, name, sql)
         case _:
@@ -234,13 +234,13 @@ def _explain_syntax_error(database: Database, problem: str, sql: str) -> str:
     columns: list[str] = []
     for table in lookup.find_named_tables(sql, tables):
         columns += lookup.list_column_names(database, table)
-    return where_it_stopped(near_word[1] if near_word else "", sql, tables, columns)
+    return explain_syntax_error(near_word[1] if near_word else "", sql, tables, columns)
 
 
 def _suggest_object(database: Database, kind: str, name: str) -> str:
     rows = database.run_internal(_OBJECTS, [kind])
     names = [str(other) for other, table in rows if database.is_visible(str(table))]
-    return near(name, names) or "`search_schema` finds those there are."
+    return suggest_similar(name, names) or "`search_schema` finds those there are."
 
 
 def _explain_missing_column(database: Database, name: str, sql: str) -> str:
@@ -268,7 +268,7 @@ def _suggest_column(database: Database, name: str, named: Sequence[str], others:
         columns += lookup.list_column_names(database, table)
     if qualifier and column.casefold() in map(str.casefold, columns):
         return f"No table of the statement is called `{qualifier}`."
-    suggestion = near(column, columns)
+    suggestion = suggest_similar(column, columns)
     if suggestion:
         return suggestion
     owners = [f"`{table}`" for table in others if _has_column(database, table, column)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from mcp_batteries.sql.language.identifiers import identifier
-from mcp_batteries.sql.language.row_keys import FORM, values_of
+from mcp_batteries.sql.language.identifiers import quote_identifier
+from mcp_batteries.sql.language.row_keys import KEY_FORMAT, parse_row_key
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database, TableKey
 from mcp_sqlite.worker.language.failure import Failure
@@ -29,11 +29,11 @@ def read_rows(connections: Connections, request: dict[str, Any]) -> dict[str, An
     direction = " DESC" if request.get("newest") else ""
     if direction and not key_columns:
         raise Failure("not_found", f"Rows of `{table}` have no key, so none is known as the newest.", "")
-    sql = f"SELECT * FROM {identifier(table)}"
+    sql = f"SELECT * FROM {quote_identifier(table)}"
     values: list[Any] = []
     if "column" in request:
         column = _find_column(database, table, request["column"])
-        sql += f" WHERE {_build_comparison(identifier(column))}"
+        sql += f" WHERE {_build_comparison(quote_identifier(column))}"
         values = _interpret(request["value"])
     if key_columns:
         sql += f" ORDER BY {', '.join(column + direction for column in key_columns)}"
@@ -44,16 +44,16 @@ def read_row(connections: Connections, request: dict[str, Any]) -> dict[str, Any
     """Return the row whose primary key, or rowid where there is none, is `key`."""
     database = connections.reader(request["path"])
     table, key_columns = _find_key(database, request["table"])
-    key_values = values_of(request["key"], len(key_columns))
+    key_values = parse_row_key(request["key"], len(key_columns))
     if not key_columns:
         raise Failure("not_found", f"Rows of `{table}` have no key.", "Ask with `?column=...&value=...`.")
     if len(key_columns) != len(key_values):
-        raise Failure("not_found", f"A row of `{table}` has a key of {len(key_columns)} values.", FORM)
+        raise Failure("not_found", f"A row of `{table}` has a key of {len(key_columns)} values.", KEY_FORMAT)
     condition = " AND ".join(f"({_build_comparison(column)})" for column in key_columns)
     values: list[Any] = []
     for text in key_values:
         values += _interpret(text)
-    page = _read_page(connections, request, f"SELECT * FROM {identifier(table)} WHERE {condition}", values, 1)
+    page = _read_page(connections, request, f"SELECT * FROM {quote_identifier(table)} WHERE {condition}", values, 1)
     if not page["shown"]:
         raise Failure("not_found", f"`{table}` has no row with this key.", "")
     return page

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_sqlite.worker.connection.authorizer import Mode
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
@@ -141,7 +141,7 @@ def _list_full_text_tables(database: Database) -> list[_FullTextTable]:
 
 
 def _build_search(full_text_table: _FullTextTable) -> str:
-    table = identifier(full_text_table.name)
+    table = quote_identifier(full_text_table.name)
     order = ""
     snippet = f"snippet({table}, '[', ']', '…')"
     if full_text_table.module == "fts5":

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from mcp_batteries.sql.language.suggestions import near
+from mcp_batteries.sql.language.suggestions import suggest_similar
 from mcp_sqlite.worker.connection.authorizer import Mode, find_closed_module_in_full_join
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
@@ -435,7 +435,7 @@ def refuse_misspelled_columns(database: Database, mode: Mode, sql: str, paramete
         Failure: one does.
     """
     for name in find_names_taken_as_text(database, mode, sql, parameters):
-        suggestion = near(name, _list_named_columns(database, sql), _MIN_COLUMN_SIMILARITY)
+        suggestion = suggest_similar(name, _list_named_columns(database, sql), _MIN_COLUMN_SIMILARITY)
         if suggestion:
             message = f'There is no column `"{name}"`, and SQLite would take it for a text.'
             raise Failure("not_found", message, f"{suggestion} A text stands in '...'.")

@@ -17,9 +17,9 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from mcp_batteries.sql.language.identifiers import identifier
-from mcp_batteries.sql.transfer.files import as_path, is_path
-from mcp_batteries.sql.transfer.records import Dialect
+from mcp_batteries.sql.language.identifiers import quote_identifier
+from mcp_batteries.sql.transfer.files import is_relative_path, to_posix_path
+from mcp_batteries.sql.transfer.records import CsvDialect
 from mcp_sqlite.worker.connection.authorizer import Mode, find_closed_module_in_full_join, set_defensive
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.connection.visible_schema import temporary_objects_allowed
@@ -52,7 +52,7 @@ class _LoadedFile(NamedTuple):
         sample: some of its records, if all their values are texts.
     """
 
-    dialect: Dialect
+    dialect: CsvDialect
     table: InferredTable
     sample: list[list[Any]]
 
@@ -121,8 +121,8 @@ def _try_compiling(database: Database, mode: Mode, sql: str) -> Exception | None
 
 
 def _load_file(database: Database, folder: str, name: str) -> None:
-    path = as_path(name)
-    if not is_path(path):
+    path = to_posix_path(name)
+    if not is_relative_path(path):
         raise Failure(
             "refused",
             f"`{name[:200]}` is not a name of a file here.",
@@ -140,7 +140,7 @@ def _load_file(database: Database, folder: str, name: str) -> None:
         raise _explain_load_error(name, error) from None
     numeric_texts = find_numeric_texts(loaded.table.columns, loaded.sample)
     notes = [
-        loaded.dialect.told(loaded.table.fields),
+        loaded.dialect.describe(loaded.table.fields),
         *_describe_numeric_texts(database, name, loaded.table.fields, numeric_texts),
     ]
     database.file_tables[name] = ", ".join(filter(None, notes))
@@ -186,7 +186,9 @@ def _insert_records(
         database.run_internal(table.ddl.replace("CREATE", "CREATE TEMP", 1))
         database.authorizer.begin(Mode.INTERNAL)
         with database.interrupt.reach(database.connection):
-            database.connection.executemany(f"INSERT INTO temp.{identifier(name)} VALUES ({marks})", values).close()
+            database.connection.executemany(
+                f"INSERT INTO temp.{quote_identifier(name)} VALUES ({marks})", values
+            ).close()
     except BaseException:
         if database.connection.in_transaction:  # SQLite itself ends it where the disk is full
             database.run_internal("ROLLBACK TO file")
@@ -201,9 +203,10 @@ def _describe_numeric_texts(database: Database, table: str, fields: list[Any], p
     notes: list[str] = []
     for position in positions[:_MAX_NAMED_COLUMNS]:
         name = str(fields[position]).strip()
-        column = identifier(name)
+        column = quote_identifier(name)
         rows = database.run_internal(
-            f"SELECT substr({column}, 1, 24) FROM temp.{identifier(table)} WHERE {column} GLOB '*[^-0-9.]*' LIMIT 1"
+            f"SELECT substr({column}, 1, 24) FROM temp.{quote_identifier(table)} "
+            f"WHERE {column} GLOB '*[^-0-9.]*' LIMIT 1"
         )
         cause = ""
         for (example,) in rows:

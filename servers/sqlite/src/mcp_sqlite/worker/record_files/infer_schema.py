@@ -7,8 +7,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from mcp_batteries.sql.language.identifiers import identifier
-from mcp_batteries.sql.transfer.records import kinds_of
+from mcp_batteries.sql.language.identifiers import quote_identifier
+from mcp_batteries.sql.transfer.records import infer_column_kinds
 from mcp_sqlite.worker.language.failure import Failure
 
 __all__ = ["InferredTable", "find_numeric_texts", "infer_table"]
@@ -54,12 +54,14 @@ def infer_table(table: str, records: Iterator[list[Any]], *, typed: bool, types:
     if types:
         fields = next(records, list[Any]())
     else:
-        fields, kinds = kinds_of(records, _classify_value if typed else _classify_text)
+        fields, kinds = infer_column_kinds(records, _classify_value if typed else _classify_text)
         types = [_choose_type(column_kinds, typed=typed) for column_kinds in kinds]
     names = [str(name).strip() for name in fields]
     _check_names(names)
-    columns = [f"{identifier(name)} {type_name}".rstrip() for name, type_name in zip(names, types, strict=True)]
-    return InferredTable(fields, columns, f"CREATE TABLE {identifier(table)} (\n    " + ",\n    ".join(columns) + "\n)")
+    columns = [f"{quote_identifier(name)} {type_name}".rstrip() for name, type_name in zip(names, types, strict=True)]
+    return InferredTable(
+        fields, columns, f"CREATE TABLE {quote_identifier(table)} (\n    " + ",\n    ".join(columns) + "\n)"
+    )
 
 
 def _check_names(names: Sequence[str]) -> None:

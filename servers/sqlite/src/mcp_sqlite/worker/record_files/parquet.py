@@ -13,23 +13,28 @@ __all__ = ["read_column_types", "read_parquet", "write_parquet"]
 
 def read_parquet(file: BinaryIO) -> Iterator[list[Any]]:
     """Return the columns' names, then the records."""
-    from mcp_batteries.sql.transfer.parquet import Unreadable, bounded_memory, read
+    from mcp_batteries.sql.transfer.parquet import UnreadableParquet, limit_memory, read_rows
 
-    with bounded_memory():
+    with limit_memory():
         try:
-            yield from read(file)
-        except Unreadable as error:
+            yield from read_rows(file)
+        except UnreadableParquet as error:
             raise Failure("invalid", str(error)) from None
 
 
 def read_column_types(file: BinaryIO) -> list[str]:
     """Return the types of columns that take what `read_parquet` returns."""
-    from mcp_batteries.sql.transfer.parquet import Kind, Unreadable, kinds
+    from mcp_batteries.sql.transfer.parquet import ColumnKind, UnreadableParquet, column_kinds
 
-    types = {Kind.BOOLEAN: "INTEGER", Kind.INTEGER: "INTEGER", Kind.REAL: "REAL", Kind.BYTES: "BLOB"}
+    types = {
+        ColumnKind.BOOLEAN: "INTEGER",
+        ColumnKind.INTEGER: "INTEGER",
+        ColumnKind.REAL: "REAL",
+        ColumnKind.BYTES: "BLOB",
+    }
     try:
-        return [types.get(kind, "TEXT") for kind in kinds(file)]
-    except Unreadable as error:
+        return [types.get(kind, "TEXT") for kind in column_kinds(file)]
+    except UnreadableParquet as error:
         raise Failure("invalid", str(error)) from None
 
 
@@ -44,15 +49,15 @@ def write_parquet(
 
     They are read twice, at one moment of `database`: first to learn of each column what it holds.
     """
-    from mcp_batteries.sql.transfer.parquet import Kind, Unreadable, kind_of, write
+    from mcp_batteries.sql.transfer.parquet import ColumnKind, UnreadableParquet, value_kind, write_rows
 
-    kinds = [Kind.NOTHING] * len(columns)
+    kinds = [ColumnKind.NOTHING] * len(columns)
     database.run_internal("BEGIN")
     try:
         for row in read_rows():
-            kinds = [known | kind_of(value) for known, value in zip(kinds, row, strict=True)]
-        return write(file, columns, kinds, read_rows(), max_bytes)
-    except Unreadable as error:
+            kinds = [known | value_kind(value) for known, value in zip(kinds, row, strict=True)]
+        return write_rows(file, columns, kinds, read_rows(), max_bytes)
+    except UnreadableParquet as error:
         raise Failure("invalid", str(error)) from None
     finally:
         database.run_internal("ROLLBACK")

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, NamedTuple
 
-from mcp_batteries.sql.transfer.files import served_file
-from mcp_batteries.sql.transfer.records import Dialect, csv_records, dialect_of, json_records
+from mcp_batteries.sql.transfer.files import open_served_file
+from mcp_batteries.sql.transfer.records import CsvDialect, detect_dialect, read_csv_records, read_json_records
 from mcp_sqlite.worker.connection.interrupt import Interrupt
 from mcp_sqlite.worker.language.failure import Failure, describe_os_error
 from mcp_sqlite.worker.record_files.parquet import read_column_types, read_parquet
@@ -48,7 +48,7 @@ class RecordFile(NamedTuple):
 
     def open(self) -> AbstractContextManager[BinaryIO]:
         """Open the file, in the served folder only."""
-        return served_file(self.folder, self.name, Failure, describe_os_error)
+        return open_served_file(self.folder, self.name, Failure, describe_os_error)
 
     def read_snapshot(self, max_bytes: int) -> BinaryIO:
         """Return the content at one moment, at most `max_bytes` of it.
@@ -72,18 +72,18 @@ class RecordFile(NamedTuple):
                 return io.BytesIO(content)
         raise Failure("unavailable", f"`{self.name}` is being written.", "Try again in a moment.")
 
-    def dialect(self, file: BinaryIO) -> Dialect:
+    def dialect(self, file: BinaryIO) -> CsvDialect:
         """Return how the file is written, if it is CSV."""
         if not self.is_csv:
-            return Dialect()
-        return dialect_of(file, Failure, tabs=self._has_ending(".tsv"), through=self.until_interrupted)
+            return CsvDialect()
+        return detect_dialect(file, Failure, tabs=self._has_ending(".tsv"), through=self.until_interrupted)
 
     def types(self, file: BinaryIO) -> list[str]:
         """Return the columns' types, where the format has any."""
         return read_column_types(file) if self.is_parquet else []
 
     def records(
-        self, file: BinaryIO, dialect: Dialect, fields: list[Any] | None = None, *, grows: bool = False
+        self, file: BinaryIO, dialect: CsvDialect, fields: list[Any] | None = None, *, grows: bool = False
     ) -> Iterator[list[Any]]:
         """Return the names of the fields, then the values of each record.
 
@@ -92,10 +92,10 @@ class RecordFile(NamedTuple):
             grows: whether later records may bring more fields.
         """
         if self.is_csv:
-            return csv_records(file, Failure, dialect)
+            return read_csv_records(file, Failure, dialect)
         if self.is_parquet:
             return read_parquet(file)
-        return json_records(file, Failure, _parse_json, fields, grows=grows)
+        return read_json_records(file, Failure, _parse_json, fields, grows=grows)
 
     def until_interrupted(self, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
         """Return `records` until the time is up."""

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_batteries.sql.language.identifiers import identifier
-from mcp_batteries.sql.language.table_groups import folded
+from mcp_batteries.sql.language.identifiers import quote_identifier
+from mcp_batteries.sql.language.table_groups import group_numbered_tables
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.values import encode_value
@@ -141,7 +141,7 @@ def _read_shape(database: Database, entry: TableEntry) -> _Shape:
 
 def _choose_layout(entries: Sequence[TableEntry], page: Sequence[TableEntry], shapes: dict[str, _Shape]) -> _Layout:
     def fold(names: list[str]) -> list[list[str]]:
-        return folded(names, str, lambda name: repr(shapes[name]))
+        return group_numbered_tables(names, str, lambda name: repr(shapes[name]))
 
     line_count = _MAX_SHAPED_TABLES
     if len(entries) <= _MAX_SHAPED_TABLES:
@@ -217,8 +217,8 @@ def _read_times(database: Database, table: str, columns: Sequence[str], deadline
 
 def _read_column_times(database: Database, table: str, column: str) -> list[str]:
     """Return the first and the last time in a column; nothing where it holds something else."""
-    name = identifier(column)
-    source = identifier(table)
+    name = quote_identifier(column)
+    source = quote_identifier(table)
     first = database.run_internal(f"SELECT {name} FROM {source} WHERE {name} IS NOT NULL LIMIT 1")
     if not first or not _TIME.fullmatch(encode_value(first[0][0])):
         return []

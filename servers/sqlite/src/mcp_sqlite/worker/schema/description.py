@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.failure import primary_code
@@ -142,9 +142,9 @@ def _describe_incoming_keys(keys: Sequence[_KeyColumn], table: str) -> list[dict
 
 def _list_indexes(database: Database, table: str) -> list[dict[str, Any]]:
     indexes: list[dict[str, Any]] = []
-    rows = query_unless_broken(database, f"PRAGMA main.index_list({identifier(table)})")
+    rows = query_unless_broken(database, f"PRAGMA main.index_list({quote_identifier(table)})")
     for _, name, is_unique, origin, is_partial in rows:
-        columns = query_unless_broken(database, f"PRAGMA main.index_info({identifier(name)})")
+        columns = query_unless_broken(database, f"PRAGMA main.index_info({quote_identifier(name)})")
         indexes.append(
             {
                 "name": name,
@@ -174,5 +174,5 @@ def _list_id_columns(database: Database) -> list[tuple[Any, ...]]:
 
 def _read_sample(database: Database, table: str, limit: int, max_cell: int) -> str:
     encoder = RowEncoder(max_cell)
-    rows = query_unless_broken(database, f"SELECT * FROM {identifier(table)} LIMIT ?", [limit])
+    rows = query_unless_broken(database, f"SELECT * FROM {quote_identifier(table)} LIMIT ?", [limit])
     return "".join(encoder.encode_within(row, _MAX_SAMPLE_BYTES // limit) for row in rows)

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_sqlite.worker.connection.authorizer import CREATABLE_MODULES
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.failure import Failure, primary_code
@@ -146,7 +146,7 @@ def open_virtual_tables(database: Database) -> None:
     """
     for name, sql in database.run_internal(_VIRTUAL_TABLES):
         if parse_virtual_module(str(sql)) in CREATABLE_MODULES:
-            query_unless_broken(database, f"SELECT 1 FROM main.{identifier(str(name))} LIMIT 0")
+            query_unless_broken(database, f"SELECT 1 FROM main.{quote_identifier(str(name))} LIMIT 0")
 
 
 def estimate_row_count(database: Database, table: str) -> int | None:
@@ -159,7 +159,7 @@ def estimate_row_count(database: Database, table: str) -> int | None:
 def reread_schema(database: Database) -> None:
     """Read again what others have changed of the schema. EXPLAIN does not look: it begins no transaction."""
     for _, name, _ in database.run_internal("PRAGMA database_list"):
-        database.run_internal(f"SELECT 1 FROM {identifier(str(name))}.sqlite_master LIMIT 1")
+        database.run_internal(f"SELECT 1 FROM {quote_identifier(str(name))}.sqlite_master LIMIT 1")
 
 
 def query_unless_broken(database: Database, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
@@ -174,7 +174,7 @@ def query_unless_broken(database: Database, sql: str, parameters: Any = ()) -> l
 
 def read_table_info(database: Database, table: str) -> list[Column]:
     """Return the columns that a row of `table` is inserted with: neither hidden nor generated ones."""
-    return [Column(*row) for row in database.run_internal(f"PRAGMA main.table_info({identifier(table)})")]
+    return [Column(*row) for row in database.run_internal(f"PRAGMA main.table_info({quote_identifier(table)})")]
 
 
 def read_all_columns(database: Database, table: str) -> list[Column]:
@@ -183,7 +183,7 @@ def read_all_columns(database: Database, table: str) -> list[Column]:
     Raises:
         sqlite3.Error: the table is broken.
     """
-    return [Column(*row) for row in database.run_internal(f"PRAGMA main.table_xinfo({identifier(table)})")]
+    return [Column(*row) for row in database.run_internal(f"PRAGMA main.table_xinfo({quote_identifier(table)})")]
 
 
 def list_column_names(database: Database, table: str) -> list[str]:
@@ -194,7 +194,7 @@ def list_column_names(database: Database, table: str) -> list[str]:
 def list_columns(database: Database, table: str) -> list[Column]:
     """Return the columns that SELECT * shows, generated ones too; none where the table is broken."""
     schema = "temp" if table in database.file_tables else "main"
-    rows = query_unless_broken(database, f"PRAGMA {schema}.table_xinfo({identifier(table)})")
+    rows = query_unless_broken(database, f"PRAGMA {schema}.table_xinfo({quote_identifier(table)})")
     columns = [Column(*row) for row in rows]
     return [column for column in columns if column.hidden != 1]
 
@@ -204,7 +204,7 @@ def list_key_columns(database: Database, table: str) -> list[str]:
     columns = read_table_info(database, table)
     key_columns = sorted((column.key_position, column.name) for column in columns if column.key_position)
     if key_columns:
-        return [identifier(str(name)) for _, name in key_columns]
+        return [quote_identifier(str(name)) for _, name in key_columns]
     kinds = database.run_internal("SELECT type FROM sqlite_master WHERE name = ?", [table])
     if not kinds or kinds[0] != ("table",):
         return []

@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.failure import is_locked
 from mcp_sqlite.worker.schema.lookup import (
@@ -74,7 +74,7 @@ def count_rows(database: Database, name: str, kind: str, budget: float) -> RowCo
     if kind == "table" and budget > 0:
         try:
             with database.interrupt.shorten(min(_COUNT_SECONDS, budget)):
-                count = database.read_internal(f"SELECT count(*) FROM {identifier(name)}")
+                count = database.read_internal(f"SELECT count(*) FROM {quote_identifier(name)}")
             return RowCount(count, True, time.monotonic() - started)
         except sqlite3.Error as error:
             database.interrupt.check()
@@ -96,7 +96,7 @@ def name_kind(kind: str, sql: str) -> str:
 
 def list_foreign_keys(database: Database, table: str) -> list[ForeignKeyColumn]:
     """Return the columns of a table's foreign keys to tables that are served."""
-    rows = query_unless_broken(database, f"PRAGMA main.foreign_key_list({identifier(table)})")
+    rows = query_unless_broken(database, f"PRAGMA main.foreign_key_list({quote_identifier(table)})")
     keys = [ForeignKeyColumn(*row) for row in rows]
     return [key for key in keys if database.is_visible(str(key.parent))]
 

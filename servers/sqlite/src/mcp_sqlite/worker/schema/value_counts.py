@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from mcp_batteries.sql.language.identifiers import identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.values import encode_value
 from mcp_sqlite.worker.schema.lookup import Column
@@ -62,9 +62,9 @@ def count_values(
 
 def _query_values(database: Database, table: str, column: Column, limits: ValueLimits) -> list[tuple[Any, ...]]:
     """Return values and their counts, one value more than is listed."""
-    name = identifier(str(column.name))
+    name = quote_identifier(str(column.name))
     return database.run_internal(
-        f"SELECT {name}, count(*) FROM (SELECT {name} FROM {identifier(table)} LIMIT {limits.rows}) GROUP BY 1 "
+        f"SELECT {name}, count(*) FROM (SELECT {name} FROM {quote_identifier(table)} LIMIT {limits.rows}) GROUP BY 1 "
         f"ORDER BY 2 DESC, 1 LIMIT {limits.values + 1}"
     )
 

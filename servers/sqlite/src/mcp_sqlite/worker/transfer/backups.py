@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import suppress
 from typing import Any
 
-from mcp_batteries.sql.transfer.files import new_file
+from mcp_batteries.sql.transfer.files import create_file
 from mcp_sqlite.worker.connection.authorizer import Mode
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
@@ -52,7 +52,7 @@ def _copy_file(database: Database, source_path: str, request: dict[str, Any]) ->
     """Copy a file into the served folder, and return its bytes."""
     with (
         open(source_path, "rb") as source,
-        new_file(request["folder"], request["name"], Failure, describe_os_error) as file,
+        create_file(request["folder"], request["name"], Failure, describe_os_error) as file,
     ):
         size = os.fstat(source.fileno()).st_size
         while block := source.read(_BLOCK_BYTES):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from typing import Any, BinaryIO
 
-from mcp_batteries.sql.transfer.files import new_file
+from mcp_batteries.sql.transfer.files import create_file
 from mcp_sqlite.worker.connection.authorizer import Mode
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
@@ -48,7 +48,7 @@ def _has_ending(request: dict[str, Any], ending: str) -> bool:
 
 
 def _create_file(request: dict[str, Any]) -> AbstractContextManager[BinaryIO]:
-    return new_file(request["folder"], request["name"], Failure, describe_os_error)
+    return create_file(request["folder"], request["name"], Failure, describe_os_error)
 
 
 def _export_parquet(database: Database, request: dict[str, Any], columns: Sequence[str]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
-from mcp_batteries.sql.language.identifiers import identifier
-from mcp_batteries.sql.transfer.records import Dialect, Seen
+from mcp_batteries.sql.language.identifiers import quote_identifier
+from mcp_batteries.sql.transfer.records import ColumnSummary, CsvDialect
 from mcp_sqlite.worker.change.transaction import Transaction
 from mcp_sqlite.worker.connection.authorizer import Mode
 from mcp_sqlite.worker.connection.connections import Connections
@@ -63,11 +63,11 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
         "columns": importer.columns,
         "new_columns": [],
         "contents": [],
-        "dialect": importer.dialect.told(importer.fields),
+        "dialect": importer.dialect.describe(importer.fields),
     }
     if new_table is not None:
         answer["new_columns"] = new_table.inferred.columns
-        answer["contents"] = new_table.contents.told()
+        answer["contents"] = new_table.contents.describe()
     return answer
 
 
@@ -81,12 +81,12 @@ class _NewTable:
     """
 
     inferred: InferredTable
-    dialect: Dialect
-    contents: Seen
+    dialect: CsvDialect
+    contents: ColumnSummary
 
 
 def _plan_table(database: Database, source: RecordFile, table: str, *, is_dry_run: bool) -> _NewTable:
-    contents = Seen()
+    contents = ColumnSummary()
     with source.open() as file:
         types = source.types(file)
         dialect = source.dialect(file)
@@ -114,7 +114,7 @@ class _Import:
     source: RecordFile
     table: str
     new_table: _NewTable | None
-    dialect: Dialect = field(default_factory=Dialect)
+    dialect: CsvDialect = field(default_factory=CsvDialect)
     fields: list[Any] = field(default_factory=list[Any])
     columns: list[str] = field(default_factory=list[str])
     record_count: int = 0
@@ -156,13 +156,13 @@ class _Import:
 
     def _insert(self, records: Iterator[list[Any]]) -> None:
         database = self.database
-        columns = ", ".join(map(identifier, self.columns))
+        columns = ", ".join(map(quote_identifier, self.columns))
         marks = ", ".join("?" * len(self.columns))
         database.authorizer.begin(Mode.WRITE)
         try:
             with database.interrupt.reach(database.connection):
                 database.connection.executemany(
-                    f"INSERT INTO main.{identifier(self.table)} ({columns}) VALUES ({marks})",
+                    f"INSERT INTO main.{quote_identifier(self.table)} ({columns}) VALUES ({marks})",
                     self._count_and_convert(records),
                 ).close()
         except Failure as failure:

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 from mcp_batteries.errors import Invalid, quote
-from mcp_batteries.remote import Failed, Fresh, NotModified, Outcome
+from mcp_batteries.remote import Failed, FetchResult, NotModified, Outcome
 from mcp_weather.engine.json_values import as_object
 from mcp_weather.engine.requests.refresh_interval import refresh_interval
 from mcp_weather.engine.requests.service_response import ServiceResponse
@@ -54,7 +54,7 @@ class ResponseCheck:
         if response.service == "nws" and response.status == 404:
             return _judge_not_found(response)
         if response.service == "aviation" and response.status == 204:
-            return Fresh(_NO_REPORTS, self._interval(response, {}))
+            return FetchResult(_NO_REPORTS, self._interval(response, {}))
         return self._judge_document(response)
 
     def _find_failure(self, response: ServiceResponse) -> Failed | None:
@@ -92,7 +92,7 @@ class ResponseCheck:
             return Failed(f"{response.name} sent an error in place of an answer.")
         # The time that an answer took differs each time and is nobody's weather.
         document.pop("generationtime_ms", None)
-        return Fresh(
+        return FetchResult(
             json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace"),
             self._interval(response, document),
             etag=response.headers.get("etag"),
@@ -106,7 +106,7 @@ class ResponseCheck:
 def _judge_not_found(response: ServiceResponse) -> Outcome:
     """Judge a 404 of the Weather Service: outside its coverage it is an answer, and one that lasts."""
     if response.key.startswith("nws/points/") and b"InvalidPoint" in response.body:
-        return Fresh(_NO_POINT, _DAY)
+        return FetchResult(_NO_POINT, _DAY)
     return Failed(f"{response.name} has nothing there just now: it answered 404.", _MINUTE)
 
 

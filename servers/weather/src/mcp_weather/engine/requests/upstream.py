@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from mcp_batteries.remote import Failed, Outcome, Store, Validators
-from mcp_batteries.remote.connection_errors import why_unreached
+from mcp_batteries.remote.connection_errors import explain_connection_error
 from mcp_weather.engine.requests.budget import Budget
 from mcp_weather.engine.requests.queries import is_open_meteo, service_of
 from mcp_weather.engine.requests.response_check import ResponseCheck, RetryableFailure
@@ -96,7 +96,7 @@ class Upstream:
             return Failed(f"{name} sent more than {_MAX_BODY_MB} MB.", _TOO_LARGE_WAIT_SECONDS)
         except httpx2.HTTPError as error:
             logger.info("%s: %r", name, error)
-            reason = why_unreached(self._settings.bases[service], error)
+            reason = explain_connection_error(self._settings.bases[service], error)
             raise RetryableFailure(f"{name} cannot be reached: {reason}.") from error
         return self._check.judge(response)
 

@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.sdk import lowlevel, tool_table
-from mcp_batteries.server.token_verifier import Verifier
+from mcp_batteries.server.token_verifier import ServiceTokenVerifier
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.auth.scopes import Scopes
 from mcp_batteries.transports.http.auth.tokens import Tokens
@@ -43,7 +43,9 @@ _CLIENT_CREDENTIALS = "io.modelcontextprotocol/oauth-client-credentials"
 _log = logging.getLogger(__name__)
 
 
-def build_guard(server: MCPServer[Any], settings: Settings, resource: str, verifier: Verifier | None = None) -> Guard:
+def build_guard(
+    server: MCPServer[Any], settings: Settings, resource: str, verifier: ServiceTokenVerifier | None = None
+) -> Guard:
     """Build the guard for `settings`; `server` keeps the same rules inside.
 
     Args:

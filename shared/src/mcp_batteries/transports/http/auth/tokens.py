@@ -22,7 +22,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from mcp.server.auth.provider import AccessToken
 
-from mcp_batteries.errors import Invalid, Unavailable, quote, reason
+from mcp_batteries.errors import Invalid, Unavailable, describe_os_error, quote
 from mcp_batteries.settings import open_text
 from mcp_batteries.subscriptions.file_watcher import follow_file
 
@@ -92,7 +92,7 @@ class Tokens:
             self._load()
         except OSError as problem:
             raise Unavailable(
-                f"The file of tokens cannot be read: {reason(problem)}.",
+                f"The file of tokens cannot be read: {describe_os_error(problem)}.",
                 "Make one with --new-token NAME, and name it with --auth-file.",
             ) from None
 
@@ -127,7 +127,7 @@ class Tokens:
                 self._load()
             except OSError as problem:
                 self._entries = list(self._fixed_entries)
-                _log.error("the file of tokens cannot be read, so it lets nobody in: %s", reason(problem))
+                _log.error("the file of tokens cannot be read, so it lets nobody in: %s", describe_os_error(problem))
             await changed()
 
         await follow_file(self._path, reread)

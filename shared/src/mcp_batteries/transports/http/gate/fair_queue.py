@@ -17,9 +17,9 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from mcp_batteries.errors import Unavailable
-from mcp_batteries.timeout_queue import Delay, Wait
+from mcp_batteries.timeout_queue import Timeout, TimeoutQueue
 
-__all__ = ["Abandoned", "Cancellation", "Turn", "Turns"]
+__all__ = ["Abandoned", "Cancellation", "FairQueue", "Slot"]
 
 T = TypeVar("T")
 
@@ -48,8 +48,8 @@ class _Caller:
 
     def __init__(self) -> None:
         self.running = 0
-        self.starting: set[Wait] = set()
-        self.waiting: deque[asyncio.Future[Wait]] = deque()
+        self.starting: set[Timeout] = set()
+        self.waiting: deque[asyncio.Future[Timeout]] = deque()
         self.last_active = 0.0
         self.began = 0.0
         self.has_begun = False
@@ -58,7 +58,7 @@ class _Caller:
         return self.running + len(self.waiting) >= 2 * (other.running + len(other.waiting))
 
 
-class Turn(Generic[T]):
+class Slot(Generic[T]):
     """Context manager that holds one turn.
 
     A class, because a generator for each call costs twice as much.
@@ -66,7 +66,7 @@ class Turn(Generic[T]):
 
     __slots__ = ("_caller", "_cancelled", "_turns", "_value", "_wait")
 
-    def __init__(self, turns: Turns, caller: _Caller, value: T, cancelled: Cancellation | None) -> None:
+    def __init__(self, turns: FairQueue, caller: _Caller, value: T, cancelled: Cancellation | None) -> None:
         self._turns = turns
         self._caller = caller
         self._value = value
@@ -82,7 +82,7 @@ class Turn(Generic[T]):
         self._turns.release(self._caller, self._wait)
 
 
-class Turns:
+class FairQueue:
     """The turns of all callers.
 
     Args:
@@ -91,12 +91,12 @@ class Turns:
 
     def __init__(self, parallel: int = 0) -> None:
         self._parallel = parallel or math.inf
-        self._start = Delay(_START_SECONDS)
+        self._start = TimeoutQueue(_START_SECONDS)
         self._callers: dict[str, _Caller] = {}
         self._starting: set[_Caller] = set()
         self._waiting: dict[_Caller, None] = {}
 
-    def turn(self, name: str, value: T, cancelled: Cancellation | None = None) -> Turn[T]:
+    def turn(self, name: str, value: T, cancelled: Cancellation | None = None) -> Slot[T]:
         """Return a block that waits for a turn of the caller `name` and holds it for as long as the block lasts.
 
         Args:
@@ -112,15 +112,15 @@ class Turns:
             caller = _Caller()
             self._callers[name] = caller
         caller.last_active = time.monotonic()
-        return Turn(self, caller, value, cancelled)
+        return Slot(self, caller, value, cancelled)
 
-    async def acquire(self, caller: _Caller, cancelled: Cancellation | None) -> Wait:
+    async def acquire(self, caller: _Caller, cancelled: Cancellation | None) -> Timeout:
         """Wait for a turn of `caller`, and begin it."""
         if not caller.waiting and self._may_start(caller):
             return self._begin(caller)
         if len(caller.waiting) >= _MAX_WAITING:
             raise Unavailable(f"{_MAX_WAITING:,} of your calls wait already.", "Send fewer at once.", retry_after=1)
-        turn: asyncio.Future[Wait] = asyncio.get_running_loop().create_future()
+        turn: asyncio.Future[Timeout] = asyncio.get_running_loop().create_future()
         caller.waiting.append(turn)
         self._waiting[caller] = None
         try:
@@ -134,14 +134,14 @@ class Turns:
                 caller.waiting.remove(turn)
             raise
 
-    def release(self, caller: _Caller, turn: Wait) -> None:
+    def release(self, caller: _Caller, turn: Timeout) -> None:
         """End a turn of `caller`."""
         turn.cancel()
         caller.running -= 1
         caller.last_active = time.monotonic()
         self._end_start(caller, turn)
 
-    def _begin(self, caller: _Caller) -> Wait:
+    def _begin(self, caller: _Caller) -> Timeout:
         timer = self._start.begin(lambda: self._end_start(caller, timer))
         if not caller.has_begun:
             caller.has_begun = True
@@ -152,7 +152,7 @@ class Turns:
         self._starting.add(caller)
         return timer
 
-    def _end_start(self, caller: _Caller, turn: Wait) -> None:
+    def _end_start(self, caller: _Caller, turn: Timeout) -> None:
         """Count `turn` as starting no more: it is over or has run for a moment."""
         caller.starting.discard(turn)
         if not caller.starting:
@@ -197,7 +197,7 @@ class Turns:
         return True
 
 
-async def _wait_for_either(turn: asyncio.Future[Wait], cancelled: Cancellation) -> None:
+async def _wait_for_either(turn: asyncio.Future[Timeout], cancelled: Cancellation) -> None:
     """Wait until `turn` has come or `cancelled` returns.
 
     Raises:

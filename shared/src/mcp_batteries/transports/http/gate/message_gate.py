@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_batteries.errors import Unavailable, quote
 from mcp_batteries.sdk import Sessions, lowlevel
-from mcp_batteries.server.calling.call_tools import calls_in
+from mcp_batteries.server.calling.call_tools import count_calls
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.callers import caller_of
 from mcp_batteries.transports.http.gate.fair_queue import Abandoned
@@ -219,7 +219,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
             else:
                 # A client of 2026-07-28 cancels a call by leaving, and has no other way.
                 wait_for_cancel = partial(_wait_for_disconnect, post.receive)
-            calls = calls_in(request.params)
+            calls = count_calls(request.params)
             async with self._quota.turn(caller, size, wait_for_cancel, calls=calls) as spend:
                 with answering(post.scope, request.id):
                     if spend is not None:
@@ -392,7 +392,7 @@ def _refusal(
     """Return the answer that refuses a message because of `problem`."""
     match problem:
         case Unavailable():
-            set_reason(scope, problem.what)
+            set_reason(scope, problem.failure)
             wait = {"retry-after": str(math.ceil(problem.retry_after or 1))}
             return _BadRequest(429, str(problem), request_id=request_id, headers=wait).response
         case Malformed():

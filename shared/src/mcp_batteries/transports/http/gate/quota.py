@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from mcp_batteries.errors import Unavailable
-from mcp_batteries.transports.http.gate.fair_queue import Cancellation, Turn, Turns
+from mcp_batteries.transports.http.gate.fair_queue import Cancellation, FairQueue, Slot
 
 __all__ = ["Quota"]
 
@@ -82,12 +82,12 @@ class Quota:
         self._size = size
         self._max_streams = streams or math.inf
         self._streams: Counter[str] = Counter()
-        self._turns = Turns(parallel)
+        self._turns = FairQueue(parallel)
         self._buckets: OrderedDict[str, _Buckets] = OrderedDict()
 
     def turn(
         self, caller: str, size: int, cancelled: Cancellation | None = None, *, calls: int = 1
-    ) -> Turn[Callable[[int], None] | None]:
+    ) -> Slot[Callable[[int], None] | None]:
         """Return a block with a turn of `caller` for a request of `size` bytes.
 
         The block gets a function for the size of its answer, if that counts.

@@ -14,8 +14,8 @@ import ssl
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from mcp_batteries.descriptors import descriptors
-from mcp_batteries.errors import reason
+from mcp_batteries.descriptors import raise_descriptor_limit
+from mcp_batteries.errors import describe_os_error
 from mcp_batteries.observability.logs import RateLimitFilter
 from mcp_batteries.transports.http.callers import network_of
 from mcp_batteries.transports.http.listener.connection import Connection
@@ -44,7 +44,7 @@ def connection_limit(desired: int) -> int:
 
     It raises the process's soft limit.
     """
-    available = descriptors(desired + _SPARE_CONNECTIONS + _OTHER_DESCRIPTORS)
+    available = raise_descriptor_limit(desired + _SPARE_CONNECTIONS + _OTHER_DESCRIPTORS)
     if available is None:
         return desired
     return min(desired, max(16, available - _SPARE_CONNECTIONS - _OTHER_DESCRIPTORS))
@@ -174,7 +174,7 @@ class Acceptor:
 
     def _make_room_after(self, problem: OSError) -> None:
         """Drop an idle connection, because something else has taken the descriptors."""
-        _log.warning("a connection cannot be taken: %s", reason(problem))
+        _log.warning("a connection cannot be taken: %s", describe_os_error(problem))
         self._drop_one(None)
 
     def _admit(self, connected: socket.socket, address: Sequence[object]) -> None:

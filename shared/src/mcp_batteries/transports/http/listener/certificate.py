@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ssl
 
-from mcp_batteries.errors import Invalid, Unavailable, quote, reason
+from mcp_batteries.errors import Invalid, Unavailable, describe_os_error, quote
 
-__all__ = ["load", "untrusting", "validate_pair"]
+__all__ = ["insecure_context", "load", "validate_pair"]
 
 
 def validate_pair(certificate: str, key: str) -> None:
@@ -29,7 +29,7 @@ def load(context: ssl.SSLContext, certificate: str, key: str) -> None:
     _read_into(context, certificate, key)
 
 
-def untrusting() -> ssl.SSLContext:
+def insecure_context() -> ssl.SSLContext:
     """Return a context for this machine's own requests, because a certificate does not cover the loopback address."""
     context = ssl.create_default_context()
     context.check_hostname = False
@@ -72,5 +72,5 @@ def _check_readable(file: str) -> None:
             pass
     except OSError as problem:
         raise Unavailable(
-            f"{quote(file)} cannot be read: {reason(problem)}.", "Let the server's user read both PEM files."
+            f"{quote(file)} cannot be read: {describe_os_error(problem)}.", "Let the server's user read both PEM files."
         ) from None

@@ -9,7 +9,7 @@ import struct
 import sys
 from contextlib import suppress
 
-from mcp_batteries.errors import Unavailable, quote, reason
+from mcp_batteries.errors import Unavailable, describe_os_error, quote
 
 if sys.platform != "win32":
     import fcntl
@@ -47,7 +47,7 @@ class UnixListener(socket.socket):
             super().close()
             if isinstance(problem, OSError):
                 raise Unavailable(
-                    f"Cannot listen on {quote(path)}: {reason(problem)}.", "Choose another --socket."
+                    f"Cannot listen on {quote(path)}: {describe_os_error(problem)}.", "Choose another --socket."
                 ) from None
             raise
         self._path = path

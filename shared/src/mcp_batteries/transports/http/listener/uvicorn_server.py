@@ -22,8 +22,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.server import HANDLED_SIGNALS
 
-from mcp_batteries.errors import Problem, Refused, Unavailable, quote, reason
-from mcp_batteries.observability.logs import announce
+from mcp_batteries.errors import Problem, Refused, Unavailable, describe_os_error, quote
+from mcp_batteries.observability.logs import log_announcement
 from mcp_batteries.sdk import small_tls_buffers
 from mcp_batteries.subscriptions.file_watcher import follow_file
 from mcp_batteries.transports.http.listener.acceptor import Acceptor, connection_limit
@@ -148,7 +148,7 @@ class UvicornServer(uvicorn.Server):
             )
             for listener in sockets or []
         ]
-        announce(f"listening on {self._url}")
+        log_announcement(f"listening on {self._url}")
 
     async def follow_certificate(self) -> None:
         """Reload certificate and key for future connections whenever one of the files changes; until cancelled."""
@@ -271,7 +271,7 @@ def listen_on(host: str, port: int, *, public: bool) -> socket.socket:
         return listener
     except OSError as problem:
         raise Unavailable(
-            f"Cannot listen on {quote(host)}, port {port}: {reason(problem)}.",
+            f"Cannot listen on {quote(host)}, port {port}: {describe_os_error(problem)}.",
             "Choose another --port or --host.",
         ) from None
 

@@ -24,7 +24,7 @@ from mcp_types.jsonrpc import ErrorData, JSONRPCNotification, JSONRPCRequest, Re
 from starlette.requests import Request
 from starlette.types import Receive, Send
 
-from mcp_batteries.timeout_queue import Delay
+from mcp_batteries.timeout_queue import TimeoutQueue
 from mcp_batteries.transports.jsonrpc import dump, dump_answer
 
 __all__ = ["PING_SECONDS", "Call", "accepts"]
@@ -74,7 +74,7 @@ class Call:
         send: Send,
         *,
         streams: bool,
-        moment: Delay,
+        moment: TimeoutQueue,
         headers: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
         self.transport = TransportContext(

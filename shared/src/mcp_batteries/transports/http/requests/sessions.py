@@ -34,7 +34,7 @@ from starlette.requests import Request
 from starlette.types import Message, Receive, Send
 
 from mcp_batteries.sdk import SESSION_TRANSPORT, Sessions, SessionTransport, connection_of, lowlevel
-from mcp_batteries.timeout_queue import Delay
+from mcp_batteries.timeout_queue import TimeoutQueue
 from mcp_batteries.transports.dispatch import error_data
 from mcp_batteries.transports.http.requests.response import Call, accepts
 from mcp_batteries.transports.jsonrpc import dump
@@ -73,8 +73,8 @@ class Session(SessionTransport):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._calls: set[_SessionCall] = set()
-        self.stream_delay = Delay(_STREAM_AFTER_SECONDS)
-        self._idle = Delay(min(_IDLE_CHECK_SECONDS, (self.idle_seconds or math.inf) / 2))
+        self.stream_delay = TimeoutQueue(_STREAM_AFTER_SECONDS)
+        self._idle = TimeoutQueue(min(_IDLE_CHECK_SECONDS, (self.idle_seconds or math.inf) / 2))
         self._has_idle_check = False
         self._idle_since = 0.0
 

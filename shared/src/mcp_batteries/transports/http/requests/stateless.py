@@ -23,7 +23,7 @@ from mcp_types.jsonrpc import ErrorData, JSONRPCRequest
 from starlette.requests import Request
 from starlette.types import Receive, Send
 
-from mcp_batteries.timeout_queue import Delay
+from mcp_batteries.timeout_queue import TimeoutQueue
 from mcp_batteries.transports.dispatch import StatelessDispatcher
 from mcp_batteries.transports.http.requests.response import Call, accepts
 
@@ -52,7 +52,7 @@ class StatelessRequests:
         self._server = server
         self._streams = streams
         self._exchanges = StatelessDispatcher(server, state)
-        self._moment = Delay(_MOMENT_SECONDS)
+        self._moment = TimeoutQueue(_MOMENT_SECONDS)
         self._schemas: dict[str, _ToolSchema] = {}
 
     def route(self, request: Request, message: JSONRPCRequest) -> InboundModernRoute | None:
@@ -122,7 +122,7 @@ class _StatelessCall(Call):
         send: Send,
         *,
         streams: bool,
-        moment: Delay,
+        moment: TimeoutQueue,
     ) -> None:
         metadata = ServerMessageMetadata(request_context=request)
         super().__init__(request, message, metadata, receive, send, streams=streams, moment=moment)

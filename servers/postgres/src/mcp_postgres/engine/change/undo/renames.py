@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from mcp_batteries.sql.language.rename_order import renames_back
+from mcp_batteries.sql.language.rename_order import order_rename_undo
 from mcp_postgres.engine.change.database_object import (
     DatabaseObject,
     Dependency,
@@ -98,7 +98,7 @@ def _rename_parts(was: ObjectsByKey, now: ObjectsByKey, keys: Sequence[str]) -> 
             continue
         form = _part_form(kind, parent)
         parent_kind = _kind_of_parent(kind, parent)
-        for current, old in renames_back(names, lambda _, number: f"mcp_back_{number}"):
+        for current, old in order_rename_undo(names, lambda _, number: f"mcp_back_{number}"):
             lines.append(form.format(kind=parent_kind, parent=parent.qualified_name, now=current, was=old))
     return lines
 
@@ -190,7 +190,7 @@ class _SchemaRenames:
 
         relation_by_name = {relation.qualified_name: relation for relation in relations.values()}
         lines: list[str] = []
-        for current_name, target in renames_back(current_names, step_aside):
+        for current_name, target in order_rename_undo(current_names, step_aside):
             relation = spares.get(current_name) or relation_by_name[current_name]
             lines += _rename_relation(relation.sql_kind, current_name, names[current_name], names[target])
         return lines
