@@ -27,9 +27,18 @@ def find_executable(name: str, folders: Iterable[str] | None = None, *, scripts:
         folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     files = [name]
     if sys.platform == "win32":
-        files = [f"{name}{ending}" for ending in ((".exe", ".cmd", ".bat") if scripts else (".exe",))]
-    paths = (os.path.join(folder, file) for folder in folders if os.path.isabs(folder) for file in files)
-    return next((path for path in paths if shutil.which(path)), None)
+        endings = [".exe"]
+        if scripts:
+            endings += [".cmd", ".bat"]
+        files = [f"{name}{ending}" for ending in endings]
+    for folder in folders:
+        if not os.path.isabs(folder):
+            continue
+        for file in files:
+            path = os.path.join(folder, file)
+            if shutil.which(path):
+                return path
+    return None
 
 
 def quote_command(words: Sequence[str]) -> str:

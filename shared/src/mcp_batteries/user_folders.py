@@ -32,7 +32,7 @@ def cache_folder(command: str) -> Path:
 
 
 def first_answers_folder() -> Path:
-    """Return the folder for what servers answer first; `transports.stdio.front` finds it without this import."""
+    """Return the folder for what servers answer first; `stdio.cached_handshake` finds it without this import."""
     return user_cache_path() / "mcp-batteries" / "first-answers"
 
 

@@ -108,7 +108,10 @@ def _offer_discovery(server: Assembled, members: Sequence[Member], discovery: Di
         table[tool.name] = tool
     server.catalog.listed_tools = NAMES
     # Scopes and `--read-only` check the tool that is called; hosts learn of the worst that it may do.
-    if any(tool.effect != "read" for member in members for tool in member.tools()):
+    effects: set[str] = set()
+    for member in members:
+        effects.update(tool.effect for tool in member.tools())
+    if effects - {"read"}:
         table[CALL_TOOL].annotations = WORST_HINTS
     _refresh(server, members)
 

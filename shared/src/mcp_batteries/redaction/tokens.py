@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import chain
 
 __all__ = ["ADDRESS_PASSWORD", "PRIVATE_KEY", "SHAPES", "kind_patterns", "token_pattern"]
 
@@ -140,8 +141,8 @@ _WORD_START = "(?<![A-Za-z0-9])"
 @cache
 def token_pattern() -> re.Pattern[str]:
     """Return the pattern of all tokens, each at the start of a word."""
-    every = [pattern for patterns in SHAPES.values() for pattern in patterns]
-    return re.compile(f"{_WORD_START}(?:{'|'.join(every)})")
+    alternatives = "|".join(chain.from_iterable(SHAPES.values()))
+    return re.compile(f"{_WORD_START}(?:{alternatives})")
 
 
 @cache

@@ -117,7 +117,7 @@ class _Command(click.Command):
             if isinstance(argument, click.Argument) and argument.name:
                 description = str(self._kind.model_fields[argument.name].description)
                 lines[argument.name] = (argument.make_metavar(ctx), description)
-        common = {name for names in self._kind.GROUPS.values() for name in names}
+        common = set[str]().union(*self._kind.GROUPS.values())
         own = tuple(name for name in self._kind.model_fields if name not in common)
         for heading, names in {f"Options of {self._kind.COMMAND}": own, **self._kind.GROUPS}.items():
             records = [record for name in names if (record := lines.get(name))]
@@ -184,9 +184,11 @@ def _usage_error(error: ValidationError) -> click.UsageError:
 
 
 def _secret_settings(kind: type[Settings]) -> list[str]:
-    return [
-        name for name, field in kind.model_fields.items() if any(isinstance(item, Secret) for item in field.metadata)
-    ]
+    return [name for name, field in kind.model_fields.items() if _is_secret(field)]
+
+
+def _is_secret(field: FieldInfo) -> bool:
+    return any(isinstance(item, Secret) for item in field.metadata)
 
 
 def _secrets_in_files(kind: type[Settings]) -> dict[str, str | list[str]]:

@@ -317,7 +317,7 @@ class Settings(BaseModel):
     @classmethod
     def _names(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         # A list with commas is what people try first.
-        return tuple(word for value in values for word in value.replace(",", " ").split())
+        return tuple(" ".join(values).replace(",", " ").split())
 
     @property
     def socket_url(self) -> str | None:
@@ -386,7 +386,8 @@ class Settings(BaseModel):
             if any(isinstance(item, Positional) for item in field.metadata):
                 plain.extend(value)
             elif isinstance(value, tuple):
-                flags.extend(part for item in cast("tuple[str, ...]", value) for part in (flag, item))
+                for item in cast("tuple[str, ...]", value):
+                    flags += [flag, item]
             else:
                 flags.extend([flag] if value is True else [flag, str(value)])
         return [*flags, *plain]
@@ -426,8 +427,11 @@ def masked(text: str) -> str:
 
 
 def passwords(text: str) -> list[str]:
-    """What `masked` leaves out of `text`."""
-    return [match[2].strip("'") for password in _PASSWORDS for match in password.finditer(text)]
+    """Return what `masked` leaves out of `text`."""
+    found: list[str] = []
+    for password in _PASSWORDS:
+        found += [match[2].strip("'") for match in password.finditer(text)]
+    return found
 
 
 def remember_secrets(settings: Settings) -> None:

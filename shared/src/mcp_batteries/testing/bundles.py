@@ -153,10 +153,7 @@ def registry_entry(server: Member, *, published: bool | None = None) -> dict[str
         if mounts:
             image["runtimeArguments"] = mounts
         image["packageArguments"] = [
-            description
-            if item.kind == "string"
-            else {"type": "positional", "value": "/data" if item.kind == "directory" else "/data/{file}"} | _file(item)
-            for item, description in zip(server.plain, arguments, strict=True)
+            _argument_in_image(item, description) for item, description in zip(server.plain, arguments, strict=True)
         ]
     if variables:
         package["environmentVariables"] = image["environmentVariables"] = variables
@@ -243,6 +240,16 @@ def _mount(item: InstallQuestion) -> dict[str, Any]:
         question["description"] = "Folder that holds the file"
     value = "type=bind,src={source},dst=/data,readonly"
     return {"type": "named", "name": "--mount", "value": value, "isRequired": True, "variables": {"source": question}}
+
+
+def _argument_in_image(item: InstallQuestion, description: dict[str, Any]) -> dict[str, Any]:
+    """Return the argument for a container, where the folder that a person chooses is mounted as `/data`."""
+    if item.kind == "string":
+        return description
+    value = "/data/{file}"
+    if item.kind == "directory":
+        value = "/data"
+    return {"type": "positional", "value": value, **_file(item)}
 
 
 def _file(item: InstallQuestion) -> dict[str, Any]:

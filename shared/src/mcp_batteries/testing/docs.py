@@ -10,12 +10,13 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import anyio
 from mcp import Client
+from pydantic import BaseModel
 
 from mcp_batteries import user_folders
 from mcp_batteries.server.assemble import Assembled
@@ -32,10 +33,15 @@ def snapshot(server: Assembled) -> dict[str, Any]:
     """Everything a client sees of `server` before it calls anything, as sorted JSON; bytes of the tool list, views."""
     observed = anyio.run(_seen, server)
     tool_list = json.dumps(observed["tools"], separators=(",", ":"), ensure_ascii=False)
-    model = [{key: tool.get(key) for key in ("name", "description", "inputSchema")} for tool in observed["tools"]]
+    model = [_model_view(tool) for tool in observed["tools"]]
     paid = json.dumps(model, separators=(",", ":"), ensure_ascii=False)
     sizes = {"tools_list": len(tool_list.encode()), "name_description_input_schema": len(paid.encode())}
     return {"bytes": sizes, **observed, "views": sorted(view.name for view in server.catalog.views.values())}
+
+
+def _model_view(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what hosts hand to a model of a tool."""
+    return {key: tool.get(key) for key in ("name", "description", "inputSchema")}
 
 
 async def _seen(server: Assembled) -> dict[str, Any]:
@@ -46,10 +52,11 @@ async def _seen(server: Assembled) -> dict[str, Any]:
             "resourceTemplates": (await client.list_resource_templates()).resource_templates,
             "prompts": (await client.list_prompts()).prompts,
         }
-    return {
-        key: [item.model_dump(mode="json", by_alias=True, exclude_none=True) for item in items]
-        for key, items in observed.items()
-    }
+    return {key: _dump_all(items) for key, items in observed.items()}
+
+
+def _dump_all(items: Iterable[BaseModel]) -> list[dict[str, Any]]:
+    return [item.model_dump(mode="json", by_alias=True, exclude_none=True) for item in items]
 
 
 def tables(kind: type[Settings], seen: dict[str, Any]) -> dict[str, str]:
@@ -59,14 +66,10 @@ def tables(kind: type[Settings], seen: dict[str, Any]) -> dict[str, str]:
         for tool in seen["tools"]
     ]
     resources = [(f"`{item['uriTemplate']}`", item["title"]) for item in seen["resourceTemplates"]]
-    prompts = [
-        (
-            f"`{item['name']}`",
-            _first(item["description"]),
-            ", ".join(f"`{argument['name']}`" for argument in item.get("arguments", [])),
-        )
-        for item in seen["prompts"]
-    ]
+    prompts: list[tuple[str, ...]] = []
+    for item in seen["prompts"]:
+        arguments = ", ".join(f"`{argument['name']}`" for argument in item.get("arguments", []))
+        prompts.append((f"`{item['name']}`", _first(item["description"]), arguments))
     own = [name for name in kind.model_fields if name not in Settings.model_fields]
     return {
         "tools": _table(("tool", "effect", "what it does", "arguments (required in bold)"), tools),
@@ -77,11 +80,10 @@ def tables(kind: type[Settings], seen: dict[str, Any]) -> dict[str, str]:
 
 
 def _settings(kind: type[Settings], names: Sequence[str]) -> str:
-    rows = [
-        (_flag(name, field), f"`{variable(kind, name)}`", _default(field.default), str(field.description))
-        for name in names
-        for field in [kind.model_fields[name]]
-    ]
+    rows: list[tuple[str, ...]] = []
+    for name in names:
+        field = kind.model_fields[name]
+        rows.append((_flag(name, field), f"`{variable(kind, name)}`", _default(field.default), str(field.description)))
     return _table(("flag", "variable", "default", "meaning"), rows)
 
 
@@ -203,8 +205,9 @@ def _default(value: Any) -> str:
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    lines = [head, tuple("---" for _ in head), *escaped]
+    lines: list[Sequence[str]] = [head, ["---"] * len(head)]
+    for row in rows:
+        lines.append([cell.replace("|", "\\|") for cell in row])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

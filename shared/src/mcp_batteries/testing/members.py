@@ -112,7 +112,9 @@ class Member:
         words = ["docker", "run", "-i", "--rm", "--read-only", "--cap-drop=ALL"]
         if self.is_local:
             words.append("--network=none")
-        words += [part for question in self.variables if question.variable for part in ("-e", question.variable)]
+        for question in self.variables:
+            if question.variable:
+                words += ["-e", question.variable]
         arguments: list[str] = []
         for question in self.plain:
             if question.kind == "string":

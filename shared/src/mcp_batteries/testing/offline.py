@@ -98,7 +98,8 @@ def download(requirements: Sequence[str], folder: Path, system: System, python: 
     file.write_text("\n".join(requirement_lines), "utf-8")
     pip = [_uv(), "run", "--quiet", "--no-project", "--with", "pip", "python", "-m", "pip", "download", "--quiet"]
     words = ["--dest", str(folder), "--require-hashes", "--only-binary=:all:", "--no-deps", "--python-version", python]
-    words += [word for platform in (*system.platforms, "any") for word in ("--platform", platform)]
+    for platform in (*system.platforms, "any"):
+        words += ["--platform", platform]
     subprocess.run([*pip, *words, "--disable-pip-version-check", "-r", str(file)], check=True)
     file.unlink()
 

@@ -305,7 +305,9 @@ def _cursor_link(server: Member) -> str | None:
 def _extras(host: str, server: Member, language: Language) -> Iterator[str]:
     """Commands and links that write the entry, once per server, for use without a clone."""
     words = [*server.git(), *server.examples()]
-    hands_on = [part for question in server.variables for part in ("--env", f"{question.variable}={question.example}")]
+    hands_on: list[str] = []
+    for question in server.variables:
+        hands_on += ["--env", f"{question.variable}={question.example}"]
     match host:
         case "vscode":
             text = "[Install in VS Code]({link}), or in a dev container's `devcontainer.json`:"

@@ -175,8 +175,12 @@ class Toml:
         if path:
             self.read(text)
             spans = [(one.start, one.end) for one in _statements(text) if one.path[: len(path)] == tuple(path)]
-        matches = [match for match in _COMMENT.finditer(text) if match.lastgroup is None]
-        return [match[0].rstrip() for match in matches if any(start <= match.start() < end for start, end in spans)]
+        comments: list[str] = []
+        for match in _COMMENT.finditer(text):
+            is_inside = any(start <= match.start() < end for start, end in spans)
+            if match.lastgroup is None and is_inside:
+                comments.append(match[0].rstrip())
+        return comments
 
     def put(self, text: str, path: Path, value: Any) -> str:
         current = self.read(text)

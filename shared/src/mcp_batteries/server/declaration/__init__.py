@@ -1,1 +1,1 @@
-"""How a server declares its tools, resources and prompts."""
+"""How a server declares its tools, resources, prompts and views."""

@@ -452,7 +452,8 @@ def _sse_app(server: MCPServer[Any], security: TransportSecuritySettings, limits
 async def _make_encodable(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
     """Make answers encodable: a lone surrogate would end the stream without any answer.
 
-    Notices cannot contain one either: progress passes `limits`, and the URIs in notices come from parsed messages.
+    Notices cannot contain one either: reports of progress are cleaned, and the URIs in notices come from parsed
+    messages.
     """
     try:
         return clean(await call_next(ctx))

@@ -1,1 +1,1 @@
-"""What a request passes before it is read: the host's name, the size of its body, quotas, the queue."""
+"""What a request passes before it is answered: the host's name, the form and size of its message, quotas, the queue."""

@@ -1,1 +1,4 @@
-"""The first answers of a server, kept from its last start and given before it is ready."""
+"""The front: it gives a server's first answers, kept from the last start, before the server is ready (`--no-front`).
+
+`store` keeps the answers, `replay` gives them, `input` reads standard input meanwhile.
+"""

@@ -1,6 +1,6 @@
 """Standard input as the front reads it, with a check whether anybody still reads the answers.
 
-Only cheap modules of the standard library, as in `front`.
+Only cheap modules of the standard library, as in `replay`.
 """
 
 from __future__ import annotations

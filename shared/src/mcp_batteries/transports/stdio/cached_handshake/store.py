@@ -1,6 +1,6 @@
 """Stores the server's first answers for the next start of the same configuration, and checks those given at this start.
 
-`front` reads what is written here.
+`replay` reads what is written here.
 """
 
 from __future__ import annotations
