@@ -34,6 +34,6 @@ class CancelToken:
         return self._is_set or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def check(self) -> None:
-        """Raise `Stopped` if set. Cheap enough for every few hundred items of a loop."""
+        """Raise `WorkCancelled` if set. Cheap enough for every few hundred items of a loop."""
         if self.is_set():
             raise WorkCancelled

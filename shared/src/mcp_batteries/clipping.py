@@ -19,7 +19,7 @@ def clip(text: str, limit: int, next_move: str) -> str:
 
 
 def truncate_utf8(text: str, max_bytes: int) -> str:
-    """Return as much of `text` as fits into `most` bytes of UTF-8."""
+    """Return as much of `text` as fits into `max_bytes` bytes of UTF-8."""
     if len(text) <= max_bytes and text.isascii():
         return text
     data = text.encode("utf-8", "replace")

@@ -1,7 +1,7 @@
 """Progress of a long call: what its work counts, or otherwise that it still runs.
 
 A host gives up a silent call after a minute, but keeps waiting if it hears of progress. So every tool call reports it,
-without the tool's help; a tool that can count reports more with `tell`.
+without the tool's help; a tool that can count reports more with `report_progress`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Call:
         self.latest: _Progress | None = None
 
 
-_delays: WeakKeyDictionary[asyncio.AbstractEventLoop, TimeoutQueue] = WeakKeyDictionary()
+_timeout_queues: WeakKeyDictionary[asyncio.AbstractEventLoop, TimeoutQueue] = WeakKeyDictionary()
 _call: ContextVar[_Call | None] = ContextVar("call", default=None)
 
 
@@ -99,10 +99,10 @@ class ProgressReporter:
         if self._seconds < _LOOK_SECONDS:
             self._late = self._loop.call_later(self._seconds, self._begin)
             return
-        look = _delays.get(self._loop)
+        look = _timeout_queues.get(self._loop)
         if look is None:
             look = TimeoutQueue(_LOOK_SECONDS)
-            _delays[self._loop] = look
+            _timeout_queues[self._loop] = look
         self._late = look.begin(self._begin)
 
     async def __aexit__(

@@ -226,8 +226,8 @@ class _Workers:
 _workers: WeakKeyDictionary[asyncio.AbstractEventLoop, _Workers] = WeakKeyDictionary()
 
 
-class _BackgroundStop(CancelToken):
-    """The stop sign of work that nobody waits for; each check pauses while calls work.
+class _BackgroundToken(CancelToken):
+    """The token of work that nobody waits for; each check pauses while calls work.
 
     Two threads that read folders fight for the interpreter's lock at every name.
     """
@@ -252,15 +252,19 @@ async def run_in_thread(
     long: bool = False,
     background: bool = False,
 ) -> T:
-    """Run `work(stop)` on a worker thread and return its result.
+    """Run `work(cancel)` on a worker thread and return its result.
 
-    Cancelling the awaiting task sets the stop sign and returns at once; the thread ends at its next
-    `stop.check()`. After `seconds` the work is stopped the same way. `progress.tell` inside the work reaches the caller
-    of the tool. `long` marks work that can take seconds: it has separate threads, so that quick calls always find one.
-    `last` marks work that nobody waits for; it slows down while calls run.
+    When the awaiting task is cancelled, this sets the token and returns at once; the thread ends at its next
+    `cancel.check()`. After `seconds` the work is ended in the same way. `progress.report_progress` inside the work
+    reaches the caller of the tool.
+
+    Args:
+        description: names the work in the message of a deadline.
+        long: whether the work can take seconds: it has separate threads, so that quick calls always find one.
+        background: whether nobody waits for the work; it slows down while calls run.
 
     Raises:
-        Unavailable: The deadline passed; `what` names the work in the message.
+        Unavailable: The deadline passed; `description` names the work in the message.
     """
     loop = asyncio.get_running_loop()
     workers = _workers.get(loop)
@@ -268,17 +272,17 @@ async def run_in_thread(
         workers = _Workers()
         _workers[loop] = workers
     if background:
-        threads = workers.background
-        stop = _BackgroundStop(seconds, workers.short, workers.long)
+        pool = workers.background
+        cancel = _BackgroundToken(seconds, workers.short, workers.long)
     else:
-        threads = workers.long if long else workers.short
-        stop = CancelToken(seconds)
+        pool = workers.long if long else workers.short
+        cancel = CancelToken(seconds)
     try:
-        return await threads.run(work, stop)
+        return await pool.run(work, cancel)
     except WorkCancelled:
         raise Unavailable(
             f"{description} was stopped after {seconds:g} s, its time limit.",
             "Ask for less: a smaller folder, a narrower filter.",
         ) from None
     finally:
-        stop.set()
+        cancel.set()

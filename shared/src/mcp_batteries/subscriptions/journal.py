@@ -111,7 +111,7 @@ class JournalEntry:
     """A change in the ring.
 
     Attributes:
-        place: where it happened.
+        topic: where it happened.
         at: when, in seconds since the epoch.
         times: how many changes it stands for.
     """
@@ -143,26 +143,26 @@ class Journal:
         self._last_mark = self.now
         return self.now
 
-    def note(self, place: Hashable, change: Change) -> None:
-        """Add a change of `place`."""
+    def note(self, topic: Hashable, change: Change) -> None:
+        """Add a change of `topic`."""
         self.now += 1
         times = 1
-        previous = self._take_unmarked(place, change.name)
+        previous = self._take_unmarked(topic, change.name)
         if previous is not None:
             merged = previous.change.merge(change)
             if merged is None:
                 return
             change = merged
             times += previous.times
-        self._ring[self.now] = JournalEntry(place, change, time.time(), times)
-        self._latest[place, change.name] = self.now
+        self._ring[self.now] = JournalEntry(topic, change, time.time(), times)
+        self._latest[topic, change.name] = self.now
         self._weight += change.weight
         while len(self._ring) > _MOST or (self._weight > _MOST_CHARACTERS and len(self._ring) > 1):
             self._drop(next(iter(self._ring)))
 
-    def _take_unmarked(self, place: Hashable, name: str) -> JournalEntry | None:
+    def _take_unmarked(self, topic: Hashable, name: str) -> JournalEntry | None:
         """Take out the latest change of a thing, if no cursor can tell it from the next one."""
-        number = self._latest.pop((place, name), 0)
+        number = self._latest.pop((topic, name), 0)
         if number <= self._last_mark:
             return None
         entry = self._ring.pop(number, None)
@@ -170,20 +170,20 @@ class Journal:
             self._weight -= entry.change.weight
         return entry
 
-    def forget(self, place: Hashable) -> None:
-        """Forget `place`, which nobody follows any more."""
-        for number in [number for number, noted in self._ring.items() if noted.topic == place]:
+    def forget(self, topic: Hashable) -> None:
+        """Forget `topic`, which nobody follows any more."""
+        for number in [number for number, noted in self._ring.items() if noted.topic == topic]:
             self._drop(number)
-        self._dropped.pop(place, None)
+        self._dropped.pop(topic, None)
 
-    def between(self, places: Collection[Hashable], after: int, until: int) -> list[JournalEntry]:
-        """Return the changes at `places` after one number up to another.
+    def between(self, topics: Collection[Hashable], after: int, until: int) -> list[JournalEntry]:
+        """Return the changes at `topics` after one number up to another.
 
         Each thing is there once; the order is that of the last changes.
         """
         merged: dict[tuple[Hashable, str], JournalEntry] = {}
         for number, entry in self._ring.items():
-            if not after < number <= until or entry.topic not in places:
+            if not after < number <= until or entry.topic not in topics:
                 continue
             key = (entry.topic, entry.change.name)
             earlier = merged.pop(key, None)
@@ -195,9 +195,9 @@ class Journal:
                 merged[key] = JournalEntry(entry.topic, change, entry.at, earlier.times + entry.times)
         return list(merged.values())
 
-    def is_cut(self, places: Collection[Hashable], after: int) -> bool:
-        """Tell whether the ring has dropped a change at `places` after a number."""
-        return any(self._dropped.get(place, 0) > after for place in places)
+    def is_cut(self, topics: Collection[Hashable], after: int) -> bool:
+        """Tell whether the ring has dropped a change at `topics` after a number."""
+        return any(self._dropped.get(topic, 0) > after for topic in topics)
 
     def _drop(self, number: int) -> None:
         entry = self._ring.pop(number)

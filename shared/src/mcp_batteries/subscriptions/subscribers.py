@@ -100,7 +100,7 @@ class Subscribers:
         subscriber.uris.clear()
 
     def start(self, subscriber: Subscriber) -> None:
-        """Pump `subscriber` in the background until `dismiss`."""
+        """Pump `subscriber` in the background until `stop`."""
         self._subscribers[subscriber] = None
         if self._tasks is not None:
             self._tasks.start_soon(self._pump, subscriber)

@@ -181,7 +181,7 @@ def resource(uri: str, *, name: str, title: str, mime_type: str | None = None, l
 
     The method takes the template's variables and, when it names a parameter `uri`, the URI as it was sent
     (percent-encoded bytes intact). It returns `TextResourceContents`/`BlobResourceContents`, one or a list, or a
-    `results.Lasting` with them.
+    `results.CacheableContents` with them.
 
     Args:
         last: listed after all others.

@@ -80,7 +80,7 @@ class OnlyRows(NamedTuple):
 
 @dataclass
 class Comparison:
-    """What `compared` has found.
+    """What `compare_tables` has found.
 
     Attributes:
         how: how rows were matched, in words.
@@ -208,7 +208,7 @@ def _join(lines: Sequence[str]) -> str:
     return "\n".join(map(to_one_line, lines))
 
 
-# Runs statements that only read, with `ROWS` of each and cells up to `MAX_CELL`.
+# Runs statements that only read, with `MAX_ROWS` of each and cells up to `MAX_CELL_CHARACTERS`.
 #
 # The statements of one call see one moment, or a note says that they do not; those of two calls see two moments.
 Run = Callable[[Sequence[str]], Awaitable[RowPage | Results]]

@@ -73,7 +73,7 @@ def value_kind(value: Any) -> ColumnKind:
 
 
 def column_kinds(file: BinaryIO) -> list[ColumnKind]:
-    """The kinds of a file's columns, as `read` returns them.
+    """The kinds of a file's columns, as `read_rows` returns them.
 
     Raises:
         Unreadable: it is not Parquet.

@@ -287,7 +287,7 @@ def _wire_log(settings: Settings) -> WireLog | None:
 
 def _keep_logs_short() -> None:
     """Silence loggers that any client can make write as often as it likes."""
-    # `rejections` reports the same refusals, and not once for each. A session's id opens it to every reader of the log.
+    # `refusals` reports the same refusals, and not once for each. A session's id opens it to every reader of the log.
     for name in ("streamable_http_manager", "streamable_http", "sse", "transport_security"):
         logging.getLogger(f"mcp.server.{name}").setLevel(logging.ERROR)
     for name in (

@@ -1,7 +1,7 @@
 """Answers a client's first requests with the stored answers of an earlier start of the same configuration.
 
 Nothing heavy is imported before the first request that needs the server: a host that starts five servers and only lists
-their tools pays for none of them. `first_answers` writes what is read here. A line is answered only if it equals an
+their tools pays for none of them. `store` writes what is read here. A line is answered only if it equals an
 earlier one byte for byte, except for its id; every other line goes to the server, and so does everything after it.
 
 Only modules of the standard library that cost next to nothing: no json, re, signal or typing.
