@@ -277,7 +277,8 @@ class Policy:
         """
         if not path.parts or not self._closes_internals(path):
             return
-        root, (*parent_names, name) = path.root, path.parts
+        root = path.root
+        (*parent_names, name) = path.parts
         if root.is_in_git_folder() or any(
             root.has_git_folder(parent_names[:depth]) for depth in range(len(parent_names) + 1)
         ):
@@ -345,7 +346,8 @@ class Policy:
         if not chosen_roots:
             raise Refused("The client's roots lie outside the served folders.", f"Served are: {self._served_names()}.")
         policy = Policy.__new__(Policy)
-        policy.read_only, policy._secrets = self.read_only, self._secrets
+        policy.read_only = self.read_only
+        policy._secrets = self._secrets
         policy._allows_internals = self._allows_internals
         policy._set_roots(tuple(chosen_roots.values()))
         return policy

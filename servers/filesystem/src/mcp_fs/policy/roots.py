@@ -159,7 +159,8 @@ def open_inner(root: Root, parts: tuple[str, ...], used_names: set[str]) -> Root
     except OSError:
         os.close(fd)
         raise
-    name, real_path = _unique_name(parts[-1], used_names), os.path.join(root.real_path, *parts)
+    name = _unique_name(parts[-1], used_names)
+    real_path = os.path.join(root.real_path, *parts)
     return Root(name, os.path.join(root.path, *parts), real_path, _read_identity(fd, real_path), fd)
 
 
@@ -209,7 +210,8 @@ def _read_identity(fd: int, real_path: str) -> tuple[int, int]:
 
 
 def _unique_name(name: str, used_names: set[str]) -> str:
-    number, candidate = 1, name
+    number = 1
+    candidate = name
     while candidate in used_names:
         number += 1
         candidate = f"{name}-{number}"

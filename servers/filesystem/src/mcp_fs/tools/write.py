@@ -164,7 +164,8 @@ class WriteTools:
 
         For one file use `edit_file`.
         """
-        start, walk_filter = self.policy.writable(path), WalkFilter(include_hidden, include_ignored)
+        start = self.policy.writable(path)
+        walk_filter = WalkFilter(include_hidden, include_ignored)
         substitution = Substitution(replacements, by, ignore_case)
         return await self.engine.replace_text(start, glob, walk_filter, substitution, dry_run=dry_run)
 

@@ -371,7 +371,8 @@ def prepare_write(
         Problem: the temporary file can't be written; nothing was changed.
     """
     clean_folder_once(resolved.folder)
-    temporary, write = temporary_name(), None
+    temporary = temporary_name()
+    write = None
 
     def clean() -> None:
         if write is None or not write.is_renamed:
@@ -391,7 +392,8 @@ def prepare_write(
             notes = _copy_old_metadata(
                 fd, temporary, resolved, old_status, locked_file, template_fd, 0o777 if executable else 0o666
             )
-            content, unflushed_fd = data if isinstance(data, bytes) else None, None
+            content = data if isinstance(data, bytes) else None
+            unflushed_fd = None
             if content is None or len(content) > MAX_HASHED_BYTES or sys.platform == "win32":
                 fsync_file(
                     fd

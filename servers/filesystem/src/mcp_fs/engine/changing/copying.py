@@ -235,7 +235,8 @@ class TreeSize:
     """Counts what is in a folder, up to the limit of one call, and refuses protected secrets."""
 
     def __init__(self, cancel: CancelToken) -> None:
-        self.cancel, self.entry_count = cancel, 0
+        self.cancel = cancel
+        self.entry_count = 0
 
     def count(self, folder: Folder[WritablePath], depth: int = 0) -> int:
         for entry in folder.scan():
@@ -265,7 +266,8 @@ class _TreeCopier(TreeSize):
     ) -> None:
         super().__init__(cancel)
         self.skipped: list[str] = []
-        self._metadata_copier, self._top_folder = metadata_copier, top_folder
+        self._metadata_copier = metadata_copier
+        self._top_folder = top_folder
 
     def copy(self, source: Folder[ReadablePath], target: Folder[WritablePath], depth: int = 0) -> list[str]:
         for entry in source.scan():

@@ -80,7 +80,8 @@ def delete_all(
             except Problem as failure:
                 if not done:
                     raise
-                did, gone = done[0].verb.rstrip(":"), ", ".join(quote(moved.path) for moved in done)
+                did = done[0].verb.rstrip(":")
+                gone = ", ".join(quote(moved.path) for moved in done)
                 raise Unavailable(
                     f"{len(done)} of {len(pending_deletes)} were {did}: {gone}. The next was not: {failure.failure}",
                     failure.fix,
@@ -104,7 +105,8 @@ def _describe_emptied(folders: Iterable[WritablePath]) -> list[str]:
         ):
             if next(folder.scan(), None) is None:
                 empty.append(path.display)
-    names, more = ", ".join(empty[:_MAX_NAMED]), f" and {len(empty) - _MAX_NAMED} more"
+    names = ", ".join(empty[:_MAX_NAMED])
+    more = f" and {len(empty) - _MAX_NAMED} more"
     verb = "is" if len(empty) == 1 else "are"
     return [f"{names}{more * (len(empty) > _MAX_NAMED)} {verb} empty now"] if empty else []
 
@@ -183,7 +185,8 @@ def _delete_one(
     *,
     is_only: bool,
 ) -> MoveResult:
-    path, resolved = pending.path, pending.resolved
+    path = pending.path
+    resolved = pending.resolved
     if trash:
         with translate_errors(path):
             _move_to_trash(resolved, path)

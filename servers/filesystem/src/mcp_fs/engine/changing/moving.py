@@ -229,13 +229,12 @@ def refuse_served_folder(path: ReadablePath) -> None:
 def _is_same_entry(resolved_source: ResolvedPath[WritablePath], resolved_target: ResolvedPath[WritablePath]) -> bool:
     """Whether both are one entry, found by two spellings of its name."""
     try:
-        source_status, target_status = (
-            resolved_source.folder.stat(resolved_source.name),
-            resolved_target.folder.stat(resolved_target.name),
-        )
+        source_status = resolved_source.folder.stat(resolved_source.name)
+        target_status = resolved_target.folder.stat(resolved_target.name)
     except FileNotFoundError:
         return False
-    source_folder, target_folder = resolved_source.folder.stat("."), resolved_target.folder.stat(".")
+    source_folder = resolved_source.folder.stat(".")
+    target_folder = resolved_target.folder.stat(".")
     has_same_name = fold_name(resolved_source.name).casefold() == fold_name(resolved_target.name).casefold()
     return (
         has_same_name

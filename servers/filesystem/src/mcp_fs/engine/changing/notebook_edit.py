@@ -93,7 +93,8 @@ class Notebook:
         pieces: list[str] = []
         copied_until = 0
         for index in sorted(sources):
-            span, old = spans[index], self.cells[index].source
+            span = spans[index]
+            old = self.cells[index].source
             if sources[index] == with_final_newline(old):
                 continue
             if span is None:
@@ -220,7 +221,8 @@ def _find_named_cell(
             f"{edit_label} changes the line before a cell, which is not in the file.",
             f"Begin `new_text` with {header[0].strip()}, too, or leave that line out of both texts.",
         )
-    old, new = replacement.old[header.end() :], replacement.new[header.end() :]
+    old = replacement.old[header.end() :]
+    new = replacement.new[header.end() :]
     index = int(header[1]) - 1
     return Replacement(old, new, replacement.replace_all), [index]
 
@@ -282,13 +284,12 @@ def apply_patch(notebook: Notebook, apply: Callable[[str], str], label: str) -> 
 
 def _find_changed_sources(notebook: Notebook, new: str, label: str) -> Iterator[tuple[int, str]]:
     """The sources of the cells in which the lines of the read text differ from `new`."""
-    old_lines, new_lines = split_lines(notebook.text), split_lines(new)
+    old_lines = split_lines(notebook.text)
+    new_lines = split_lines(new)
     prefix_length = common_prefix_length(old_lines, new_lines)
     suffix_length = common_prefix_length(old_lines[prefix_length:][::-1], new_lines[prefix_length:][::-1])
-    old_middle, new_middle = (
-        old_lines[prefix_length : len(old_lines) - suffix_length],
-        new_lines[prefix_length : len(new_lines) - suffix_length],
-    )
+    old_middle = old_lines[prefix_length : len(old_lines) - suffix_length]
+    new_middle = new_lines[prefix_length : len(new_lines) - suffix_length]
     if len(old_middle) + len(new_middle) > _MAX_COMPARED_LINES:
         raise TooLarge(f"The patch changes {label} over more than {_MAX_COMPARED_LINES:,} lines.", "Use `edit_file`.")
     changes: dict[int, list[tuple[int, int, list[str]]]] = {}
@@ -299,7 +300,8 @@ def _find_changed_sources(notebook: Notebook, new: str, label: str) -> Iterator[
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, old_middle, new_middle, autojunk=False).get_opcodes():
         if tag == "equal":
             continue
-        i1, i2 = i1 + prefix_length, i2 + prefix_length
+        i1 = i1 + prefix_length
+        i2 = i2 + prefix_length
         index = next((index for index, (begin, end) in enumerate(ranges) if begin <= i1 and i2 <= end), None)
         if index is None:
             raise _in_no_cell_error(label)

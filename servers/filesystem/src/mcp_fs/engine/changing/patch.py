@@ -124,7 +124,8 @@ def parse_patch(patch: str) -> list[FilePatch]:
                 )
             )
         written_path = _unquote_path(file.target_file if file.source_file == _NO_FILE else file.source_file)
-        creates, deletes = file.source_file == _NO_FILE, file.target_file == _NO_FILE
+        creates = file.source_file == _NO_FILE
+        deletes = file.target_file == _NO_FILE
         patches.append(FilePatch(path, written_path, creates, deletes, tuple(hunks), mode=mode))
     return patches
 
@@ -139,7 +140,9 @@ def apply_hunks(text: str, patch: FilePatch, label: str, cancel: CancelToken) ->
     """
     if patch.deletes_any_content:
         return ""
-    lines, shift, min_index = split_lines(text), 0, 0
+    lines = split_lines(text)
+    shift = 0
+    min_index = 0
     bare_lines = [readable(_without_line_end(line)) for line in lines]
     for number, hunk in enumerate(patch.hunks, 1):
         cancel.check()
@@ -167,7 +170,8 @@ def apply_hunks(text: str, patch: FilePatch, label: str, cancel: CancelToken) ->
 def _find_position(
     bare_lines: list[str], hunk: Hunk, line: int | None, min_index: int, hunk_label: str, cancel: CancelToken
 ) -> int:
-    size, old_lines = len(hunk.old_lines), list(hunk.old_lines)
+    size = len(hunk.old_lines)
+    old_lines = list(hunk.old_lines)
     if not old_lines:
         return min_index
     if line is not None and bare_lines[line : line + size] == old_lines:
@@ -199,12 +203,14 @@ def _find_position(
 
 def _find_block(bare_lines: list[str], headings: Sequence[str]) -> tuple[int, int]:
     """Where the innermost of nested blocks begins and ends; nothing where that can't be told."""
-    first, last = 0, len(bare_lines)
+    first = 0
+    last = len(bare_lines)
     for number, heading in enumerate(headings):
         matches = [index for index in range(first, last) if bare_lines[index].strip() == heading]
         if not matches or (len(matches) > 1 and not number):
             return 0, 0
-        first, last = matches[0], _find_end_of_block(bare_lines, matches[0], last)
+        first = matches[0]
+        last = _find_end_of_block(bare_lines, matches[0], last)
     return first, last
 
 
@@ -213,7 +219,8 @@ def _find_end_of_block(bare_lines: list[str], first: int, last: int) -> int:
 
     Where nothing is indented, as under a heading, the next that begins with the same word.
     """
-    depth, word = _indentation(bare_lines[first]), bare_lines[first].split()[0]
+    depth = _indentation(bare_lines[first])
+    word = bare_lines[first].split()[0]
     filled_lines = [index for index in range(first + 1, last) if bare_lines[index].strip()]
     is_indented = bool(filled_lines) and _indentation(bare_lines[filled_lines[0]]) > depth
     for index in filled_lines:
@@ -397,7 +404,8 @@ def _parse_envelope(lines: Sequence[str]) -> list[FilePatch]:
             break
         if (found := _ENVELOPE_FILE.fullmatch(line.removesuffix("\r"))) is not None:
             close()
-            (did, path), body = found.groups(), []
+            did, path = found.groups()
+            body = []
         elif line.startswith("*** Move to:"):
             raise Invalid(f"The patch renames `{path}`.", "Use `move_file` to rename.")
         elif did and not line.startswith("*** End"):

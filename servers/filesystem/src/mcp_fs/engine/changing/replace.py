@@ -101,7 +101,10 @@ class Substitution:
 
 
 def _substitute(matching: Sequence[TextMatches], cancel: CancelToken, text: str) -> tuple[str, Sequence[int]]:
-    growing, pieces, counts, position = SizeLimit(text), list[str](), [0] * len(matching), 0
+    growing = SizeLimit(text)
+    pieces = list[str]()
+    counts = [0] * len(matching)
+    position = 0
     searched = SearchText(text)
     finds = [matches(searched) for matches in matching]
     upcoming: list[tuple[int, int, int, str]] = []  # of each its next match: begin, minus end, index, new text
@@ -312,10 +315,8 @@ def _find_changed_lines(old: str, new: str) -> list[LineDifference]:
         and old_lines[-1 - suffix_length] == new_lines[-1 - suffix_length]
     ):
         suffix_length += 1
-    removed_lines, added_lines = (
-        old_lines[first : len(old_lines) - suffix_length],
-        new_lines[first : len(new_lines) - suffix_length],
-    )
+    removed_lines = old_lines[first : len(old_lines) - suffix_length]
+    added_lines = new_lines[first : len(new_lines) - suffix_length]
     if len(removed_lines) + len(added_lines) > _MAX_COMPARED_LINES:
         return [(first + 1, _shorten_lines(removed_lines), _shorten_lines(added_lines))]
     matcher = SequenceMatcher(None, removed_lines, added_lines, autojunk=False)
@@ -351,11 +352,10 @@ def _format_word_diff(old: str, new: str) -> str:
     """The new line, marked as git's word diff has it: `[-old-]{+new+}`. Of a long one, what is about the change."""
     prefix_length = _common_prefix_length(old, new)
     suffix_length = _common_prefix_length(old[prefix_length:][::-1], new[prefix_length:][::-1])
-    before, after = new[:prefix_length], new[len(new) - suffix_length :]
-    removed_text, added_text = (
-        old[prefix_length : len(old) - suffix_length],
-        new[prefix_length : len(new) - suffix_length],
-    )
+    before = new[:prefix_length]
+    after = new[len(new) - suffix_length :]
+    removed_text = old[prefix_length : len(old) - suffix_length]
+    added_text = new[prefix_length : len(new) - suffix_length]
     changed = f"[-{_shorten_line(removed_text)}-]" * bool(removed_text) + f"{{+{_shorten_line(added_text)}+}}" * bool(
         added_text
     )
@@ -370,7 +370,8 @@ def _format_word_diff(old: str, new: str) -> str:
 
 def _common_prefix_length(one: str, other: str) -> int:
     """How many characters are the same at the beginning, without part of a word."""
-    same, most = 0, min(len(one), len(other))
+    same = 0
+    most = min(len(one), len(other))
     while same < most:  # by halves: a line may be a whole file
         middle = (same + most + 1) // 2
         same, most = (middle, most) if one[same:middle] == other[same:middle] else (same, middle - 1)
@@ -394,7 +395,8 @@ def _build_page(
     page: list[tuple[str, Sequence[str], bool]] = []
     remaining_bytes = _DIFF_BYTES
     for one in replacements_by_file:
-        path, shown_lines = one.path.display, list[str]()
+        path = one.path.display
+        shown_lines = list[str]()
         remaining_bytes -= len(path) + 1
         for lines in _group_lines(one.changed_lines[:_MAX_PLACES], surprising_pattern):
             remaining_bytes -= sum(map(len, lines)) + len(lines)

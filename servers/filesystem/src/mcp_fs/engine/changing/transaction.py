@@ -142,7 +142,8 @@ def _refuse_below(changes: Sequence[FileChange]) -> None:
     """Return unless one is to be made where another would be its folder."""
     files = {(change.path.root, change.path.parts): change.path for change in changes}
     for change in changes:
-        root, parts = change.path.root, change.path.parts
+        root = change.path.root
+        parts = change.path.parts
         parent = next(
             (files[root, parts[:depth]] for depth in range(1, len(parts)) if (root, parts[:depth]) in files), None
         )
@@ -153,7 +154,8 @@ def _refuse_below(changes: Sequence[FileChange]) -> None:
 def _prepare_write(
     prepared: _PreparedChange, resolved: ResolvedPath[WritablePath], locked_file: LockedFile | None
 ) -> AbstractContextManager[AtomicWrite]:
-    data, change = prepared.data or b"", prepared.change
+    data = prepared.data or b""
+    change = prepared.change
     return prepare_write(
         resolved, data, prepared.old_status, change.path, locked_file=locked_file, executable=change.executable
     )
@@ -178,7 +180,9 @@ def _prepare(
     old = None if resolved is None else read_regular_status(resolved, path, locked_file)
     if old is None and not change.creates:
         raise to_problem(FileNotFoundError(2, ""), path)
-    decoded, digest, old_data = _EMPTY_TEXT, None, b""
+    decoded = _EMPTY_TEXT
+    digest = None
+    old_data = b""
     if resolved is not None and old is not None:
         if old.st_size > MAX_EDIT_BYTES:
             raise TooLarge(f"{shown} has {old.st_size:,} bytes; up to {MAX_EDIT_BYTES:,} can be edited.")
@@ -223,7 +227,8 @@ def _revise(change: FileChange, decoded: Decoded, data: bytes) -> tuple[str, str
     Raises:
         Refused: it is read in another form than it is stored, and can't be edited in that.
     """
-    path, text = change.path, decoded.text
+    path = change.path
+    text = decoded.text
     kind = None if change.creates or change.deletes else kind_of(path.name, data[:HEAD_BYTES])
     notebook = Notebook.parse(data, text) if kind == "notebook" else None
     if notebook is not None:
@@ -242,7 +247,8 @@ def _revise(change: FileChange, decoded: Decoded, data: bytes) -> tuple[str, str
 
 def _not_text_error(path: WritablePath, data: bytes) -> Refused:
     """The answer to an edit of what is no text, or could not be written back as it is."""
-    encoding, kind = detect_encoding(data), kind_of(path.name, data[:HEAD_BYTES])
+    encoding = detect_encoding(data)
+    kind = kind_of(path.name, data[:HEAD_BYTES])
     if kind in LABELS:
         return other_form_error(path, kind)
     if encoding is None:
@@ -286,7 +292,8 @@ def _commit_all(prepared: Sequence[_PreparedChange], staged: Sequence[AtomicWrit
 
 def _commit_one(prepared: _PreparedChange, write: AtomicWrite, backups: ExitStack) -> _Rollback:
     """Bring one file to its new state; how to bring it back."""
-    folder, name = write.folder, write.name
+    folder = write.folder
+    name = write.name
     if prepared.old_status is None:
         write.rename_into_place(replace=False)
         return _Rollback(write, None)

@@ -43,7 +43,8 @@ class MetadataCopier:
             except OSError:
                 self._count_loss("the times")
             return
-        fd, is_link = folder.fd, stat.S_ISLNK(status.st_mode)
+        fd = folder.fd
+        is_link = stat.S_ISLNK(status.st_mode)
         mode = stat.S_IMODE(status.st_mode)
         current = folder.stat(name)
         if (current.st_uid, current.st_gid) != (status.st_uid, status.st_gid):

@@ -53,7 +53,8 @@ class Folder(Generic[P_co]):
 
     def close(self) -> None:
         if self.fd >= 0:
-            fd, self.fd = self.fd, -1
+            fd = self.fd
+            self.fd = -1
             os.close(fd)
 
     @property

@@ -29,7 +29,9 @@ _libc: Any = None if sys.platform == "win32" else ctypes.CDLL(None, use_errno=Tr
 _SYS_OPENAT2 = 437
 _RESOLVE_BENEATH = 0x02 | 0x04 | 0x08  # RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH
 _MAX_PIECE_CHARACTERS = 1000  # characters of at most 4 bytes
-_BLOCK, _READ, _PAGE = 1 << 23, 1 << 20, 1 << 12
+_BLOCK = 1 << 23
+_READ = 1 << 20
+_PAGE = 1 << 12
 _RESOLVE_CACHED = 0x20 | 0x01  # RESOLVE_CACHED, RESOLVE_NO_XDEV
 _RENAME_NOREPLACE = 1  # renameat2(2)
 _RENAME_EXCL = 4  # renameatx_np(2)
@@ -55,7 +57,8 @@ def open_beneath(path: str, flags: int, dir_fd: int) -> int | None:
     try:
         while len(path) > _MAX_PIECE_CHARACTERS:
             cut = path.rfind("/", 0, _MAX_PIECE_CHARACTERS)
-            piece, path = path[:cut], path[cut + 1 :]
+            piece = path[:cut]
+            path = path[cut + 1 :]
             fd = _openat2(piece, os.O_PATH | os.O_DIRECTORY, dir_fd if parent_fd < 0 else parent_fd, _RESOLVE_BENEATH)
             if parent_fd >= 0:
                 os.close(parent_fd)
@@ -203,10 +206,12 @@ def _probe_openat2() -> bool:
 
 _openat2_works = _probe_openat2()
 if sys.platform == "darwin":
-    _rename_exclusive, _EXCLUSIVE_FLAG = getattr(_libc, "renameatx_np", None), _RENAME_EXCL
+    _rename_exclusive = getattr(_libc, "renameatx_np", None)
+    _EXCLUSIVE_FLAG = _RENAME_EXCL
     _fcopyfile = getattr(_libc, "fcopyfile", None)
 else:
-    _rename_exclusive, _EXCLUSIVE_FLAG = getattr(_libc, "renameat2", None), _RENAME_NOREPLACE
+    _rename_exclusive = getattr(_libc, "renameat2", None)
+    _EXCLUSIVE_FLAG = _RENAME_NOREPLACE
     _fcopyfile = None
 _sync_file_range = getattr(_libc, "sync_file_range", None)
 if _sync_file_range is not None:

@@ -122,7 +122,9 @@ def clean_leftovers(policy: Policy, cancel: CancelToken, max_entries: int = 100_
 
 class _LeftoverCleaner:
     def __init__(self, cancel: CancelToken, max_entries: int) -> None:
-        self.cancel, self.remaining_entries, self.removed_count = cancel, max_entries, 0
+        self.cancel = cancel
+        self.remaining_entries = max_entries
+        self.removed_count = 0
 
     def clean(self, folder: Folder[ReadablePath], depth: int) -> None:
         self.cancel.check()

@@ -51,7 +51,8 @@ _security.SetFileSecurityW.argtypes = [wintypes.LPCWSTR, wintypes.DWORD, wintype
 _INVALID = wintypes.HANDLE(-1).value
 _LIST = 0x0001  # FILE_LIST_DIRECTORY: access to data, without which sharing is not checked
 _ATTRIBUTES = 0x0080  # FILE_READ_ATTRIBUTES
-_READ, _WRITE = 0x80000000, 0x40000000  # GENERIC_READ, GENERIC_WRITE
+_READ = 0x80000000  # GENERIC_READ
+_WRITE = 0x40000000  # GENERIC_WRITE
 _DELETE = 0x00010000
 _KEPT = stat.FILE_ATTRIBUTE_HIDDEN | stat.FILE_ATTRIBUTE_SYSTEM | stat.FILE_ATTRIBUTE_NOT_CONTENT_INDEXED
 _WHO_MAY = 4  # DACL_SECURITY_INFORMATION
@@ -89,7 +90,8 @@ class Folder(Generic[P_co]):
 
     def close(self) -> None:
         if self.fd >= 0:
-            handle, self.fd = self.fd, -1
+            handle = self.fd
+            self.fd = -1
             _kernel.CloseHandle(handle)
 
     @property
@@ -155,7 +157,8 @@ class Folder(Generic[P_co]):
 
     def inherit(self, name: str, old: str) -> bool:
         """Give the file `name` who may do what with `old`, and whether people see it; False if that can't be kept."""
-        one, other = self._at(name), self._at(old)
+        one = self._at(name)
+        other = self._at(old)
         try:
             attributes = os.lstat(other).st_file_attributes & _KEPT
         except FileNotFoundError:
@@ -179,7 +182,8 @@ class Folder(Generic[P_co]):
         os.link(self._at(name), folder._at(new))
 
     def rename(self, name: str, folder: Folder[Any], new: str) -> None:
-        source, target = self._at(name), folder._at(new)
+        source = self._at(name)
+        target = folder._at(new)
         if _is_folder(source) and os.path.lexists(target) and not _is_folder(target):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         try:

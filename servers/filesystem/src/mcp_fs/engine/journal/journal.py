@@ -66,7 +66,9 @@ class JournalEntry:
     """
 
     def __init__(self, store: JournalStore, cancel: CancelToken, undone_tool: str | None = None) -> None:
-        self._store, self._cancel, self._undone_tool = store, cancel, undone_tool
+        self._store = store
+        self._cancel = cancel
+        self._undone_tool = undone_tool
         self._stack = ExitStack()
         self._entry_id: EntryId | None = None
         self._entry_fd = -1
@@ -126,20 +128,17 @@ class JournalEntry:
             self._note_failure(self._too_large(size))
 
     def start_part(self, label: str) -> None:
-        """What is recorded from now on is one step with what was: that has happened, and is recorded for good.
+        """Begin another part of the same step: what was recorded before has happened, and is recorded for good.
 
         Args:
-            what: happens then, in words.
+            label: what happens in the new part, in words.
         """
         self._part_label = label
-        if len(self._recorded_changes) > len(
-            self._leading_changes
-        ):  # what happened first alone is a part with what comes now
+        # What happened first alone is one part with what comes now.
+        if len(self._recorded_changes) > len(self._leading_changes):
             self._remaining_bytes -= self._part_bytes
-            self._part_offset, self._earlier_change_count = (
-                self._end_offset,
-                self._earlier_change_count + len(self._recorded_changes),
-            )
+            self._part_offset = self._end_offset
+            self._earlier_change_count += len(self._recorded_changes)
             self._planned_changes = self._recorded_changes = self._leading_changes = ()
 
     def has_received(self, content_path: ReadablePath | None = None) -> bool:
@@ -201,14 +200,16 @@ class JournalEntry:
         with ExitStack() as stack:
             top = stack.enter_context(self._store.open_folder())
             if self._part_offset and self._entry_id is not None:
-                entry_id, fd = self._entry_id, self._entry_fd
+                entry_id = self._entry_id
+                fd = self._entry_fd
             else:
                 self._remaining_bytes = max(self._reserved_bytes, size)
                 entry_id, fd = self._store.begin_entry(top, self._remaining_bytes)
                 stack.callback(os.close, fd)
             try:
                 for number, (intent, (before, _)) in enumerate(zip(planned_changes, old_states, strict=True)):
-                    folder, name = intent.folder, None
+                    folder = intent.folder
+                    name = None
                     if before is not None and folder is not None and intent.before is None:
                         name = str(self._earlier_change_count + number)
                         if intent.handover_bytes is None:
@@ -230,13 +231,11 @@ class JournalEntry:
                 else:
                     self._store.remove_entry(entry_id)
                 raise
-            self._entry_id, self._entry_fd, self._planned_changes, self._recorded_changes, self._part_bytes = (
-                entry_id,
-                fd,
-                planned_changes,
-                recorded_changes,
-                size,
-            )
+            self._entry_id = entry_id
+            self._entry_fd = fd
+            self._planned_changes = planned_changes
+            self._recorded_changes = recorded_changes
+            self._part_bytes = size
             if not self._part_offset:
                 self._stack.push(stack.pop_all())
         return [
@@ -281,15 +280,19 @@ class ExpectedState:
         journal_entry: JournalEntry | None,
         source: ResolvedPath[WritablePath] | None = None,
     ) -> None:
-        self._target, self._journal_entry, self._source = target, journal_entry, source
+        self._target = target
+        self._journal_entry = journal_entry
+        self._source = source
 
     def expect(self, folder: Folder[Any], name: str) -> None:
         """Record that it will be what is `name` in `folder` now; in place of what was expected before."""
-        journal_entry, source = self._journal_entry, self._source
+        journal_entry = self._journal_entry
+        source = self._source
         if journal_entry is None:
             return
         journal_entry.drop()
-        path, target_folder = self._target.path, self._target.folder
+        path = self._target.path
+        target_folder = self._target.folder
         if source is None:
             journal_entry.record([PlannedChange(path, target_folder, read_state(folder, name, thorough=True))])
             return

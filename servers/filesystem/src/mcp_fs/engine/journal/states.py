@@ -51,7 +51,8 @@ def read_state(folder: Folder[Any], name: str, *, thorough: bool = False, fd: in
         status = folder.stat(name)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    device, inode = status.st_dev, status.st_ino
+    device = status.st_dev
+    inode = status.st_ino
     if stat.S_ISREG(status.st_mode):
         if not thorough:
             return file_state(status, "")

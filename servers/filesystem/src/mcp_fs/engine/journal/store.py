@@ -106,9 +106,11 @@ class JournalStore:
 
     def __init__(self, folder: str, *, most_bytes: int, days: float) -> None:
         self.most_bytes = most_bytes
-        self._folder, self._max_age_seconds = folder, days * _DAY_SECONDS
+        self._folder = folder
+        self._max_age_seconds = days * _DAY_SECONDS
         self._opened_path: WritablePath | None = None
-        self._checked_at, self._checked_bytes = 0.0, 0
+        self._checked_at = 0.0
+        self._checked_bytes = 0
         self._protected: list[Sequence[EntryId]] = []
 
     def path_of(self, name: str) -> WritablePath:
@@ -141,7 +143,8 @@ class JournalStore:
     def begin_entry(self, top: Folder[WritablePath], size: int) -> tuple[EntryId, int]:
         """Make room for a step and begin to write it down; with the file, which keeps it as long as it is open."""
         self.enforce_limits(size)
-        moment, token = time.time_ns(), secrets.token_hex(4)
+        moment = time.time_ns()
+        token = secrets.token_hex(4)
         entry_id = EntryId(f"{moment:020}-{size}-{token}", moment / 1e9, size, token)
         fd = top.open(
             entry_id.name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600
@@ -225,7 +228,8 @@ class JournalStore:
         Args:
             more: bytes that are to come, if that is why; then nothing is looked at that was just now.
         """
-        now, used_bytes = time.time(), incoming_bytes or 0
+        now = time.time()
+        used_bytes = incoming_bytes or 0
         if (
             incoming_bytes is not None
             and now - self._checked_at < _CHECK_INTERVAL_SECONDS
@@ -233,7 +237,8 @@ class JournalStore:
         ):
             return
         with self.open_folder() as top:
-            is_over_limit, protected_names = False, {kept.name for steps in self._protected for kept in steps}
+            is_over_limit = False
+            protected_names = {kept.name for steps in self._protected for kept in steps}
             entry_ids, contents = _sort_names(top.list_names())
             # More is forgotten than must be, or each step that is recorded from now on would look at the whole store.
             is_full = used_bytes + sum(kept.size for kept in entry_ids) > self.most_bytes
@@ -251,7 +256,8 @@ class JournalStore:
             for stem, names in contents.items():  # of steps that were being forgotten
                 if (removed_id := _parse_entry_id(stem)) is not None and now - removed_id.time > _DAY_SECONDS:
                     _remove_entry_files(top, stem, names)
-        self._checked_at, self._checked_bytes = now, used_bytes - (incoming_bytes or 0)
+        self._checked_at = now
+        self._checked_bytes = used_bytes - (incoming_bytes or 0)
 
 
 def _sort_names(names: Sequence[str]) -> tuple[list[EntryId], dict[str, list[str]]]:

@@ -55,7 +55,8 @@ class _UndoChange:
     @property
     def description(self) -> str:
         """What taking it back does, in words."""
-        at, before = display_path(self.path), self.recorded.before
+        at = display_path(self.path)
+        before = self.recorded.before
         if self.source is not None:
             return f"move {at} back to {display_path(self.source)}" + (
                 ", put back what it replaced" if self.content_path else ""
@@ -183,7 +184,8 @@ def _preview_diffs(chosen: Sequence[_UndoEntry], cancel: CancelToken) -> list[st
         if entry.content_path is not None and _is_absent(entry.content_path):
             continue  # back already
         try:
-            now, then = _read_text(path), None if entry.content_path is None else _read_text(entry.content_path)
+            now = _read_text(path)
+            then = None if entry.content_path is None else _read_text(entry.content_path)
         except (OSError, Problem):
             continue  # no text
         if now != then:
@@ -401,7 +403,8 @@ class _OpenedChange:
 
     def plan_change(self, journal_entry: JournalEntry, cancel: CancelToken) -> PlannedChange:
         """What `bring_back` will do, by which it could be taken back itself."""
-        path, folder = self.target.path, self.target.folder
+        path = self.target.path
+        folder = self.target.folder
         if self.source is not None:
             current = read_state(folder, self.target.name, thorough=journal_entry.is_on_other_disk(folder))
             if current is not None and current.kind == "folder":
@@ -419,7 +422,8 @@ class _OpenedChange:
 
     def restore(self, handover_path: WritablePath | None, cancel: CancelToken) -> None:
         """Do it; what has to go, goes to `where`, if that is anywhere."""
-        change, target = self.change, self.target
+        change = self.change
+        target = self.target
         if self.source is not None and change.source is not None:
             if _was_never_moved(change):
                 remove_all(target.folder, target.name, cancel)
