@@ -21,7 +21,7 @@ from mcp_fs.policy import Policy, ReadablePath, WritablePath
 ADDER = """
 import sys
 from functools import partial
-from mcp_batteries.cancellation import Stop
+from mcp_batteries.cancellation import CancelToken
 from mcp_fs.engine.text.edit import Replacement, apply_replacements
 from mcp_fs.engine.changing.transaction import FileChange, change_files
 from mcp_fs.policy import Policy
@@ -33,8 +33,8 @@ print("ready", flush=True)
 sys.stdin.readline()
 for number in range(count):
     add = [Replacement("END", f"{me}{number}\\nEND")]
-    revise = partial(apply_replacements, replacements=add, label="log", stop=Stop())
-    change_files([FileChange(place, revise)], dry_run=False, stop=Stop())
+    revise = partial(apply_replacements, replacements=add, label="log", cancel=CancelToken())
+    change_files([FileChange(place, revise)], dry_run=False, cancel=CancelToken())
 """
 
 

@@ -19,7 +19,7 @@ from anyio.abc import TaskGroup
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.sql import watching
 from mcp_batteries.sql.results.rows import RowPage
-from mcp_batteries.sql.watching import TableListKey, build_demonstration
+from mcp_batteries.sql.watching import TableListKey, demonstration
 from mcp_batteries.subscriptions.journal import ABSENT
 from mcp_postgres.engine.admission.statements import TransactionLimits, transaction_opening
 from mcp_postgres.engine.connection.pool import SERVER_ROLE, run_shielded
@@ -35,7 +35,7 @@ from mcp_postgres.policy import (
     TableOf,
 )
 
-__all__ = ["DatabaseWatcher", "build_demonstration"]
+__all__ = ["DatabaseWatcher", "demonstration"]
 
 logger = logging.getLogger(__name__)
 

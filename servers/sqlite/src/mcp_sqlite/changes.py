@@ -18,13 +18,13 @@ from anyio.abc import TaskGroup
 
 from mcp_batteries.errors import Problem, Unavailable, quote
 from mcp_batteries.sql import watching
-from mcp_batteries.sql.watching import TableListKey, build_demonstration
+from mcp_batteries.sql.watching import TableListKey, demonstration
 from mcp_batteries.subscriptions.file_state import read_file_state
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.policy import Database, Policy, Readable, Request
 
-__all__ = ["DatabaseWatcher", "build_demonstration"]
+__all__ = ["DatabaseWatcher", "demonstration"]
 
 logger = logging.getLogger(__name__)
 

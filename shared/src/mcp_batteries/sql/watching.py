@@ -14,7 +14,7 @@ from mcp_batteries.errors import Problem
 from mcp_batteries.sql.policy import Database, QueryOf, Readable
 from mcp_batteries.subscriptions.journal import ABSENT, Change, explain_absence
 
-__all__ = ["TableListKey", "Watched", "Watcher", "build_demonstration"]
+__all__ = ["TableListKey", "Watched", "Watcher", "demonstration"]
 
 
 @dataclass(frozen=True)
@@ -170,6 +170,6 @@ def _differ(before: str | None, now: str) -> bool:
     return before != now and not (before is not None and before.startswith(ABSENT) and now.startswith(ABSENT))
 
 
-def build_demonstration(settings: Any) -> tuple[str, Callable[[], None]] | None:
+def demonstration(settings: Any) -> tuple[str, Callable[[], None]] | None:
     """For `--check`: there is none, because it would have to change the database."""
     return None

@@ -30,7 +30,7 @@ from mcp_fs.policy import ReadablePath, Root, WritablePath
 
 if sys.platform == "win32":
     from mcp_fs.engine.handles import windows as _platform
-    from mcp_fs.engine.handles.windows import Folder
+    from mcp_fs.engine.handles.windows import Folder, ResolvedPath
 else:
     from mcp_fs.engine.handles import posix as _platform
     from mcp_fs.engine.handles.posix import Folder, ResolvedPath
