@@ -165,6 +165,7 @@ MISTAKEN = [
 ]  # fmt: skip
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("check", [False, True])
 @pytest.mark.parametrize(("command", "words"), MISTAKEN)
 def test_a_mistake_in_an_address_does_not_repeat_its_password(

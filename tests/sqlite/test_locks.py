@@ -145,6 +145,7 @@ def test_a_schema_is_changed_with_rows_larger_than_the_cache(dry_run: bool, jour
         assert bool(said.get("samples")) == dry_run
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("journal", JOURNALS)
 @pytest.mark.parametrize("most", [0, 64])
 def test_beyond_the_bound_of_memory_nothing_fails_either(

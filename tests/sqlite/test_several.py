@@ -230,6 +230,7 @@ async def test_a_table_that_others_refer_to_is_rebuilt(dry_run: bool, tmp_path: 
 
 
 @pytest.mark.parametrize("module", ["fts5", "fts4"])
+@pytest.mark.diagonal
 @pytest.mark.parametrize("first", ["UPDATE f SET body = 'm' WHERE rowid = 1", "INSERT INTO f (body) SELECT 'n'"])
 @pytest.mark.parametrize(
     ("tool", "second"),
