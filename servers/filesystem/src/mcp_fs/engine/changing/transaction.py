@@ -33,8 +33,8 @@ from mcp_fs.policy import WritablePath
 
 __all__ = ["MAX_TOTAL_BYTES", "FileChange", "change_files", "too_large_error", "too_much_error"]
 
+# Of all that one call changes: it is held in memory until the last is written.
 MAX_TOTAL_BYTES = 8 * MAX_EDIT_BYTES
-"""Of all that one call changes: it is held in memory until the last is written."""
 _HASH_PREFIX = re.compile("[0-9a-fA-F]{8,64}")
 _EMPTY_TEXT = Decoded("", "utf-8", bom=False, newline="\n")
 
@@ -71,8 +71,29 @@ class _PreparedChange:
 
     @property
     def outcome(self) -> tuple[str, str]:
-        verb = "deleted" if self.data is None else "created" if self.old_status is None else "edited"
-        return self.change.path.display, verb
+        return self.change.path.display, self._verb
+
+    @property
+    def _verb(self) -> str:
+        if self.data is None:
+            return "deleted"
+        if self.old_status is None:
+            return "created"
+        return "edited"
+
+
+@dataclass(frozen=True, slots=True)
+class _OldContents:
+    """What a file holds before the change; the defaults are those of a file that does not exist.
+
+    Attributes:
+        hash: as reading the file shows it.
+    """
+
+    status: os.stat_result | None = None
+    data: bytes = b""
+    decoded: Decoded = _EMPTY_TEXT
+    hash: str | None = None
 
 
 def change_files(
@@ -81,7 +102,7 @@ def change_files(
     """Make all changes or none.
 
     Args:
-        step: is told what changes before it does, so that it can be taken back.
+        journal_entry: is told what changes before it does, so that it can be undone.
 
     Raises:
         Conflict: a hash differs, a file exists that is to be created, or one changed while it was edited.
@@ -94,75 +115,110 @@ def change_files(
         resolved_changes = [_resolve(change, stack, dry_run) for change in changes]
         resolved_paths = [resolved for resolved in resolved_changes if resolved is not None]
         locks = stack.enter_context(lock_names(resolved_paths, cancel))
-        prepared = [
-            _prepare(change, spot, None if spot is None else locks.get(spot), cancel)
-            for change, spot in zip(changes, resolved_changes, strict=True)
-        ]
-        if sum(len(item.data or b"") for item in prepared) > MAX_TOTAL_BYTES:
-            raise too_much_error()
-        existing = [
-            (item.old_status.st_dev, item.old_status.st_ino) for item in prepared if item.old_status is not None
-        ]
-        names = {(spot or change).path for spot, change in zip(resolved_changes, changes, strict=True)}
-        if len(names) < len(changes) or len(set(existing)) < len(existing):
-            raise Invalid("One file is named twice.", "Put all of its changes into one.")
+        prepared: list[_PreparedChange] = []
+        for change, resolved in zip(changes, resolved_changes, strict=True):
+            locked_file = None if resolved is None else locks.get(resolved)
+            prepared.append(_prepare(change, resolved, locked_file, cancel))
+        _refuse_too_much(prepared)
+        _refuse_same_file(prepared, resolved_changes)
         notes: list[str] = []
         if not dry_run:
             writes = [
-                stack.enter_context(_prepare_write(item, spot, locks.get(spot)))
-                for item, spot in zip(prepared, resolved_paths, strict=True)
+                stack.enter_context(_prepare_write(item, resolved, locks.get(resolved)))
+                for item, resolved in zip(prepared, resolved_paths, strict=True)
             ]
             cancel.check()
-            if journal_entry is not None:
-                intents = [new.plan_change() for new in writes]
-                journal_entry.record(
-                    [
-                        intent if item.data is not None else replace(intent, after=None)
-                        for item, intent in zip(prepared, intents, strict=True)
-                    ]
-                )
-            try:
-                for item in writes:
-                    item.flush()
-                for item in writes:
-                    item.check_unchanged()
-            except Problem:
-                if journal_entry is not None:
-                    journal_entry.withdraw()
-                raise
-            _commit_all(prepared, writes)
-            notes = [f"{item.display_path.display}: {note}" for item in writes for note in item.notes]
-        old_hash = prepared[0].hash if len(prepared) == 1 else None
-        return EditResult(
-            [item.outcome for item in prepared], [item.diff for item in prepared], dry_run, notes, old_hash
-        )
+            _write_all(prepared, writes, journal_entry)
+            notes = _prefixed_notes(writes)
+    return EditResult(
+        [item.outcome for item in prepared],
+        [item.diff for item in prepared],
+        dry_run,
+        notes,
+        prepared[0].hash if len(prepared) == 1 else None,
+    )
+
+
+def _refuse_too_much(prepared: Sequence[_PreparedChange]) -> None:
+    if sum(len(item.data or b"") for item in prepared) > MAX_TOTAL_BYTES:
+        raise too_much_error()
+
+
+def _refuse_same_file(
+    prepared: Sequence[_PreparedChange], resolved_changes: Sequence[ResolvedPath[WritablePath] | None]
+) -> None:
+    """Raise Invalid where two changes are of one file, by its path or by another name of it."""
+    paths = {(resolved or item.change).path for item, resolved in zip(prepared, resolved_changes, strict=True)}
+    statuses = [item.old_status for item in prepared if item.old_status is not None]
+    file_ids = {(status.st_dev, status.st_ino) for status in statuses}
+    if len(paths) < len(prepared) or len(file_ids) < len(statuses):
+        raise Invalid("One file is named twice.", "Put all of its changes into one.")
+
+
+def _write_all(
+    prepared: Sequence[_PreparedChange], writes: Sequence[AtomicWrite], journal_entry: JournalEntry | None
+) -> None:
+    """Write the new contents beside the files, then put all of them in place."""
+    if journal_entry is not None:
+        _record(journal_entry, prepared, writes)
+    try:
+        for write in writes:
+            write.flush()
+        for write in writes:
+            write.check_unchanged()
+    except Problem:
+        if journal_entry is not None:
+            journal_entry.withdraw()
+        raise
+    _commit_all(prepared, writes)
+
+
+def _record(journal_entry: JournalEntry, prepared: Sequence[_PreparedChange], writes: Sequence[AtomicWrite]) -> None:
+    planned = [write.plan_change() for write in writes]
+    for index, item in enumerate(prepared):
+        if item.data is None:
+            planned[index] = replace(planned[index], after=None)
+    journal_entry.record(planned)
+
+
+def _prefixed_notes(writes: Sequence[AtomicWrite]) -> list[str]:
+    """Return the notes of all writes, each with the path that it is about."""
+    notes: list[str] = []
+    for write in writes:
+        notes.extend(f"{write.display_path.display}: {note}" for note in write.notes)
+    return notes
 
 
 def _refuse_below(changes: Sequence[FileChange]) -> None:
-    """Return unless one is to be made where another would be its folder."""
+    """Raise Invalid if a file is to be made where another of the call would be its folder."""
     files = {(change.path.root, change.path.parts): change.path for change in changes}
     for change in changes:
         root = change.path.root
         parts = change.path.parts
-        parent = next(
-            (files[root, parts[:depth]] for depth in range(1, len(parts)) if (root, parts[:depth]) in files), None
-        )
-        if parent is not None:
-            raise Invalid(f"{quote(change.path.display)} can't be made below {quote(parent.display)}, which is a file.")
+        for depth in range(1, len(parts)):
+            parent = files.get((root, parts[:depth]))
+            if parent is not None:
+                raise Invalid(
+                    f"{quote(change.path.display)} can't be made below {quote(parent.display)}, which is a file."
+                )
 
 
 def _prepare_write(
     prepared: _PreparedChange, resolved: ResolvedPath[WritablePath], locked_file: LockedFile | None
 ) -> AbstractContextManager[AtomicWrite]:
-    data = prepared.data or b""
     change = prepared.change
     return prepare_write(
-        resolved, data, prepared.old_status, change.path, locked_file=locked_file, executable=change.executable
+        resolved,
+        prepared.data or b"",
+        prepared.old_status,
+        change.path,
+        locked_file=locked_file,
+        executable=change.executable,
     )
 
 
 def _resolve(change: FileChange, stack: ExitStack, dry_run: bool) -> ResolvedPath[WritablePath] | None:
-    """The spot of a file; None for one in a folder that a dry run does not make."""
+    """Resolve the path of a file; return None for one in a folder that a dry run does not make."""
     try:
         return stack.enter_context(resolve_for_writing(change.path))
     except NotFound:
@@ -174,55 +230,87 @@ def _resolve(change: FileChange, stack: ExitStack, dry_run: bool) -> ResolvedPat
 def _prepare(
     change: FileChange, resolved: ResolvedPath[WritablePath] | None, locked_file: LockedFile | None, cancel: CancelToken
 ) -> _PreparedChange:
+    """Read the file and compute its new contents."""
     cancel.check()
-    path = change.path
-    shown = quote(path.display)
-    old = None if resolved is None else read_regular_status(resolved, path, locked_file)
-    if old is None and not change.creates:
-        raise to_problem(FileNotFoundError(2, ""), path)
-    decoded = _EMPTY_TEXT
-    digest = None
-    old_data = b""
-    if resolved is not None and old is not None:
-        if old.st_size > MAX_EDIT_BYTES:
-            raise TooLarge(f"{shown} has {old.st_size:,} bytes; up to {MAX_EDIT_BYTES:,} can be edited.")
-        opened = None if locked_file is None else os.fdopen(locked_file.fd, "rb", buffering=0, closefd=False)
-        with opened or open_regular(resolved.folder, resolved.name, path) as file:
-            old = os.fstat(file.fileno())
-            data = old_data = file.read()
-        if change.creates and data:
-            raise Conflict(f"{shown} exists already.", "Edit it, or choose another name.")
-        digest = content_hash(data)
-        if change.expected_hash is not None and not _HASH_PREFIX.fullmatch(change.expected_hash):
-            raise Invalid(
-                f"`expected_hash` {quote(change.expected_hash)} is not a hash.",
-                "Give at least 8 of the hexadecimal digits that reading the file shows.",
-            )
-        expected = change.expected_hash
-        if expected is not None and not hashlib.sha256(data).hexdigest().startswith(expected.lower()):
-            raise Conflict(f"{shown} has changed: its hash is `{digest}`.", "Read it again, then repeat the edit.")
-        found = decode(data)
-        if found is None:
-            raise _not_text_error(path, data)
-        decoded = found
+    old = _read_old_contents(change, resolved, locked_file)
     try:
-        old_text, new_text, new = _revise(change, decoded, old_data)
+        old_text, new_text, stored_text = _revise(change, old.decoded, old.data)
     except OverflowError:
-        raise too_large_error(path) from None
-    is_deleted = change.deletes and not new
-    if change.deletes and new:
-        raise Conflict(f"{shown} holds more than the patch removes.", "Read it again, then make the patch anew.")
-    data = None if is_deleted else encode(new, decoded)
-    if data is not None and len(data) > MAX_EDIT_BYTES:
+        raise too_large_error(change.path) from None
+    data = _encode_new(change, stored_text, old)
+    diff = unified_diff(
+        readable(old_text),
+        readable(new_text),
+        change.path.display,
+        created=old.status is None,
+        deleted=data is None,
+    )
+    return _PreparedChange(change, old.status, old.hash, data, diff)
+
+
+def _read_old_contents(
+    change: FileChange, resolved: ResolvedPath[WritablePath] | None, locked_file: LockedFile | None
+) -> _OldContents:
+    """Read the file and check that it is what the change expects."""
+    path = change.path
+    status = None
+    if resolved is not None:
+        status = read_regular_status(resolved, path, locked_file)
+    if resolved is None or status is None:
+        if not change.creates:
+            raise to_problem(FileNotFoundError(2, ""), path)
+        return _OldContents()
+    if status.st_size > MAX_EDIT_BYTES:
+        raise TooLarge(f"{quote(path.display)} has {status.st_size:,} bytes; up to {MAX_EDIT_BYTES:,} can be edited.")
+    opened = None if locked_file is None else os.fdopen(locked_file.fd, "rb", buffering=0, closefd=False)
+    with opened or open_regular(resolved.folder, resolved.name, path) as file:
+        status = os.fstat(file.fileno())
+        data = file.read()
+    if change.creates and data:
+        raise Conflict(f"{quote(path.display)} exists already.", "Edit it, or choose another name.")
+    digest = content_hash(data)
+    _check_expected_hash(change, data, digest)
+    decoded = decode(data)
+    if decoded is None:
+        raise _not_text_error(path, data)
+    return _OldContents(status, data, decoded, digest)
+
+
+def _check_expected_hash(change: FileChange, data: bytes, digest: str) -> None:
+    expected = change.expected_hash
+    if expected is None:
+        return
+    if not _HASH_PREFIX.fullmatch(expected):
+        raise Invalid(
+            f"`expected_hash` {quote(expected)} is not a hash.",
+            "Give at least 8 of the hexadecimal digits that reading the file shows.",
+        )
+    if not hashlib.sha256(data).hexdigest().startswith(expected.lower()):
+        raise Conflict(
+            f"{quote(change.path.display)} has changed: its hash is `{digest}`.",
+            "Read it again, then repeat the edit.",
+        )
+
+
+def _encode_new(change: FileChange, text: str, old: _OldContents) -> bytes | None:
+    """Encode the new contents like the old; return None if the file goes."""
+    if change.deletes and not text:
+        return None
+    path = change.path
+    if change.deletes:
+        raise Conflict(
+            f"{quote(path.display)} holds more than the patch removes.", "Read it again, then make the patch anew."
+        )
+    data = encode(text, old.decoded)
+    if len(data) > MAX_EDIT_BYTES:
         raise too_large_error(path)
-    if data and not old_data:
-        check_text_for(path, data, old_data)
-    diff = unified_diff(readable(old_text), readable(new_text), path.display, created=old is None, deleted=is_deleted)
-    return _PreparedChange(change, old, digest, data, diff)
+    if data and not old.data:
+        check_text_for(path, data, old.data)
+    return data
 
 
 def _revise(change: FileChange, decoded: Decoded, data: bytes) -> tuple[str, str, str]:
-    """The text as it is read, before the change and after it, and what is to be stored.
+    """Return the text as it is read, before the change and after it, and what is to be stored.
 
     Raises:
         Refused: it is read in another form than it is stored, and can't be edited in that.
@@ -246,15 +334,15 @@ def _revise(change: FileChange, decoded: Decoded, data: bytes) -> tuple[str, str
 
 
 def _not_text_error(path: WritablePath, data: bytes) -> Refused:
-    """The answer to an edit of what is no text, or could not be written back as it is."""
+    """Build the answer to an edit of what is no text, or could not be written back as it is."""
     encoding = detect_encoding(data)
     kind = kind_of(path.name, data[:HEAD_BYTES])
     if kind in LABELS:
         return other_form_error(path, kind)
     if encoding is None:
         label = binary_format(path.name)
-        what = "is not text" if label is None else f"is {label}, not text"
-        return Refused(f"{quote(path.display)} {what}; nothing was changed.", suggest_text_file(path))
+        reason = "is not text" if label is None else f"is {label}, not text"
+        return Refused(f"{quote(path.display)} {reason}; nothing was changed.", suggest_text_file(path))
     return Refused(
         f"{quote(path.display)} can't be written back in {encoding} byte for byte; nothing was changed.",
         "Save the text under another name with `write_file`, which uses UTF-8.",
@@ -291,7 +379,7 @@ def _commit_all(prepared: Sequence[_PreparedChange], staged: Sequence[AtomicWrit
 
 
 def _commit_one(prepared: _PreparedChange, write: AtomicWrite, backups: ExitStack) -> _Rollback:
-    """Bring one file to its new state; how to bring it back."""
+    """Bring one file to its new state; return how to bring it back."""
     folder = write.folder
     name = write.name
     if prepared.old_status is None:
@@ -314,12 +402,12 @@ def _commit_one(prepared: _PreparedChange, write: AtomicWrite, backups: ExitStac
 
 def _roll_back(undo: Sequence[tuple[AtomicWrite, _Rollback]], backups: ExitStack) -> None:
     failures: list[str] = []
-    for new, back in reversed(undo):
+    for write, rollback in reversed(undo):
         try:
-            back()
+            rollback()
         except OSError:
-            where = f" (old contents: `{back.backup}` beside it)" if back.backup else " (it was new)"
-            failures.append(quote(new.display_path.display) + where)
+            backup_note = f" (old contents: `{rollback.backup}` beside it)" if rollback.backup else " (it was new)"
+            failures.append(quote(write.display_path.display) + backup_note)
     if failures:
         backups.pop_all()  # the only copies of the old contents
         raise Unavailable(
