@@ -33,8 +33,8 @@ _log = logging.getLogger(__name__)
 
 _MAX_LISTED = 50
 _MAX_NAMED = 3
+# A step whose change has not happened may still be about to for so long.
 _PENDING_SECONDS = 60.0
-"""Seconds in which a step whose change has not happened may still be about to."""
 
 UndoStatus = Literal["as it was left", "back already", "changed since"]
 
@@ -54,14 +54,13 @@ class _UndoChange:
 
     @property
     def description(self) -> str:
-        """What taking it back does, in words."""
+        """Say what undoing it does."""
         at = display_path(self.path)
-        before = self.recorded.before
         if self.source is not None:
             return f"move {at} back to {display_path(self.source)}" + (
                 ", put back what it replaced" if self.content_path else ""
             )
-        if before is None:
+        if self.recorded.before is None:
             return f"delete {at}"
         if self.recorded.after is None:
             return f"bring back {at}"
@@ -75,8 +74,13 @@ class _UndoEntry:
 
     @property
     def summary(self) -> UndoStep:
-        paths = list(dict.fromkeys(display_path(path) for entry in self.changes for path in reversed(entry.paths)))
-        return UndoStep(self.record.entry_id.id, self.record.entry_id.time, self.label, paths)
+        paths: dict[str, None] = {}
+        for change in self.changes:
+            paths.update((display_path(path), None) for path in reversed(change.paths))
+        return UndoStep(self.record.entry_id.id, self.record.entry_id.time, self.label, list(paths))
+
+    def meets(self, paths: _ChangedPaths) -> bool:
+        return any(paths.meets(change.paths) for change in self.changes)
 
     @property
     def label(self) -> str:
@@ -98,6 +102,11 @@ class _ChangedPaths:
             self._paths.add(names)
             self._parents.update(names[:depth] for depth in range(len(names)))
 
+    def add_all(self, changes: Iterable[_UndoChange]) -> None:
+        for change in changes:
+            for path in change.paths:
+                self.add(path)
+
     def has(self, path: WritablePath) -> bool:
         return _full_names(path) in self._paths
 
@@ -115,7 +124,7 @@ def _full_names(path: WritablePath) -> tuple[str, ...]:
 
 
 def list_undoable_entries(policy: Policy, store: JournalStore, cancel: CancelToken) -> UndoStepPage:
-    """The caller's steps that can be taken back in what is served now, the newest first."""
+    """List the caller's steps that can be taken back in what is served now, the newest first."""
     unread: list[EntryId] = []
     entries = _list_own_entries(policy, store, cancel, unread)
     return UndoStepPage([step.summary for step in entries[:_MAX_LISTED]], len(entries), len(unread))
@@ -136,8 +145,10 @@ def undo_entries(
         raise NotFound(f"There is no step {quote(entry_id)} to take back.", "Call without `step` for the list.")
     # What was taken back in between has cancelled itself out.
     chosen = [*(one for one in steps[:number] if later and not one.record.is_undo), steps[number]]
-    all_places = _ChangedPaths(path for one in chosen for entry in one.changes for path in entry.paths)
-    chosen = [_without_kept_folders(one, all_places) for one in chosen]
+    all_paths = _ChangedPaths()
+    for one in chosen:
+        all_paths.add_all(one.changes)
+    chosen = [_without_kept_folders(one, all_paths) for one in chosen]
     touched = _ChangedPaths()
     for one in chosen:
         _refuse_changed(one.changes, touched, steps[:number])
@@ -157,12 +168,14 @@ def undo_entries(
                         failure.fix,
                     ) from failure
             notes += step.notes
-    lines = [f"{one.record.entry_id.id} {one.label}: {entry.description}" for one in chosen for entry in one.changes]
+    lines: list[str] = []
+    for one in chosen:
+        lines.extend(f"{one.record.entry_id.id} {one.label}: {change.description}" for change in one.changes)
     return UndoResult(lines, dry_run, notes, diffs)
 
 
 def _without_kept_folders(undo_entry: _UndoEntry, removed_paths: _ChangedPaths) -> _UndoEntry:
-    """The step without folders that were made for a file in them and hold others by now: those stay."""
+    """Return the step without folders that were made for a file in them and hold others by now: those stay."""
     if all(entry.recorded.after == NEW_FOLDER for entry in undo_entry.changes):
         return undo_entry
     return replace(
@@ -176,28 +189,30 @@ def _without_kept_folders(undo_entry: _UndoEntry, removed_paths: _ChangedPaths) 
 
 
 def _preview_diffs(chosen: Sequence[_UndoEntry], cancel: CancelToken) -> list[str]:
-    """What taking steps back, the newest first, does to text files."""
-    ends = {entry.path: entry for one in chosen for entry in one.changes if entry.source is None}
+    """Diff what undoing steps, the newest first, does to text files."""
+    last_changes: dict[WritablePath, _UndoChange] = {}
+    for one in chosen:
+        last_changes.update((change.path, change) for change in one.changes if change.source is None)
     diffs: list[str] = []
-    for path, entry in ends.items():
+    for path, entry in last_changes.items():
         cancel.check()
         if entry.content_path is not None and _is_absent(entry.content_path):
             continue  # back already
         try:
             now = _read_text(path)
-            then = None if entry.content_path is None else _read_text(entry.content_path)
+            before = None if entry.content_path is None else _read_text(entry.content_path)
         except (OSError, Problem):
             continue  # no text
-        if now != then:
+        if now != before:
             name = display_path(path)
-            diffs.append(unified_diff(now or "", then or "", name, created=now is None, deleted=then is None))
+            diffs.append(unified_diff(now or "", before or "", name, created=now is None, deleted=before is None))
         if sum(map(len, diffs)) > DEFAULT_PAGE_BYTES:
             break
     return diffs
 
 
 def _read_text(path: WritablePath) -> str | None:
-    """The text of a file; None for nothing.
+    """Return the text of a file, None for nothing.
 
     Raises:
         Problem: it is not text, or too large.
@@ -216,7 +231,7 @@ def _read_text(path: WritablePath) -> str | None:
 def _list_own_entries(
     policy: Policy, store: JournalStore, cancel: CancelToken, unreadable: list[EntryId]
 ) -> list[_UndoEntry]:
-    """The steps of who calls, the newest first, whose entries are all served and not all back."""
+    """List the steps of the caller, the newest first, whose entries are all served and not all back."""
     try:
         return list(_iterate_own_entries(policy, store, cancel, unreadable))
     except OSError as error:
@@ -245,7 +260,9 @@ def _iterate_own_entries(
             changes = [_to_undo_change(policy, store, record, item) for item in record.changes]
         except Problem:
             continue  # outside of what this server serves, or protected
-        paths = [place for entry in changes for place in entry.paths]
+        paths: list[WritablePath] = []
+        for change in changes:
+            paths.extend(change.paths)
         if not touched.meets(paths) and all(_undo_status(entry) == "back already" for entry in changes):
             if time.time() - entry_id.time > _PENDING_SECONDS:
                 store.remove_entry(entry_id, only_idle=True)
@@ -265,39 +282,52 @@ def _to_undo_change(policy: Policy, store: JournalStore, record: EntryRecord, re
 
 
 def _undo_status(change: _UndoChange) -> UndoStatus:
-    item = change.recorded
+    """Compare what is there with what the step left and with what was there before it."""
     try:
         if change.source is not None:
-            if _is_unchanged(change.path, item.after):
-                # With both names there, taking it back has begun.
-                both = (
-                    change.content_path is not None
-                    and not _is_absent(change.content_path)
-                    and _is_unchanged(change.source, item.after)
-                )
-                replaces = item.left_at_source is not None and _is_unchanged(change.source, item.left_at_source)
-                is_left = both or replaces or _is_absent(change.source) or _was_never_moved(change)
-                return "as it was left" if is_left else "changed since"
-            if not (_is_unchanged(change.source, item.after) or _was_never_moved(change)):
-                return "changed since"
-            if (
-                change.content_path is None
-                or _is_absent(change.content_path)
-                or _is_unchanged(change.path, item.before)
-            ):
-                return "back already"
-            return "as it was left" if _is_absent(change.path) else "changed since"
-        if item.content_name is not None and change.content_path is not None and _is_absent(change.content_path):
-            return "back already"  # or it never went
-        if item.before == NEW_FOLDER:
-            return "as it was left" if _is_absent(change.path) else "back already"
-        if _is_unchanged(change.path, item.before):
-            return "back already"
-        if _is_absent(change.path):
-            return "as it was left"  # nothing is overwritten
-        return "as it was left" if _is_unchanged(change.path, item.after) else "changed since"
+            return _move_undo_status(change, change.source)
+        return _content_undo_status(change)
     except Problem:
         return "changed since"
+
+
+def _move_undo_status(change: _UndoChange, source: WritablePath) -> UndoStatus:
+    recorded = change.recorded
+    if _is_unchanged(change.path, recorded.after):
+        return "as it was left" if _can_move_back(change, source) else "changed since"
+    if not (_is_unchanged(source, recorded.after) or _was_never_moved(change)):
+        return "changed since"
+    if change.content_path is None or _is_absent(change.content_path) or _is_unchanged(change.path, recorded.before):
+        return "back already"
+    return "as it was left" if _is_absent(change.path) else "changed since"
+
+
+def _can_move_back(change: _UndoChange, source: WritablePath) -> bool:
+    """Whether nothing has come to the old place of something that is still where it was moved."""
+    recorded = change.recorded
+    # With both names there, undoing has begun.
+    if (
+        change.content_path is not None
+        and not _is_absent(change.content_path)
+        and _is_unchanged(source, recorded.after)
+    ):
+        return True
+    if recorded.left_at_source is not None and _is_unchanged(source, recorded.left_at_source):
+        return True
+    return _is_absent(source) or _was_never_moved(change)
+
+
+def _content_undo_status(change: _UndoChange) -> UndoStatus:
+    recorded = change.recorded
+    if recorded.content_name is not None and change.content_path is not None and _is_absent(change.content_path):
+        return "back already"  # or it never went
+    if recorded.before == NEW_FOLDER:
+        return "as it was left" if _is_absent(change.path) else "back already"
+    if _is_unchanged(change.path, recorded.before):
+        return "back already"
+    if _is_absent(change.path):
+        return "as it was left"  # nothing is overwritten
+    return "as it was left" if _is_unchanged(change.path, recorded.after) else "changed since"
 
 
 def _is_unchanged(path: WritablePath, state: EntryState | None) -> bool:
@@ -332,7 +362,7 @@ def _has_other_entries(path: WritablePath, touched: _ChangedPaths) -> bool:
 def _refuse_changed(
     changes: Sequence[_UndoChange], touched: _ChangedPaths, later_entries: Sequence[_UndoEntry] = ()
 ) -> None:
-    """Return when all that is known to be as the step left it is so; what is not known yet is looked at in its turn."""
+    """Raise Conflict if something is not as the step left it; what is not known yet is looked at in its turn."""
     changed: list[WritablePath] = []
     for entry in reversed(changes):
         if entry.recorded.after == NEW_FOLDER:
@@ -341,14 +371,13 @@ def _refuse_changed(
             is_changed = not touched.meets(entry.paths) and _undo_status(entry) == "changed since"
         if is_changed:
             changed.append(entry.path)
-        for path in entry.paths:
-            touched.add(path)
+        touched.add_all([entry])
     if not changed:
         return
-    named = ", ".join(quote(display_path(place)) for place in changed[:_MAX_NAMED])
+    named = ", ".join(quote(display_path(path)) for path in changed[:_MAX_NAMED])
     more = f" and {len(changed) - _MAX_NAMED} more" if len(changed) > _MAX_NAMED else ""
     about = _ChangedPaths(changed)
-    others = [one.record.entry_id.id for one in later_entries if any(about.meets(entry.paths) for entry in one.changes)]
+    others = [one.record.entry_id.id for one in later_entries if one.meets(about)]
     fix = (
         f"Step {others[0]} came later: take that back first, or set `later`."
         if others
@@ -367,7 +396,10 @@ def _undo_entry(undo_entry: _UndoEntry, store: JournalStore, journal_entry: Jour
                 create_folder(entry.path, cancel)
             changes = [entry for entry in changes if entry.recorded.before != NEW_FOLDER]
         opened_changes = [_OpenedChange(entry, stack) for entry in reversed(changes)]
-        stack.enter_context(lock_names([spot for each in opened_changes for spot in each.resolved_paths], cancel))
+        resolved_paths: list[ResolvedPath[WritablePath]] = []
+        for opened in opened_changes:
+            resolved_paths.extend(opened.resolved_paths)
+        stack.enter_context(lock_names(resolved_paths, cancel))
         _refuse_changed(changes, _ChangedPaths())
         content_paths = (
             journal_entry.record([each.plan_change(journal_entry, cancel) for each in opened_changes])
@@ -402,7 +434,7 @@ class _OpenedChange:
         return [self.target] if self.source is None else [self.target, self.source]
 
     def plan_change(self, journal_entry: JournalEntry, cancel: CancelToken) -> PlannedChange:
-        """What `bring_back` will do, by which it could be taken back itself."""
+        """Return what `restore` will do, by which it could be undone itself."""
         path = self.target.path
         folder = self.target.folder
         if self.source is not None:
