@@ -35,22 +35,23 @@ from mcp_fs.policy import WritablePath
 
 __all__ = ["Substitution", "replace_in_files"]
 
+# Files changed by one call: each is locked and has its new contents beside it, so that all or none can change.
 _MAX_FILES = 200
-"""Files changed by one call: each is locked and has its new contents beside it, so that all or none can change."""
 _DIFF_BYTES = 2000
 _MAX_LINE_CHARACTERS = 160
 _WORD_CHARACTER = re.compile(r"\w", re.ASCII)
 _MAX_PLACES = 50
 _MAX_UNMATCHED_NAMED = 10
+_MAX_BINARY_NAMED = 5
 _MAX_TEXTS = 100
+# Of what goes and of what comes, where the number of lines changes.
 _MAX_LINES = 6
-"""Of what goes and of what comes, where the number of lines changes."""
+# Lines from the first to the last that differ, both sides: comparing them takes the square of that.
 _MAX_COMPARED_LINES = 500
-"""Lines from the first to the last that differ, both sides: to compare them takes the square of that."""
 
 
+# Maps a text to the new one and how often each of the old ones was replaced.
 Substitute = Callable[[str], tuple[str, Sequence[int]]]
-"""A text to the new one and how often each of the old ones was replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class Substitution:
     ignore_case: bool = False
 
     def compile(self, cancel: CancelToken) -> Substitute:
-        """How it is done; OverflowError where a text would get too long.
+        """Compile to a function, which raises OverflowError where a text would get too long.
 
         Raises:
             Invalid: an expression can't be read.
@@ -80,7 +81,7 @@ class Substitution:
         return substitute if "\r" in "".join(self.replacements) else partial(_with_line_feeds, substitute)
 
     def inside_words_pattern(self) -> re.Pattern[str]:
-        """Finds an old text that is part of a longer word, as `cat` is of `concatenate`."""
+        """Return a pattern that finds an old text in a longer word, as `cat` in `concatenate`."""
         parts = [rf"(?<=\w)(?=\w){text}|{text}(?<=\w)(?=\w)" for text in map(re.escape, self.replacements)]
         return re.compile("|".join(parts) if self.by == "text" else r"(?!)")
 
@@ -102,7 +103,7 @@ class Substitution:
 
 def _substitute(matching: Sequence[TextMatches], cancel: CancelToken, text: str) -> tuple[str, Sequence[int]]:
     growing = SizeLimit(text)
-    pieces = list[str]()
+    pieces: list[str] = []
     counts = [0] * len(matching)
     position = 0
     searched = SearchText(text)
@@ -138,16 +139,22 @@ def _with_line_feeds(substitute: Substitute, text: str) -> tuple[str, Sequence[i
     return re.sub("\r?\n", "\r\n", new), counts
 
 
+# The number of a line of the new text, the lines that go there, and those that come.
 LineDifference = tuple[int, Sequence[str], Sequence[str]]
-"""The number of a line of the new text, the lines that go there, and those that come."""
 
 
 @dataclass(slots=True)
 class _FileReplacement:
+    """What would become of one file.
+
+    Attributes:
+        counts: how often each old text is replaced.
+        new_length: characters of the new text.
+    """
+
     path: WritablePath
     counts: Sequence[int]
     new_length: int
-    """Characters of the new text."""
     changed_lines: Sequence[LineDifference] = field(default_factory=list[LineDifference])
 
 
@@ -168,6 +175,31 @@ def replace_in_files(
         TooLarge: more than 200 files would change, or they would get too large.
         Problem: one of them can't be changed; nothing was written.
     """
+    _check_replacements(substitution)
+    substitute = substitution.compile(cancel)
+    skipped = Skipped()
+    binary_paths: list[str] = []
+    files = _collect_replacements(
+        _iterate_files(start, glob, walk_filter, skipped, cancel), substitute, skipped, binary_paths, cancel
+    )
+    notes: list[str] = []
+    if files and not dry_run:
+        changes = [_to_file_change(file, substitute) for file in files]
+        notes.extend(change_files(changes, dry_run=False, cancel=cancel, journal_entry=journal_entry).notes)
+    notes.extend(skipped.notes())
+    notes.extend(skipped.describe_excluded(named=not files))
+    if not files and binary_paths:
+        notes.append(_describe_binary(binary_paths))
+    unmatched = _find_unmatched(substitution, files)
+    if files and unmatched:
+        notes.append(_describe_unmatched(unmatched))
+    inside_words = None if _shows_all_lines(substitution, dry_run) else substitution.inside_words_pattern()
+    return ReplaceResult(
+        [(file.path.display, sum(file.counts)) for file in files], _build_page(files, inside_words), dry_run, notes
+    )
+
+
+def _check_replacements(substitution: Substitution) -> None:
     replacements = substitution.replacements
     if not 0 < len(replacements) <= _MAX_TEXTS:
         raise Invalid(
@@ -175,51 +207,70 @@ def replace_in_files(
         )
     if not all(replacements):
         raise Invalid("The text to replace is empty.", "Name some text or expression.")
-    unchanged_texts = [old for old, new in replacements.items() if old == new and substitution.by != "regex"]
-    if unchanged_texts:
-        raise Invalid(f"The text {quote(unchanged_texts[0])} is replaced by the same text.")
-    substitute = substitution.compile(cancel)
-    skipped = Skipped()
-    replacements_by_file: list[_FileReplacement] = []
-    binary_paths: list[str] = []
-    for path in _iterate_files(start, glob, walk_filter, skipped, cancel):
-        if (one := _try_file(path, substitute, skipped, binary_paths, cancel)) is not None:
-            replacements_by_file.append(one)
-            if sum(each.new_length for each in replacements_by_file) > MAX_TOTAL_BYTES:
-                raise too_much_error()
-            if len(replacements_by_file) > _MAX_FILES:
-                raise TooLarge(f"More than {_MAX_FILES} files would change.", "Narrow `glob` or `path`.")
-    notes: list[str] = []
-    if replacements_by_file and not dry_run:
-        changes = [
-            FileChange(
-                one.path, lambda text: substitute(text)[0], lambda book: substitute_in_cells(book, substitute)[0]
-            )
-            for one in replacements_by_file
-        ]
-        notes += change_files(changes, dry_run=False, cancel=cancel, journal_entry=journal_entry).notes
-    notes += [*skipped.notes(), *skipped.describe_excluded(named=not replacements_by_file)]
-    if not replacements_by_file and binary_paths:
-        notes.append(f"binary, not changed: {', '.join(binary_paths[:5])}{', ...' * (len(binary_paths) > 5)}")
-    unmatched = [
-        quote(old)
-        for index, old in enumerate(replacements)
-        if not any(one.counts[index] for one in replacements_by_file)
+    if substitution.by == "regex":
+        return
+    for old, new in replacements.items():
+        if old == new:
+            raise Invalid(f"The text {quote(old)} is replaced by the same text.")
+
+
+def _collect_replacements(
+    paths: Iterator[WritablePath],
+    substitute: Substitute,
+    skipped: Skipped,
+    binary_paths: list[str],
+    cancel: CancelToken,
+) -> list[_FileReplacement]:
+    """Try the substitution in all files and return those that it would change."""
+    files: list[_FileReplacement] = []
+    total_length = 0
+    for path in paths:
+        file = _try_file(path, substitute, skipped, binary_paths, cancel)
+        if file is None:
+            continue
+        files.append(file)
+        total_length += file.new_length
+        if total_length > MAX_TOTAL_BYTES:
+            raise too_much_error()
+        if len(files) > _MAX_FILES:
+            raise TooLarge(f"More than {_MAX_FILES} files would change.", "Narrow `glob` or `path`.")
+    return files
+
+
+def _to_file_change(file: _FileReplacement, substitute: Substitute) -> FileChange:
+    return FileChange(
+        file.path,
+        lambda text: substitute(text)[0],
+        lambda notebook: substitute_in_cells(notebook, substitute)[0],
+    )
+
+
+def _describe_binary(paths: Sequence[str]) -> str:
+    more = ", ..." if len(paths) > _MAX_BINARY_NAMED else ""
+    return f"binary, not changed: {', '.join(paths[:_MAX_BINARY_NAMED])}{more}"
+
+
+def _find_unmatched(substitution: Substitution, files: Sequence[_FileReplacement]) -> list[str]:
+    """Return the old texts that no file has."""
+    return [
+        old for index, old in enumerate(substitution.replacements) if sum(file.counts[index] for file in files) == 0
     ]
-    if replacements_by_file and unmatched:
-        more = ", ..." if len(unmatched) > _MAX_UNMATCHED_NAMED else ""
-        notes.append(f"not found: {', '.join(unmatched[:_MAX_UNMATCHED_NAMED])}{more}")
-    files = [(one.path.display, sum(one.counts)) for one in replacements_by_file]
-    # What went and what came is what the caller named, unless it was an expression; a dry run is there to compare.
-    shows_all_lines = (
-        dry_run or substitution.by == "regex" or substitution.ignore_case or not all(replacements.values())
-    )
-    return ReplaceResult(
-        files,
-        _build_page(replacements_by_file, None if shows_all_lines else substitution.inside_words_pattern()),
-        dry_run,
-        notes,
-    )
+
+
+def _describe_unmatched(texts: Sequence[str]) -> str:
+    named = ", ".join(map(quote, texts[:_MAX_UNMATCHED_NAMED]))
+    more = ", ..." if len(texts) > _MAX_UNMATCHED_NAMED else ""
+    return f"not found: {named}{more}"
+
+
+def _shows_all_lines(substitution: Substitution, dry_run: bool) -> bool:
+    """Whether the answer shows every changed line and not only those where an old text is inside a longer word.
+
+    Callers have named the old and the new text themselves, unless by an expression; a dry run is there to compare.
+    """
+    if dry_run or substitution.by == "regex" or substitution.ignore_case:
+        return True
+    return not all(substitution.replacements.values())
 
 
 def _iterate_files(
@@ -250,7 +301,7 @@ def _iterate_files(
 def _try_file(
     path: WritablePath, substitute: Substitute, skipped: Skipped, binary_paths: list[str], cancel: CancelToken
 ) -> _FileReplacement | None:
-    """What would become of one file; None when nothing would."""
+    """Return what would become of one file, None when nothing would."""
     cancel.check()
     try:
         data = _read_file(path)
@@ -283,7 +334,7 @@ def _try_file(
 
 
 def _try_notebook(path: WritablePath, notebook: Notebook, substitute: Substitute) -> _FileReplacement | None:
-    """What would become of a notebook."""
+    """Return what would become of a notebook, None when nothing would."""
     changed, counts = substitute_in_cells(notebook, substitute)
     if changed.json == notebook.json:
         return None
@@ -302,8 +353,9 @@ def _read_file(path: WritablePath) -> bytes | None:
 
 
 def _find_changed_lines(old: str, new: str) -> list[LineDifference]:
-    """The first lines that differ; where their number changes, each run of them."""
-    old_lines, new_lines = ([line.rstrip("\r\n") for line in split_lines(text)] for text in (old, new))
+    """Return the first lines that differ; where their number changes, each run of them."""
+    old_lines = _bare_lines(old)
+    new_lines = _bare_lines(new)
     pairs = enumerate(zip(old_lines, new_lines, strict=False), 1)
     differing = ((number, [one], [other]) for number, (one, other) in pairs if one != other)
     if len(old_lines) == len(new_lines):
@@ -327,6 +379,10 @@ def _find_changed_lines(old: str, new: str) -> list[LineDifference]:
     ]
 
 
+def _bare_lines(text: str) -> list[str]:
+    return [line.rstrip("\r\n") for line in split_lines(text)]
+
+
 def _shorten_lines(lines: list[str]) -> list[str]:
     more = len(lines) - _MAX_LINES
     return lines if more <= 1 else [*lines[:_MAX_LINES], f"... {more:,} more lines"]
@@ -337,7 +393,7 @@ def _shorten_line(text: str, most: int = _MAX_LINE_CHARACTERS) -> str:
 
 
 def _format_lines(differing: LineDifference) -> list[str]:
-    """A line as `NUMBER:LINE` where one takes the place of one, else as in a diff."""
+    """Format a line as `NUMBER:LINE` where one takes the place of one, else as in a diff."""
     number, removed_lines, added_lines = differing
     if len(removed_lines) == len(added_lines) == 1:
         return [f"{number}:{_format_word_diff(removed_lines[0], added_lines[0])}"]
