@@ -20,7 +20,7 @@ from mcp_fs.engine.text.edit import describe_nearest, restore_undecodable, split
 from mcp_fs.engine.text.encodings import replace_undecodable as readable
 
 if TYPE_CHECKING:
-    from unidiff.patch import Line
+    from unidiff.patch import Line, PatchedFile
 
 __all__ = ["FilePatch", "apply_hunks", "parse_patch"]
 
@@ -40,9 +40,14 @@ _FORMAT_FIX = "Send a unified diff with its `---` and `+++` lines, as `diff -u` 
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """Lines without their ends; `line` is where they should begin, from 1, or 0 when only the text tells.
+    """The lines of one hunk, without their ends.
 
-    `old_open` and `new_open` tell that the last line has no end, in the old text and in the new.
+    Attributes:
+        line: where they should begin, from 1, or 0 when only the text tells.
+        old_lacks_final_newline: whether the last line of the old text has no end.
+        new_lacks_final_newline: the same of the new text.
+        new_line_ends: of each line; None where the patch says nothing of them.
+        headings: lines of the file that stand behind `@@`, outermost first: what begins with them holds the hunk.
     """
 
     line: int
@@ -52,9 +57,7 @@ class Hunk:
     new_lacks_final_newline: bool
     old_line_ends: tuple[str, ...] = ()
     new_line_ends: tuple[str, ...] | None = None
-    """Of each line; None where the patch says nothing of them."""
     headings: tuple[str, ...] = ()
-    """Lines of the file that stand behind `@@`, outermost first: what begins with them holds the hunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +66,8 @@ class FilePatch:
 
     Attributes:
         path: without the `a/` or `b/` of git.
-        written: as the diff has it.
-        whole: whether it deletes the file whatever is in it.
+        written_path: as the diff has it.
+        deletes_any_content: whether it deletes the file whatever is in it.
         mode: as git names it, if it is a new one.
     """
 
@@ -78,60 +81,84 @@ class FilePatch:
 
 
 def parse_patch(patch: str) -> list[FilePatch]:
-    """The files of a unified diff, in order.
+    """Parse a unified diff and return its files in order.
 
     Raises:
         Invalid: it is none, or does what text can't: renames, modes, binary contents.
     """
     if envelope := _ENVELOPE.search(patch):
         return _parse_envelope(_normalize_line_ends(patch[envelope.end() :]).split("\n"))
+    files = _parse_unified_diff(patch)
+    if not files:
+        raise Invalid("The patch names no file.", _FORMAT_FIX)
+    return [_to_file_patch(file, mode) for file, mode in files]
+
+
+def _parse_unified_diff(patch: str) -> list[tuple[PatchedFile, str | None]]:
+    """Return the files of a unified diff, each with the mode that it gives the file."""
     # Half of its cost is compiling its expressions: paid by the first patch, not by every start.
     from unidiff.errors import UnidiffParseError
     from unidiff.patch import PatchSet
 
+    files: list[tuple[PatchedFile, str | None]] = []
     try:
-        files = [(file, mode) for part, mode in _split_by_file(_fix_hunk_headers(patch)) for file in PatchSet(part)]
+        for part, mode in _split_by_file(_fix_hunk_headers(patch)):
+            files.extend((file, mode) for file in PatchSet(part))
     except UnidiffParseError as error:
         raise Invalid(f"The patch can't be read: {error}.", _FORMAT_FIX) from None
-    if not files:
-        raise Invalid("The patch names no file.", _FORMAT_FIX)
-    patches: list[FilePatch] = []
-    for file, mode in files:
-        path = _unquote_path(file.path)
-        if mode is not None and not mode.startswith("100"):
-            raise Invalid(f"The patch makes `{path}` a link or a submodule, not a text file.", "Leave it out.")
-        if file.is_rename:
-            fix = f"Use `move_file` or `copy_file`; what changes then goes with `{path}` as `---` and as `+++`."
-            raise Invalid(f"The patch makes `{path}` of another file.", fix)
-        if file.is_binary_file:
-            raise Invalid(f"The patch changes `{path}` as binary.", "Leave it out.")
-        if not (file or file.is_added_file or file.is_removed_file):
-            subject = "only the mode of" if mode else "nothing in"
-            raise Invalid(f"The patch changes {subject} `{path}`.", "Leave it out.")
-        hunks: list[Hunk] = []
-        parts = [(hunk, _side_lines(hunk, " -"), _side_lines(hunk, " +")) for hunk in file]
-        states_line_ends = any("\r" in _line_end_of(line) for _, old, new in parts for line in (*old, *new))
-        for hunk, old, new in parts:
-            inside = () if hunk.source_start or not hunk.section_header else (hunk.section_header.strip(),)
-            hunks.append(
-                _create_hunk(
-                    hunk.source_start,
-                    old,
-                    new,
-                    (_lacks_final_newline(old), _lacks_final_newline(new)),
-                    states_line_ends,
-                    inside,
-                )
-            )
-        written_path = _unquote_path(file.target_file if file.source_file == _NO_FILE else file.source_file)
-        creates = file.source_file == _NO_FILE
-        deletes = file.target_file == _NO_FILE
-        patches.append(FilePatch(path, written_path, creates, deletes, tuple(hunks), mode=mode))
-    return patches
+    return files
+
+
+def _to_file_patch(file: PatchedFile, mode: str | None) -> FilePatch:
+    path = _unquote_path(file.path)
+    _refuse_non_text(file, path, mode)
+    creates = file.source_file == _NO_FILE
+    return FilePatch(
+        path,
+        _unquote_path(file.target_file if creates else file.source_file),
+        creates,
+        file.target_file == _NO_FILE,
+        _to_hunks(file),
+        mode=mode,
+    )
+
+
+def _refuse_non_text(file: PatchedFile, path: str, mode: str | None) -> None:
+    """Raise Invalid if the patch does to a file what is not a change of its text."""
+    if mode is not None and not mode.startswith("100"):
+        raise Invalid(f"The patch makes `{path}` a link or a submodule, not a text file.", "Leave it out.")
+    if file.is_rename:
+        raise Invalid(
+            f"The patch makes `{path}` of another file.",
+            f"Use `move_file` or `copy_file`; what changes then goes with `{path}` as `---` and as `+++`.",
+        )
+    if file.is_binary_file:
+        raise Invalid(f"The patch changes `{path}` as binary.", "Leave it out.")
+    if not (file or file.is_added_file or file.is_removed_file):
+        subject = "only the mode of" if mode else "nothing in"
+        raise Invalid(f"The patch changes {subject} `{path}`.", "Leave it out.")
+
+
+def _to_hunks(file: PatchedFile) -> tuple[Hunk, ...]:
+    sides = [(hunk, _side_lines(hunk, " -"), _side_lines(hunk, " +")) for hunk in file]
+    states_line_ends = any(_has_carriage_return(old) or _has_carriage_return(new) for _, old, new in sides)
+    hunks: list[Hunk] = []
+    for hunk, old, new in sides:
+        headings: list[str] = []
+        if hunk.section_header and not hunk.source_start:
+            headings.append(hunk.section_header.strip())
+        lack_final_newline = (_lacks_final_newline(old), _lacks_final_newline(new))
+        hunks.append(_create_hunk(hunk.source_start, old, new, lack_final_newline, states_line_ends, headings))
+    return tuple(hunks)
+
+
+def _has_carriage_return(lines: Iterable[str]) -> bool:
+    """Whether a line ends in one."""
+    return any("\r" in _line_end_of(line) for line in lines)
 
 
 def apply_hunks(text: str, patch: FilePatch, label: str, cancel: CancelToken) -> str:
-    """`text` with the hunks applied, its line ends kept.
+    """Apply the hunks to `text` and keep its line ends.
 
     Raises:
         NotFound: what a hunk expects is not there; quotes the nearest.
@@ -236,8 +263,10 @@ def _indentation(line: str) -> int:
 
 
 def _with_line_ends(hunk: Hunk, lines: Sequence[str], start: int, end: int) -> list[str]:
-    """The new lines with the ends of the old ones they stand for, else those of their neighbours; where the patch
-    says what ends there are, those that it says."""
+    """Return the new lines with the ends of the old ones they stand for, else those of their neighbours.
+
+    Where the patch says what ends there are, those that it says.
+    """
     if hunk.new_line_ends is not None and tuple(map(_line_end_of, lines[start:end])) == hunk.old_line_ends:
         return [line + mark for line, mark in zip(hunk.new_lines, hunk.new_line_ends, strict=True)]
     nearby_ends = [_line_end_of(line) for line in (*lines[start:end], *lines[max(0, start - 1) : start], *lines[:1])]
@@ -258,7 +287,7 @@ def _with_line_ends(hunk: Hunk, lines: Sequence[str], start: int, end: int) -> l
 
 
 def _restore_undecodable_lines(new: Sequence[str], old: Sequence[str]) -> list[str]:
-    """`new` with the bytes of `old` that do not decode, line by line in order; both show them as U+FFFD."""
+    """Return `new` with the bytes of `old` that do not decode, line by line in order; both show them as U+FFFD."""
     undecodable_lines = [line for line in old if readable(line) != line]
     if not undecodable_lines:
         return list(new)
@@ -287,7 +316,7 @@ def _create_hunk(
     states_line_ends: bool,
     headings: Iterable[str],
 ) -> Hunk:
-    """A hunk of lines with their ends, which it keeps if the patch says something of them."""
+    """Create a hunk of lines with their ends, which it keeps if the patch says something of them."""
     return Hunk(
         line,
         tuple(map(_without_line_end, old)),
@@ -300,7 +329,7 @@ def _create_hunk(
 
 
 def _side_lines(hunk: Iterable[Line], line_types: str) -> list[str]:
-    """The lines of one side of a hunk, with the ends that they have in the file: a carriage return is one there."""
+    """Return the lines of one side of a hunk with their ends in the file, where a carriage return is one."""
     lines: list[str] = []
     previous_type = ""
     for line in hunk:
@@ -325,19 +354,19 @@ def _line_end_of(line: str) -> str:
 
 
 def _unquote_path(path: str) -> str:
-    """A path as git writes it: names with special characters in quotes, their bytes as in C."""
+    """Decode a path as git writes it: names with special characters in quotes, their bytes as in C."""
     if len(path) > 1 and path[0] == path[-1] == '"':
         return os.fsdecode(path[1:-1].encode("ascii", "replace").decode("unicode_escape").encode("latin-1"))
     return path
 
 
 def _normalize_line_ends(patch: str) -> str:
-    """`patch` with line feeds alone where all its lines end in CRLF, which then says nothing of the files."""
+    """Return `patch` with line feeds alone where all its lines end in CRLF, which then says nothing of the files."""
     return patch.replace("\r\n", "\n") if patch.count("\n") == patch.count("\r\n") else patch
 
 
 def _fix_hunk_headers(patch: str) -> str:
-    """`patch` with the lengths in its hunk headers set to what follows them."""
+    """Set the lengths in the hunk headers of `patch` to what follows them."""
     lines = _normalize_line_ends(patch).removesuffix("\n").split("\n")
     result: list[str] = []
     index = 0
@@ -371,20 +400,21 @@ def _fix_hunk_headers(patch: str) -> str:
         fixed_header = (
             f"@@ -{header[1]},{_count_lines(body, ' -')} +{header[3]},{_count_lines(body, ' +')} @@{header[5]}"
         )
-        result += [fixed_header, *(" " + line if line in ("", "\r") else line for line in body)]
+        result.append(fixed_header)
+        result.extend(_mark_blank_lines(body))
         index = end
     return "\n".join([*result, ""])
 
 
+# Before it may stand a fence of Markdown or a shell's command.
 _ENVELOPE = re.compile(
     r"\A(?:(?!--- |\+\+\+ |@@ -|diff ).*\n)*?(?=\*\*\* (?:Begin Patch|(?:Add|Update|Delete) File: ))"
 )
-"""What may stand before it: a fence of Markdown, a shell's command."""
 _ENVELOPE_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
 
 
 def _parse_envelope(lines: Sequence[str]) -> list[FilePatch]:
-    """The files of a patch as several models write it: `*** Update File:`, hunks behind `@@` without numbers."""
+    """Parse a patch as several models write it: `*** Update File:`, hunks behind `@@` without numbers."""
     patches: list[FilePatch] = []
     body: list[str] = []
     did = path = ""
@@ -393,8 +423,8 @@ def _parse_envelope(lines: Sequence[str]) -> list[FilePatch]:
         if not did:
             return
         parts = _split_hunks(body)
-        says_ends = any("\r" in line for lines, _ in parts for line in lines)
-        hunks = [_create_unnumbered_hunk(*part, says_ends) for part in parts]
+        states_line_ends = any("\r" in "".join(lines) for lines, _ in parts)
+        hunks = [_create_unnumbered_hunk(lines, headings, states_line_ends) for lines, headings in parts]
         if did == "Update" and not hunks:
             raise Invalid(f"The patch changes nothing in `{path}`.", _FORMAT_FIX)
         patches.append(FilePatch(path, path, did == "Add", did == "Delete", tuple(hunks), did == "Delete"))
@@ -417,7 +447,7 @@ def _parse_envelope(lines: Sequence[str]) -> list[FilePatch]:
 
 
 def _split_hunks(body: Sequence[str]) -> list[tuple[list[str], list[str]]]:
-    """The lines of each hunk, and those that stand behind its `@@`."""
+    """Return the lines of each hunk and the headings that stand behind its `@@`."""
     parts: list[tuple[list[str], list[str]]] = [([], [])]
     for line in body:
         if line.startswith("@@"):
@@ -426,29 +456,46 @@ def _split_hunks(body: Sequence[str]) -> list[tuple[list[str], list[str]]]:
             parts[-1][1].extend(filter(None, (_read_heading(line),)))
         else:
             parts[-1][0].append(line)
-    for part, _ in parts:
-        while part and part[-1] in ("", "\r"):
-            part.pop()  # blank lines between hunks and files are no context
-    return [([" " + line if line in ("", "\r") else line for line in part], inside) for part, inside in parts if part]
+    hunks: list[tuple[list[str], list[str]]] = []
+    for lines, headings in parts:
+        while lines and lines[-1] in ("", "\r"):
+            lines.pop()  # blank lines between hunks and files are no context
+        if lines:
+            hunks.append((_mark_blank_lines(lines), headings))
+    return hunks
+
+
+def _mark_blank_lines(lines: Iterable[str]) -> list[str]:
+    """Return the lines of a hunk with the blank of context before those that are empty."""
+    return [" " + line if line in ("", "\r") else line for line in lines]
 
 
 def _read_heading(header: str) -> str:
-    """What stands behind the `@@` of a hunk without numbers."""
+    """Return what stands behind the `@@` of a hunk without numbers."""
     return header.removeprefix("@@").rstrip().removesuffix("@@").strip()
+
+
+def _unnumbered_side_lines(body: Sequence[str], line_types: str) -> list[str]:
+    """Return the lines of one side of a hunk, with their ends."""
+    lines: list[str] = []
+    for line in body:
+        if line[0] in line_types:
+            lines += split_lines(f"{line[1:]}\n")
+    return lines
 
 
 def _create_unnumbered_hunk(body: Sequence[str], headings: Sequence[str], states_line_ends: bool) -> Hunk:
     if invalid_line := next((line for line in body if line[0] not in " +-"), None):
         raise Invalid(f"The patch can't be read: {invalid_line[:60]!r} must begin with ` `, `+` or `-`.", _FORMAT_FIX)
-    old, new = (
-        [part for line in body if line[0] in kinds for part in split_lines(f"{line[1:]}\n")] for kinds in (" -", " +")
-    )
+    old = _unnumbered_side_lines(body, " -")
+    new = _unnumbered_side_lines(body, " +")
     return _create_hunk(0, old, new, (False, False), states_line_ends, headings)
 
 
 def _split_by_file(patch: str) -> list[tuple[str, str | None]]:
-    """Parts of `patch`, each with at most one line of git's that names two files, which then has to name them; and
-    the mode that it gives the file.
+    """Split `patch` into parts of one file each, with the mode that it gives the file.
+
+    A part has at most one line of git's that names two files, which then has to name them.
 
     Where `---` and `+++` do, it is left out: it does not say where a name with blanks ends.
     """
@@ -461,9 +508,10 @@ def _split_by_file(patch: str) -> list[tuple[str, str | None]]:
 
 
 def _name_empty_file(empty: re.Match[str]) -> str:
-    """The lines that name an empty file that comes or goes, which git writes on none of their own."""
-    old, new = (_NO_FILE, empty["new"]) if empty["mode"] == "new" else (empty["old"], _NO_FILE)
-    return f"--- {old}\n+++ {new}\n"
+    """Return the lines that name an empty file that comes or goes, which git writes on none of their own."""
+    if empty["mode"] == "new":
+        return f"--- {_NO_FILE}\n+++ {empty['new']}\n"
+    return f"--- {empty['old']}\n+++ {_NO_FILE}\n"
 
 
 def _is_end_of_hunk(lines: Sequence[str], index: int) -> bool:
