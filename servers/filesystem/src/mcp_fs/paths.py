@@ -27,8 +27,8 @@ __all__ = [
 
 _WINDOWS = sys.platform == "win32"
 _FOLDS_CASE = sys.platform in ("win32", "darwin")
+# Longest path that every call of Windows takes; most take 259 characters, those that make a folder fewer.
 _MAX_PATH_CHARACTERS = 247
-"""Longest path that every call of Windows takes; most take 259 characters, those that make a folder fewer."""
 
 
 _TYPOS = {

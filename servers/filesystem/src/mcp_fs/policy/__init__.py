@@ -128,8 +128,8 @@ class WritableTreePath(WritablePath):
     """A folder that is copied, moved or deleted as a whole: repositories in it go along, with what is their own."""
 
 
+# A policy, and the narrower one that decides in its place; others, such as that of what is kept for undo, stay.
 _narrowed_policies: ContextVar[tuple[Policy, Policy] | None] = ContextVar("narrower", default=None)
-"""A policy, and the narrower one that decides in its place; others, such as that of what is kept for undo, stay."""
 
 
 class Policy:

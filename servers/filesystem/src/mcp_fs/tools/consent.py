@@ -20,8 +20,8 @@ _Expansion = tuple[Sequence[WritablePath], Sequence[str]]
 
 _OPERATOR_FIX = "The operator can start the server without `--confirm`."
 
+# Of the call that is run: what goes is what the user was shown, also if a file came while they thought.
 _consented_call: ContextVar[tuple[Sequence[str], _Expansion] | None] = ContextVar("asked", default=None)
-"""Of the call that is run: what goes is what the user was shown, also if a file came while they thought."""
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from mcp_fs.policy import Policy, ReadablePath, WritablePath
 __all__ = ["expand_deletions", "expand_path", "limit_count", "parse_line_range"]
 
 _P = TypeVar("_P", bound=ReadablePath)
+# Each has an open folder, so that all can be looked at before the first goes.
 _MAX_DELETED = 200
-"""Each has an open folder, so that all can be looked at before the first goes."""
+# To take them back, all are held open.
 _MAX_TARGETS = 100
-"""To take them back, all are held open."""
 _SEPARATOR = re.compile(r"[/\\]" if os.sep == "\\" else "/")
 
 
@@ -63,8 +63,8 @@ async def expand_deletions(
     Raises:
         Problem: as `several`.
     """
-    expanded_paths = list[WritablePath]()
-    notes = list[str]()
+    expanded_paths: list[WritablePath] = []
+    notes: list[str] = []
     for path in paths:
         expanded, more_notes = await expand_path(engine, policy.writable, path, _MAX_DELETED)
         expanded_paths = [*expanded_paths, *expanded]

@@ -73,8 +73,8 @@ def _wrap_single_replacement(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
             return arguments
 
 
+# A large tree takes its time: the caller hears that it goes on, and can cancel.
 _LONG_SECONDS = 3600.0
-"""A large tree takes its time: the caller hears that it goes on, and can cancel."""
 
 
 @dataclass(frozen=True)

@@ -53,10 +53,10 @@ __all__ = [
     "read_status_if_exists",
 ]
 
+# Entries that one call copies.
 MAX_ENTRIES = 100_000
-"""Entries that one call copies."""
+# Levels of folders, for each of which one descriptor is open.
 MAX_DEPTH = 200
-"""Levels of folders, for each of which one descriptor is open."""
 
 
 def copy_entry(

@@ -38,8 +38,8 @@ _ESCAPED = re.compile(r"\\u(?!00[0-7])[0-9a-fA-F]{4}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INDENT = re.compile(r"\n([ \t]+)")
 _HEADER = re.compile(r"\[cell (\d+), \w+\]\r?\n")
+# Lines from the first to the last that a patch changes: to compare them takes the square of that.
 _MAX_COMPARED_LINES = 4000
-"""Lines from the first to the last that a patch changes: to compare them takes the square of that."""
 
 Span = tuple[int, int]
 
@@ -300,8 +300,8 @@ def _find_changed_sources(notebook: Notebook, new: str, label: str) -> Iterator[
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, old_middle, new_middle, autojunk=False).get_opcodes():
         if tag == "equal":
             continue
-        i1 = i1 + prefix_length
-        i2 = i2 + prefix_length
+        i1 += prefix_length
+        i2 += prefix_length
         index = next((index for index, (begin, end) in enumerate(ranges) if begin <= i1 and i2 <= end), None)
         if index is None:
             raise _in_no_cell_error(label)

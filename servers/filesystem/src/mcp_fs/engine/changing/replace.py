@@ -452,7 +452,7 @@ def _build_page(
     remaining_bytes = _DIFF_BYTES
     for one in replacements_by_file:
         path = one.path.display
-        shown_lines = list[str]()
+        shown_lines: list[str] = []
         remaining_bytes -= len(path) + 1
         for lines in _group_lines(one.changed_lines[:_MAX_PLACES], surprising_pattern):
             remaining_bytes -= sum(map(len, lines)) + len(lines)

@@ -99,8 +99,8 @@ if sys.platform != "win32":
         files = {
             (found.st_dev, found.st_ino): (spot, found) for spot, found in earlier_statuses.items() if found is not None
         }
-        locked_identities = set[tuple[int, int]]()
-        locked_files = dict[ResolvedPath[Any], LockedFile]()
+        locked_identities: set[tuple[int, int]] = set()
+        locked_files: dict[ResolvedPath[Any], LockedFile] = {}
         deadline = time.monotonic() + _MAX_WAIT_SECONDS
         for _, (spot, earlier_status) in sorted(files.items(), key=lambda item: item[0]):
             status: os.stat_result | None = earlier_status

@@ -21,8 +21,8 @@ class MetadataCopier:
 
     def __init__(self) -> None:
         self._lost_counts: dict[str, int] = {}
+        # By file of several names: the path below the copy's top of the first of them.
         self._first_names: dict[tuple[int, int], tuple[str, ...]] = {}
-        """By file of several names: the path below the copy's top of the first of them."""
 
     @property
     def notes(self) -> list[str]:

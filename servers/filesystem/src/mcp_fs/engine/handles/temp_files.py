@@ -44,10 +44,10 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
+# How temporary names begin; hidden, and nobody else's.
 TEMPORARY_PREFIX = ".~mcp-fs-"
-"""How temporary names begin; hidden, and nobody else's."""
+# How the names of old contents begin that a change keeps until it is done; the only copy is never cleaned away.
 BACKUP_PREFIX = f"{TEMPORARY_PREFIX}old-"
-"""How the names of old contents begin that a change keeps until it is done; the only copy is never cleaned away."""
 
 _START_TIME = time.time()
 

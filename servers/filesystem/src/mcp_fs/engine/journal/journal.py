@@ -27,8 +27,8 @@ from mcp_fs.policy import ReadablePath, WritablePath
 
 __all__ = ["CURRENT_CALL", "ExpectedState", "JournalEntry", "PlannedChange", "real_uri_of"]
 
+# The tool that is being called, and by whom.
 CURRENT_CALL: ContextVar[tuple[str, str]] = ContextVar("call", default=("", ""))
-"""The tool that is being called, and by whom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,12 @@ class JournalEntry:
         self._leading_changes: Sequence[PlannedChange] = ()
         self._part_label = "this"
         self._is_disabled = False
+        # Bytes that are kept room for, that this part and those after it may keep, and that this one does.
         self._reserved_bytes = self._remaining_bytes = self._part_bytes = 0
-        """Bytes that are kept room for, that this part and those after it may keep, and that this one does."""
+        # Where this part stands in what is written down, and how many entries the parts before it have.
         self._part_offset = self._end_offset = self._earlier_change_count = 0
-        """Where this part stands in what is written down, and how many entries the parts before it have."""
+        # What can't be taken back, and why, for the answer.
         self.notes: list[str] = []
-        """What can't be taken back, and why, for the answer."""
 
     def __enter__(self) -> Self:
         return self

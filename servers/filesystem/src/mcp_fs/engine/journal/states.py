@@ -13,8 +13,8 @@ from mcp_fs.engine.handles.path_opening import Folder, open_regular, open_tree
 
 __all__ = ["MAX_HASHED_BYTES", "NEW_FOLDER", "EntryState", "file_state", "hash_content", "is_unchanged", "read_state"]
 
+# Bytes of a file up to which its content counts, and not only which file it is.
 MAX_HASHED_BYTES = 8 << 20
-"""Bytes of a file up to which its content counts, and not only which file it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,8 @@ from mcp_fs.policy import Policy, WritablePath
 __all__ = ["EntryId", "EntryRecord", "JournalStore", "RecordedChange"]
 
 _MAX_ENTRIES = 1000
+# Of a full store this part is made free.
 _FREED_SHARE = 16
-"""Of a full store this part is made free."""
 _CHECK_INTERVAL_SECONDS = 60.0
 _DAY_SECONDS = 86_400.0
 
