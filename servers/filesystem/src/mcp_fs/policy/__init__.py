@@ -166,7 +166,10 @@ class Policy:
 
     def _set_roots(self, roots: Sequence[Root]) -> None:
         self._roots = tuple(roots)
-        bases = [(fold_names(split_names(base)), root) for root in roots for base in (root.path, root.real_path)]
+        bases: list[tuple[tuple[str, ...], Root]] = []
+        for root in roots:
+            bases.append((fold_names(split_names(root.path)), root))
+            bases.append((fold_names(split_names(root.real_path)), root))
         # The deepest first, so that of two nested folders the inner one answers.
         self._bases = sorted(bases, key=lambda item: -len(item[0]))
 

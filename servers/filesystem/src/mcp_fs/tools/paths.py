@@ -67,8 +67,8 @@ async def expand_deletions(
     notes: list[str] = []
     for path in paths:
         expanded, more_notes = await expand_path(engine, policy.writable, path, _MAX_DELETED)
-        expanded_paths = [*expanded_paths, *expanded]
-        notes = [*notes, *more_notes]
+        expanded_paths.extend(expanded)
+        notes.extend(more_notes)
     if len(expanded_paths) > _MAX_DELETED:
         raise TooLarge(f"These are more than {_MAX_DELETED}.", "Delete a part at a time, or the folder they are in.")
     return expanded_paths, notes

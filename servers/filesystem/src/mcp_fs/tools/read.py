@@ -100,7 +100,9 @@ class ReadTools:
 
         One that fails does not stop the others. One file: `read_text`.
         """
-        files = [named for path in paths for named in await self._resolve_names(path)]
+        files: list[NamedFile] = []
+        for path in paths:
+            files.extend(await self._resolve_names(path))
         return await self.engine.read_files(files, PageRequest(max_bytes=max_bytes, line_numbers=line_numbers))
 
     async def _resolve_names(self, path: str) -> list[NamedFile]:
@@ -129,7 +131,10 @@ class ReadTools:
         Large images are scaled down; others come in base64, by `page`. For text use `read_text`.
         """
         pages = await self.engine.read_media(self.policy.readable(path), page)
-        return [block for media in pages for block in _content_blocks(media)]
+        blocks: list[ContentBlock] = []
+        for media in pages:
+            blocks.extend(_content_blocks(media))
+        return blocks
 
     @tool("Compare", effect="read", adapt=rename_arguments(path="source", other="target", destination="target"))
     async def read_diff(self, source: str, target: str, max_bytes: PageByteLimit = DEFAULT_PAGE_BYTES) -> Comparison:

@@ -32,7 +32,9 @@ _FORMATS = {
     "a font": "ttf otf woff woff2 eot",
     "a model": "onnx safetensors gguf glb",
 }
-_LABELS = {suffix: label for label, suffixes in _FORMATS.items() for suffix in suffixes.split()}
+_LABELS: dict[str, str] = {}
+for _label, _suffixes in _FORMATS.items():
+    _LABELS.update(dict.fromkeys(_suffixes.split(), _label))
 _AS_TABLE = ("a workbook", "a table of data", "a database")
 _AS_TEXT = ("a document", "slides", "a PDF")
 # What people write by hand in such a format, since it can be text.

@@ -192,11 +192,10 @@ def replace_in_cells(
             raise _not_in_cells_error(notebook, replacement, edit_label, label, cancel)
         if total > 1 and not replacement.replace_all:
             first = notebook.first_lines
-            lines = [
-                first[index] + line
-                for index, places in found.items()
-                for line in line_numbers_of(notebook.cells[index].source, places)
-            ]
+            lines: list[int] = []
+            for index, places in found.items():
+                cell_lines = line_numbers_of(notebook.cells[index].source, places)
+                lines.extend(first[index] + line for line in cell_lines)
             raise ambiguous_error(edit_label, label, total, lines)
         sources = {
             index: replace_spans(with_final_newline(notebook.cells[index].source), places, replacement)

@@ -252,9 +252,11 @@ def _describe_binary(paths: Sequence[str]) -> str:
 
 def _find_unmatched(substitution: Substitution, files: Sequence[_FileReplacement]) -> list[str]:
     """Return the old texts that no file has."""
-    return [
-        old for index, old in enumerate(substitution.replacements) if sum(file.counts[index] for file in files) == 0
-    ]
+    unmatched: list[str] = []
+    for index, old in enumerate(substitution.replacements):
+        if not any(file.counts[index] for file in files):
+            unmatched.append(old)
+    return unmatched
 
 
 def _describe_unmatched(texts: Sequence[str]) -> str:

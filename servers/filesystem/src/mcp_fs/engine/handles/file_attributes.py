@@ -25,7 +25,10 @@ def hidden_among(entries: Sequence[os.DirEntry[str]], *names: Sequence[str]) -> 
     if sys.platform == "win32":
         return {entry.name for entry in entries if is_hidden(entry)}
     # One after the other, tens of thousands of them are too many to look at.
-    return {name for row in names for name in row[bisect_left(row, ".") : bisect_left(row, "/")]}
+    hidden: set[str] = set()
+    for row in names:
+        hidden.update(row[bisect_left(row, ".") : bisect_left(row, "/")])
+    return hidden
 
 
 def placeholders_among(entries: Sequence[os.DirEntry[str]]) -> set[str]:

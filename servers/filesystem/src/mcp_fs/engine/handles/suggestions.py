@@ -78,11 +78,10 @@ def suggest_next_move(path: ReadablePath) -> str:
     names_by_folded: dict[str, list[str]] = {}
     for name in names[:_MAX_COMPARED_NAMES]:
         names_by_folded.setdefault(name.casefold(), []).append(name)
-    similar_names = [
-        name
-        for close in get_close_matches(path.name.casefold(), names_by_folded, n=3)
-        for name in names_by_folded[close]
-    ][:3]
+    similar_names: list[str] = []
+    for close in get_close_matches(path.name.casefold(), names_by_folded, n=3):
+        similar_names.extend(names_by_folded[close])
+    similar_names = similar_names[:3]
     if not similar_names:
         return f"Use `list_directory` to see what is there, or `find_files` to find {quote(path.name)} anywhere."
     return f"Near it are: {', '.join(quote((path.parent / name).display) for name in similar_names)}."

@@ -68,7 +68,8 @@ _BUSY_SECONDS = 0.5
 _PAUSE_SECONDS = 0.01
 _DEVICES = frozenset(
     ["con", "prn", "aux", "nul", "conin$", "conout$", "clock$"]
-    + [f"{port}{number}" for port in ("com", "lpt") for number in "0123456789¹²³"]
+    + [f"com{number}" for number in "0123456789¹²³"]
+    + [f"lpt{number}" for number in "0123456789¹²³"]
 )
 
 

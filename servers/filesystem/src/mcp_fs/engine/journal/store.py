@@ -198,11 +198,9 @@ class JournalStore:
         if not parts:
             raise NotFound("The step was not written down.")
         header = parts[0]
-        changes = [
-            # An older version wrote down one of the last two.
-            RecordedChange(uri, _decode_state(before), _decode_state(after), name, source, *map(_decode_state, states))
-            for uri, before, after, name, source, *states in chain.from_iterable(part["items"] for part in parts)
-        ]
+        changes: list[RecordedChange] = []
+        for part in parts:
+            changes.extend(_decode_change(*item) for item in part["items"])
         return EntryRecord(entry_id, header["tool"], header["by"], header["undoes"], changes)
 
     def remove_entry(self, entry_id: EntryId, *, only_idle: bool = False) -> None:
@@ -238,7 +236,7 @@ class JournalStore:
             return
         with self.open_folder() as top:
             is_over_limit = False
-            protected_names = {kept.name for steps in self._protected for kept in steps}
+            protected_names = {entry_id.name for entry_id in chain.from_iterable(self._protected)}
             entry_ids, contents = _sort_names(top.list_names())
             # More is forgotten than must be, or each step that is recorded from now on would look at the whole store.
             is_full = used_bytes + sum(kept.size for kept in entry_ids) > self.most_bytes
@@ -258,6 +256,15 @@ class JournalStore:
                     _remove_entry_files(top, stem, names)
         self._checked_at = now
         self._checked_bytes = used_bytes - (incoming_bytes or 0)
+
+
+def _decode_change(
+    uri: str, before: Any, after: Any, content_name: str | None, source: str | None, *states: Any
+) -> RecordedChange:
+    """Build a change from what was written down; an older version wrote one of the last two states."""
+    return RecordedChange(
+        uri, _decode_state(before), _decode_state(after), content_name, source, *map(_decode_state, states)
+    )
 
 
 def _sort_names(names: Sequence[str]) -> tuple[list[EntryId], dict[str, list[str]]]:
