@@ -61,7 +61,7 @@ class ReadablePath:
     policy: Policy = field(repr=False, compare=False)
 
     def __truediv__(self: _P, name: str) -> _P:
-        """The entry `name` of this folder.
+        """Return the entry `name` of this folder.
 
         Raises:
             Refused: it is a protected secret, or is to be written and belongs to a repository itself.
@@ -69,7 +69,7 @@ class ReadablePath:
         return self.at(self.root, (*self.parts, name))
 
     def at(self: _P, root: Root, parts: tuple[str, ...]) -> _P:
-        """The place `parts` beneath `root`, as trusted as this one: where a link on the way has led.
+        """Return the path `parts` beneath `root`, as trusted as this one: where a link on the way has led.
 
         Raises:
             Refused: as for an entry of a folder.
@@ -89,11 +89,11 @@ class ReadablePath:
         return type(self)(self.root, self.parts[:-1], self.policy)
 
     def to_readable(self) -> ReadablePath:
-        """The same place, only to be read."""
+        """Return the same path, only to be read."""
         return ReadablePath(self.root, self.parts, self.policy)
 
     def uri_of(self, name: str) -> str:
-        """The URI of the entry `name`, which may be protected: for lists, which only name it."""
+        """Return the URI of the entry `name`, which may be protected: for lists, which only name it."""
         return file_uri(os.path.join(self.root.path, *self.parts, name))
 
     @property
@@ -120,7 +120,7 @@ class WritablePath(ReadablePath):
     """A place beneath a served folder that may also be changed."""
 
     def as_tree(self) -> WritableTreePath:
-        """The same folder, to be copied, moved or deleted with all that is in it."""
+        """Return the same folder, to be copied, moved or deleted with all that is in it."""
         return WritableTreePath(self.root, self.parts, self.policy)
 
 
@@ -193,7 +193,7 @@ class Policy:
             _narrowed_policies.reset(token)
 
     def readable(self, path: str) -> ReadablePath:
-        """The place `path` names: relative, absolute or a `file://` URI.
+        """Return the path that `path` names: relative, absolute or a `file://` URI.
 
         Raises:
             Refused: outside what is served, or a protected secret.
@@ -206,7 +206,7 @@ class Policy:
         return readable_path
 
     def writable(self, path: str) -> WritablePath:
-        """The same place as `readable`, to be changed.
+        """Return the same path as `readable`, to be changed.
 
         Raises:
             Refused: also when the server is read-only, or the place belongs to a repository itself.
@@ -219,7 +219,7 @@ class Policy:
         return writable_path
 
     def detect_typo(self, path: str, writable_path: WritablePath) -> tuple[ReadablePath, Problem] | None:
-        """Where a mistyped name begins in `path`, which is `place`, and why to refuse it there."""
+        """Find where a mistyped name begins in `path`, which is `writable_path`, and why to refuse it there."""
         if is_uri(path) or (typo := detect_typo(writable_path.parts)) is None:
             return None
         depth, mistake, intended_path = typo
@@ -233,7 +233,7 @@ class Policy:
         )
 
     def search_roots(self, path: str) -> list[ReadablePath]:
-        """Where a walk begins: at `path`, or in every served folder when it names them all.
+        """Return where a walk begins: at `path`, or in every served folder when it names them all.
 
         Raises:
             Problem: as `readable`.
@@ -243,7 +243,7 @@ class Policy:
         return [self.readable(path)]
 
     def root_path(self, root: Root) -> ReadablePath:
-        """A served folder itself."""
+        """Return a served folder itself."""
         return ReadablePath(root, (), self)
 
     def is_protected(self, parts: tuple[str, ...]) -> bool:
@@ -300,7 +300,7 @@ class Policy:
         return isinstance(path, WritablePath) and not isinstance(path, WritableTreePath)
 
     def locate(self, absolute: str) -> tuple[Root, tuple[str, ...]] | None:
-        """The served folder an absolute path lies beneath and the names below it; None when outside.
+        """Return the served folder above an absolute path and the names below it; None when outside.
 
         Lexical: dot segments are removed as in RFC 3986, and the folder may be spelled either way.
         """
@@ -314,7 +314,7 @@ class Policy:
         return None
 
     def narrow_to_roots(self, uris: Iterable[str]) -> Policy:
-        """The policy that serves what both the operator and a client's roots name, never more than this one.
+        """Return the policy that serves what both the operator and a client's roots name, never more than this one.
 
         An empty list of roots means no information and changes nothing. Roots that are wider than a served folder give
         the served folder; roots that lie outside give nothing.

@@ -28,7 +28,7 @@ class Root:
     Attributes:
         name: last component of the path, with a number when two folders share it.
         path: absolute and normalised, links as the operator wrote them.
-        real: the same with links resolved.
+        real_path: the same with links resolved.
         identity: which file it is, by device and number.
         fd: descriptor good for `dir_fd` only (O_PATH where there is such a thing); -1 on Windows.
         mount_depth: names in the path at which its file system is mounted, if that is known.
@@ -58,7 +58,7 @@ class Root:
         """Whether Git takes the folder `parts` for one of its own.
 
         Args:
-            new: a name in it that counts as if there were an entry of that name.
+            extra_name: a name in it that counts as if there were an entry of that name.
         """
         return is_git_folder(lambda name: name.casefold() == extra_name.casefold() or self._has_entry((*parts, name)))
 
@@ -124,7 +124,7 @@ class Root:
 
 
 def open_root(path: str, used_names: set[str]) -> Root:
-    """The folder at `path`, under a name that is not in `taken`.
+    """Open the folder at `path`, under a name that is not in use.
 
     Raises:
         OSError: it cannot be served.
@@ -140,7 +140,7 @@ def open_root(path: str, used_names: set[str]) -> Root:
 
 
 def open_inner(root: Root, parts: tuple[str, ...], used_names: set[str]) -> Root:
-    """The folder at `parts` below `root`, not empty, to be served separately under a name that is not in `taken`.
+    """Open the folder at `parts` below `root` to be served separately, under a name that is not in use.
 
     Raises:
         OSError: it cannot be served.
@@ -185,7 +185,7 @@ class _Mount:
 
 
 def _find_mount(path: str) -> _Mount | None:
-    """The mount of `path`; None if unknown, such as on systems other than Linux."""
+    """Return the mount of `path`; None if unknown, such as on systems other than Linux."""
     try:
         lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
     except OSError:

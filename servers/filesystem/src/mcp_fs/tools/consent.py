@@ -26,8 +26,10 @@ _consented_call: ContextVar[tuple[Sequence[str], _Expansion] | None] = ContextVa
 
 @dataclass(frozen=True)
 class Consent:
-    """With `--confirm` the guard of all tools that do more than read: of globs it names all that they mean, of entries
-    that go elsewhere all pairs."""
+    """The guard, with `--confirm`, of all tools that do more than read.
+
+    Of globs it names all that they mean, of entries that go elsewhere all pairs.
+    """
 
     policy: Policy
     engine: Engine
@@ -58,6 +60,6 @@ def _quote_path(path: str) -> str:
 
 
 def consented_expansion(paths: Sequence[str]) -> _Expansion | None:
-    """What the user agreed to in this call; None if they were not asked about these paths."""
+    """Return what the user agreed to in this call; None if they were not asked about these paths."""
     asked = _consented_call.get()
     return asked[1] if asked is not None and asked[0] == paths else None

@@ -25,7 +25,7 @@ _LINE_RANGE = re.compile(r"(.+):(?:(\d{1,9})(?:-(\d{1,9})?)?|-([1-9]\d{0,8}))", 
 
 
 def parse_line_range(path: str) -> tuple[str, int, int | None] | None:
-    """What `path` means if it names lines: their file, the first (negative: so many last ones), the last."""
+    """Parse `path` if it names lines: their file, the first (negative: so many last ones), the last."""
     match = _LINE_RANGE.fullmatch(path)
     if match is None:
         return None
@@ -36,15 +36,15 @@ def parse_line_range(path: str) -> tuple[str, int, int | None] | None:
 async def expand_path(
     engine: Engine, to_path: Callable[[str], _P], path: str, max_paths: int
 ) -> tuple[Sequence[_P], Sequence[str]]:
-    """What one path of several names: one place, or with `*` in it all that fit, and notes on what was left out.
+    """Expand one of several paths: itself, or with `*` in it all that fit, and notes on what was left out.
 
     A name with `*` in it that is there is that one.
 
     Args:
-        trusted: what makes a path a place, or refuses it.
+        to_path: makes a trusted path of a text, or refuses it.
 
     Raises:
-        Problem: as `trusted`; nothing fits, or more than `most` do.
+        Problem: as `to_path`; nothing fits, or more than `max_paths` do.
     """
     prefix, star, _ = path.partition("*")
     if not star or path[:6].lower() == "file:/":
@@ -58,7 +58,7 @@ async def expand_path(
 async def expand_deletions(
     policy: Policy, engine: Engine, paths: Sequence[str]
 ) -> tuple[Sequence[WritablePath], Sequence[str]]:
-    """What a deletion of `paths` means, and notes on what was left out.
+    """Expand the `paths` of a deletion, with notes on what was left out.
 
     Raises:
         Problem: as `several`.
@@ -75,7 +75,7 @@ async def expand_deletions(
 
 
 def limit_count(targets: Mapping[str, str]) -> Mapping[str, str]:
-    """Sources with their targets, not too many for one call.
+    """Return sources with their targets, if not too many for one call.
 
     Raises:
         Invalid: there are none, or too many.

@@ -39,7 +39,7 @@ class Edit(BaseModel):
 
 
 def _wrap_single_edit(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """One replacement given without its list, as other servers take it."""
+    """Accept one replacement without its list, as other servers take it."""
     names = {"old_text", "oldText", "old_string", "new_text", "newText", "new_string", "replace_all", "replaceAll"}
     if "edits" in arguments or not names & arguments.keys():
         return arguments
@@ -54,7 +54,7 @@ def _accept_parents(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _wrap_single_target(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """One source with its target, as other servers take them."""
+    """Accept one source with its target, as other servers take them."""
     renamed = rename_arguments(destination="target")(arguments)
     match renamed:
         case {"source": str(source), "target": str(target), **others} if "targets" not in others:
@@ -64,7 +64,7 @@ def _wrap_single_target(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _wrap_single_replacement(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """One text with its replacement, as other servers take them."""
+    """Accept one text with its replacement, as other servers take them."""
     renamed = rename_arguments(pattern="old_text", query="old_text", replacement="new_text")(arguments)
     match renamed:
         case {"old_text": str(old), "new_text": str(new), **others} if "replacements" not in others:
@@ -209,7 +209,7 @@ class WriteTools:
         return replace(result, notes=[*notes, *result.notes], names_all=not any("*" in path for path in paths))
 
     async def _resolve_source(self, path: str) -> ReadablePath | LineRange:
-        """What a copy is of: the entry of that name if there is one, else lines if it names some."""
+        """Resolve what a copy is of: the entry of that name if there is one, else lines if it names some."""
         line_range = parse_line_range(path)
         if line_range is None:
             return self.policy.readable(path)
@@ -220,7 +220,7 @@ class WriteTools:
         return LineRange(self.policy.readable(file), first, last, path)
 
     async def _resolve_patched_file(self, patch: FilePatch) -> WritablePath:
-        """The file of a patch: git puts `a/` before its name, other tools do not."""
+        """Resolve the file of a patch: git puts `a/` before its name, other tools do not."""
         if patch.path != patch.written_path and not patch.creates:
             try:
                 literal = self.policy.writable(patch.written_path)
@@ -234,7 +234,7 @@ class WriteTools:
         return await self._resolve_target(patch.path) if patch.creates else self.policy.writable(patch.path)
 
     async def _resolve_target(self, path: str) -> WritablePath:
-        """Where something may be made.
+        """Resolve where something may be made.
 
         Raises:
             Invalid: a name on the way is not there, and nobody would give it.

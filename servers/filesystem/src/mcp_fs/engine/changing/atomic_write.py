@@ -65,12 +65,12 @@ def write_file(
     cancel: CancelToken,
     journal_entry: JournalEntry | None = None,
 ) -> WriteResult:
-    """Create the file at `place`, or with `overwrite` replace what it holds; text is written as UTF-8.
+    """Create the file at `path`, or with `overwrite` replace what it holds; text is written as UTF-8.
 
     A link is followed beneath the served folders and stays a link.
 
     Args:
-        step: is told what changes before it does, so that it can be taken back.
+        journal_entry: is told what changes before it does, so that it can be taken back.
 
     Raises:
         Conflict: the file exists and `overwrite` is not set.
@@ -98,7 +98,7 @@ def write_file(
 
 
 def read_head(resolved: ResolvedPath[WritablePath]) -> bytes:
-    """How the file at a spot begins; nothing of one that may not be read."""
+    """Read how a file begins; nothing of one that may not be read."""
     try:
         with open_regular(resolved.folder, resolved.name) as file:
             return file.read(SAMPLE_BYTES)
@@ -139,7 +139,7 @@ def check_renamed_text(
 
 @contextmanager
 def resolve_for_writing(path: WritablePath, *, follow: bool = True) -> Generator[ResolvedPath[WritablePath]]:
-    """The spot of an entry to be made or changed; as `resolve`, saying which folder is missing."""
+    """Resolve the path of an entry to be made or changed; as `resolve`, saying which folder is missing."""
     if is_in_archive(path):
         raise Refused(f"{quote(path.display)} is in an archive, which can't be changed.", "Choose a path beside it.")
     with ExitStack() as stack:
@@ -165,7 +165,7 @@ def read_regular_status(
     """lstat(2) of the regular file at the spot, which may be replaced; None when there is nothing.
 
     Args:
-        held: the file there, if it was locked just now.
+        locked_file: the file there, if it was locked just now.
 
     Raises:
         Refused: there is something else, or the file is read-only: a rename over it would need no permission.
@@ -225,11 +225,11 @@ class AtomicWrite:
     """A finished temporary file that waits to take the place of `name`.
 
     Attributes:
-        made: its status.
+        status: its status.
         content: what it holds, if that was at hand as a whole.
-        unflushed: its descriptor until it is durable.
-        old: what stood there when it was made; None for nothing.
-        held: the same, open, if it is.
+        unflushed_fd: its descriptor until it is durable.
+        old_status: what stood there when it was made; None for nothing.
+        locked_file: the same, open, if it is.
         notes: what could not be kept, for the answer.
     """
 
@@ -246,7 +246,7 @@ class AtomicWrite:
     is_renamed: bool = False
 
     def plan_change(self) -> PlannedChange:
-        """What `put` will do, for who writes it down."""
+        """Return what the commit will do, for the journal."""
         if self.content is None or sys.platform == "win32":  # where closing a file changes its time
             new = read_state(self.folder, self.temporary, thorough=True)
         else:
@@ -282,7 +282,7 @@ class AtomicWrite:
         self.unflushed_fd = None
 
     def rename_into_place(self, *, replace: bool) -> None:
-        """The rename alone, once the new content is durable."""
+        """Do the rename alone, once the new content is durable."""
         self.flush()
         try:
             if self.old_status is None and not replace:
@@ -331,7 +331,7 @@ def fsync_folder(folder: Folder[Any], display_path: ReadablePath, verb: str) -> 
     """Make the entries of a folder durable after a change.
 
     Args:
-        did: what was done to `shown`, for the message.
+        verb: what was done to `display_path`, for the message.
 
     Raises:
         Unconfirmed: the disk does not confirm it.
@@ -356,14 +356,14 @@ def prepare_write(
     template_fd: int | None = None,
     executable: bool = False,
 ) -> Generator[AtomicWrite]:
-    """The temporary file for the spot, holding `data`, removed at the end unless it was committed.
+    """Write `data` to a temporary file beside the target, removed at the end unless it was committed.
 
     Args:
         data: the content, or what writes it to a descriptor.
-        old: status of the file it is to replace, whose owner, mode and attributes it gets; None for a new one.
-        shown: how the caller knows the file, for messages.
-        held: the old file, if it is open.
-        like: descriptor of a file whose mode and attributes a new one gets.
+        old_status: status of the file it is to replace, whose owner, mode and attributes it gets; None for a new one.
+        display_path: how the caller knows the file, for messages.
+        locked_file: the old file, if it is open.
+        template_fd: descriptor of a file whose mode and attributes a new one gets.
         executable: whether a new one can be run.
 
     Raises:

@@ -91,7 +91,7 @@ def put_all(
 def _check_pairs(
     pairs: Sequence[tuple[ReadablePath | LineRange, WritablePath]], overwrite: bool, cancel: CancelToken
 ) -> int:
-    """The bytes of what is replaced, when nothing is known that would stop any of them.
+    """Return the bytes of what is replaced, when nothing is known that would stop any of them.
 
     Raises:
         NotFound: a source, lines of one, or the folder of a target, is not there.

@@ -42,7 +42,7 @@ _HANDWRITTEN_STARTS = {"pdf": b"%PDF-"}
 
 
 def binary_format(name: str) -> str | None:
-    """What a file of this name is, if text can't be that."""
+    """Return what a file of this name is, if text can't be that."""
     return _LABELS.get(_suffix(name))
 
 
@@ -78,7 +78,7 @@ def is_text_file(name: str, head: bytes) -> bool:
 
 
 def suggest_text_file(path: ReadablePath) -> str:
-    """The next move for who wants to put text where none can be."""
+    """Suggest a next move to callers who put text where none can be."""
     label = binary_format(path.name)
     stem = path.display.rpartition(".")[0] or path.display
     if label in _AS_TABLE:
@@ -91,7 +91,7 @@ def suggest_text_file(path: ReadablePath) -> str:
 
 
 def other_form_error(path: ReadablePath, kind: str) -> Refused:
-    """The answer to an edit of what is read in another form than it is stored."""
+    """Build the answer to an edit of what is read in another form than it is stored."""
     form = LABELS.get(kind, "what is packed in it")
     label = quote(path.display)
     failure = f"{label} is read as the {form}, and stored in another form; nothing was changed."

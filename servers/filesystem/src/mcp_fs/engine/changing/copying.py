@@ -327,7 +327,7 @@ def read_status_if_exists(resolved: ResolvedPath[WritablePath]) -> os.stat_resul
 
 
 def name_taken_error(target: WritablePath, target_status: os.stat_result, outcome: str, *, overwrite: bool) -> Conflict:
-    """The answer when something has the target's name already; `overwrite` when that can't be replaced at all."""
+    """Build the answer when something has the target's name already; `overwrite` when that can't be replaced at all."""
     label = quote(target.display)
     if stat.S_ISDIR(target_status.st_mode):
         return Conflict(

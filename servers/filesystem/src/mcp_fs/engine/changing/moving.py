@@ -59,7 +59,7 @@ _OTHER_PATH_FIX = "Choose another path."
 
 
 def create_folder(path: WritablePath, cancel: CancelToken, journal_entry: JournalEntry | None = None) -> MoveResult:
-    """Create the folder at `place` and those above it that are missing; one that exists is fine.
+    """Create the folder at `path` and those above it that are missing; one that exists is fine.
 
     Raises:
         Conflict: something else has the name.
@@ -72,7 +72,7 @@ def create_folder(path: WritablePath, cancel: CancelToken, journal_entry: Journa
 def create_missing_folders(
     path: WritablePath, cancel: CancelToken, journal_entry: JournalEntry | None = None
 ) -> Generator[tuple[WritablePath, Sequence[WritablePath]]]:
-    """The folder at `place`, and which of it and those above it are new; these go again after a failure.
+    """Make the folder at `path` and those above it that are missing; the new ones go again after a failure.
 
     What is recorded inside is one step with them.
     """
@@ -209,7 +209,7 @@ def _are_on_different_disks(one: ResolvedPath[WritablePath], other: ResolvedPath
 
 
 def refuse_served_folder(path: ReadablePath) -> None:
-    """Return when `place` is not a served folder and holds none.
+    """Refuse `path` if it is a served folder or holds one.
 
     Raises:
         Refused: it is, or does.

@@ -57,7 +57,7 @@ class Notebook:
 
     @classmethod
     def parse(cls, data: bytes | str, text: str) -> Notebook | None:
-        """The notebook in a file; None of what is none, which is read as it is.
+        """Parse the notebook in a file; None of what is none, which is read as it is.
 
         Args:
             text: what `data` decodes to.
@@ -81,7 +81,7 @@ class Notebook:
         return lines
 
     def with_sources(self, sources: Mapping[int, str]) -> Notebook:
-        """The notebook with other sources of some cells, as they are read: with a line end behind the last line.
+        """Return the notebook with other sources of some cells, as they are read: with a line end behind the last line.
 
         Args:
             sources: by the index of the cell.
@@ -111,7 +111,7 @@ class Notebook:
         return changed
 
     def _format_source(self, source: str, span: Span, spans: Sequence[Span | None]) -> str:
-        """A source as JSON: one text, or its lines in a list, as it was before."""
+        """Format a source as JSON: one text, or its lines in a list, as it was before."""
         if self.json[span[0]] == '"':
             return self._quote_text(source)
         lines = source.splitlines(keepends=True)  # as Jupyter parts them
@@ -130,7 +130,7 @@ class Notebook:
         return self.json.isascii() and _ESCAPED.search(self.json) is not None
 
     def _list_style(self, span: Span, spans: Sequence[Span | None]) -> tuple[str, str, str]:
-        """What stands before, between and behind the lines of a source: as in this cell, else in another."""
+        """Return what stands before, between and behind the lines of a source: as in this cell, else in another."""
         others = [other for other in spans if other is not None and other != span]
         for begin, _ in (span, *others):
             items = list(_iterate_items(self.json, begin)) if self.json[begin] == "[" else []
@@ -145,7 +145,7 @@ class Notebook:
         return self._style_by_indentation(span[0])
 
     def _style_by_indentation(self, begin: int) -> tuple[str, str, str]:
-        """The same by the indentation of the file."""
+        """Return the same by the indentation of the file."""
         line = self.json[self.json.rfind("\n", 0, begin) + 1 : begin]
         unit = _INDENT.search(self.json)
         if unit is None or not line.lstrip().startswith('"'):
@@ -164,7 +164,7 @@ class Notebook:
 def replace_in_cells(
     notebook: Notebook, replacements: Sequence[Replacement], label: str, cancel: CancelToken
 ) -> Notebook:
-    """The notebook with all `replacements` made in its cells, each on the outcome of those before it.
+    """Return the notebook with all `replacements` made in its cells, each on the outcome of those before it.
 
     An old and a new text that both begin with the line before a cell, such as `[cell 3, code]`, mean that cell.
 
@@ -208,7 +208,7 @@ def replace_in_cells(
 def _find_named_cell(
     replacement: Replacement, edit_label: str, notebook: Notebook
 ) -> tuple[Replacement, Sequence[int]]:
-    """The replacement without the line that names its cell, and the cells that it may be in.
+    """Return the replacement without the line that names its cell, and the cells that it may be in.
 
     An old text that is only that line stands before the first one of the cell.
     """
@@ -245,7 +245,7 @@ def _not_in_cells_error(
 def substitute_in_cells(
     notebook: Notebook, substitute: Callable[[str], tuple[str, Sequence[int]]]
 ) -> tuple[Notebook, Sequence[int]]:
-    """The notebook with a substitution made in each of its cells, and how often each text was replaced."""
+    """Substitute in each cell of a notebook; return it and how often each text was replaced."""
     sources: dict[int, str] = {}
     totals: list[int] = []
     for index, cell in enumerate(notebook.cells):
@@ -255,7 +255,7 @@ def substitute_in_cells(
 
 
 def apply_patch(notebook: Notebook, apply: Callable[[str], str], label: str) -> Notebook:
-    """The notebook with a patch applied: of the text that is read, else of the file.
+    """Apply a patch to a notebook: of the text that is read, else of the file.
 
     Args:
         apply: makes the new text of the old one.
@@ -282,7 +282,7 @@ def apply_patch(notebook: Notebook, apply: Callable[[str], str], label: str) -> 
 
 
 def _find_changed_sources(notebook: Notebook, new: str, label: str) -> Iterator[tuple[int, str]]:
-    """The sources of the cells in which the lines of the read text differ from `new`."""
+    """Return the sources of the cells in which the lines of the read text differ from `new`."""
     old_lines = split_lines(notebook.text)
     new_lines = split_lines(new)
     prefix_length = common_prefix_length(old_lines, new_lines)
@@ -321,7 +321,7 @@ def _in_no_cell_error(label: str) -> Refused:
 
 
 def _iterate_source_spans(text: str) -> Iterator[Span | None]:
-    """Where the source of each cell stands in a notebook; None of a cell that has none as text."""
+    """Find where the source of each cell stands in a notebook; None of a cell that has none as text."""
     document = dict(_iterate_members(text, _skip_blanks(text, 0)))
     if "cells" not in document:
         sheet = next(_iterate_items(text, document["worksheets"][0]))
@@ -339,7 +339,7 @@ def _is_text_value(text: str, span: Span) -> bool:
 
 
 def _iterate_members(text: str, position: int) -> Iterator[tuple[str, Span]]:
-    """The keys of the object at `at`, and where their values stand; of equal keys the last one counts."""
+    """Iterate the keys of the object at `at`, and where their values stand; of equal keys the last one counts."""
     position = _skip_blanks(text, position + 1)
     while text[position] != "}":
         key, position = _DECODER.raw_decode(text, position)
@@ -350,7 +350,7 @@ def _iterate_members(text: str, position: int) -> Iterator[tuple[str, Span]]:
 
 
 def _iterate_items(text: str, position: int) -> Iterator[Span]:
-    """Where the items of the list at `at` stand."""
+    """Find where the items of the list at `at` stand."""
     position = _skip_blanks(text, position + 1)
     while text[position] != "]":
         end = _DECODER.raw_decode(text, position)[1]

@@ -229,7 +229,7 @@ def _find_position(
 
 
 def _find_block(bare_lines: list[str], headings: Sequence[str]) -> tuple[int, int]:
-    """Where the innermost of nested blocks begins and ends; nothing where that can't be told."""
+    """Find where the innermost of nested blocks begins and ends; nothing where that can't be told."""
     first = 0
     last = len(bare_lines)
     for number, heading in enumerate(headings):
@@ -242,7 +242,7 @@ def _find_block(bare_lines: list[str], headings: Sequence[str]) -> tuple[int, in
 
 
 def _find_end_of_block(bare_lines: list[str], first: int, last: int) -> int:
-    """The line behind a block: the next that is indented no deeper than its first and does not go on with it.
+    """Find the line behind a block: the next that is indented no deeper and does not go on with it.
 
     Where nothing is indented, as under a heading, the next that begins with the same word.
     """

@@ -407,7 +407,7 @@ def _format_lines(differing: LineDifference) -> list[str]:
 
 
 def _format_word_diff(old: str, new: str) -> str:
-    """The new line, marked as git's word diff has it: `[-old-]{+new+}`. Of a long one, what is about the change."""
+    """Mark the new line as git's word diff does: `[-old-]{+new+}`; cut a long one to what is about the change."""
     prefix_length = _common_prefix_length(old, new)
     suffix_length = _common_prefix_length(old[prefix_length:][::-1], new[prefix_length:][::-1])
     before = new[:prefix_length]
@@ -427,7 +427,7 @@ def _format_word_diff(old: str, new: str) -> str:
 
 
 def _common_prefix_length(one: str, other: str) -> int:
-    """How many characters are the same at the beginning, without part of a word."""
+    """Count the characters that are the same at the beginning, without part of a word."""
     same = 0
     most = min(len(one), len(other))
     while same < most:  # by halves: a line may be a whole file
@@ -448,7 +448,7 @@ def _build_page(
     """As much of a diff as two thousand characters hold: of each file its path, lines, and whether these are all.
 
     Args:
-        surprising: finds what a line must hold to be shown; of others, their numbers. None shows all lines.
+        surprising_pattern: finds what a line must hold to be shown; of others, their numbers. None shows all lines.
     """
     page: list[tuple[str, Sequence[str], bool]] = []
     remaining_bytes = _DIFF_BYTES
@@ -468,7 +468,7 @@ def _build_page(
 def _group_lines(
     differing: Sequence[LineDifference], surprising_pattern: re.Pattern[str] | None
 ) -> Iterator[Sequence[str]]:
-    """The numbers of those that are not surprising, then the others."""
+    """Return the numbers of those that are not surprising, then the others."""
     numbers: list[int] = []
     shown_in_full: list[LineDifference] = []
     for number, removed_lines, added_lines in differing:

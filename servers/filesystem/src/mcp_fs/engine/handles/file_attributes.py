@@ -21,7 +21,7 @@ def is_hidden(entry: os.DirEntry[str]) -> bool:
 
 
 def hidden_among(entries: Sequence[os.DirEntry[str]], *names: Sequence[str]) -> set[str]:
-    """The names of those that are hidden; `names` has the names of all, in sorted sequences."""
+    """Return the names of those that are hidden; `names` has the names of all, in sorted sequences."""
     if sys.platform == "win32":
         return {entry.name for entry in entries if is_hidden(entry)}
     # One after the other, tens of thousands of them are too many to look at.
@@ -32,7 +32,7 @@ def hidden_among(entries: Sequence[os.DirEntry[str]], *names: Sequence[str]) -> 
 
 
 def placeholders_among(entries: Sequence[os.DirEntry[str]]) -> set[str]:
-    """The names of those whose content is elsewhere and would be fetched by reading it: placeholders as of OneDrive."""
+    """Return the names of placeholders, as of OneDrive, whose content would be fetched by reading it."""
     if sys.platform == "win32":
         return {
             entry.name for entry in entries if _has_attributes(entry, stat.FILE_ATTRIBUTE_OFFLINE | _RECALL_ATTRIBUTES)

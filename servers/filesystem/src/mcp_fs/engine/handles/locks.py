@@ -50,7 +50,7 @@ class LockedFile:
 
     Attributes:
         fd: it, open for reading as long as the lock is held.
-        found: its status then.
+        status: its status then.
     """
 
     fd: int

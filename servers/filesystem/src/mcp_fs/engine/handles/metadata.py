@@ -33,7 +33,7 @@ class MetadataCopier:
         ]
 
     def copy_to(self, folder: Folder[WritablePath], name: str, status: os.stat_result) -> None:
-        """Give the entry `name` of `folder`, which nobody else knows of yet, what `found` says; its content is whole.
+        """Give the entry `name` of `folder`, which nobody else knows of yet, what `status` says; its content is whole.
 
         A new owner takes the bits that let others run it as that owner, as chown(2) does.
         """

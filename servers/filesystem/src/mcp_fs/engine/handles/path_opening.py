@@ -69,13 +69,13 @@ _KIND_NAMES = {
 
 @contextmanager
 def resolve(path: P, *, follow: bool = True, for_listing: bool = False) -> Generator[ResolvedPath[P]]:
-    """The spot of `place`, an open folder and one name in it; the name need not exist.
+    """Resolve `path` to an open folder and one name in it, which need not exist.
 
     An `OSError` raised in the body is told as a `Problem` with this place.
 
     Args:
         follow: whether a link in the last name is followed; those before it always are.
-        lists: whether to open the folder for listing, where that is allowed.
+        for_listing: whether to open the folder for listing, where that is allowed.
 
     Raises:
         Refused: a link leads outside the served folders, to a protected secret, or for a place to be written to what
@@ -111,7 +111,7 @@ def _refuse_replaced_root(root: Root) -> None:
 
 
 def open_file(path: ReadablePath) -> BinaryIO:
-    """The regular file at `place`, open for reading, unbuffered; links are followed beneath the served folders.
+    """Open the regular file at `path` for reading, unbuffered; links are followed beneath the served folders.
 
     Raises:
         NotFound: there is none.
@@ -122,10 +122,10 @@ def open_file(path: ReadablePath) -> BinaryIO:
 
 
 def open_regular(folder: Folder[P], name: str, display_path: ReadablePath | None = None) -> BinaryIO:
-    """The regular file `name` of an open folder, as `open_file`; `name` may not be a link.
+    """Open the regular file `name` of an open folder, as `open_file`; `name` may not be a link.
 
     Args:
-        shown: how the caller knows it, for messages.
+        display_path: how the caller knows it, for messages.
 
     Raises:
         OSError: it can't be opened.
@@ -143,7 +143,7 @@ def open_regular(folder: Folder[P], name: str, display_path: ReadablePath | None
 
 
 def open_folder(path: P) -> Folder[P]:
-    """The folder at `place`, open for listing; close it (`with`)."""
+    """Open the folder at `path` for listing; close it (`with`)."""
     _refuse_replaced_root(path.root)
     if (folder := _platform.open_folder_directly(path)) is not None:
         return folder
@@ -152,7 +152,7 @@ def open_folder(path: P) -> Folder[P]:
 
 
 def open_tree(folder: Folder[P], name: str) -> Folder[P]:
-    """The folder `name` in `folder`, to be gone through for a copy, a move or a deletion of all that is in it."""
+    """Open the folder `name` in `folder` for a copy, a move or a deletion of all that is in it."""
     tree = folder.open_folder(name)
     if isinstance(tree.path, WritablePath):
         tree.path = cast("P", tree.path.as_tree())  # what may be written may be gone through
@@ -160,7 +160,7 @@ def open_tree(folder: Folder[P], name: str) -> Folder[P]:
 
 
 def read_status(path: ReadablePath, *, follow: bool = True) -> os.stat_result:
-    """What stat(2) says of `place`, or lstat(2)."""
+    """Return what stat(2) says of `path`, or lstat(2)."""
     with resolve(path, follow=follow) as resolved:
         status = resolved.folder.stat(resolved.name)
         if follow and stat.S_ISLNK(status.st_mode):  # put there since the way was resolved
@@ -169,13 +169,13 @@ def read_status(path: ReadablePath, *, follow: bool = True) -> os.stat_result:
 
 
 def read_link(path: ReadablePath) -> str:
-    """The text of the link at `place`."""
+    """Return the text of the link at `path`."""
     with resolve(path, follow=False) as resolved:
         return resolved.folder.read_link(resolved.name)
 
 
 def spell_names(path: ReadablePath) -> tuple[str, ...]:
-    """The names down to `place` as the file system has them, links not followed: what its events name."""
+    """Return the names down to `path` as the file system and its events have them, links not followed."""
     names: tuple[str, ...] = ()
     for name in path.parts:
         try:
@@ -187,14 +187,14 @@ def spell_names(path: ReadablePath) -> tuple[str, ...]:
 
 
 def not_a_file_error(path: ReadablePath, kind: int) -> Problem:
-    """The refusal for a place of the file type `kind` (as `stat.S_IFMT`) where a regular file is needed."""
+    """Build the refusal of what has the file type `kind` (as `stat.S_IFMT`) where a regular file is needed."""
     fix = "Use `list_directory` to see what is in it." if kind == stat.S_IFDIR else "Only regular files are served."
     return Refused(f"{quote(path.display)} is {_KIND_NAMES.get(kind, 'no regular file')}, not a file.", fix)
 
 
 @contextmanager
 def translate_errors(path: ReadablePath) -> Generator[None]:
-    """Turn an `OSError` of the body into a `Problem` about `place`, without the kernel's paths."""
+    """Turn an `OSError` of the body into a `Problem` about `path`, without the kernel's paths."""
     try:
         yield
     except OSError as error:
@@ -207,7 +207,7 @@ def is_held_open(error: OSError) -> bool:
 
 
 def to_problem(error: OSError, path: ReadablePath, outcome: str = "") -> Problem:
-    """What an `OSError` about `place` means to a caller.
+    """Translate an `OSError` about `path` to what it means to a caller.
 
     Args:
         outcome: what it left behind, a few words; for changes that failed.

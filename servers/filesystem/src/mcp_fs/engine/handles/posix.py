@@ -66,16 +66,16 @@ class Folder(Generic[P_co]):
         return self._identity
 
     def open_folder(self, name: str) -> Folder[P_co]:
-        """The folder `name` in this one, open for listing."""
+        """Open the folder `name` in this one for listing."""
         path = self.path if name == "." else self.path / name
         return Folder(os.open(name, os.O_RDONLY | _FOLDER_FLAGS, dir_fd=self.fd), path)
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> int:
-        """A descriptor for the entry `name`; a link is an error (ELOOP)."""
+        """Open a descriptor for the entry `name`; a link is an error (ELOOP)."""
         return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=self.fd)
 
     def scan(self) -> Iterator[os.DirEntry[str]]:
-        """The entries, unsorted; each is good while this folder is open. Needs a folder opened for listing."""
+        """Iterate the entries, unsorted; each is good while this folder is open. Needs a folder opened for listing."""
         with os.scandir(self.fd) as entries:
             yield from entries
 
@@ -85,7 +85,7 @@ class Folder(Generic[P_co]):
             return list(entries)
 
     def list_names(self) -> list[str]:
-        """All names in the folder, unsorted."""
+        """List all names in the folder, unsorted."""
         with self.open_folder(".") as folder:
             return os.listdir(folder.fd)
 
@@ -143,7 +143,7 @@ class ResolvedPath(Generic[P_co]):
     `name` is `.` when the place is the served folder itself or a link that ends in `..`.
 
     Attributes:
-        found: lstat(2) of the entry then, if that was asked.
+        status: lstat(2) of the entry then, if that was asked.
     """
 
     folder: Folder[P_co]
@@ -163,11 +163,11 @@ class ResolvedPath(Generic[P_co]):
 
 
 def resolve(path: P, *, follow: bool = True, for_listing: bool = False) -> ResolvedPath[P]:
-    """The spot of `place`; its last name need not exist. Close it (`with`).
+    """Resolve `path`, whose last name need not exist. Close it (`with`).
 
     Args:
         follow: whether a link in the last name is followed; those before it always are.
-        lists: whether to open the folder for listing, where that is allowed: it can be made durable as it is then.
+        for_listing: whether to open the folder for listing, where that is allowed: it can then be made durable.
 
     Raises:
         Refused: a link leads outside the served folders, or to a protected secret.
@@ -190,7 +190,7 @@ def resolve(path: P, *, follow: bool = True, for_listing: bool = False) -> Resol
 
 
 def open_folder_directly(path: P) -> Folder[P] | None:
-    """The folder at `place`, open for listing, in one call; None where only `resolve` can tell."""
+    """Open the folder at `path` for listing in one call; return None where only `resolve` can tell."""
     fd = syscalls.open_beneath("/".join(path.parts) or ".", os.O_RDONLY | _FOLDER_FLAGS, path.root.fd)
     return None if fd is None else Folder(fd, path)
 
@@ -281,7 +281,7 @@ class _PathWalk(Generic[P]):
 
 
 def _find_spelling(dir_fd: int, name: str) -> str:
-    """The one existing name that reads like `name`, else `name`.
+    """Return the one existing name that reads like `name`, else `name`.
 
     macOS composes accents its own way and puts a no-break space into the names of screenshots; people and
     models type the other form.

@@ -35,7 +35,7 @@ def is_in_archive(path: ReadablePath) -> bool:
 
 
 def suggest_below_file(path: ReadablePath) -> str:
-    """The next move where a folder was wanted and a file stands at `place` or above it."""
+    """Suggest a next move where a folder was expected and a file stands at `path` or above it."""
     return _suggest_archive_member(path) or "Files are read with `read_text`."
 
 
@@ -52,7 +52,7 @@ def _suggest_archive_member(path: ReadablePath) -> str | None:
 
 
 def suggest_next_move(path: ReadablePath) -> str:
-    """The next move after `place` was not found; names only what may be read."""
+    """Suggest a next move after `path` was not found; it names only what may be read."""
     names = _list_readable_names(path.parent)
     if names is not None and path.name in names:
         return "It is a link whose target does not exist."
@@ -88,7 +88,7 @@ def suggest_next_move(path: ReadablePath) -> str:
 
 
 def _list_readable_names(path: ReadablePath) -> list[str] | None:
-    """What the folder `place` holds and may be read; None when it is not a folder that can be listed."""
+    """List what the folder `path` holds and may be read; None when it is not a folder that can be listed."""
     try:
         resolved = resolve(path)
         with resolved.folder, resolved.folder.open_folder(resolved.name) as folder:
@@ -115,7 +115,7 @@ def _iterate_spellings(path: ReadablePath) -> Iterator[tuple[str, ...]]:
 
 
 def _find_ignoring_case(path: ReadablePath, parts: tuple[str, ...]) -> ReadablePath | None:
-    """The entry at `parts` below the served folder of `place`, in whatever case its names are."""
+    """Find the entry at `parts` below the served folder of `path`, in whatever case its names are."""
     candidate = path.policy.root_path(path.root)
     for part in parts:
         names = _list_readable_names(candidate)

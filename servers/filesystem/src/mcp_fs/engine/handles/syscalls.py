@@ -45,7 +45,7 @@ class _OpenHow(ctypes.Structure):
 
 
 def open_beneath(path: str, flags: int, dir_fd: int) -> int | None:
-    """A descriptor for `path` below the folder `dir_fd`, if no link lies on the way; openat2(2).
+    """Open a descriptor for `path` below the folder `dir_fd`, if no link lies on the way; openat2(2).
 
     None when the call can't tell: a link, a rename under way, an entry that is missing or denied, or no such
     call (old kernels say ENOSYS, old container profiles EPERM). Then walk.
@@ -77,7 +77,7 @@ def open_cached(path: str, flags: int, dir_fd: int) -> int | None:
 
 
 def file_system_type(fd: int) -> int:
-    """The type of the file system that `fd` lies on, a number of statfs(2); 0 when it can't be told (Linux only)."""
+    """Return the type of the file system of `fd`, a number of statfs(2); 0 when it can't be told (Linux only)."""
     data = ctypes.create_string_buffer(256)
     if sys.platform != "linux" or _libc.fstatfs(fd, data) != 0:
         return 0
@@ -171,7 +171,7 @@ def _write_with_holes(fd: int, data: bytes) -> None:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """All of `data`, in as many writes as the kernel makes of it."""
+    """Write all of `data`, in as many writes as the kernel makes of it."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]

@@ -53,7 +53,7 @@ _START_TIME = time.time()
 
 
 def temporary_name(prefix: str = TEMPORARY_PREFIX) -> str:
-    """A name that is free and that every server like this one knows as temporary."""
+    """Return a name that is free and that every server like this one knows as temporary."""
     return f"{prefix}{secrets.token_hex(8)}"
 
 

@@ -151,10 +151,10 @@ class Folder(Generic[P_co]):
     def set_mode(self, mode: int) -> None:
         """Nothing: folders have no permission bits here."""
 
-    def set_times(self, name: str, found: os.stat_result) -> None:
-        """Give `name` the times in `found`, unless it is a link, of which Python can't set any here."""
-        if not stat.S_ISLNK(found.st_mode):
-            os.utime(self._at(name), ns=(found.st_atime_ns, found.st_mtime_ns))
+    def set_times(self, name: str, status: os.stat_result) -> None:
+        """Give `name` the times in `status`, unless it is a link, of which Python can't set any here."""
+        if not stat.S_ISLNK(status.st_mode):
+            os.utime(self._at(name), ns=(status.st_atime_ns, status.st_mtime_ns))
 
     def inherit(self, name: str, old: str) -> bool:
         """Give the file `name` who may do what with `old`, and whether people see it; False if that can't be kept."""
@@ -352,7 +352,7 @@ def _refuse_held(path: str, access: int) -> None:
 
 
 def _who_may(path: str) -> bytes | None:
-    """The access list of a file, as a security descriptor."""
+    """Return the access list of a file, as a security descriptor."""
     needed = wintypes.DWORD()
     _security.GetFileSecurityW(path, _WHO_MAY, None, 0, ctypes.byref(needed))
     buffer = ctypes.create_string_buffer(needed.value)

@@ -36,15 +36,15 @@ class PlannedChange:
     """What is about to happen to one entry.
 
     Attributes:
-        place: of the entry, links resolved.
+        path: of the entry, links resolved.
         folder: the open folder it is in; None while there is none, nor anything to keep.
         before: what is there, if that is not to be looked at but to be made again by itself.
         source: where what will be there is moved from.
-        origin: what is there, if it is copied first and deleted then.
-        left: what will then be at the source.
+        copied_source: what is there, if it is copied first and deleted then.
+        left_at_source: what will then be at the source.
         fd: the file that is there, open for reading, if it is.
-        gives: the bytes of what is there, if the caller moves it to the place that `record` returns; else it is
-            kept by another name, or copied.
+        handover_bytes: the bytes of what is there, if the caller moves it to the path that `record` returns; else it
+            is kept by another name, or copied.
     """
 
     path: ReadablePath
@@ -128,10 +128,10 @@ class JournalEntry:
             self._note_failure(self._too_large(size))
 
     def start_part(self, label: str) -> None:
-        """Begin another part of the same step: what was recorded before has happened, and is recorded for good.
+        """Begin another part of the same step; what was recorded before has happened, and stays recorded.
 
         Args:
-            label: what happens in the new part, in words.
+            label: what happens then, in words.
         """
         self._part_label = label
         # What happened first alone is one part with what comes now.
@@ -188,7 +188,7 @@ class JournalEntry:
         return TooLarge(f"{size:,} bytes are more than the operator lets it keep")
 
     def _content_name(self, entry_id: EntryId, number: int) -> str:
-        """The name of what is kept of an entry of this part."""
+        """Return the name of what is kept of an entry of this part."""
         return f"{entry_id.name}.{self._earlier_change_count + number}"
 
     def _record(self, planned_changes: Sequence[PlannedChange]) -> Sequence[WritablePath | None]:
@@ -244,7 +244,7 @@ class JournalEntry:
         ]
 
     def _read_old_state(self, intent: PlannedChange) -> tuple[EntryState | None, int]:
-        """What is there, and how many bytes it takes to keep it."""
+        """Read what is there, and how many bytes it takes to keep it."""
         if intent.before is not None or intent.folder is None:
             return intent.before, 0
         self._cancel.check()
@@ -304,7 +304,7 @@ class ExpectedState:
 
 
 def real_uri_of(path: ReadablePath) -> str:
-    """The URI of a place by the real path of its served folder: how any server of this user finds it."""
+    """Return the URI of a path by the real path of its served folder: how any server of this user finds it."""
     return file_uri(os.path.join(path.root.real_path, *path.parts))
 
 

@@ -24,9 +24,9 @@ class EntryState:
     Attributes:
         kind: `file`, `link`, `folder`, `tree` for a folder that may have anything in it, `made` for one that has to be
             empty, or what else there is.
-        number: of its inode, on its device.
-        changed: when its content was, in nanoseconds; 0 for folders.
-        text: a file's hash, a link's target, the digest of what is in a folder; empty when it does not matter.
+        inode: its number on its device.
+        modified_ns: when its content was, in nanoseconds; 0 for folders.
+        fingerprint: a file's hash, a link's target, the digest of what is in a folder; empty when it does not matter.
     """
 
     kind: str
@@ -41,7 +41,7 @@ NEW_FOLDER = EntryState("made")
 
 
 def read_state(folder: Folder[Any], name: str, *, thorough: bool = False, fd: int | None = None) -> EntryState | None:
-    """What stands at `name` now; None for nothing.
+    """Read what stands at `name` now; None for nothing.
 
     Args:
         fd: a file that may be it, open for reading.
@@ -97,12 +97,12 @@ def is_unchanged(folder: Folder[Any], name: str, state: EntryState | None) -> bo
 
 
 def file_state(status: os.stat_result, fingerprint: str) -> EntryState:
-    """The state of a regular file with this hash."""
+    """Return the state of a regular file with this hash."""
     return EntryState("file", status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, fingerprint)
 
 
 def hash_content(data: bytes) -> str:
-    """The hash of a file's content; empty for one whose content does not count."""
+    """Hash a file's content; the hash is empty for one whose content does not count."""
     return hashlib.sha256(data).hexdigest() if len(data) <= MAX_HASHED_BYTES else ""
 
 
@@ -119,7 +119,7 @@ def _hash_file(folder: Folder[Any], name: str, size: int, fd: int | None = None)
 
 
 def _digest_folder(folder: Folder[Any], name: str) -> str:
-    """What is in a folder: names, kinds, sizes and times. Not which inodes: a folder that was copied is known again."""
+    """Digest names, kinds, sizes and times in a folder, not inodes: a folder that was copied is known again."""
     digest = hashlib.sha256()
     with open_tree(folder, name) as top:
         _add_to_digest(digest, top)

@@ -54,10 +54,10 @@ class RecordedChange:
 
     Attributes:
         uri: where it is, links resolved.
-        kept: the name under which what was there before is kept in the step's folder.
+        content_name: the name under which what was there before is kept in the step's folder.
         source: where what is there now was moved from.
-        origin: what was at `source`, if it was copied from there to be deleted then.
-        left: what came to stand at `source`, if it is to be replaced when this is taken back.
+        copied_source: what was at `source`, if it was copied from there to be deleted then.
+        left_at_source: what came to stand at `source`, if it is to be replaced when this is taken back.
     """
 
     uri: str
@@ -84,8 +84,8 @@ class EntryRecord:
     """A step.
 
     Attributes:
-        by: who called; steps of others are nobody's business.
-        undoes: whether it took back a call of this tool.
+        caller: who called; steps of others are nobody's business.
+        is_undo: whether it took back a call of this tool.
     """
 
     entry_id: EntryId
@@ -114,7 +114,7 @@ class JournalStore:
         self._protected: list[Sequence[EntryId]] = []
 
     def path_of(self, name: str) -> WritablePath:
-        """The place of an entry of the store."""
+        """Return the path of an entry of the store."""
         return self._folder_path() / name
 
     def _folder_path(self) -> WritablePath:
@@ -133,7 +133,7 @@ class JournalStore:
         return self._opened_path
 
     def open_folder(self) -> Folder[WritablePath]:
-        """The store's folder, open for listing; one that was removed meanwhile is made anew."""
+        """Open the store's folder for listing; one that was removed meanwhile is made anew."""
         try:
             return open_folder(self._folder_path())
         except Problem:
@@ -181,12 +181,12 @@ class JournalStore:
                 remove_quietly(top, name)
 
     def list_entries(self) -> list[EntryId]:
-        """All steps, the newest first."""
+        """List all steps, the newest first."""
         with self.open_folder() as top:
             return _sort_names(top.list_names())[0]
 
     def read_entry(self, entry_id: EntryId) -> EntryRecord:
-        """What a step did.
+        """Read what a step did.
 
         Raises:
             NotFound: it is gone, or not yet there.
@@ -204,7 +204,7 @@ class JournalStore:
         return EntryRecord(entry_id, header["tool"], header["by"], header["undoes"], changes)
 
     def remove_entry(self, entry_id: EntryId, *, only_idle: bool = False) -> None:
-        """Forget a step and what it keeps; with `idle`, only if nobody is at work on it."""
+        """Forget a step and what it keeps; with `only_idle`, only if nobody is at work on it."""
         with self.open_folder() as top:
             if not (only_idle and is_in_use(top, entry_id.name)):
                 _remove_entry_files(
@@ -224,7 +224,7 @@ class JournalStore:
         """Forget the oldest steps, as far as the bounds want it.
 
         Args:
-            more: bytes that are to come, if that is why; then nothing is looked at that was just now.
+            incoming_bytes: those that are to come, if that is why; then nothing is looked at that was just now.
         """
         now = time.time()
         used_bytes = incoming_bytes or 0
@@ -268,7 +268,7 @@ def _decode_change(
 
 
 def _sort_names(names: Sequence[str]) -> tuple[list[EntryId], dict[str, list[str]]]:
-    """The steps among names in the store, the newest first, and by name of a step what is kept for it."""
+    """Return the steps among names in the store, the newest first, and by name of a step what is kept for it."""
     contents: dict[str, list[str]] = {}
     entry_ids: list[EntryId] = []
     for name in names:
