@@ -101,7 +101,9 @@ def inspector(tmp_path: Path) -> Callable[[Served, str], Inspector]:
     return aimed
 
 
-@pytest.mark.parametrize(("transport", "era"), [("stdio", "legacy"), ("http", "modern")])
+@pytest.mark.parametrize(
+    ("transport", "era"), [pytest.param("stdio", "legacy", marks=pytest.mark.weekly), ("http", "modern")]
+)
 async def test_the_inspector(
     transport: str, era: str, tmp_path: Path, inspector: Callable[[Served, str], Inspector]
 ) -> None:

@@ -39,6 +39,7 @@ def apart(folder: Path) -> Made:
         ("run_cherry_pick", {"rev": "topic", "revert": True}, 'Revert "a word of the topic"'),
     ],
 )
+@pytest.mark.diagonal
 @pytest.mark.parametrize("detached", [False, True])
 @pytest.mark.parametrize("dirty", [False, True])
 async def test_it_is_done_on_the_branch_and_its_way_back_leads_to_the_first(
