@@ -79,7 +79,8 @@ class Hub:
         missing: says why no resource can have this URI; None if one can.
         bus: carries what tools announce (`updated`, `ctx.notify_resource_updated`) between replicas; by default only
             within this process. What sources notice stays here: each replica watches for itself.
-        whose: identifies callers without a lasting connection; None for one that cannot be identified.
+        max_streams: how many streams may be open at once.
+        caller_key: identifies callers without a lasting connection; None for one that cannot be identified.
     """
 
     def __init__(

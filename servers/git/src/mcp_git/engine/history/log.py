@@ -64,10 +64,10 @@ class LogQuery:
     lines: LineRange | None = None
 
     def validate(self) -> None:
-        """Return if git can look for the texts.
+        """Check the texts that git is to look for.
 
         Raises:
-            Invalid: it can't.
+            Invalid: git can't look for one of them.
         """
         for value in (self.author, self.message, self.text, self.since, self.until):
             if value and "\0" in value:
