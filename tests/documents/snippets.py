@@ -151,7 +151,7 @@ def _validate(data: Any, schema: Mapping[str, Any]) -> None:
 
 def placed(words: Sequence[str]) -> tuple[str, ...]:
     """`words` with each `${input:NAME}` as the example that the server gives for it."""
-    examples = {f"${{input:{asked.name}}}": asked.example for server in SERVERS for asked in server.asked}
+    examples = {f"${{input:{asked.name}}}": asked.example for server in SERVERS for asked in server.install_questions}
     examples["${workspaceFolder}"] = "/path/to/folder"
     return tuple(_off_windows(examples.get(word, word)) for word in words)
 

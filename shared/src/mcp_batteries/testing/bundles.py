@@ -48,7 +48,7 @@ main()
 def manifest(server: Member, tools: Sequence[dict[str, Any]], views: Sequence[str]) -> dict[str, Any]:
     """The MCPB manifest of `server`, with its `tools` from `tools/list` and pictures of its `views`."""
     project = server.project
-    questions = {_key(item): _question(item) for item in server.asked}
+    questions = {_key(item): _question(item) for item in server.install_questions}
     read_only = server.settings.model_fields["read_only"]
     questions["read_only"] = {
         "type": "boolean",

@@ -68,18 +68,18 @@ class Member:
         return f"servers/{self.folder.name}"
 
     @property
-    def asked(self) -> tuple[InstallQuestion, ...]:
+    def install_questions(self) -> tuple[InstallQuestion, ...]:
         """Values that every entry contains: what the server needs, and variables, which may stay empty."""
         return tuple(question for question in self.settings.INSTALL_QUESTIONS if question.required or question.variable)
 
     @property
     def plain(self) -> tuple[InstallQuestion, ...]:
         """The required values on the command line."""
-        return tuple(question for question in self.asked if question.variable is None)
+        return tuple(question for question in self.install_questions if question.variable is None)
 
     @property
     def variables(self) -> tuple[InstallQuestion, ...]:
-        return tuple(question for question in self.asked if question.variable is not None)
+        return tuple(question for question in self.install_questions if question.variable is not None)
 
     @property
     def image(self) -> str:

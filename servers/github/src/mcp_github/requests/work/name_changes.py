@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from mcp_batteries.errors import Invalid
 
-__all__ = ["has_signs", "merge_names"]
+__all__ = ["has_signs", "merge_names", "resolve_names"]
 
 
 def has_signs(names: Sequence[str] | None) -> bool:
@@ -38,3 +38,16 @@ def merge_names(current: Sequence[str], changes: Sequence[str]) -> Sequence[str]
     remaining = [name for name in current if name.lower() not in removed]
     present = {name.lower() for name in remaining}
     return remaining + [name for name in added if name.lower() not in present]
+
+
+async def resolve_names(names: Sequence[str] | None, resolve: Callable[[str], Awaitable[str]]) -> list[str] | None:
+    """Return what `resolve` makes of each of `names` without its sign, each with the sign it had."""
+    if names is None:
+        return None
+    resolved: list[str] = []
+    for name in names:
+        sign = ""
+        if name.startswith(("+", "-")):
+            sign = name[0]
+        resolved.append(sign + await resolve(name.removeprefix(sign)))
+    return resolved

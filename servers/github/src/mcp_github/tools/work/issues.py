@@ -15,6 +15,7 @@ from mcp_github.policy import Policy
 from mcp_github.requests.work.comments import Comments
 from mcp_github.requests.work.issue_relations import COPILOT_AGENT
 from mcp_github.requests.work.issues import IssueOption, Issues, SubIssueAction
+from mcp_github.requests.work.name_changes import resolve_names
 from mcp_github.tools.arguments import (
     Body,
     Comment,
@@ -141,7 +142,7 @@ class IssueTools:
     ) -> Done:
         """Create an issue (under `parent`); labels need push rights. To change it: `edit_issue`."""
         trusted_repo = self.policy.write_repo(repo)
-        people = await self._resolve_people(assignees)
+        people = await resolve_names(assignees, self._resolve_assignee)
         issue = drop_unset(title=title, body=body, labels=labels, assignees=people, milestone=milestone, type=type)
         if dry_run:
             draft = issue | drop_unset(parent=parent)
@@ -168,7 +169,7 @@ class IssueTools:
         trusted_repo = self.policy.write_repo(repo)
         changes = drop_unset(
             title=title, body=body, state=state, state_reason=state_reason, labels=labels,
-            assignees=await self._resolve_people(assignees), milestone=milestone, type=type,
+            assignees=await resolve_names(assignees, self._resolve_assignee), milestone=milestone, type=type,
         )  # fmt: skip
         if milestone == 0:
             changes["milestone"] = None
@@ -199,21 +200,13 @@ class IssueTools:
             return name
         return await self.issues.api.resolve_login(name)
 
-    async def _resolve_people(self, names: list[str] | None) -> list[str] | None:
-        """Return the logins that GitHub knows for `names`, each with the sign it had."""
-        if names is None:
-            return None
-        people: list[str] = []
-        for name in names:
-            sign = ""
-            if name.startswith(("+", "-")):
-                sign = name[0]
-            login = await self.issues.api.resolve_login(name.lstrip("+-"))
-            self.policy.logins([login])
-            if login.lower() == "copilot":
-                login = COPILOT_AGENT
-            people.append(sign + login)
-        return people
+    async def _resolve_assignee(self, name: str) -> str:
+        """Return the login that GitHub knows for `name`."""
+        login = await self.issues.api.resolve_login(name.lstrip("+-"))
+        self.policy.logins([login])
+        if login.lower() == "copilot":
+            return COPILOT_AGENT
+        return login
 
     @tool("Comment", toolset=("issues", "pull_requests"), effect="write", open_world=True)
     async def create_comment(

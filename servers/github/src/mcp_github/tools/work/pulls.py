@@ -16,6 +16,7 @@ from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
 from mcp_github.requests.automation.checks import Checks
+from mcp_github.requests.work.name_changes import resolve_names
 from mcp_github.requests.work.pulls import COPILOT_REVIEWER, MergeMethod, Pulls
 from mcp_github.requests.work.reviews import NewReview, ReviewAction, ReviewComment, Reviews, Side, Verdict
 from mcp_github.tools.arguments import (
@@ -173,7 +174,7 @@ class PullTools:
             draft=draft,
         )  # fmt: skip
         await self.pulls.require_served_head(trusted_repo, source)
-        resolved_reviewers = await self._resolve_reviewers(reviewers)
+        resolved_reviewers = await resolve_names(reviewers, self._resolve_reviewer)
         if dry_run:
             preview = pull | drop_unset(reviewers=reviewers)
             return await draft_result(self.pulls.api.taint, trusted_repo, "pull request", preview)
@@ -200,7 +201,7 @@ class PullTools:
         changes = drop_unset(title=title, body=body, state=state)
         if base:
             changes["base"] = self.policy.ref(base).name
-        resolved_reviewers = await self._resolve_reviewers(reviewers)
+        resolved_reviewers = await resolve_names(reviewers, self._resolve_reviewer)
         return await self.pulls.edit(
             trusted_repo, number, changes, draft=draft, reviewers=resolved_reviewers, update_branch=update_branch
         )
@@ -256,21 +257,13 @@ class PullTools:
         trusted_repo = self.policy.write_repo(repo)
         return await self.reviews.resolve_thread(trusted_repo, number, self.policy.node(thread), resolved=resolved)
 
-    async def _resolve_reviewers(self, names: list[str] | None) -> list[str] | None:
-        """Return the logins and teams that GitHub knows for `names`, each with the sign it had."""
-        if names is None:
-            return None
-        reviewers: list[str] = []
-        for name in names:
-            sign = ""
-            if name.startswith(("+", "-")):
-                sign = name[0]
-            reviewer = await self.pulls.api.resolve_login(name.removeprefix(sign))
-            self.policy.logins(reviewer.split("/", 1))
-            if reviewer.lower() == "copilot":
-                reviewer = COPILOT_REVIEWER
-            reviewers.append(sign + reviewer)
-        return reviewers
+    async def _resolve_reviewer(self, name: str) -> str:
+        """Return the login or team that GitHub knows for `name`."""
+        reviewer = await self.pulls.api.resolve_login(name)
+        self.policy.logins(reviewer.split("/", 1))
+        if reviewer.lower() == "copilot":
+            return COPILOT_REVIEWER
+        return reviewer
 
     @tool("Merge a pull request", toolset="pull_requests", gate="merge", effect="destroy", open_world=True)
     async def run_merge(
