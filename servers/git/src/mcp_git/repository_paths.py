@@ -191,7 +191,7 @@ def refuse_links_below(layout: Layout) -> None:
 
 
 def refuse_nested_repositories(layout: Layout) -> None:
-    """Return if no repository lies in the work tree below its top.
+    """Check that no repository lies in the work tree below its top.
 
     Raises:
         Refused: one does, whose own configuration git would follow when it enters.
@@ -206,7 +206,7 @@ def refuse_nested_repositories(layout: Layout) -> None:
 
 
 def refuse_submodules_elsewhere(layout: Layout, submodules: Sequence[str], served_paths: Sequence[str]) -> None:
-    """Return if no submodule that is checked out has its repository outside of what is served.
+    """Check that no submodule that is checked out has its repository outside of what is served.
 
     Raises:
         Refused: one has, and git would say at which commit it is.

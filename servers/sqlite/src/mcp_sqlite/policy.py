@@ -254,7 +254,7 @@ def table_uri(database: Database, name: str) -> str:
 
 
 def _check_file(path: str, *, create: bool) -> None:
-    """Return if `path` is a database's file, or was made to be one.
+    """Check that `path` is a database's file, or was made to be one.
 
     Raises:
         Unavailable: it is not.

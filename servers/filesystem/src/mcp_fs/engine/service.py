@@ -370,7 +370,7 @@ class Engine:
     # Watching
 
     def check_reachable(self, place: ReadablePath) -> None:
-        """Return when there is something at a place that can be reached.
+        """Check that there is something at a place that can be reached.
 
         Raises:
             NotFound: there is nothing yet.

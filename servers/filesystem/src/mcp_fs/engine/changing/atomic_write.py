@@ -181,7 +181,7 @@ def read_regular_status(
 
 
 def refuse_read_only(resolved: ResolvedPath[WritablePath], path: ReadablePath) -> None:
-    """Return when there is no regular file at the spot, or one that may be written.
+    """Check that there is no regular file at the path, or one that may be written.
 
     Raises:
         Refused: there is one that may not.
@@ -295,7 +295,7 @@ class AtomicWrite:
         self.is_renamed = True
 
     def check_unchanged(self) -> None:
-        """Return when the old file is still the one that was read.
+        """Check that the old file is still the one that was read.
 
         Raises:
             Conflict: another process has changed, replaced or removed it.

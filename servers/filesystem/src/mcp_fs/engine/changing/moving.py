@@ -162,7 +162,7 @@ def move_entry(
 
 
 def refuse_renaming_secret_folder(source: ReadablePath, target: WritablePath) -> None:
-    """Return when the name of `source` protects nothing, or stays.
+    """Check that the name of `source` protects nothing, or stays.
 
     Raises:
         Refused: secrets in it are known by it.

@@ -343,7 +343,7 @@ def _final_path(handle: int) -> str:
 
 
 def _refuse_held(path: str, access: int) -> None:
-    """Return unless somebody has `path` open in a way that forbids `access`: for calls that don't say so."""
+    """Check that nobody has `path` open in a way that forbids `access`: for calls that don't say so."""
     try:
         _kernel.CloseHandle(_open(path, access, _SHARE_ALL, _BACKUP))
     except OSError as error:

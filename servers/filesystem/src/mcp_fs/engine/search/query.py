@@ -64,7 +64,7 @@ class Query:
         return _CR_LF.sub(r"\1", plain)
 
     def validate(self) -> None:
-        """Return if it could match in some text.
+        """Check that it could match in some text.
 
         Raises:
             Invalid: it is empty where lines are not counted, or asks for NUL, which no text holds.

@@ -218,7 +218,7 @@ class TextSearch:
     ignores_case: bool
 
     def validate(self) -> None:
-        """Return if git can search for the pattern.
+        """Check that git can search for the pattern.
 
         Raises:
             Invalid: it can't.

@@ -420,7 +420,7 @@ def _shorten(oid: str, commits: Mapping[str, _CommitFields], length: int) -> str
 
 
 def _refuse_missing_path(git: Git, repository: Repository, query: LogQuery, cancel: CancelToken) -> None:
-    """Return unless the path is neither here nor was at any time: what was deleted still has a history.
+    """Check that the path is here, or was at some time: what was deleted still has a history.
 
     Raises:
         NotFound: it never was.

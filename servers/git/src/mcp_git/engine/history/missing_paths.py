@@ -26,7 +26,7 @@ _SUBMODULE_MODE = b"160000 "
 def refuse_missing_path(
     git: Git, repository: Repository, path: RepositoryPath, revisions: Sequence[str], cancel: CancelToken
 ) -> None:
-    """Return if `path` is in the index, in the work tree (ignored or not), or in one of `revisions`.
+    """Check that `path` is in the index, in the work tree (ignored or not), or in one of `revisions`.
 
     A tool that takes a path calls it before it says that it found nothing.
 

@@ -14,7 +14,7 @@ _FOREIGN = re.compile(r"\(\?|\[?(?:\\\\|[^\\]|\\[^dD])*?(\\[dD])")
 
 
 def refuse_foreign_syntax(pattern: str) -> None:
-    """Return unless a pattern has what other languages know: for git it would be another character, and find nothing.
+    """Refuse a pattern that has what other languages know: for git it would be another character, and find nothing.
 
     Raises:
         Invalid: it has.

@@ -42,7 +42,7 @@ def is_empty_pick(picked_commits: Sequence[str], status: Status) -> bool:
 def refuse_conflict_marks(
     git: Git, repository: Repository, status: Status, resolved_paths: Sequence[str], cancel: CancelToken
 ) -> None:
-    """Return if no file in conflict that `resolved_paths` name still has the marks of both sides in it.
+    """Check that no file in conflict that `resolved_paths` name still has the marks of both sides in it.
 
     Raises:
         Conflict: one has.

@@ -104,7 +104,7 @@ def _name_target(
 
 
 def _refuse_leaving(git: Git, repository: Repository, branch: str, status: Status, cancel: CancelToken) -> None:
-    """Return if there is such a branch, and a switch to it and back leaves all as it is.
+    """Check that there is such a branch, and a switch to it and back leaves all as it is.
 
     What is staged as that branch has it would be staged no longer, and what is deleted be written again.
 

@@ -116,7 +116,7 @@ class Operation:
 
 
 def refuse_in_progress(operations: Sequence[str]) -> None:
-    """Return if no operation is in progress.
+    """Check that no operation is in progress.
 
     Raises:
         Conflict: one is, of which `operations` tells.
@@ -130,7 +130,7 @@ def refuse_in_progress(operations: Sequence[str]) -> None:
 
 
 def refuse_program_steps(layout: Layout) -> None:
-    """Return if what a rebase in progress has still to do is only made of commits.
+    """Check that what a rebase in progress has still to do is only made of commits.
 
     Raises:
         Refused: it would run something.

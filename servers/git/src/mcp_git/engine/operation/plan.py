@@ -146,7 +146,7 @@ class OperationPlanner:
         return Operation(arguments, touches_files=False, undo_calls=[undo_call], after=forget)
 
     def _refuse_moving_branch(self, branch: str) -> None:
-        """Return unless a rebase or bisect in progress in any worktree goes back to this branch.
+        """Refuse a branch to which a rebase or bisect in progress in any worktree goes back.
 
         Git itself does not see that from here.
 

@@ -106,7 +106,7 @@ class _Run:
             return Answer(["done", f"git can't tell the state now: {problem}"])
 
     def _refuse_losing_files(self) -> None:
-        """Return if files go through no filter, and none that git does not know would be overwritten."""
+        """Check that files go through no filter, and none that git does not know would be overwritten."""
         operation = self.operation
         if operation.touches_files:
             refuse_filters(self.git, self.repository, self.layout, self.cancel)

@@ -36,7 +36,7 @@ def refuse_overwriting_untracked(
     *,
     even_same_content: bool = False,
 ) -> None:
-    """Return if no untracked file lies where one of `source` is to be written.
+    """Check that no untracked file lies where one of `source` is to be written.
 
     Args:
         even_same_content: whether a file of the same content counts, which an undo would take away.
@@ -88,7 +88,7 @@ def _list_files_to_write(
 
 
 def refuse_obstructed_stash(git: Git, repository: Repository, layout: Layout, stash: str, cancel: CancelToken) -> None:
-    """Return if nothing lies where a stash has untracked files: git would bring back all else of it, and then fail.
+    """Check that nothing lies where a stash has untracked files: git would bring back all else of it, and then fail.
 
     Raises:
         Conflict: something does.

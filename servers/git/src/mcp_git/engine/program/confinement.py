@@ -160,7 +160,7 @@ def choose_program(program_on_path: str, exec_path: str) -> str:
 
 
 def prove(sandbox: Sandbox, confinements: Confinements, environment: Mapping[str, str]) -> None:
-    """Return if git runs in the sandbox, and a shell does not.
+    """Check that git runs in the sandbox, and a shell does not.
 
     Raises:
         NoSandbox: The sandbox does not do its work here.

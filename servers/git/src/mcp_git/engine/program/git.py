@@ -60,7 +60,7 @@ class Git:
         return self._private_git_dirs.apply_configured_work_tree(self._policy.layout(repository, writes=deep))
 
     def refuse_to_enter(self, layout: Layout) -> None:
-        """Return if a change enters no repository inside this one, or the kernel keeps git inside of it.
+        """Check that a change enters no repository inside this one, or the kernel keeps git inside of it.
 
         Raises:
             Refused: there is such a repository, whose configuration could have git run anything.

@@ -197,7 +197,7 @@ class PrivateGitDirs:
             ) from None
 
     def _refuse_index_outside(self, private: PrivateGitDir, layout: Layout, environment: Mapping[str, str]) -> None:
-        """Return if all names in the index lie in the work tree: git checks them when they come in, not when it reads.
+        """Check that all names in the index lie in the work tree: git checks them when they come in, not when it reads.
 
         Raises:
             Refused: one of them leads out, so that a diff would show what is there.

@@ -90,7 +90,7 @@ class _PushPlanner:
         )
 
     def _refuse_wrong_source(self, source: _Source) -> None:
-        """Return if what is pushed has a name there, and is a branch where one is needed."""
+        """Check that what is pushed has a name there, and is a branch where one is needed."""
         if source.branch:
             return
         if self.request.target is None and not self.request.is_tag:
@@ -204,7 +204,7 @@ class _PushPlanner:
         return rows
 
     def _refuse_large_files(self, commit: str) -> None:
-        """Return if no file of a commit is in Git LFS, whose hook does not run.
+        """Check that no file of a commit is in Git LFS, whose hook does not run.
 
         Raises:
             Refused: one is.

@@ -20,7 +20,7 @@ _OWN_FILTER = re.compile(r"(?m)^[^#].*\sfilter=")
 
 
 def refuse_filters(git: Git, repository: Repository, layout: Layout, cancel: CancelToken, tree: str = "") -> None:
-    """Return if no file of the repository is to go through a filter: without it what is stored would be wrong.
+    """Check that no file of the repository is to go through a filter: without it what is stored would be wrong.
 
     Args:
         tree: looked through instead of what lies in the index and the work tree.

@@ -84,7 +84,7 @@ class Worktrees:
     def _refuse_wrong_start(
         self, repository: Repository, branch: NewName, branch_exists: bool, start: Revision | None, cancel: CancelToken
     ) -> None:
-        """Return if a branch that exists has no other start, and one that does not has a commit to start from."""
+        """Check that a branch that exists has no other start, and one that does not has a commit to start from."""
         if branch_exists and start is not None:
             raise Invalid(f"There is a branch {quote(branch.text)} already.", "Leave `rev` out, or name another.")
         if not branch_exists and start is None and not head_has_commit(self._git, repository, cancel):
@@ -143,7 +143,7 @@ class Worktrees:
         return Answer(facts, [f"undo: {undo_call}" for undo_call in undo_calls])
 
     def _refuse_busy(self, repository: Repository, layout: Layout, work_tree: str, cancel: CancelToken) -> None:
-        """Return if a worktree is not locked, nothing is in progress in it, and it holds no other repository."""
+        """Check that a worktree is not locked, nothing is in progress in it, and it holds no other repository."""
         lock_reason = read_small_file(os.path.join(layout.git_dir, "locked"))
         if lock_reason is not None:
             message = f"It is locked: {quote(escape_line_breaks(lock_reason))}."

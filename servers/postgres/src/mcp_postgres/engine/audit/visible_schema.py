@@ -186,7 +186,7 @@ class VisibleObjects:
                 self._revealing[function.number] = function.name
 
     def check_masks(self) -> None:
-        """Return if all that is to be masked is there.
+        """Check that all that is to be masked is there.
 
         Raises:
             Refused: it is not.

@@ -302,7 +302,7 @@ def _run_with_value_sets(database: Database, mode: Mode, statement: dict[str, An
 
 
 def _check_interrupt(database: Database) -> None:
-    """Return unless the time is over, or the caller is gone."""
+    """Check that there is time left, and that the caller is still there."""
     try:
         database.interrupt.check()
     except sqlite3.Error as error:

@@ -429,7 +429,7 @@ def _is_name(database: Database, mode: Mode, sql: str, name: str, parameters: An
 
 
 def refuse_misspelled_columns(database: Database, mode: Mode, sql: str, parameters: Any) -> None:
-    """Return if no text in a statement that changes rows looks like a column that is misspelt.
+    """Check that no text in a statement that changes rows looks like a column that is misspelt.
 
     Raises:
         Failure: one does.
