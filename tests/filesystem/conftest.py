@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from filesystem.reading import Grep, flat, served
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_fs.engine.search import file_list, ripgrep
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.text_search import search_text

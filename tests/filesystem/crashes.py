@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from filesystem.places import Told, delete
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_fs.engine.changing import atomic_write, copying, deleting, moving
 from mcp_fs.engine.changing.batch import put_all

@@ -20,7 +20,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from filesystem.places import Told
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
 from mcp_fs.engine.listing.folder_tree import list_tree
 from mcp_fs.engine.listing.walk import WalkFilter

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_fs.engine.changing.deleting import delete_all
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.models import MoveResult

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from filesystem.reading import served
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Refused
 from mcp_fs.engine.listing.comparison import compare
 from mcp_fs.engine.listing.folder_page import list_folder

@@ -28,7 +28,7 @@ import pytest
 
 from filesystem.documents import MAKERS, pdf, zipped
 from filesystem.reading import fill, flat, served
-from mcp_batteries.cancellation import CancelToken, WorkCancelled
+from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.testing.wire import StdioWire
 from mcp_fs.engine.document_kinds import CUT_AT_DAMAGE, MAX_OUTPUT_BYTES, OLE

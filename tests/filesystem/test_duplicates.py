@@ -10,7 +10,7 @@ import pytest
 
 from filesystem.reading import served
 from filesystem.test_replace import call
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid
 from mcp_fs.engine.search.find import find_files
 from mcp_fs.models import FilePage

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from filesystem.conftest import RIPGREP
 from filesystem.places import Told
 from filesystem.reading import Grep, fill, on_linux, served
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
 from mcp_fs.engine.listing import selection

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from filesystem.reading import fill, on_linux, served
-from mcp_batteries.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Invalid, NotFound
 from mcp_fs.engine.listing import folder_tree
 from mcp_fs.engine.listing.folder_page import FolderSort, format_time, list_folder

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mcp import Client
 from mcp_types import TextContent
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.changing.notebook_edit import Notebook, apply_patch, replace_in_cells, substitute_in_cells
 from mcp_fs.engine.changing.patch import apply_hunks, parse_patch

@@ -18,7 +18,7 @@ from PIL import Image
 
 from filesystem.documents import pdf
 from filesystem.reading import served
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem
 from mcp_batteries.media.pictures import LONGEST_SIDE, MOST_BYTES, TYPES
 from mcp_fs.engine.documents import converter

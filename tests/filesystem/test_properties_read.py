@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from filesystem.reading import fill, served
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_fs.engine.listing import walk as walk_module
 from mcp_fs.engine.listing.folder_page import list_folder
 from mcp_fs.engine.listing.walk import WalkFilter

@@ -17,7 +17,7 @@ from mcp_types import ResourceLink, TextContent
 
 from filesystem.documents import pdf
 from filesystem.reading import fill, on_linux, served
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound, Refused
 from mcp_batteries.settings import load
 from mcp_batteries.testing.docs import snapshot

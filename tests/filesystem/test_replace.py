@@ -14,7 +14,7 @@ import pytest
 from mcp import Client
 from mcp_types import TextContent
 
-from mcp_batteries.cancellation import CancelToken, WorkCancelled
+from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_fs.engine.changing.replace import Substitution
 from mcp_fs.server import build
 from mcp_fs.settings import Settings

@@ -18,9 +18,9 @@ import anyio
 import pytest
 
 from filesystem.reading import Grep, fill, flat, on_linux, served
-from mcp_batteries.cancellation import CancelToken, WorkCancelled
+from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Invalid, Problem
-from mcp_batteries.threads import run_in_thread
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
 from mcp_fs.engine.handles import syscalls
 from mcp_fs.engine.handles.path_opening import Folder

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from filesystem.reading import fill, served
-from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_fs.engine.search.find import find_files
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.text_search import search_text

@@ -14,7 +14,7 @@ from mcp_types import ElicitRequestParams, ElicitResult
 
 from filesystem.places import Ground, ground, stop
 from filesystem.test_replace import call
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem, Unavailable
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN

@@ -18,7 +18,7 @@ import pytest
 
 from filesystem import places
 from filesystem.places import Ground, Told, fifo, ground, stop
-from mcp_batteries.cancellation import CancelToken, WorkCancelled
+from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_fs.engine.changing import atomic_write, copying, moving
 from mcp_fs.engine.handles import path_opening

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from filesystem.places import Ground, delete, ground
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused
 from mcp_fs.engine.changing.atomic_write import write_file
 from mcp_fs.engine.changing.moving import move_entry

@@ -16,7 +16,7 @@ import anyio
 import pytest
 
 from filesystem.places import Ground, Told, ground, stop
-from mcp_batteries.cancellation import CancelToken, WorkCancelled
+from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused
 from mcp_fs.engine.changing import atomic_write
 from mcp_fs.engine.handles import temp_files

@@ -21,7 +21,7 @@ from mcp_fs.policy import Policy, ReadablePath, WritablePath
 ADDER = """
 import sys
 from functools import partial
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_fs.engine.text.edit import Replacement, apply_replacements
 from mcp_fs.engine.changing.transaction import FileChange, change_files
 from mcp_fs.policy import Policy

@@ -11,7 +11,7 @@ import pytest
 
 from git_server.made import GIT, Made
 from git_server.serving import serving
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.settings import load
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.prespawn import Prespawner, RunningGit

@@ -452,7 +452,7 @@ def test_the_kernel_lets_git_read_and_write_nothing_else(tmp_path: Path) -> None
 
 def _engine(trap: Trap) -> tuple[Git, Callable[[Sequence[str]], str]]:
     """The engine of a server that may change the repository, and a way to have it run any command at all."""
-    from mcp_batteries.cancellation import CancelToken
+    from mcp_batteries.concurrency.cancellation import CancelToken
     from mcp_batteries.errors import Problem
 
     policy = Policy(load(Settings, ["--write", str(trap.made.path)]))

@@ -16,7 +16,7 @@ import pytest
 from git_server.made import GIT, Made
 from git_server.serving import Asking, everything, serving
 from git_server.test_hostile import Trap
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Unavailable
 from mcp_git.engine.program import git_binary
 from mcp_git.engine.program.git import Git

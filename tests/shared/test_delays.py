@@ -8,7 +8,7 @@ from contextvars import ContextVar
 import anyio
 import pytest
 
-from mcp_batteries.timeout_queue import TimeoutQueue
+from mcp_batteries.concurrency.timeout_queue import TimeoutQueue
 
 pytestmark = pytest.mark.anyio
 

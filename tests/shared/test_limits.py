@@ -6,11 +6,11 @@ from functools import partial
 import anyio
 import pytest
 
-from mcp_batteries.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.clipping import clip
+from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, NotFound, Unavailable
-from mcp_batteries.threads import run_in_thread
 
 
 @pytest.mark.anyio
@@ -90,7 +90,7 @@ async def test_work_that_nobody_waits_for_lets_calls_go_on_and_is_done_all_the_s
     monkeypatch: pytest.MonkeyPatch, long: bool
 ) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("mcp_batteries.threads.time.sleep", pauses.append)
+    monkeypatch.setattr("mcp_batteries.concurrency.threads.time.sleep", pauses.append)
     begun, release = threading.Event(), threading.Event()
 
     def call(stop: CancelToken) -> None:

@@ -9,7 +9,7 @@ import sys
 import pytest
 from PIL import Image
 
-from mcp_batteries.cancellation import CancelToken, WorkCancelled
+from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.media import process
 from mcp_batteries.media.picture_types import picture_type

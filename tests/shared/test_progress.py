@@ -13,13 +13,13 @@ import pytest
 from mcp import Client
 
 from mcp_batteries import progress
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import NotFound
 from mcp_batteries.progress import ProgressReporter, report_progress
 from mcp_batteries.server.assemble import assemble
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.settings import Settings
-from mcp_batteries.threads import run_in_thread
 
 pytestmark = pytest.mark.anyio
 

@@ -14,8 +14,8 @@ import anyio.from_thread
 import anyio.to_thread
 import pytest
 
-from mcp_batteries import threads
-from mcp_batteries.threads import ThreadPool
+from mcp_batteries.concurrency import threads
+from mcp_batteries.concurrency.threads import ThreadPool
 
 SECONDS = 20
 WHO: ContextVar[str] = ContextVar("who")

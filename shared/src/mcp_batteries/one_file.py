@@ -18,6 +18,7 @@ import pydantic_core
 from mcp_types import TextResourceContents
 from pydantic import Field
 
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.program import Demonstration, Program
 from mcp_batteries.run import run
@@ -26,7 +27,6 @@ from mcp_batteries.server.calling.results import DataResult, TextResult
 from mcp_batteries.server.declaration import decorators
 from mcp_batteries.settings import Settings
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
-from mcp_batteries.threads import run_in_thread
 
 __all__ = ["Server"]
 

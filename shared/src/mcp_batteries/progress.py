@@ -16,8 +16,8 @@ from weakref import WeakKeyDictionary
 
 import anyio
 
+from mcp_batteries.concurrency.timeout_queue import TimeoutQueue
 from mcp_batteries.errors import well_formed
-from mcp_batteries.timeout_queue import TimeoutQueue
 
 __all__ = ["ProgressReporter", "SendProgress", "report_progress"]
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Collection, Hashable, Iterable
 
 import anyio
 
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 from mcp_batteries.subscriptions.journal import Change
-from mcp_batteries.threads import run_in_thread
 from mcp_fs.engine.listing.selection import compile_chooser
 from mcp_fs.engine.listing.tree_snapshot import Subtree, TextBudget, TreeSnapshot, describe_change
 from mcp_fs.engine.service import Engine

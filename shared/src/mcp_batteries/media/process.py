@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.media.pictures import Picture, Refusal, Refused

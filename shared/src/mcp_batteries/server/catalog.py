@@ -49,6 +49,7 @@ from mcp_types import Tool as ToolEntry
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic.fields import FieldInfo
 
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Invalid, NotFound, Problem, quote, well_formed
 from mcp_batteries.protocol import RESOURCE_NOT_FOUND, VS_CODE
 from mcp_batteries.sdk import lowlevel
@@ -59,7 +60,6 @@ from mcp_batteries.server.declaration.views import View, visible_tools
 from mcp_batteries.server.list_pages import page_of
 from mcp_batteries.server.protocol_errors import to_mcp_error
 from mcp_batteries.server.skills import SkillSource
-from mcp_batteries.threads import run_in_thread
 
 # The protocol allows so many completion values.
 _MAX_COMPLETIONS = 100

@@ -12,8 +12,9 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver import Context
 from pydantic import Field
 
-from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid
 from mcp_batteries.observability.audit import caller_key
@@ -21,7 +22,6 @@ from mcp_batteries.server.declaration.decorators import described_by, rename_arg
 from mcp_batteries.subscriptions.hub import Hub
 from mcp_batteries.subscriptions.journal import DetailedSource, JournalEntry
 from mcp_batteries.subscriptions.topics import Follower, Topic
-from mcp_batteries.threads import run_in_thread
 
 __all__ = ["ChangeFeedConfig", "ChangeTools", "Changes", "change_tools"]
 

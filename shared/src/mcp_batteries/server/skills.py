@@ -22,9 +22,9 @@ from mcp.server.extension import Extension, MethodBinding
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, PaginatedRequestParams, RequestParams, TextResourceContents
 
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import quote
 from mcp_batteries.server.list_pages import page_of
-from mcp_batteries.threads import run_in_thread
 
 __all__ = ["ENTRY", "PackagedSkills", "Skill", "SkillSource", "SkillsExtension", "skill_of"]
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.descriptors import raise_descriptor_limit
 from mcp_batteries.errors import NotFound, Problem, Refused, quote
-from mcp_batteries.threads import run_in_thread
 from mcp_fs.engine.changing import copying, deleting, moving
 from mcp_fs.engine.changing.atomic_write import write_file
 from mcp_fs.engine.changing.batch import PutOperation, put_all

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from mcp_batteries.cancellation import CancelToken
-from mcp_batteries.threads import run_in_thread
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_git.engine.history import files, refs
 from mcp_git.engine.history.blame import blame_lines
 from mcp_git.engine.history.diff import Comparison, read_diff

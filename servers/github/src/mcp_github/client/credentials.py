@@ -12,11 +12,11 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Problem, Refused, Unavailable
 from mcp_batteries.executables import NO_WINDOW, find_executable
 from mcp_batteries.redaction.own import add_secrets
 from mcp_batteries.settings import open_text
-from mcp_batteries.threads import run_in_thread
 from mcp_github.client.device_login import DeviceLogin
 from mcp_github.client.response import API_VERSION
 from mcp_github.policy.addresses import ApiUrl

@@ -16,12 +16,12 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any, NamedTuple
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.scratch import Scratch
 from mcp_batteries.sql.results.rows import Results, RowPage
-from mcp_batteries.threads import run_in_thread
 from mcp_sqlite.engine.requests import to_request
 from mcp_sqlite.engine.worker_pool import Remainder, WorkerPool
 from mcp_sqlite.engine.worker_process import to_problem

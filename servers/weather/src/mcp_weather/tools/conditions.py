@@ -7,10 +7,10 @@ from typing import Annotated
 
 from pydantic import Field
 
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import NotFound
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.fields import Cursor
-from mcp_batteries.threads import run_in_thread
 from mcp_weather.engine.alerts.answer import take_page
 from mcp_weather.engine.answers.air_quality import fetch_air_quality
 from mcp_weather.engine.answers.history import fetch_history

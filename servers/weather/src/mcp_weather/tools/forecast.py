@@ -11,10 +11,10 @@ from typing import Annotated, Literal
 from mcp_types import CallToolResult, ImageContent, TextContent
 from pydantic import Field
 
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.views import FORECAST
-from mcp_batteries.threads import run_in_thread
 from mcp_weather.engine.answers.forecasts import (
     ForecastQuery,
     add_spread,

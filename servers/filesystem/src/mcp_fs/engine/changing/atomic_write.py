@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, Unavailable, describe_os_error, quote
 from mcp_fs.engine.changing.binary_formats import binary_format, check_text_for, is_text_file, suggest_text_file
 from mcp_fs.engine.document_kinds import HEAD_BYTES, kind_of

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
 from mcp_fs.engine.changing.atomic_write import NotDurable
 from mcp_fs.engine.changing.copying import absolute_names, name_taken_error, read_status_if_exists

@@ -7,7 +7,7 @@ import stat
 from contextlib import ExitStack
 from functools import partial
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, TooLarge, quote
 from mcp_batteries.progress import report_progress
 from mcp_fs.engine.changing.atomic_write import (

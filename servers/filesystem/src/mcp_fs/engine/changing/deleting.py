@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Problem, TooLarge, Unavailable, quote
 from mcp_batteries.progress import report_progress
 from mcp_fs.engine.changing.atomic_write import fsync_folder

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, Unavailable, describe_os_error, quote
 from mcp_fs.engine.changing.atomic_write import (
     NotDurable,

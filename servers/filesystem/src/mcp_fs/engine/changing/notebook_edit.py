@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, TooLarge
 from mcp_fs.engine.documents.notebook import Cell, notebook_cells, with_final_newline
 from mcp_fs.engine.text.edit import (

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_fs.engine.text.edit import describe_nearest, restore_undecodable, split_lines
 from mcp_fs.engine.text.encodings import replace_undecodable as readable

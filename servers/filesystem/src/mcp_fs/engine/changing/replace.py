@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import Literal
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, Refused, TooLarge, quote
 from mcp_fs.engine.changing.notebook_edit import Notebook, substitute_in_cells
 from mcp_fs.engine.changing.transaction import (

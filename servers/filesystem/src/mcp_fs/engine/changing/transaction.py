@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, replace
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
 from mcp_fs.engine.changing.atomic_write import AtomicWrite, prepare_write, read_regular_status, resolve_for_writing
 from mcp_fs.engine.changing.binary_formats import binary_format, check_text_for, other_form_error, suggest_text_file

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, BinaryIO, Literal, cast
 
-from mcp_batteries.cancellation import CancelToken, WorkCancelled
+from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, Unavailable, quote
 from mcp_batteries.executables import NO_WINDOW
 from mcp_fs.engine.document_kinds import CPU_SECONDS, FRAME, MAX_OUTPUT_BYTES, RANGE

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem
 from mcp_fs.engine.document_kinds import HEAD_BYTES, SUFFIXES, is_archive, is_document, kind_of
 from mcp_fs.engine.documents.converter import Extracted, Output, extract

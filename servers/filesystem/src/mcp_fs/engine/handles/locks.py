@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Unavailable, quote
 from mcp_fs.engine.handles.path_opening import ResolvedPath
 from mcp_fs.engine.name_folding import fold_name

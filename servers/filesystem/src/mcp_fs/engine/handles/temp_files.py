@@ -20,9 +20,9 @@ from typing import Any
 
 import anyio
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Problem
-from mcp_batteries.threads import run_in_thread
 from mcp_fs.engine.handles.path_opening import Folder, open_tree, resolve
 from mcp_fs.policy import Policy, ReadablePath
 

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem, TooLarge, describe_os_error
 from mcp_fs.engine.handles.metadata import MetadataCopier, copy_attributes
 from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, open_regular, resolve

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import BinaryIO
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.progress import report_progress
 from mcp_fs.engine.documents.source import open_content

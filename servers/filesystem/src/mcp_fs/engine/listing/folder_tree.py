@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import chain
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem
 from mcp_batteries.progress import report_progress
 from mcp_fs.engine.handles.path_opening import Folder, open_folder

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO, NamedTuple
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem, TooLarge, quote
 from mcp_batteries.subscriptions.journal import Change
 from mcp_fs.engine.handles.path_opening import Folder, open_folder, open_regular

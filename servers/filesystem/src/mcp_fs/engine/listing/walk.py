@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem, describe_os_error
 from mcp_fs.engine.handles.file_attributes import hidden_among, placeholders_among
 from mcp_fs.engine.handles.path_opening import Folder, open_folder

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem, TooLarge, quote
 from mcp_fs.engine.handles.file_attributes import is_hidden
 from mcp_fs.engine.handles.path_opening import open_file, open_folder, read_status

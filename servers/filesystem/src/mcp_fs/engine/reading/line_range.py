@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
 from mcp_fs.engine.documents.source import open_content
 from mcp_fs.engine.handles.path_opening import translate_errors

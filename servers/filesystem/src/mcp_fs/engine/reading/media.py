@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
-from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
 from mcp_batteries.media.pictures import MOST_BYTES, MOST_FILE_BYTES, TYPES, Refusal
 from mcp_batteries.media.png import SIGNATURE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.handles.path_opening import open_folder, read_status
 from mcp_fs.engine.reading.full_contents import read_full_contents

@@ -6,7 +6,7 @@ import hashlib
 import stat
 from collections.abc import Sequence
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.progress import report_progress
 from mcp_fs.engine.handles.path_opening import open_file

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.document_kinds import SUFFIXES
 from mcp_fs.engine.documents.source import is_in_archive, read_members

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid
 from mcp_batteries.progress import report_progress

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_fs.engine.patterns.regex import LineSearch
 from mcp_fs.engine.text.encodings import (
     SAMPLE_BYTES,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import IO, cast
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.executables import NO_WINDOW, find_executable
 from mcp_fs.engine.listing.walk import WalkFilter
 

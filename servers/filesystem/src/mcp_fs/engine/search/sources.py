@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_fs.engine.documents.source import is_document, open_text, to_anonymous_file
 from mcp_fs.engine.handles.path_opening import Folder, open_file

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import BinaryIO
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, quote
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES, Encoding, detect_encoding
 from mcp_fs.policy import ReadablePath

@@ -9,8 +9,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, describe_os_error, quote
 from mcp_fs.engine.changing.atomic_write import fsync_folder, resolve_for_writing
 from mcp_fs.engine.changing.deleting import measure_bytes

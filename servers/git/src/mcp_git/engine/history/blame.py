@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_git.engine.history.missing_paths import suggest_path
 from mcp_git.engine.program.git import Git, GitFailed

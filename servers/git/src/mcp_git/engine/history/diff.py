@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_batteries.server.calling.results import group_by_folder

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
-from mcp_batteries.cancellation import CancelToken
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, quote
 from mcp_batteries.server.calling.results import group_by_folder

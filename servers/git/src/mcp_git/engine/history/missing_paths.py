@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, quote
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import split_names, split_records

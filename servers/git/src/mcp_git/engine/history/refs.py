@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict
 from mcp_git.engine.history.log import list_reflog

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, quote
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.work_tree.status import Status, is_conflict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, Problem, Refused
 from mcp_git.engine.operation.operation import Operation, UndoKind
 from mcp_git.engine.operation.undo import Snapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, NotFound, quote
 from mcp_git.engine.operation.operation import INSPECTION_SECONDS, Operation, refuse_in_progress
 from mcp_git.engine.program.git import Git, GitFailed

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
 from mcp_git import git_config
 from mcp_git.engine.operation.operation import HASH_LENGTH, GitInput, Operation, UndoKind, refuse_program_steps

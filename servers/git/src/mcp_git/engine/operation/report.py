@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_git.engine.history.diff import read_conflict_sides
 from mcp_git.engine.operation.conflicts import is_empty_pick, list_conflicts, list_new_conflicts
 from mcp_git.engine.operation.operation import HASH_LENGTH, Operation, UndoKind

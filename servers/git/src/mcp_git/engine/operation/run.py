@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Problem, Refused, quote
 from mcp_git.engine.operation.conflicts import is_empty_pick, list_new_conflicts, refuse_conflict_marks
 from mcp_git.engine.operation.failures import (

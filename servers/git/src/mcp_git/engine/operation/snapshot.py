@@ -9,7 +9,7 @@ import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict
 from mcp_git.engine.operation.operation import HASH_LENGTH
 from mcp_git.engine.operation.undo import Snapshot

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, quote
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import split_names

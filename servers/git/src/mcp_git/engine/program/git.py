@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.processes.confinement import Confinement
 from mcp_git import git_config
 from mcp_git.engine.program.git_binary import GitBinary, GitFailed

@@ -17,7 +17,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import IO
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_git.engine.program.git_binary import GitBinary
 from mcp_git.engine.program.process import (
     Command,

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import IO, TypeVar
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import TooLarge
 from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.processes.confinement import Confinement

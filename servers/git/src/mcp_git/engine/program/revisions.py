@@ -7,7 +7,7 @@ import re
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound, Problem, quote
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.policy import Range, Repository, Revision

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, NotFound, Problem, Refused, Unavailable, quote
 from mcp_batteries.progress import report_progress
 from mcp_git.engine.program.git import Git, GitFailed

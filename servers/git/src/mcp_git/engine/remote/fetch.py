@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, select_options
 from mcp_git.engine.remote.exchange import exchange, list_remarks, resolve_remote

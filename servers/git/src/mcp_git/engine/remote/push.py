@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Problem, Refused, quote
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.output import Output

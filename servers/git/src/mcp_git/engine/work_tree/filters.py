@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Refused
 from mcp_git.engine.program.git import Git
 from mcp_git.policy import Repository

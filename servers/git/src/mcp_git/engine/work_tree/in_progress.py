@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_git.engine.program.git import Git
 from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import Repository

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.output import split_records
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_git.engine.history.missing_paths import refuse_missing_path
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.work_tree.status import Status, StatusEntry, is_conflict

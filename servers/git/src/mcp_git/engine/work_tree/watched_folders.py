@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Set
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import split_records
 from mcp_git.policy import Repository

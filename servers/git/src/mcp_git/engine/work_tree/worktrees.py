@@ -11,7 +11,7 @@ import re
 import shutil
 from contextlib import ExitStack, suppress
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable, describe_os_error, quote
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.revisions import explained_failures, head_has_commit

@@ -12,9 +12,9 @@ import zlib
 from dataclasses import dataclass
 from typing import IO
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, quote
-from mcp_batteries.threads import run_in_thread
 from mcp_github.client.api import Api
 from mcp_github.invisible import escape_path
 from mcp_github.listing.line_window import LineWindow

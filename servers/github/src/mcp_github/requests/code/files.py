@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, Unavailable, quote
 from mcp_batteries.media.picture_types import HEAD_BYTES, picture_type
 from mcp_batteries.media.pictures import Picture
 from mcp_batteries.media.pictures import Refused as NotShown
 from mcp_batteries.media.process import prepare_apart
-from mcp_batteries.threads import run_in_thread
 from mcp_github.call_context import current_call
 from mcp_github.client.api import Api
 from mcp_github.listing.columns import TREE

@@ -14,7 +14,8 @@ from typing import Any, BinaryIO, cast
 
 import psycopg
 
-from mcp_batteries.cancellation import CancelToken
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import (
     Conflict,
     Invalid,
@@ -37,7 +38,6 @@ from mcp_batteries.sql.transfer.records import (
     read_csv_records,
     read_json_records,
 )
-from mcp_batteries.threads import run_in_thread
 from mcp_postgres.engine.admission.statements import TransactionLimits, admit, judge, transaction_opening
 from mcp_postgres.engine.catalog.description import find_table
 from mcp_postgres.engine.change.commit import CHECK_CONSTRAINTS, COMMIT, FIND_CHANGED_CATALOGS, READ_TRANSACTION_ID

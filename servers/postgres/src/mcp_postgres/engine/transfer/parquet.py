@@ -10,10 +10,10 @@ from typing import Any, BinaryIO, cast
 
 import anyio.from_thread
 
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Invalid
 from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.sql.transfer.parquet import ColumnKind, UnreadableParquet, write_rows
-from mcp_batteries.threads import run_in_thread
 from mcp_postgres.engine.connection.result_values import MASK, Column
 
 __all__ = ["read_records", "read_types", "write_parquet"]

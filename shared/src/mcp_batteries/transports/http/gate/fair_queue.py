@@ -16,8 +16,8 @@ from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
+from mcp_batteries.concurrency.timeout_queue import Timeout, TimeoutQueue
 from mcp_batteries.errors import Unavailable
-from mcp_batteries.timeout_queue import Timeout, TimeoutQueue
 
 __all__ = ["Abandoned", "Cancellation", "FairQueue", "Slot"]
 

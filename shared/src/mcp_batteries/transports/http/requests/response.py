@@ -24,7 +24,7 @@ from mcp_types.jsonrpc import ErrorData, JSONRPCNotification, JSONRPCRequest, Re
 from starlette.requests import Request
 from starlette.types import Receive, Send
 
-from mcp_batteries.timeout_queue import TimeoutQueue
+from mcp_batteries.concurrency.timeout_queue import TimeoutQueue
 from mcp_batteries.transports.jsonrpc import dump, dump_answer
 
 __all__ = ["PING_SECONDS", "Call", "accepts"]

@@ -33,8 +33,8 @@ from mcp_types.jsonrpc import (
 from starlette.requests import Request
 from starlette.types import Message, Receive, Send
 
+from mcp_batteries.concurrency.timeout_queue import TimeoutQueue
 from mcp_batteries.sdk import SESSION_TRANSPORT, Sessions, SessionTransport, connection_of, lowlevel
-from mcp_batteries.timeout_queue import TimeoutQueue
 from mcp_batteries.transports.dispatch import error_data
 from mcp_batteries.transports.http.requests.response import Call, accepts
 from mcp_batteries.transports.jsonrpc import dump

@@ -23,7 +23,7 @@ from mcp_types.jsonrpc import ErrorData, JSONRPCRequest
 from starlette.requests import Request
 from starlette.types import Receive, Send
 
-from mcp_batteries.timeout_queue import TimeoutQueue
+from mcp_batteries.concurrency.timeout_queue import TimeoutQueue
 from mcp_batteries.transports.dispatch import StatelessDispatcher
 from mcp_batteries.transports.http.requests.response import Call, accepts
 

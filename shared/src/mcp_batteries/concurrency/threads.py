@@ -26,7 +26,7 @@ from anyio._core._eventloop import (
     threadlocals,
 )
 
-from mcp_batteries.cancellation import CancelToken, WorkCancelled
+from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Unavailable
 
 __all__ = ["ThreadPool", "run_in_thread"]
