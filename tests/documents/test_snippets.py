@@ -31,9 +31,10 @@ from documents.snippets import (
 from e2e import installing
 from e2e.installing import UV, answers, clean_environment
 from e2e.serving import listening
+from mcp_batteries.hosts.definition import load_host
 from mcp_batteries.testing.docs import generated
 from mcp_batteries.testing.members import CHECKOUT, INSTALLED, REPOSITORY, Member
-from mcp_batteries.testing.pages import FENCES, URL
+from mcp_batteries.testing.pages import URL
 from mcp_batteries.testing.wire import REVISIONS, HttpWire
 from thinning import some
 
@@ -189,7 +190,7 @@ async def test_what_an_example_starts_answers(
         if "--print-config" in start.words:
             host = start.words[start.words.index("--print-config") + 1]
             text = done.stdout.decode()
-            understood(Block(f"docs/hosts/{host}.md", 0, FENCES.get(host, "json"), text))
+            understood(Block(f"docs/hosts/{host}.md", 0, load_host(host).format.language, text))
     elif "http" in start.words:
         for asked in server_of(start.words).variables:
             monkeypatch.setenv(str(asked.variable), asked.example)

@@ -1,7 +1,7 @@
 """The entry for a host's configuration, exact for the way in which this process was installed.
 
-Each host's file format is data here; sources are the hosts' own documentation. The generated pages (`testing.pages`)
-come from the same functions, so what a page shows is what `--print-config` prints.
+What differs between hosts is in the files of `mcp_batteries.hosts`. The generated pages (`testing.pages`) come from
+the same functions, so what a page shows is what `--print-config` prints.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from urllib.request import url2pathname
 from mcp_batteries.cli.spelling import spell, spell_json
 from mcp_batteries.errors import Invalid, quote, well_formed
 from mcp_batteries.executables import find_executable
+from mcp_batteries.hosts.definition import HostDefinition, load_host
 from mcp_batteries.settings import InstallQuestion, Settings, masked, variable
 
 __all__ = [
@@ -34,61 +35,6 @@ __all__ = [
     "place",
     "server_url",
 ]
-
-_PLACES = {
-    "vscode": ".vscode/mcp.json in the workspace, or “MCP: Open User Configuration”",
-    "claude-desktop": "claude_desktop_config.json (Settings, Developer, Edit Config)",
-    "claude-code": ".mcp.json in the project",
-    "cursor": ".cursor/mcp.json in the project, or ~/.cursor/mcp.json",
-    "windsurf": "~/.codeium/windsurf/mcp_config.json",
-    "copilot-cli": "~/.copilot/mcp-config.json",
-    "codex": "~/.codex/config.toml",
-    "gemini-cli": ".gemini/settings.json in the project, or ~/.gemini/settings.json",
-    "zed": "settings.json (zed: open settings)",
-    "goose": "~/.config/goose/config.yaml",
-    "cherry-studio": "Settings, MCP Servers, Import from JSON",
-    "opencode": "opencode.json in the project",
-    "jetbrains": "Settings, Tools, AI Assistant, Model Context Protocol, Add, As JSON",
-    "visual-studio": ".mcp.json beside the solution, or in your home folder",
-    "lm-studio": "~/.lmstudio/mcp.json (Program, Install, Edit mcp.json)",
-    "cline": "cline_mcp_settings.json (MCP Servers, Configure MCP Servers)",
-    "continue": ".continue/mcpServers/mcp.json in the project or in your home folder",
-}
-
-# Windows spells these folders in its own way; every host runs there.
-_WINDOWS_PLACES = {
-    "vscode": r".vscode\mcp.json in the workspace, or “MCP: Open User Configuration” (%APPDATA%\Code\User\mcp.json)",
-    "claude-desktop": r"%APPDATA%\Claude\claude_desktop_config.json (Settings, Developer, Edit Config)",
-    "cursor": r".cursor\mcp.json in the project, or %USERPROFILE%\.cursor\mcp.json",
-    "windsurf": r"%USERPROFILE%\.codeium\windsurf\mcp_config.json",
-    "copilot-cli": r"%USERPROFILE%\.copilot\mcp-config.json",
-    "codex": r"%USERPROFILE%\.codex\config.toml",
-    "gemini-cli": r".gemini\settings.json in the project, or %USERPROFILE%\.gemini\settings.json",
-    "zed": r"%APPDATA%\Zed\settings.json (zed: open settings)",
-    "goose": r"%APPDATA%\Block\goose\config\config.yaml",
-    "visual-studio": r".mcp.json beside the solution, or %USERPROFILE%\.mcp.json",
-    "lm-studio": r"%USERPROFILE%\.lmstudio\mcp.json (Program, Install, Edit mcp.json)",
-    "continue": r".continue\mcpServers\mcp.json in the project, or in %USERPROFILE%",
-}
-
-# These forms tell a host to take a variable's value from its user; the other hosts want the value itself.
-_VARIABLE_FORMS = {
-    "vscode": "${{input:{0}}}",
-    "visual-studio": "${{input:{0}}}",
-    "claude-code": "${{{0}{1}}}",
-    "copilot-cli": "${{{0}}}",
-    "cursor": "${{env:{0}}}",
-    "windsurf": "${{env:{0}}}",
-    "gemini-cli": "${0}",
-    "opencode": "{{env:{0}}}",
-}
-
-# A host takes these forms for variables anywhere in an entry and replaces them; no host can be told not to.
-_VARIABLES = {
-    **dict.fromkeys([*_VARIABLE_FORMS, "cline", "continue"], r"\$\{"),
-    "gemini-cli": r"\$[{\w]",
-    "opencode": r"\{(env|file):",
-}
 
 
 class Input(NamedTuple):
@@ -235,9 +181,10 @@ def _find_uv(program: str) -> str:
 
 def place(host: str, *, windows: bool = sys.platform == "win32") -> str:
     """Say where the entry for `host` goes, in words for a person."""
-    if windows and host in _WINDOWS_PLACES:
-        return _WINDOWS_PLACES[host]
-    return _PLACES[host]
+    location = load_host(host).location
+    if windows and location.windows_words:
+        return location.windows_words
+    return location.words
 
 
 def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
@@ -261,7 +208,7 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
         for word in words:
             _check_name(host, word)
         return make_start_entry(host, name, words, environment(settings))
-    if settings.socket_url is not None and host != "vscode":
+    if settings.socket_url is not None and not load_host(host).unix_socket:
         raise Invalid(f"{host} connects to no Unix socket: leave out --socket.")
     url = server_url(settings)
     assert url is not None
@@ -283,8 +230,9 @@ def _check_name(host: str, word: str) -> None:
     fix = "Name it by a link with a plain name."
     if well_formed(word) != word:
         raise Invalid(f"{quote(word)} is not UTF-8, and hosts' files can hold nothing else.", fix)
-    if host in _VARIABLES:
-        match = re.search(_VARIABLES[host], word)
+    variables = load_host(host).variables
+    if variables is not None:
+        match = re.search(variables.replaced, word)
         if match is not None:
             raise Invalid(f"{host} takes `{match[0]}` in {quote(word)} for a variable and puts its value there.", fix)
 
@@ -345,59 +293,43 @@ def make_start_entry(
         variables: the server's environment; where possible, the host supplies a secret's value.
         inputs: other values that VS Code asks for; `words` contain `${input:ID}` in their place.
     """
+    definition = load_host(host)
     program, *arguments = words
-    environment = _environment_values(host, variables)
-    command: dict[str, Any] = {"command": program, "args": arguments}
-    if environment and host not in ("codex", "goose", "opencode"):
-        command["env"] = environment
-    match host:
-        case "vscode" | "visual-studio":
-            secrets = [
-                Input(question.variable, question.title, question.secret) for question in variables if question.variable
-            ]
-            questions = _ask_inputs([*inputs, *secrets])
-            return spell_json({**questions, "servers": {name: {"type": "stdio", **command}}})
-        case "claude-code":
-            return spell_json({"mcpServers": {name: {"type": "stdio", **command}}})
-        case "copilot-cli":
-            return spell_json({"mcpServers": {name: {"type": "local", **command, "tools": ["*"]}}})
-        case "codex":
-            if environment:
-                command["env_vars"] = list(environment)
-            return _toml(name, command)
-        case "zed":
-            return spell_json({"context_servers": {name: command}})
-        case "goose":
-            extension = {"name": name, "type": "stdio", "cmd": program, "args": arguments, "enabled": True}
-            if environment:
-                extension["env_keys"] = list(environment)
-            return _yaml(name, {**extension, "timeout": 300})
-        case "cherry-studio":
-            return spell_json({"mcpServers": {name: {"name": name, "type": "stdio", "isActive": True, **command}}})
-        case "opencode":
-            server: dict[str, Any] = {"type": "local", "command": list(words)}
-            if environment:
-                server["environment"] = environment
-            return spell_json({"mcp": {name: {**server, "enabled": True}}})
-        case _:
-            return spell_json({"mcpServers": {name: command}})
+    environment = _environment_values(definition, variables)
+    values = {
+        "$name": name,
+        "$program": program,
+        "$arguments": arguments,
+        "$command": list(words),
+        "$environment": environment,
+        "$variables": list(environment),
+    }
+    questions: dict[str, Any] = {}
+    if definition.asks_inputs:
+        secrets = [
+            Input(question.variable, question.title, question.secret) for question in variables if question.variable
+        ]
+        questions = _ask_inputs([*inputs, *secrets])
+    return _write_entry(definition, name, _fill_in(definition.entry.start, values), questions)
 
 
-def _environment_values(host: str, variables: Sequence[InstallQuestion]) -> dict[str, str]:
+def _environment_values(definition: HostDefinition, questions: Sequence[InstallQuestion]) -> dict[str, str]:
     """Return the values of an entry's variables: how the host takes each from its user, or an example."""
     values: dict[str, str] = {}
-    for question in variables:
-        if not question.variable:
-            continue
-        form = _VARIABLE_FORMS.get(host)
-        if form is None:
-            values[question.variable] = question.example
-        elif host == "claude-code" and not question.required:
-            # Claude Code refuses an entry whose variable is not set, unless it has a default.
-            values[question.variable] = form.format(question.variable, ":-")
-        else:
-            values[question.variable] = form.format(question.variable, "")
+    for question in questions:
+        if question.variable:
+            values[question.variable] = _variable_form(definition, question)
     return values
+
+
+def _variable_form(definition: HostDefinition, question: InstallQuestion) -> str:
+    variables = definition.variables
+    if variables is None or variables.form is None:
+        return question.example
+    form = variables.form
+    if variables.optional_form and not question.required:
+        form = variables.optional_form
+    return form.replace("NAME", str(question.variable))
 
 
 def make_url_entry(host: str, name: str, url: str, *, sse: bool = False) -> str:
@@ -406,42 +338,40 @@ def make_url_entry(host: str, name: str, url: str, *, sse: bool = False) -> str:
     Raises:
         Invalid: the host takes no URL.
     """
-    kind = "sse" if sse else "http"
-    match host:
-        case "vscode" | "visual-studio":
-            return spell_json({"servers": {name: {"type": kind, "url": url}}})
-        case "claude-code" | "continue":
-            return spell_json({"mcpServers": {name: {"type": kind, "url": url}}})
-        case "cline":
-            kind = "sse" if sse else "streamableHttp"
-            return spell_json({"mcpServers": {name: {"type": kind, "url": url}}})
-        case "copilot-cli":
-            return spell_json({"mcpServers": {name: {"type": kind, "url": url, "tools": ["*"]}}})
-        case "codex":
-            return _toml(name, {"url": url})
-        case "windsurf":
-            return spell_json({"mcpServers": {name: {"serverUrl": url}}})
-        case "gemini-cli":
-            return spell_json({"mcpServers": {name: {"url" if sse else "httpUrl": url}}})
-        case "zed":
-            return spell_json({"context_servers": {name: {"url": url}}})
-        case "goose" if sse:
-            raise Invalid("Goose no longer speaks the old HTTP with SSE: start the server with --transport http.")
-        case "goose":
-            return _yaml(name, {"name": name, "type": "streamable_http", "uri": url, "enabled": True, "timeout": 300})
-        case "cherry-studio":
-            kind = "sse" if sse else "streamableHttp"
-            remote = {"name": name, "type": kind, "isActive": True, "baseUrl": url}
-            return spell_json({"mcpServers": {name: remote}})
-        case "opencode":
-            return spell_json({"mcp": {name: {"type": "remote", "url": url, "enabled": True}}})
-        case "claude-desktop":
-            raise Invalid(
-                "Claude Desktop's configuration file takes no URL: add the server under Settings, Connectors, "
-                "or leave out --transport."
-            )
-        case _:
-            return spell_json({"mcpServers": {name: {"url": url}}})
+    definition = load_host(host)
+    template = definition.entry.http
+    refusal = definition.refusals.http
+    if sse:
+        template = definition.entry.sse
+        refusal = definition.refusals.sse
+    if template is None:
+        raise Invalid(refusal or f"{definition.title} connects to no URL: leave out --transport.")
+    return _write_entry(definition, name, _fill_in(template, {"$name": name, "$url": url}), {})
+
+
+def _fill_in(template: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entry that a template makes of values; an environment without variables is left out."""
+    filled: dict[str, Any] = {}
+    for key, item in template.items():
+        if item in ("$environment", "$variables") and not values[item]:
+            continue
+        filled[key] = item
+        if isinstance(item, str):
+            filled[key] = values.get(item, item)
+    return filled
+
+
+def _write_entry(definition: HostDefinition, name: str, entry: dict[str, Any], questions: Mapping[str, Any]) -> str:
+    """Write an entry in the language of the host's file, in its container."""
+    container = definition.entry.container
+    match definition.format.language:
+        case "toml":
+            return "\n".join([f"[{container}.{name}]", *(f"{key} = {spell(value)}" for key, value in entry.items())])
+        case "yaml":
+            lines = [f"    {key}: {spell(value)}" for key, value in entry.items()]
+            return "\n".join([f"{container}:", f"  {name}:", *lines])
+        case "json":
+            return spell_json({**questions, container: {name: entry}})
 
 
 def _ask_inputs(inputs: Sequence[Input]) -> dict[str, Any]:
@@ -454,12 +384,3 @@ def _ask_inputs(inputs: Sequence[Input]) -> dict[str, Any]:
     if not questions:
         return {}
     return {"inputs": questions}
-
-
-def _toml(name: str, table: dict[str, Any]) -> str:
-    return "\n".join([f"[mcp_servers.{name}]", *(f"{key} = {spell(value)}" for key, value in table.items())])
-
-
-def _yaml(name: str, table: dict[str, Any]) -> str:
-    lines = [f"    {key}: {spell(value)}" for key, value in table.items()]
-    return "\n".join(["extensions:", f"  {name}:", *lines])

@@ -27,27 +27,10 @@ from mcp_batteries.cli.journal import Installed, Journal, NoteFiles, locked
 from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Conflict, NotFound, Problem, Unavailable, quote
 from mcp_batteries.executables import find_executable, quote_command
+from mcp_batteries.hosts.definition import load_host
 from mcp_batteries.settings import Settings
 
 __all__ = ["install", "typed_command", "uninstall"]
-
-_RESTART = {
-    "vscode": "run “MCP: List Servers” in VS Code and start it",
-    "claude-desktop": "quit Claude Desktop, also from its tray icon, and open it again",
-    "claude-code": "start a new session of Claude Code; `/mcp` shows the server",
-    "cursor": "reload Cursor's window, or switch the server on under Settings, MCP",
-    "windsurf": "press Refresh in Windsurf's MCP panel",
-    "copilot-cli": "start Copilot CLI again",
-    "codex": "start Codex again",
-    "gemini-cli": "start Gemini CLI again; `/mcp` shows the server",
-    "zed": "nothing: Zed reads its settings again by itself",
-    "goose": "start a new session of Goose",
-    "opencode": "start opencode again",
-    "visual-studio": "nothing: Visual Studio starts it when its file is saved; choose its tools in the Copilot chat",
-    "lm-studio": "nothing: LM Studio starts it when its file is saved",
-    "cline": "switch it on in Cline's MCP Servers panel",
-    "continue": "reload the window; it works in agent mode",
-}
 
 _ATTEMPTS = 5
 
@@ -113,7 +96,7 @@ class _Target:
             Unavailable: something else is where servers belong.
         """
         servers: Any = document.get(container, {})
-        if servers is None and self.host == "goose":
+        if servers is None and load_host(self.host).format.language == "yaml":
             # A key without a value, as it is written in YAML.
             servers = {}
         if not isinstance(servers, dict):
@@ -143,12 +126,8 @@ def install(host: str, settings: Settings, places: Places) -> str:
     """
     text = entry(host, settings, absolute=True)
     name = settings.COMMAND.removeprefix("mcp-")
-    if host == "cherry-studio":
-        # It keeps servers in its own database, to which a link adds them.
-        link = f"cherrystudio://mcp/install?servers={urlquote(base64.b64encode(text.encode()).decode(), safe='')}"
-        missing = ", ".join(sorted(str(question.variable) for question in environment(settings)))
-        after = f" Set {missing} in its settings then." if missing else ""
-        return f"Open this link: Cherry Studio takes the entry `{name}` from it.{after}\n{link}"
+    if load_host(host).install_link:
+        return _link_message(host, name, text, settings)
     path = places.file(host)
     with locked(places.notes, host):
         for _ in range(_ATTEMPTS):
@@ -156,6 +135,15 @@ def install(host: str, settings: Settings, places: Places) -> str:
                 target = _target(host, settings, places, path)
                 return _report(target, text, places, _install(target, text))
     raise _changes_all_the_time(path)
+
+
+def _link_message(host: str, name: str, text: str, settings: Settings) -> str:
+    """Return the message with the link that adds an entry to a host without a file."""
+    definition = load_host(host)
+    link = f"{definition.install_link}{urlquote(base64.b64encode(text.encode()).decode(), safe='')}"
+    missing = ", ".join(sorted(str(question.variable) for question in environment(settings)))
+    after = f" Set {missing} in its settings then." if missing else ""
+    return f"Open this link: {definition.title} takes the entry `{name}` from it.{after}\n{link}"
 
 
 def uninstall(host: str, settings: Settings, places: Places) -> str:
@@ -281,7 +269,7 @@ def _report(target: _Target, text: str, places: Places, problems: Sequence[str])
         lines.append(f"No password or key was written. Set {names} {location}.")
     if missing := describe_missing_paths(settings):
         lines.append(missing)
-    lines.append(f"Then {_RESTART[target.host]}.")
+    lines.append(f"Then {load_host(target.host).restart}.")
     lines.append(f"To undo: {typed_command(settings, '--uninstall', target.host)}")
     return "\n".join(lines)
 

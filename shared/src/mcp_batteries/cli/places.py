@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_batteries.errors import Invalid
+from mcp_batteries.hosts.definition import load_host
 from mcp_batteries.user_folders import notes_folder
 
 __all__ = ["Places"]
@@ -44,13 +45,27 @@ class Places:
             notes_folder(),
         )
 
-    def application(self, *names: str) -> Path:
-        """Return a file of a desktop program, in the system's folder for such files."""
-        if self.platform == "win32":
-            return self.roaming.joinpath(*names)
-        if self.platform == "darwin":
-            return self.home.joinpath("Library", "Application Support", *names)
-        return self.config.joinpath(*names)
+    def file(self, host: str) -> Path:
+        """Return the configuration file of `host` for this user.
+
+        Raises:
+            Invalid: the host has no file that we can write.
+        """
+        location = load_host(host).location
+        system_paths = {"win32": location.windows, "darwin": location.macos}
+        path = location.path or system_paths.get(self.platform, location.linux)
+        if path is None:
+            raise Invalid(
+                f"{host} has no configuration file for servers.",
+                f"Import what --print-config {host} prints, in its settings.",
+            )
+        if location.windows_package:
+            folder = self._packaged(location.windows_package)
+            if folder is not None:
+                return folder / path.rpartition("/")[2]
+        folder_name, _, below = path.partition("/")
+        folders = {"~": self.home, "%APPDATA%": self.roaming, "$XDG_CONFIG_HOME": self.config}
+        return folders[folder_name].joinpath(*below.split("/"))
 
     def _packaged(self, package: str) -> Path | None:
         """Return where Windows keeps what a program that was installed as a package (MSIX) takes for its folder.
@@ -63,51 +78,3 @@ class Places:
         if not folders:
             return None
         return folders[0] / "LocalCache" / "Roaming" / package.partition("_")[0]
-
-    def file(self, host: str) -> Path:
-        """Return the configuration file of `host` for this user.
-
-        Raises:
-            Invalid: the host has no file that we can write.
-        """
-        if host in _FILES_IN_HOME:
-            return self.home.joinpath(*_FILES_IN_HOME[host])
-        match host:
-            case "vscode":
-                return self.application("Code", "User", "mcp.json")
-            case "claude-desktop":
-                folder = self._packaged("Claude_*") or self.application("Claude")
-                return folder / "claude_desktop_config.json"
-            case "cline":
-                storage = ("Code", "User", "globalStorage", "saoudrizwan.claude-dev")
-                return self.application(*storage, "settings", "cline_mcp_settings.json")
-            case "zed":
-                return self._roaming_or_config(("Zed",), ("zed",)) / "settings.json"
-            case "goose":
-                return self._roaming_or_config(("Block", "goose", "config"), ("goose",)) / "config.yaml"
-            case _:
-                raise Invalid(
-                    f"{host} has no configuration file for servers.",
-                    f"Import what --print-config {host} prints, in its settings.",
-                )
-
-    def _roaming_or_config(self, on_windows: Sequence[str], elsewhere: Sequence[str]) -> Path:
-        """Return a folder of a program that uses `~/.config` everywhere but on Windows."""
-        if self.platform == "win32":
-            return self.roaming.joinpath(*on_windows)
-        return self.config.joinpath(*elsewhere)
-
-
-# These hosts have their file in the same place below the home folder on every system.
-_FILES_IN_HOME = {
-    "claude-code": (".claude.json",),
-    "codex": (".codex", "config.toml"),
-    "continue": (".continue", "mcpServers", "mcp.json"),
-    "copilot-cli": (".copilot", "mcp-config.json"),
-    "cursor": (".cursor", "mcp.json"),
-    "gemini-cli": (".gemini", "settings.json"),
-    "lm-studio": (".lmstudio", "mcp.json"),
-    "opencode": (".config", "opencode", "opencode.json"),
-    "visual-studio": (".mcp.json",),
-    "windsurf": (".codeium", "windsurf", "mcp_config.json"),
-}

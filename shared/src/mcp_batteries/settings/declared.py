@@ -8,11 +8,12 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 
+from mcp_batteries.hosts import HOST_NAMES
 from mcp_batteries.redaction.own import add_secrets
 from mcp_batteries.settings.paths import ABSOLUTE
 
@@ -38,10 +39,11 @@ SETTINGS_URI = "config://settings"
 
 Transport = Literal["stdio", "http", "sse"]
 LogLevel = Literal["debug", "info", "warning", "error"]
-Host = Literal[
-    "vscode", "claude-desktop", "claude-code", "cursor", "windsurf", "copilot-cli", "codex", "gemini-cli",
-    "zed", "goose", "cherry-studio", "opencode", "jetbrains", "visual-studio", "lm-studio", "cline", "continue",
-]  # fmt: skip
+if TYPE_CHECKING:
+    Host = str
+else:
+    # A choice for each host of which there is a file.
+    Host = Literal[HOST_NAMES]
 
 
 class Positional:

@@ -16,14 +16,14 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from packaging.markers import Marker
 
 from mcp_batteries.cli.hosts import make_start_entry
-from mcp_batteries.settings import Host
+from mcp_batteries.hosts import HOST_NAMES
+from mcp_batteries.hosts.definition import load_host
 from mcp_batteries.testing.members import Member, members
-from mcp_batteries.testing.pages import FENCES
 
 __all__ = ["LINUX", "SYSTEMS", "System", "collect", "download", "locked"]
 
@@ -129,8 +129,8 @@ def collect(
         ours[0] = ours[0].replace("==", f"[{extras}]==", 1)
         (target / f"{server.command}.txt").write_text("\n".join([*needed, *ours]) + "\n", "utf-8")
         words = [base + program.format(server.command), *server.examples()]
-        for host in get_args(Host):
-            file = target / "entries" / server.command / f"{host}.{FENCES.get(host, 'json')}"
+        for host in HOST_NAMES:
+            file = target / "entries" / server.command / f"{host}.{load_host(host).format.language}"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(make_start_entry(host, server.name, words, server.variables) + "\n", "utf-8")
     download(list(requirements), target / "wheels", SYSTEMS[system], python)

@@ -11,101 +11,22 @@ import ntpath
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from mcp_batteries.cli.hosts import Input, make_start_entry, make_url_entry, place
 from mcp_batteries.errors import Invalid
-from mcp_batteries.settings import Host
+from mcp_batteries.hosts import HOST_NAMES
+from mcp_batteries.hosts.definition import load_host
 from mcp_batteries.testing.languages import ENGLISH, Language
 from mcp_batteries.testing.members import Member
 
-__all__ = ["FENCES", "TITLES", "URL", "WINDOWS_HOME", "badges", "host_pages"]
+__all__ = ["URL", "WINDOWS_HOME", "badges", "host_pages"]
 
 _BADGE = "https://img.shields.io/badge"
 WINDOWS_HOME = r"C:\Users\you"
 URL = "http://127.0.0.1:8000/mcp"
 _GIT = "{command}: from git"
-# The language of a host's configuration, if it is not JSON.
-FENCES = {"codex": "toml", "goose": "yaml"}
-
-TITLES = {
-    "vscode": "VS Code",
-    "claude-desktop": "Claude Desktop",
-    "claude-code": "Claude Code",
-    "cursor": "Cursor",
-    "windsurf": "Windsurf",
-    "copilot-cli": "Copilot CLI",
-    "codex": "Codex",
-    "gemini-cli": "Gemini CLI",
-    "zed": "Zed",
-    "goose": "Goose",
-    "cherry-studio": "Cherry Studio",
-    "opencode": "opencode",
-    "jetbrains": "JetBrains IDEs",
-    "visual-studio": "Visual Studio",
-    "lm-studio": "LM Studio",
-    "cline": "Cline",
-    "continue": "Continue",
-}
-
-_SHOWS = {
-    "vscode": "Tools, prompts as slash commands, resources and templates in “MCP: Browse Resources”. An open "
-    "resource follows its file; a change that keeps the number of bytes is announced, but VS Code does not redraw it. "
-    "A folder among them opens as a list; VS Code 1.139 can't open what is picked in that list, only what the first "
-    "one shows or the template names.",
-    "claude-desktop": "Tools, prompts, and resources through the attach menu. A bundle (`.mcpb`) installs with a "
-    "double click: see [Bundles](../bundles.md).",
-    "claude-code": "Tools, prompts as slash commands, resources by `@`. With many tools it shows the model names first "
-    "and lets it search for the rest.",
-    "cursor": "Tools, prompts, resources.",
-    "windsurf": "Tools.",
-    "copilot-cli": "Tools.",
-    "codex": "Tools, and tools of its own that list and read resources. Add `required = true` if the first turn must "
-    "wait for the server.",
-    "gemini-cli": "Tools, prompts as slash commands, resources by `@`. Servers start in trusted folders only.",
-    "zed": "Tools, prompts; it reloads the tools when they change.",
-    "goose": "Tools, resources, prompts.",
-    "cherry-studio": "Tools, resources, prompts.",
-    "opencode": "Tools, and tools of its own that list and read resources.",
-    "jetbrains": "Tools. Its file is its own: paste the entry in the settings, then press Apply.",
-    "visual-studio": "Tools, prompts and resources in Copilot's agent mode, from version 17.14 on.",
-    "lm-studio": "Tools.",
-    "cline": "Tools, resources, prompts.",
-    "continue": "Tools in agent mode, resources by `@`, prompts as slash commands.",
-}
-
-
-# Lines about what else is worth knowing of a host.
-_HELPS = {
-    "claude-desktop": (
-        "`--install claude-desktop` does all of this by itself. By hand:",
-        "",
-        """\
-1. **The file** is `~/Library/Application Support/Claude/claude_desktop_config.json` on macOS and
-   `%APPDATA%\\Claude\\claude_desktop_config.json` on Windows. Settings, Developer, Edit Config makes
-   it and shows where it is. Installed on Windows since February 2026, Claude Desktop is a package, which reads
-   `%LOCALAPPDATA%\\Packages\\Claude_pzs8sxrjxfjjc\\LocalCache\\Roaming\\Claude\\claude_desktop_config.json`
-   instead: where a folder `Claude_…` is in `Packages`, that is the file.""",
-        """\
-2. **Merge.** In an empty file paste the whole entry. If `mcpServers` is there already, copy only what stands inside the
-   entry's own `mcpServers`, and put a comma between it and its neighbour.""",
-        """\
-3. **Absolute paths.** Claude Desktop does not have your shell's path: in place of `uvx` write what `which uvx`
-   prints, on Windows `where.exe uvx`.\
-""",
-        """\
-4. **Restart.** Quit Claude Desktop, also from its tray icon or menu bar, and open it again. The server's tools are
-   behind the sliders below the message field.""",
-        """\
-5. **Logs.** `mcp.log` and `mcp-server-NAME.log` in `~/Library/Logs/Claude`, on Windows in `%APPDATA%\\Claude\\logs`. A
-   server that ended at its start left its last sentence there; the entry's command with `--check` added says the same.\
-""",
-        "",
-    ),
-}
-
-
 # A path on Windows in a sentence.
 _PATH = re.compile(r"[\w%.]*\\[\w%.\\]*\w", re.ASCII)
 
@@ -117,7 +38,7 @@ class _Way(NamedTuple):
 
 def host_pages(servers: Sequence[Member], language: Language = ENGLISH) -> dict[str, str]:
     """The text of each page, by its file name."""
-    pages = {host: _page(host, servers, language) for host in get_args(Host)}
+    pages = {host: _page(host, servers, language) for host in HOST_NAMES}
     pages |= {"README": _index(servers, language), "windows": _windows(servers[0], language)}
     found: dict[str, str] = {}
     for name, text in pages.items():
@@ -164,9 +85,9 @@ names, so no entry here uses the index. From a clone:"""),
 def _hosts_table(language: Language) -> str:
     """A line per host, with links to its page."""
     lines = [language.say("| host | where the entry goes | `--print-config` |"), "| --- | --- | --- |"]
-    for host in get_args(Host):
+    for host in HOST_NAMES:
         location = language.say(place(host, windows=False))
-        lines.append(f"| [{TITLES[host]}]({host}{language.suffix}.md) | {location} | `{host}` |")
+        lines.append(f"| [{load_host(host).title}]({host}{language.suffix}.md) | {location} | `{host}` |")
     return "\n".join(lines)
 
 
@@ -195,19 +116,19 @@ the other servers differ in name and arguments, as on each host's page.""",
         ),
         "",
     ]
-    for host in get_args(Host):
+    for host in HOST_NAMES:
         location = _PATH.sub(r"`\g<0>`", language.say(place(host, windows=True)))
-        lines += [f"## [{TITLES[host]}]({host}{language.suffix}.md)", ""]
+        lines += [f"## [{load_host(host).title}]({host}{language.suffix}.md)", ""]
         lines += [language.say("The entry goes into {place}.", place=location), ""]
-        lines += _fenced(FENCES.get(host, "json"), make_start_entry(host, server.name, words))
+        lines += _fenced(load_host(host).format.language, make_start_entry(host, server.name, words))
     return "\n".join(lines)
 
 
 def _page(host: str, servers: Sequence[Member], language: Language) -> str:
     location = language.say(place(host, windows=False))
-    shows = language.say(_SHOWS[host])
+    shows = language.say(load_host(host).shows)
     lines = [
-        f"# {TITLES[host]}",
+        f"# {load_host(host).title}",
         "",
         language.say("The entry goes into {place}. What it shows: {shows}", place=location, shows=shows),
         "",
@@ -216,16 +137,18 @@ Replace the paths with your own. “From a checkout” needs a clone of the repo
 “from git” only uv; “installed” is for after `uv tool install` (see [Hosts](README.md#install-once))."""),
         "",
     ]
-    lines += [language.say(part) for part in _HELPS.get(host, ())]
+    lines += [language.say(part) for part in load_host(host).page.paragraphs]
     for server in servers:
         lines += [f"## {server.command}", "", *_server(host, server, language)]
     return "\n".join(lines)
 
 
 def _server(host: str, server: Member, language: Language) -> Iterator[str]:
+    definition = load_host(host)
+    fence = definition.format.language
     inputs = []
     examples = server.examples()
-    if host in ("vscode", "visual-studio"):
+    if definition.asks_inputs:
         inputs = [Input(question.name, question.title) for question in server.plain]
         examples = [f"${{input:{item.id}}}" for item in inputs]
     variants = [
@@ -237,14 +160,15 @@ def _server(host: str, server: Member, language: Language) -> Iterator[str]:
         yield f"### {language.say(variant.title, command=server.command)}"
         yield ""
         yield from _fenced(
-            FENCES.get(host, "json"), make_start_entry(host, server.name, variant.words, server.variables, inputs)
+            fence,
+            make_start_entry(host, server.name, variant.words, server.variables, inputs),
         )
         if variant.title == _GIT:
             yield from _extras(host, server, language)
     yield f"### {language.say('{command}: in a container', command=server.command)}"
     yield ""
     text = make_start_entry(host, server.name, server.docker(), server.variables)
-    yield from _fenced(FENCES.get(host, "json"), text)
+    yield from _fenced(fence, text)
     yield f"### {language.say('{command}: over HTTP', command=server.command)}"
     yield ""
     try:
@@ -257,7 +181,7 @@ def _server(host: str, server: Member, language: Language) -> Iterator[str]:
     yield ""
     started = [*server.checkout()[:2], f"./{server.place}", server.command, "--transport", "http", *server.examples()]
     yield from _fenced("sh", shlex.join(started))
-    yield from _fenced(FENCES.get(host, "json"), remote)
+    yield from _fenced(fence, remote)
 
 
 def _fenced(language: str, text: str) -> Iterator[str]:
@@ -328,13 +252,10 @@ def _extras(host: str, server: Member, language: Language) -> Iterator[str]:
             pairs.append(("name", server.name))
             yield language.say("[Install in Goose]({link})", link=f"goose://extension?{urlencode(pairs)}")
             yield ""
-        case "claude-code":
-            yield language.say("or, in one line:")
-            yield ""
-            yield from _fenced("sh", shlex.join(["claude", "mcp", "add", server.name, *hands_on, "--", *words]))
-        case "codex":
-            yield language.say("or, in one line:")
-            yield ""
-            yield from _fenced("sh", shlex.join(["codex", "mcp", "add", server.name, *hands_on, "--", *words]))
         case _:
-            return
+            pass
+    add_command = load_host(host).add_command
+    if add_command is not None:
+        yield language.say("or, in one line:")
+        yield ""
+        yield from _fenced("sh", shlex.join([*add_command.split(), server.name, *hands_on, "--", *words]))

@@ -10,25 +10,18 @@ from mcp_batteries.cli.formats.base import ConfigFormat, Malformed
 from mcp_batteries.cli.formats.jsonc import Jsonc
 from mcp_batteries.cli.formats.toml import Toml
 from mcp_batteries.cli.formats.yaml import Yaml
+from mcp_batteries.hosts.definition import load_host
 
 __all__ = ["ConfigFormat", "Malformed", "format_of"]
 
-# These hosts read with `JSON.parse`: one comment or trailing comma makes them lose every server.
-_STRICT_JSON = ("claude-desktop", "claude-code", "cline")
-
-# These hosts skip comments, but accept no trailing comma.
-_NO_TRAILING_COMMAS = ("gemini-cli", "continue")
-
 
 def format_of(host: str) -> ConfigFormat:
-    """Return the editor for the file of `host`, which reads as strictly as the host.
-
-    Of hosts that say nothing about comments, such as Windsurf, the editor assumes that they take them: it adds none.
-    """
-    if host == "codex":
-        return Toml()
-    if host == "goose":
-        return Yaml()
-    allows_comments = host not in _STRICT_JSON
-    allows_trailing_commas = allows_comments and host not in _NO_TRAILING_COMMAS
-    return Jsonc(allows_comments=allows_comments, allows_trailing_commas=allows_trailing_commas)
+    """Return the editor for the file of `host`, which reads as strictly as the host."""
+    form = load_host(host).format
+    match form.language:
+        case "toml":
+            return Toml()
+        case "yaml":
+            return Yaml()
+        case "json":
+            return Jsonc(allows_comments=form.comments, allows_trailing_commas=form.trailing_commas)
