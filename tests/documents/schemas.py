@@ -8,13 +8,13 @@ Where a host ignores an unknown key, a documented entry with one is still a mist
   gone), `args` has no default.
 - Goose: `ExtensionConfig` of crates/goose/src/agents/extension.rs: `sse` is kept for old files only and never starts.
 - Cherry Studio: `McpServerConfigSchema` of its renderer, strict: an unknown key makes it refuse the whole import.
-- Visual Studio, LM Studio, Cline, Continue, JetBrains: their documentation; nobody here has run them.
+- Visual Studio, LM Studio, Cline, Continue, JetBrains, Kiro: their documentation; nobody here has run them.
 - Windsurf, Cursor, Claude Desktop: their documentation; what reads it is not public.
 """
 
 from typing import Any
 
-from mcp_batteries.cli.hosts import place
+from mcp_batteries.hosts import HOST_NAMES
 
 Schema = dict[str, Any]
 
@@ -64,7 +64,10 @@ VSCODE_INPUT = closed(
     "type id description", type=kind("promptString"), id=TEXT, description=TEXT, password=FLAG, default=TEXT
 )
 
-HOSTS: dict[str, Schema] = {
+# The form that most hosts take, and a new host until somebody describes it here more exactly.
+_COMMON = closed("mcpServers", mcpServers=named(one_of(PLAIN, closed("url", url=URL, headers=STRINGS))))
+
+HOSTS: dict[str, Schema] = dict.fromkeys(HOST_NAMES, _COMMON) | {
     "vscode": closed(
         "servers",
         servers=VSCODE_SERVERS,
@@ -243,13 +246,11 @@ HOSTS: dict[str, Schema] = {
         ),
         **{"$schema": TEXT},
     ),
-    "jetbrains": closed("mcpServers", mcpServers=named(one_of(PLAIN, closed("url", url=URL, headers=STRINGS)))),
     "visual-studio": closed(
         "servers",
         servers=named(one_of(_VSCODE_LOCAL, _VSCODE_REMOTE)),
         inputs={"type": "array", "items": VSCODE_INPUT},
     ),
-    "lm-studio": closed("mcpServers", mcpServers=named(one_of(PLAIN, closed("url", url=URL, headers=STRINGS)))),
     "cline": closed(
         "mcpServers",
         mcpServers=named(
@@ -269,4 +270,4 @@ DEV_CONTAINER = closed(
     customizations=closed("vscode", vscode=closed("mcp", mcp=closed("servers", servers=VSCODE_SERVERS))),
 )
 
-assert all(place(host) for host in HOSTS)
+assert set(HOSTS) == set(HOST_NAMES)

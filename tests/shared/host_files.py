@@ -8,13 +8,13 @@ import re
 import tomllib
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, get_args
+from typing import Any
 
 import yaml
 
-from mcp_batteries.settings import Host
+from mcp_batteries.hosts import HOST_NAMES
 
-HOSTS = [host for host in get_args(Host) if host not in ("cherry-studio", "jetbrains")]
+HOSTS = [host for host in HOST_NAMES if host not in ("cherry-studio", "jetbrains")]
 CONTAINERS = {
     "vscode": "servers",
     "visual-studio": "servers",

@@ -12,7 +12,7 @@ import sys
 import tomllib
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import hypothesis
@@ -25,13 +25,14 @@ from mcp_batteries.cli.install import install, uninstall
 from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable
 from mcp_batteries.executables import find_executable
-from mcp_batteries.settings import Host, load
+from mcp_batteries.hosts import HOST_NAMES
+from mcp_batteries.settings import load
 from mcp_fs.settings import Settings
 from mcp_github.settings import Settings as Github
 from mcp_postgres.settings import Settings as Database
 from mcp_sqlite.settings import Settings as Sqlite
 
-HOSTS = [host for host in get_args(Host) if host not in ("cherry-studio", "jetbrains")]
+HOSTS = [host for host in HOST_NAMES if host not in ("cherry-studio", "jetbrains")]
 SYSTEMS = ["linux", "darwin", "win32"]
 STRICT = ("claude-desktop", "claude-code", "cline")
 KEYS = {

@@ -345,7 +345,7 @@ def make_url_entry(host: str, name: str, url: str, *, sse: bool = False) -> str:
         template = definition.entry.sse
         refusal = definition.refusals.sse
     if template is None:
-        raise Invalid(refusal or f"{definition.title} connects to no URL: leave out --transport.")
+        raise Invalid(str(refusal))
     return _write_entry(definition, name, _fill_in(template, {"$name": name, "$url": url}), {})
 
 

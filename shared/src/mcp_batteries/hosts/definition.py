@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from mcp_batteries.hosts import HOST_FOLDER
 
@@ -72,6 +72,14 @@ class HostDefinition(_Table):
     entry: HostEntry
     refusals: HostRefusals = HostRefusals()
     page: HostPage = HostPage()
+
+    @model_validator(mode="after")
+    def _refuse_without_reason(self) -> HostDefinition:
+        """Refuse a host that takes no entry for a URL and does not say why."""
+        for transport in ("http", "sse"):
+            if (getattr(self.entry, transport) is None) == (getattr(self.refusals, transport) is None):
+                raise ValueError(f"needs either `entry.{transport}` or `refusals.{transport}`")
+        return self
 
 
 @cache

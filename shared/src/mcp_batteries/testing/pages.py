@@ -86,7 +86,7 @@ def _hosts_table(language: Language) -> str:
     """A line per host, with links to its page."""
     lines = [language.say("| host | where the entry goes | `--print-config` |"), "| --- | --- | --- |"]
     for host in HOST_NAMES:
-        location = language.say(place(host, windows=False))
+        location = language.say_if_known(place(host, windows=False))
         lines.append(f"| [{load_host(host).title}]({host}{language.suffix}.md) | {location} | `{host}` |")
     return "\n".join(lines)
 
@@ -117,7 +117,7 @@ the other servers differ in name and arguments, as on each host's page.""",
         "",
     ]
     for host in HOST_NAMES:
-        location = _PATH.sub(r"`\g<0>`", language.say(place(host, windows=True)))
+        location = _PATH.sub(r"`\g<0>`", language.say_if_known(place(host, windows=True)))
         lines += [f"## [{load_host(host).title}]({host}{language.suffix}.md)", ""]
         lines += [language.say("The entry goes into {place}.", place=location), ""]
         lines += _fenced(load_host(host).format.language, make_start_entry(host, server.name, words))
@@ -125,8 +125,8 @@ the other servers differ in name and arguments, as on each host's page.""",
 
 
 def _page(host: str, servers: Sequence[Member], language: Language) -> str:
-    location = language.say(place(host, windows=False))
-    shows = language.say(load_host(host).shows)
+    location = language.say_if_known(place(host, windows=False))
+    shows = language.say_if_known(load_host(host).shows)
     lines = [
         f"# {load_host(host).title}",
         "",
@@ -137,7 +137,7 @@ Replace the paths with your own. “From a checkout” needs a clone of the repo
 “from git” only uv; “installed” is for after `uv tool install` (see [Hosts](README.md#install-once))."""),
         "",
     ]
-    lines += [language.say(part) for part in load_host(host).page.paragraphs]
+    lines += [language.say_if_known(part) for part in load_host(host).page.paragraphs]
     for server in servers:
         lines += [f"## {server.command}", "", *_server(host, server, language)]
     return "\n".join(lines)
@@ -174,7 +174,7 @@ def _server(host: str, server: Member, language: Language) -> Iterator[str]:
     try:
         remote = make_url_entry(host, server.name, URL)
     except Invalid as problem:
-        yield language.say(str(problem))
+        yield language.say_if_known(str(problem))
         yield ""
         return
     yield language.say("Start it once, for as many clients as you like:")
