@@ -302,14 +302,27 @@ class Hub:
 
     async def _subscribe_to(self, subscriber: Subscriber, requested: SubscriptionFilter) -> SubscriptionFilter:
         """Subscribe to what `requested` names; return the granted part, for the acknowledgement."""
+        self._subscribe_to_lists(subscriber, requested)
+        uris = list(dict.fromkeys(requested.resource_subscriptions or ()))
+        await self._subscribe_to_resources(subscriber, uris[:MAX_URIS])
+        return SubscriptionFilter(
+            tools_list_changed=requested.tools_list_changed or None,
+            prompts_list_changed=requested.prompts_list_changed or None,
+            resources_list_changed=requested.resources_list_changed or None,
+            resource_subscriptions=[uri for uri in uris if uri in subscriber.uris] or None,
+        )
+
+    def _subscribe_to_lists(self, subscriber: Subscriber, requested: SubscriptionFilter) -> None:
         if requested.tools_list_changed:
             self._subscribers.follow(subscriber, _TOOLS)
         if requested.prompts_list_changed:
             self._subscribers.follow(subscriber, _PROMPTS)
         if requested.resources_list_changed:
             self._subscribers.follow(subscriber, _LIST)
-        uris = list(dict.fromkeys(requested.resource_subscriptions or ()))
-        for number, uri in enumerate(uris[:MAX_URIS]):
+
+    async def _subscribe_to_resources(self, subscriber: Subscriber, uris: Sequence[str]) -> None:
+        """Subscribe to resources, and keep those that could be watched."""
+        for number, uri in enumerate(uris):
             if number % 256 == 255:
                 await anyio.lowlevel.checkpoint()
             try:
@@ -321,9 +334,3 @@ class Hub:
         for uri, topic in list(subscriber.uris.items()):
             if topic.failed:
                 self._subscribers.unsubscribe(subscriber, uri)
-        return SubscriptionFilter(
-            tools_list_changed=requested.tools_list_changed or None,
-            prompts_list_changed=requested.prompts_list_changed or None,
-            resources_list_changed=requested.resources_list_changed or None,
-            resource_subscriptions=[uri for uri in uris if uri in subscriber.uris] or None,
-        )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from mcp_batteries.cli.formats.base import Malformed, Path, Splice, apply, is_same, line_break, nested, value_at
 from mcp_batteries.cli.spelling import spell
@@ -223,38 +223,70 @@ class Toml:
         return any(one.value is None and one.path == tuple(path) for one in _statements(text))
 
     def _add(self, text: str, path: tuple[str, ...], value: Any) -> str:
-        end = line_break(text)
-        inline: _Statement | None = None
-        section: _Statement | None = None
-        for statement in _statements(text):
-            is_around = statement.path == path[: len(statement.path)]
-            if is_around and statement.value is not None:
-                inline = statement
-            is_header = statement.value is None and statement.path == path[:-1]
-            is_inside = section is not None and statement.value is not None and statement.path[:-1] == path[:-1]
-            if is_header or is_inside:
-                section = statement
-        if inline is not None and inline.value is not None:
-            remaining_path = path[len(inline.path) :]
-            return apply(
-                text, _inline_addition(text, inline.value[0], remaining_path[0], nested(remaining_path[1:], value))
-            )
-        if not isinstance(value, dict):
-            if section is None:
-                raise Malformed(f"it has no table `{'.'.join(path[:-1])}`")
-            line = f"{_spell_key(path[-1])} = {_spell_value(value)}{end}"
-            if not text[section.start : section.end].endswith("\n"):
-                line = end + line
-            return apply(text, [Splice(section.end, section.end, line)])
-        lines = [f"[{'.'.join(map(_spell_key, path))}]"]
-        for key, item in cast("dict[str, Any]", value).items():
-            lines.append(f"{_spell_key(key)} = {_spell_value(item)}")
-        piece = end.join(lines) + end
-        if text.strip():
-            piece = end + piece
-        if text and not text.endswith("\n"):
-            piece = end + piece
-        return text + piece
+        """Return the text with a value where there was none: in the table around it, or as a table at the end."""
+        statements = list(_statements(text))
+        inline_table = _find_inline_table(statements, path)
+        if inline_table is not None:
+            return _add_inline(text, inline_table, path, value)
+        if isinstance(value, dict):
+            return _add_table(text, path, cast("dict[str, Any]", value))
+        return _add_line(text, _find_section(statements, path[:-1]), path, value)
+
+
+class _InlineTable(NamedTuple):
+    """Where the value of the inline table at `path` starts."""
+
+    path: tuple[str, ...]
+    start: int
+
+
+def _find_inline_table(statements: Sequence[_Statement], path: tuple[str, ...]) -> _InlineTable | None:
+    """Return the inline table that a path leads into; None if it leads into none."""
+    found: _InlineTable | None = None
+    for statement in statements:
+        if statement.value is not None and statement.path == path[: len(statement.path)]:
+            found = _InlineTable(statement.path, statement.value[0])
+    return found
+
+
+def _find_section(statements: Sequence[_Statement], table: tuple[str, ...]) -> _Statement | None:
+    """Return the last statement of the table under a header: its header, or its last value; None without a header."""
+    section: _Statement | None = None
+    for statement in statements:
+        is_header = statement.value is None and statement.path == table
+        is_inside = section is not None and statement.value is not None and statement.path[:-1] == table
+        if is_header or is_inside:
+            section = statement
+    return section
+
+
+def _add_inline(text: str, table: _InlineTable, path: tuple[str, ...], value: Any) -> str:
+    key, *below = path[len(table.path) :]
+    return apply(text, _inline_addition(text, table.start, key, nested(tuple(below), value)))
+
+
+def _add_line(text: str, section: _Statement | None, path: tuple[str, ...], value: Any) -> str:
+    if section is None:
+        raise Malformed(f"it has no table `{'.'.join(path[:-1])}`")
+    end = line_break(text)
+    line = f"{_spell_key(path[-1])} = {_spell_value(value)}{end}"
+    if not text[section.start : section.end].endswith("\n"):
+        line = end + line
+    return apply(text, [Splice(section.end, section.end, line)])
+
+
+def _add_table(text: str, path: tuple[str, ...], table: dict[str, Any]) -> str:
+    """Return the text with a table at its end, behind an empty line."""
+    end = line_break(text)
+    lines = [f"[{'.'.join(map(_spell_key, path))}]"]
+    for key, item in table.items():
+        lines.append(f"{_spell_key(key)} = {_spell_value(item)}")
+    piece = end.join(lines) + end
+    if text.strip():
+        piece = end + piece
+    if text and not text.endswith("\n"):
+        piece = end + piece
+    return text + piece
 
 
 def _blank_line_before(text: str, position: int) -> int:
