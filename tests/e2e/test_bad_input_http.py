@@ -150,8 +150,6 @@ def legacy(wire: HttpWire) -> list[Case]:
     return [
         *(Case(f"accept {value}", 406, INVALID, {"accept": value}) for value in _UNACCEPTABLE),
         Case("stream without accept", 406, INVALID, {"accept": "application/json"}, method="GET"),
-        Case("second stream", 409, INVALID, method="GET"),
-        Case("second stream with history", 409, INVALID, {"last-event-id": "7"}, method="GET"),
         Case("no session", 400, INVALID, {"mcp-session-id": None}),
         Case("no session on a stream", 400, INVALID, {"mcp-session-id": None}, method="GET"),
         Case("no session to end", 400, INVALID, {"mcp-session-id": None}, method="DELETE"),

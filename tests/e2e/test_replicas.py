@@ -2,14 +2,17 @@
 
 import json
 import secrets
+import socket
 import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anyio
 import httpx2
 import pytest
+from anyio import to_thread
 from mcp.shared.subscriptions import ResourceUpdated
 
 from benchmarks.bench_http import Client
@@ -165,30 +168,62 @@ async def test_a_stream_that_was_cut_begins_with_all_that_may_have_changed(resum
         await older.open()
         headers = {"mcp-session-id": older.session, "mcp-protocol-version": LEGACY, "accept": "text/event-stream"}
 
-        async def hears_all(**more: str) -> bool:
-            """Whether a new stream could be had; it tells of both."""
+        async def hear_all(**more: str) -> None:
+            """Read a new stream until it has told of both."""
             found: set[str] = set()
             async with client.stream("GET", subject.url, headers=headers | more) as response:
-                if response.status_code == 409:  # The server has yet to see that the last one was cut.
-                    return False
                 async for event in httpx2.EventSource(response.raise_for_status()):
                     message = json.loads(event.data or "{}")
                     found.add(message.get("params", {}).get("uri", message.get("method")))
                     if found == {uri, TOOLS}:
                         break
-            return True
 
         for method, params in (("resources/subscribe", {"uri": uri}), ("tools/list", {})):
             await older.post(older.request({"id": 3, "method": method, "params": params}))
         # Nothing is announced from here on: it may have been while there was no stream.
         with anyio.fail_after(30):
             for _ in range(2):
-                while not await hears_all(**resumed):
-                    pass
+                await hear_all(**resumed)
         # Another replica does not know the session, so its client begins anew.
         async with running(DIAGNOSTIC) as other:
             assert (await client.get(other.url, headers=headers | resumed)).status_code == 404
         older.writer.close()
+
+
+@pytest.mark.parametrize("reads", [True, False], ids=["that is open", "that nobody reads"])
+async def test_the_newest_stream_of_a_session_takes_the_place_of_one(reads: bool) -> None:
+    """A client whose line was cut opens another stream, and the first still looks alive to the server."""
+    uri = "test://template/x/data"
+    async with running(DIAGNOSTIC) as subject, httpx2.AsyncClient(trust_env=False, timeout=30) as client:
+        older = Client(subject.url, LEGACY)
+        await older.open()
+        await older.post(older.request({"id": 3, "method": "resources/subscribe", "params": {"uri": uri}}))
+        headers = {"mcp-session-id": older.session, "mcp-protocol-version": LEGACY, "accept": "text/event-stream"}
+        with socket.socket() as first:
+            first.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            first.connect(subject.address)
+            lines = [f"GET {urlsplit(subject.url).path} HTTP/1.1", f"host: {urlsplit(subject.url).netloc}"]
+            lines += [f"{name}: {value}" for name, value in headers.items()]
+            first.sendall("\r\n".join([*lines, "", ""]).encode())
+            if reads:
+                assert b"200 OK" in await to_thread.run_sync(first.recv, 65536)
+            else:
+                # More than the buffers of both ends hold.
+                for number in range(400):
+                    long = f"test://template/{'x' * 8000}{number}/data"
+                    await older.post(older.request({"id": 5, "method": "resources/subscribe", "params": {"uri": long}}))
+                    change = {"name": "announce", "arguments": {"uri": long}}
+                    await older.post(older.request({"id": 6, "method": "tools/call", "params": change}))
+            with anyio.fail_after(20):
+                async with client.stream("GET", subject.url, headers=headers) as response:
+                    assert response.status_code == 200
+                    change = {"name": "announce", "arguments": {"uri": uri}}
+                    await older.post(older.request({"id": 4, "method": "tools/call", "params": change}))
+                    async for event in httpx2.EventSource(response):
+                        if json.loads(event.data or "{}").get("params", {}).get("uri") == uri:
+                            break
+        older.writer.close()
+        assert "Traceback" not in subject.said
 
 
 async def test_a_bus_that_never_was_holds_nothing_up(tmp_path: Path) -> None:

@@ -39,6 +39,10 @@ _log = logging.getLogger(__name__)
 
 # Connections that the kernel keeps until they are accepted.
 BACKLOG = 1024
+# A connection on which nothing comes is asked this often whether its peer is there.
+_KEEPALIVE_SECONDS = 60
+# A peer that confirms nothing for so long has vanished; one that only does not read for a minute has not.
+_SILENT_MILLISECONDS = 120_000
 _FLUSH_SECONDS = 0.3
 # A balancer has this long, or half of the drain if that is less, to see that the server is not ready any more.
 _LAME_DUCK_SECONDS = 2.0
@@ -263,6 +267,7 @@ def listen_on(host: str, port: int, *, public: bool) -> socket.socket:
         try:
             if os.name == "posix":  # Elsewhere this option shares the port with another process that has it.
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            _find_silent_peers(listener)
             listener.bind(address)
             listener.listen(BACKLOG)
         except OSError:
@@ -274,6 +279,18 @@ def listen_on(host: str, port: int, *, public: bool) -> socket.socket:
             f"Cannot listen on {quote(host)}, port {port}: {describe_os_error(problem)}.",
             "Choose another --port or --host.",
         ) from None
+
+
+def _find_silent_peers(listener: socket.socket) -> None:
+    """Let the kernel end connections whose peer vanished, which each connection takes from its listener.
+
+    Without it a stream to a client that sleeps would stay open for as long as TCP likes: for ever if nothing is sent.
+    """
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if sys.platform == "linux":
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_SECONDS)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_SECONDS // 3)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _SILENT_MILLISECONDS)
 
 
 def _drop_new_connections(listener: socket.socket) -> None:

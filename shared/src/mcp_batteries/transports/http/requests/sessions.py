@@ -9,6 +9,7 @@ import asyncio
 import math
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any
 
 import anyio
@@ -31,7 +32,7 @@ from mcp_types.jsonrpc import (
     JSONRPCResponse,
 )
 from starlette.requests import Request
-from starlette.types import Message, Receive, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from mcp_batteries.concurrency.timeout_queue import TimeoutQueue
 from mcp_batteries.sdk import SESSION_TRANSPORT, Sessions, SessionTransport, connection_of, lowlevel
@@ -45,6 +46,8 @@ __all__ = ["ReplayedBody", "Session", "answer_sessions_directly"]
 _STREAM_AFTER_SECONDS = 1.0
 # After this time a session that nobody uses any more is given the time at which it ends.
 _IDLE_CHECK_SECONDS = 1.0
+# A stream whose client still reads ends within this time; the stream of a client that vanished never would.
+_STREAM_END_SECONDS = 1.0
 _CANCELLED = ErrorData(code=REQUEST_CANCELLED, message="Request cancelled")
 _ENDED = ErrorData(code=CONNECTION_CLOSED, message="Session terminated before the request completed")
 
@@ -65,6 +68,28 @@ class ReplayedBody:
         return {"type": "http.request", "body": dump(self.message), "more_body": False}
 
 
+class _NotificationStream:
+    """A GET request of a session, which the SDK answers with the stream of notifications or refuses.
+
+    Attributes:
+        is_second: the SDK refused it because the session has such a stream; the client was not told.
+        scope: cancels it.
+        ended: set when the request is over.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self.is_second = False
+        self.scope = anyio.CancelScope()
+        self.ended = anyio.Event()
+        self._send = send
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] == HTTPStatus.CONFLICT:
+            self.is_second = True
+        if not self.is_second:
+            await self._send(message)
+
+
 class Session(SessionTransport):
     """One session; until its handshake is done, the SDK handles everything."""
 
@@ -73,6 +98,7 @@ class Session(SessionTransport):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._calls: set[_SessionCall] = set()
+        self._streams: set[_NotificationStream] = set()
         self.stream_delay = TimeoutQueue(_STREAM_AFTER_SECONDS)
         self._idle = TimeoutQueue(min(_IDLE_CHECK_SECONDS, (self.idle_seconds or math.inf) / 2))
         self._has_idle_check = False
@@ -97,6 +123,39 @@ class Session(SessionTransport):
         self._has_idle_check = False
         if not self.in_use and self.idle_scope is not None and self.idle_seconds is not None:
             self.idle_scope.deadline = self._idle_since + self.idle_seconds
+
+    async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request that nobody answered directly.
+
+        A session has one stream of notifications. The newest wins: a client that lost its line (a laptop that slept, a
+        VPN) opens another while the connection of the first still looks alive, and it must not wait until TCP gives up.
+        """
+        if scope["method"] != "GET":
+            await super().handle_request(scope, receive, send)
+            return
+        while await self._is_second_stream(scope, receive, send):
+            await self._end_streams()
+
+    async def _is_second_stream(self, scope: Scope, receive: Receive, send: Send) -> bool:
+        """Answer a GET request, unless the session has a stream already: return whether it has."""
+        stream = _NotificationStream(send)
+        self._streams.add(stream)
+        try:
+            with stream.scope:
+                await super().handle_request(scope, receive, stream.send)
+        finally:
+            self._streams.discard(stream)
+            stream.ended.set()
+        return stream.is_second
+
+    async def _end_streams(self) -> None:
+        """End the stream that the session has; cancel it if its client does not take the end."""
+        self.close_standalone_sse_stream()
+        for stream in tuple(self._streams):
+            with anyio.move_on_after(_STREAM_END_SECONDS):
+                await stream.ended.wait()
+            stream.scope.cancel()
+            await stream.ended.wait()
 
     async def answer(self, request: Request, message: JSONRPCRequest, receive: Receive, send: Send) -> bool:
         """Answer `message`; return False to leave it to the SDK."""
