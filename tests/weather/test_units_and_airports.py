@@ -92,9 +92,9 @@ async def test_how_sure_a_forecast_is_comes_beside_it_and_harms_nothing(upstream
 
 def test_few_members_say_nothing_of_how_sure_it_is() -> None:
     names = [f"rain_member{number:02}" for number in range(1, 7)]
-    hours: dict[str, Any] = {name: [1.0, None if number else 2.0] for number, name in enumerate(names)}
+    hours: dict[str, Any] = {name: [0.0, 1.0, None if number else 2.0] for number, name in enumerate(names)}
     document: dict[str, Any] = {
-        "timezone": "UTC", "hourly": {"time": [0, 3600], **hours}, "hourly_units": dict.fromkeys(names, "mm")
+        "timezone": "UTC", "hourly": {"time": [0, 3600, 7200], **hours}, "hourly_units": dict.fromkeys(names, "mm")
     }  # fmt: skip
     shown = compute_percentiles(read_table(document, "hourly", "metric", FROM, now=0))
     assert shown.names == ["rain_p10", "rain_median", "rain_p90"] and shown.units == ["mm"] * 3

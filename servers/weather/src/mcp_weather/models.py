@@ -21,6 +21,12 @@ __all__ = [
 # A text has so many rows of a table.
 _MAX_TEXT_ROWS = 200
 
+# What the time of a row means, by the step.
+_ROW_MEANINGS = {
+    "hourly": "Rows begin at their time: amounts, chances and gusts are of the hour from then.",
+    "15-minute": "Rows begin at their time: amounts and gusts are of the 15 minutes from then.",
+}
+
 Value = float | int | str | None
 
 
@@ -78,13 +84,18 @@ class Origin(_SharedModel):
 
 
 class Reading(_SharedModel):
-    """Values of one moment; `values[i]` is `names[i]` in `units[i]`, null if unknown."""
+    """Values of one moment; `values[i]` is `names[i]` in `units[i]`, null if unknown.
+
+    Attributes:
+        periods: the time that amounts and gusts are of, by their names.
+    """
 
     observed_at: str | None = None
     station: str | None = None
     names: list[str]
     units: list[str]
     values: list[Value]
+    periods: dict[str, str] = {}
     origin: Origin
 
     def text(self, title: str) -> str:
@@ -94,7 +105,10 @@ class Reading(_SharedModel):
             if value is None:
                 unknown.append(_format_name(name))
             else:
-                known.append(f"{_format_name(name)} {_format_value(value)}{_unit_suffix(unit)}")
+                amount = f"{_format_name(name)} {_format_value(value)}{_unit_suffix(unit)}"
+                if name in self.periods:
+                    amount += f" {self.periods[name]}"
+                known.append(amount)
         line = title
         if self.station:
             line += f" {self.station}"
@@ -232,6 +246,8 @@ class Forecast(DataResult):
 
     def text(self) -> str:
         sections = [f"{self.step.capitalize()} forecast for {self.place.text()}", *self.notes, *self.summary]
+        if self.step in _ROW_MEANINGS:
+            sections.append(_ROW_MEANINGS[self.step])
         for model, table in self.tables.items():
             if len(self.tables) > 1:
                 sections.append(f"Model {model}:")

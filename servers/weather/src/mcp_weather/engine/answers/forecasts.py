@@ -30,7 +30,8 @@ from mcp_weather.policy.units import Units
 __all__ = ["ForecastQuery", "add_spread", "fetch_day", "fetch_forecast", "fetch_quarter_hours"]
 
 _DEFAULT_MODELS = ("best_match",)
-_QUARTER_HOURS_OF_DOCUMENT = 96
+# The last row of a document has no amounts.
+_QUARTER_HOURS_OF_DOCUMENT = 97
 _QUARTER_HOURS_PER_HOUR = 4
 # Documents of the ensemble have so many days, by the hours that are asked for.
 _ENSEMBLE_DAYS = 2

@@ -35,6 +35,8 @@ _MAX_CONCURRENT_YEARS = 6
 # Open-Meteo's forecast service keeps the forecasts of so many days.
 _RECENT_DAYS = 90
 _MAX_NAMED_DAYS = 6
+# Hours are told at their end, and the archive adds up those that are called 00:00 to 23:00.
+_DAY_NOTE = "[The archive counts the precipitation of a day from 23:00 the day before to 23:00.]"
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ async def fetch_history(
         filled = await _fill_late_days(request, daily, late_days)
         daily = filled.table
         notes.append(filled.note)
+    notes.append(_DAY_NOTE)
     if any(None in values for values in daily.values):
         notes.append("[Values that are null are not known.]")
     normal_days = None

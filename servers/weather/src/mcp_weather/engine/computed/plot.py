@@ -37,6 +37,7 @@ _BOTTOM = 656
 _MAX_GRID_LINES = 6
 _MAX_TIME_LABELS = 14
 _MIN_DAY_LABEL_WIDTH = 100
+_HOUR = timedelta(hours=1)
 _HALF_HOUR = timedelta(minutes=30)
 
 
@@ -93,7 +94,11 @@ def _draw_precipitation(picture: _Picture, series: _Series) -> None:
     amount.draw_bars(precipitation, fill=_PRECIPITATION_COLOR)
     probability = _Panel(picture, amount.top, amount.height, _Axis(0, 100))
     probability.draw_line(
-        series.numbers("precipitation_probability"), stroke=_GRAY, stroke_width="1.2", stroke_dasharray="2 3"
+        series.numbers("precipitation_probability"),
+        delay=_HALF_HOUR,
+        stroke=_GRAY,
+        stroke_width="1.2",
+        stroke_dasharray="2 3",
     )
     for percent in (0, 25, 50, 75, 100):
         picture.text(_RIGHT + 8, probability.y(percent) + 4, str(percent), anchor="start", fill=_GRAY)
@@ -106,7 +111,7 @@ def _draw_wind(picture: _Picture, series: _Series) -> None:
     axis = _Axis(0, _axis_around([*gusts, *wind]).high)
     panel = picture.draw_panel(_Panel(picture, 504, 152, axis), f"Wind, {series.unit('wind_speed_10m')}")
     panel.draw_line(wind, stroke=_WIND_COLOR, stroke_width="1.8")
-    panel.draw_line(gusts, stroke=_WIND_COLOR, stroke_width="1.2", stroke_dasharray="6 3")
+    panel.draw_line(gusts, delay=_HALF_HOUR, stroke=_WIND_COLOR, stroke_width="1.2", stroke_dasharray="6 3")
     _draw_legend(picture, _RIGHT - 140, "wind", dashes="none")
     _draw_legend(picture, _RIGHT - 68, "gusts", dashes="6 3")
 
@@ -151,8 +156,8 @@ class _Picture:
         self._first = datetime.min
         last = datetime.max
         if self.moments:
-            self._first = self.moments[0] - _HALF_HOUR
-            last = self.moments[-1] + _HALF_HOUR
+            self._first = self.moments[0]
+            last = self.moments[-1] + _HOUR
         self.hour_width = (_RIGHT - _LEFT) / ((last - self._first) / timedelta(hours=1))
         size = {"width": str(_WIDTH), "height": str(_HEIGHT), "viewBox": f"0 0 {_WIDTH} {_HEIGHT}"}
         self.root = Xml.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", **size})
@@ -243,9 +248,14 @@ class _Panel:
         """Return where from top to bottom a value is."""
         return self.top + self.height * (self.axis.high - value) / (self.axis.high - self.axis.low)
 
-    def draw_line(self, values: Sequence[float], **style: str) -> None:
-        """Draw a line that is broken where values are unknown."""
-        points = zip(self.picture.moments, values, strict=True)
+    def draw_line(self, values: Sequence[float], *, delay: timedelta = timedelta(), **style: str) -> None:
+        """Draw a line that is broken where values are unknown.
+
+        Args:
+            delay: from the beginning of an hour to where its value is drawn.
+        """
+        moments = [moment + delay for moment in self.picture.moments]
+        points = zip(moments, values, strict=True)
         for is_unknown, run in groupby(points, key=lambda point: math.isnan(point[1])):
             if is_unknown:
                 continue
@@ -256,12 +266,12 @@ class _Panel:
             self.picture.path("M" + "L".join(corners), **style)
 
     def draw_bars(self, values: Sequence[float], **style: str) -> None:
-        """Draw a bar for each value above zero."""
+        """Draw a bar for each value above zero, over the hour that begins at its time."""
         width = self.picture.hour_width * 0.9
         for moment, value in zip(self.picture.moments, values, strict=True):
             if value > 0:
                 y = self.y(value)
-                x = self.picture.x(moment) - width / 2
+                x = self.picture.x(moment + _HALF_HOUR) - width / 2
                 self.picture.rect(x=x, y=y, width=width, height=self.top + self.height - y, **style)
 
 

@@ -99,6 +99,19 @@ RECENT_VARIABLES = (
 NORMAL_VARIABLES = (
     "temperature_2m_mean", "temperature_2m_max", "temperature_2m_min", "precipitation_sum", "wind_speed_10m_max",
 )  # fmt: skip
+# The hours behind the values of days, which are counted here from midnight to midnight.
+HOURS_OF_DAYS: dict[Group, tuple[str, ...]] = {
+    "basic": ("precipitation", "precipitation_probability"),
+    "wind": ("wind_gusts_10m",),
+    "precipitation": ("precipitation", "rain", "showers", "snowfall"),
+    "sky": ("sunshine_duration",),
+    "comfort": (),
+    "soil": ("et0_fao_evapotranspiration",),
+}
+# One document of each length serves all who ask for less: its last row has no amounts, which come an hour later.
+HOURLY_LENGTHS = (49, 169, 384)
+# The last hour of a day stands at the beginning of the next.
+DAILY_LENGTHS = (8, 16)
 QUARTER_HOUR_VARIABLES = ("precipitation", "rain", "snowfall", "weather_code", "wind_gusts_10m")
 ENSEMBLE_VARIABLES = ("temperature_2m", "precipitation", "wind_speed_10m")
 # It has 51 members and covers all the world.
@@ -136,15 +149,21 @@ def current_key(place: Place) -> str:
 
 
 def hourly_key(place: Place, groups: Sequence[Group], hours: int, model: Model) -> str:
-    """Return the key of the next hours of one model."""
+    """Return the key of a document of one model that has at least the next `hours`, which are less than 384."""
+    length = next(length for length in HOURLY_LENGTHS if hours < length)
     variables = _list_variables(HOURLY_VARIABLES, groups)
-    return _open_meteo_key(_FORECAST_PATH, place, hourly=variables, forecast_hours=hours, **_name_model(model))
+    return _open_meteo_key(_FORECAST_PATH, place, hourly=variables, forecast_hours=length, **_name_model(model))
 
 
 def daily_key(place: Place, groups: Sequence[Group], days: int, model: Model) -> str:
-    """Return the key of the next days of one model."""
-    variables = _list_variables(DAILY_VARIABLES, groups)
-    return _open_meteo_key(_FORECAST_PATH, place, daily=variables, forecast_days=days, **_name_model(model))
+    """Return the key of a document of one model that has at least the next `days`, which are 16 at most."""
+    length = next((length for length in DAILY_LENGTHS if days < length), DAILY_LENGTHS[-1])
+    days_of = _list_variables(DAILY_VARIABLES, groups)
+    parameters: dict[str, _QueryValue] = {"daily": days_of}
+    hours_of = _list_variables(HOURS_OF_DAYS, groups)
+    if hours_of:
+        parameters["hourly"] = hours_of
+    return _open_meteo_key(_FORECAST_PATH, place, **parameters, forecast_days=length, **_name_model(model))
 
 
 def quarter_hours_key(place: Place, quarter_hours: int) -> str:

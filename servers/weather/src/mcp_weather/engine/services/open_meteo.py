@@ -24,9 +24,6 @@ from mcp_weather.policy.units import Units
 
 __all__ = ["LocalTable", "OpenMeteo", "Present", "days_covering", "require_present"]
 
-# One document of each length serves all who ask for less.
-_HOURLY_LENGTHS = (48, 168, 384)
-_DAILY_LENGTHS = (7, 16)
 # Days of a document of air quality or of the sea.
 _MIN_DAYS = 2
 _MAX_DAYS = 7
@@ -79,16 +76,14 @@ class OpenMeteo:
         self, place: Place, groups: Sequence[Group], hours: int, model: Model, units: Units
     ) -> LocalTable:
         """Return the next hours of one model."""
-        length = next(length for length in _HOURLY_LENGTHS if hours <= length)
-        snapshot = await self.cache.get(queries.hourly_key(place, groups, length, model))
+        snapshot = await self.cache.get(queries.hourly_key(place, groups, hours, model))
         return LocalTable(self.read_rows_to_come(snapshot, "hourly", hours, units), zone_of(snapshot.json()))
 
     async def fetch_days(
         self, place: Place, groups: Sequence[Group], days: int, model: Model, units: Units
     ) -> LocalTable:
         """Return the next days of one model."""
-        length = next(length for length in _DAILY_LENGTHS if days <= length)
-        snapshot = await self.cache.get(queries.daily_key(place, groups, length, model))
+        snapshot = await self.cache.get(queries.daily_key(place, groups, days, model))
         return LocalTable(take_rows(self.read_days_to_come(snapshot, units), days), zone_of(snapshot.json()))
 
     def read_rows_to_come(self, snapshot: Snapshot, step: Step, count: int, units: Units) -> Table:

@@ -1,8 +1,12 @@
-"""What Open-Meteo's documents say: columns with units, times in the place's zone, and gaps left as gaps."""
+"""What Open-Meteo's documents say: columns with units, times in the place's zone, and gaps left as gaps.
+
+Rows begin at their time: amounts, gusts and chances are of the step that follows it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Any, Literal, cast
 
 from mcp_batteries.errors import Unavailable
@@ -11,6 +15,13 @@ from mcp_weather.engine.computed.timestamps import format_timestamp, moment_at, 
 from mcp_weather.engine.computed.unit_conversion import UNKNOWN_UNIT, convert_values
 from mcp_weather.engine.json_values import as_object
 from mcp_weather.engine.services.source import Source
+from mcp_weather.engine.services.variable_intervals import (
+    DAY_VALUES,
+    Interval,
+    hours_of_day,
+    interval_of,
+    move_to_beginning,
+)
 from mcp_weather.models import Origin, Reading, Table
 from mcp_weather.policy.units import Units
 
@@ -33,20 +44,32 @@ def read_present(document: dict[str, Any], units: Units, origin: Origin) -> Read
     current = as_object(document["current"])
     unit_names = as_object(document.get("current_units"))
     columns: list[Column] = []
+    periods: dict[str, str] = {}
     for name, value in current.items():
-        if name not in _NOT_VARIABLES:
-            columns.append(_read_column(name, [value], unit_names, units))
+        if name in _NOT_VARIABLES:
+            continue
+        columns.append(_read_column(name, [value], unit_names, units))
+        if interval_of(name) is not Interval.INSTANT:
+            periods[name] = _describe_period(current.get("interval"))
     seconds = current.get("time")
     observed_at = None
     if isinstance(seconds, int | float):
         observed_at = format_timestamp(seconds, zone_of(document))
-    return make_reading(columns, observed_at=observed_at, origin=origin)
+    return make_reading(columns, observed_at=observed_at, origin=origin).model_copy(update={"periods": periods})
+
+
+def _describe_period(seconds: Any) -> str:
+    """Return which time a present amount is of, by the `interval` of its document."""
+    length = as_number(seconds) or _STEP_SECONDS["minutely_15"]
+    return f"in the last {length / 60:g} min"
 
 
 def read_table(
     document: dict[str, Any], step: Step, units: Units, origin: Origin, *, now: float | None = None
 ) -> Table:
-    """Return the series of a document; what ended by `now` is left out.
+    """Return the series of a document, each row by its beginning; what ended by `now` is left out.
+
+    So is the last row if a series in it is told at the end of a row: of that one only the next document has the value.
 
     Raises:
         Unavailable: they are missing or not of one length.
@@ -58,7 +81,14 @@ def read_table(
     variables = {name: values for name, values in series.items() if name != "time"}
     if not all(_is_list_of(values, len(seconds)) for values in variables.values()):
         raise Unavailable("Open-Meteo sent series of different lengths.", "Try again in a moment.")
+    if step == "daily":
+        variables = _recount_days(document, seconds, variables)
+    else:
+        variables = {
+            name: move_to_beginning(name, values, seconds, _STEP_SECONDS[step]) for name, values in variables.items()
+        }
     labels = _label_rows(step, seconds, document)
+    has_moved = step != "daily" and any(interval_of(name) is not Interval.INSTANT for name in variables)
     rows: dict[str, int] = {}
     for row, label in enumerate(labels):
         # A row without a time says nothing, nor does one whose time was there before: two days that are one.
@@ -66,12 +96,64 @@ def read_table(
             continue
         if now is not None and seconds[row] + _STEP_SECONDS[step] <= now:
             continue
+        if has_moved and row == len(seconds) - 1:
+            continue
         rows[label] = row
     unit_names = as_object(document.get(f"{step}_units"))
     columns: list[Column] = []
     for name, values in variables.items():
         columns.append(_read_column(name, [values[row] for row in rows.values()], unit_names, units))
     return make_table(rows, columns, origin)
+
+
+def _recount_days(
+    document: dict[str, Any], seconds: Sequence[Any], variables: dict[str, Sequence[Any]]
+) -> dict[str, Sequence[Any]]:
+    """Return the values of days from midnight to midnight, where the document has all hours of a day.
+
+    Its own are those of hours that are told at their end, so they go from 23:00 to 23:00.
+    """
+    hourly = as_object(document.get("hourly"))
+    hours = hourly.get("time")
+    if not isinstance(hours, list):
+        return variables
+    recounted = dict(variables)
+    for name, values in variables.items():
+        amounts = _read_hours(hourly, name)
+        if amounts is None:
+            continue
+        days: list[Any] = []
+        for label, value in zip(label_days(seconds, document), values, strict=True):
+            counted = None if label is None else _count_day(name, amounts, date.fromisoformat(label), document)
+            days.append(value if counted is None else counted)
+        recounted[name] = days
+    return recounted
+
+
+def _read_hours(hourly: dict[str, Any], name: str) -> dict[float, float] | None:
+    """Return the hours behind a value of days by their ends, in seconds; None if the document does not have them."""
+    day_value = DAY_VALUES.get(name)
+    if day_value is None:
+        return None
+    moments = cast("list[Any]", hourly["time"])
+    values = hourly.get(day_value.variable)
+    if not _is_list_of(values, len(moments)):
+        return None
+    amounts: dict[float, float] = {}
+    for moment, value in zip(moments, cast("list[Any]", values), strict=True):
+        amount = as_number(value)
+        if amount is not None and isinstance(moment, int | float):
+            amounts[moment] = amount
+    return amounts
+
+
+def _count_day(name: str, amounts: dict[float, float], day: date, document: dict[str, Any]) -> float | None:
+    """Return the value of one day; None if one of its hours is not known."""
+    begin, end = hours_of_day(day, zone_of(document))
+    known = [amount for moment, amount in amounts.items() if begin < moment <= end]
+    if len(known) < round((end - begin) / _STEP_SECONDS["hourly"]):
+        return None
+    return round(DAY_VALUES[name].combine(known), 2)
 
 
 def _is_list_of(value: Any, length: int) -> bool:
