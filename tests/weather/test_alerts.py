@@ -93,4 +93,6 @@ async def test_a_question_that_the_service_refuses_harms_nothing_else(upstream: 
         result = await found.call_tool("get_weather", {"place": "Birmingham"})
         assert not result.is_error and result.structured_content is not None
         assert result.structured_content["alerts"]["status"] == "unavailable"
-        assert result.structured_content["now"]["values"] and "Parameter point is invalid" in text(result)
+        assert result.structured_content["now"]["values"] and "could not be asked" in text(result)
+        alone = await found.call_tool("get_alerts", {"place": "Birmingham"})
+        assert "Parameter point is invalid" in text(alone)

@@ -117,6 +117,10 @@ def test_a_day_is_from_midnight_to_midnight(day: date, name: str) -> None:
     expected = 1 if name.endswith("_max") else hours
     shown = read_table(document, "daily", "metric", FROM)
     assert shown.values == [[expected, 8]], "of a day without all its hours the service's own number stands"
+    if variable in ("precipitation", "rain", "showers", "snowfall"):
+        document["hourly"][variable][2:4] = [-1, -0.5]
+        expected = hours - 2
+        assert read_table(document, "daily", "metric", FROM).values == [[expected, 8]]
     document["hourly"][variable][5] = None
     document["daily"][name] = [7, 8]
     assert read_table(document, "daily", "metric", FROM).values == [[7, 8]]
@@ -127,9 +131,10 @@ def test_present_amounts_say_of_how_many_minutes_they_are() -> None:
     units = {"precipitation": "mm", "wind_gusts_10m": "km/h", "temperature_2m": "°C"}
     reading = read_present({"current": current, "current_units": units}, "metric", FROM)
     assert reading is not None and "precipitation 0.4 mm in the last 15 min, " in reading.text("Now")
-    assert set(reading.periods) == {"precipitation", "wind_gusts_10m"}
+    assert reading.periods is not None and set(reading.periods) == {"precipitation", "wind_gusts_10m"}
     reading = read_present({"current": current | {"interval": 3600}, "current_units": units}, "metric", FROM)
-    assert reading is not None and reading.periods["precipitation"] == "in the last 60 min"
+    assert reading is not None and reading.periods is not None
+    assert reading.periods["precipitation"] == "in the last 60 min"
 
 
 def test_a_bar_stands_over_its_hour() -> None:

@@ -1,10 +1,12 @@
 """Names as people type them, in their own languages, are found at once; what is not one place is never guessed."""
 
+from typing import Any
+
 import pytest
 
 from mcp_batteries.errors import Invalid, NotFound
 from mcp_weather.geography.countries import find_countries, fold_name, guess_languages
-from weather.serving import World, client, text
+from weather.serving import World, client, settings, text
 from weather.upstream import Upstream
 
 pytestmark = pytest.mark.anyio
@@ -90,3 +92,47 @@ def test_countries_are_known_in_many_languages() -> None:
         assert find_countries(fold_name(name)) == {code}, name
     assert find_countries("atlantis") == frozenset()
     assert guess_languages("北京") == ("zh", "ja") and guess_languages("Zürich") == ()
+
+
+@pytest.mark.parametrize("typed", ["NaN,0", "nan, nan", "inf,0", "0,-Infinity", "(1e999, 5)", "-inf,inf"])
+async def test_what_is_no_number_is_no_place_and_is_not_looked_up(upstream: Upstream, typed: str) -> None:
+    async with client(upstream) as found:
+        for tool, argument in (("get_weather", "place"), ("find_place", "query")):
+            result = await found.call_tool(tool, {argument: typed})
+            assert result.is_error and "both must be numbers" in text(result), text(result)
+    assert upstream.requests == []
+
+
+async def test_a_town_called_nan_is_a_town(upstream: Upstream) -> None:
+    async with World(upstream) as world:
+        for typed in ("Nan, 55000", "Nan"):
+            with pytest.raises(NotFound):
+                await world.place(typed)
+    assert upstream.count("/v1/search?name=Nan") > 0
+
+
+async def test_a_language_that_is_none_is_refused(upstream: Upstream) -> None:
+    async with client(upstream) as found:
+        refused = await found.call_tool("find_place", {"query": "Paris", "language": "xx"})
+        assert refused.is_error and "No language has the code `xx`" in text(refused)
+        assert not (await found.call_tool("find_place", {"query": "Paris", "language": "fr"})).is_error
+    with pytest.raises(SystemExit):
+        settings(upstream, "--language", "xx")
+
+
+async def test_stations_without_data_are_told(upstream: Upstream) -> None:
+    async with client(upstream) as found:
+        upstream.fail("/stations/", 404, times=9)
+        result = await found.call_tool("get_weather", {"place": "Birmingham, Alabama"})
+        assert "[Nothing measured: no data from the stations near (KBHM, " in text(result)
+        elsewhere = await found.call_tool("get_weather", {"place": "Zurich"})
+        assert "Nothing measured" not in text(elsewhere)
+
+
+async def test_why_alerts_can_not_be_had_is_told_where_they_are_asked_for(upstream: Upstream) -> None:
+    async with client(upstream, "--meteoalarm-url", "http://127.0.0.1:9") as found:
+        brief: Any = (await found.call_tool("get_weather", {"place": "Assen"})).structured_content
+        full: Any = (await found.call_tool("get_alerts", {"place": "Assen"})).structured_content
+        assert brief["alerts"]["status"] == full["status"] == "unavailable"
+        assert len(brief["alerts"]["explanation"]) < 90 and "`get_alerts` says why" in brief["alerts"]["explanation"]
+        assert "refused the connection" in full["explanation"] and "there may" not in full["explanation"]

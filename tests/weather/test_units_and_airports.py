@@ -36,12 +36,66 @@ POLICY = Policy(dict, nowhere)
         ("temperature=K", "°C", -273.15, ("K", 0)), ("precipitation=inch", "mm", 25.4, ("inch", 1)),
         ("precipitation=mm", "cm", 3, ("cm", 3)), ("imperial,precipitation=mm", "mm", 3, ("mm", 3)),
         ("distance=km", "m", 1500, ("km", 1.5)), ("distance=mi", "m", 1609.344, ("mi", 1)),
+        ("wind=bft", "km/h", 40, ("Bft", 6)), ("metric,Beaufort", "km/h", 5, ("Bft", 1)),
         ("nautical,temperature=F", "km/h", 18.52, ("kn", 10)), ("wind=kn,metric", "km/h", 10, ("km/h", 10)),
     ],
 )  # fmt: skip
 def test_each_quantity_has_the_unit_that_is_asked_for(said: str, unit: str, value: float, shown: Any) -> None:
     name, values = convert_values("x", [value, None], unit, POLICY.parse_units(said, "metric"))
     assert (name, values) == (shown[0], [shown[1], None])
+
+
+def test_the_force_of_a_wind_changes_at_the_limits_of_the_scale() -> None:
+    """WMO, Manual on Codes: the mean winds of each force in metres a second, to a tenth."""
+    upper = [0.2, 1.5, 3.3, 5.4, 7.9, 10.7, 13.8, 17.1, 20.7, 24.4, 28.4, 32.6]
+    units = POLICY.parse_units("wind=bft", "metric")
+    for force, limit in enumerate(upper):
+        winds = [limit * 3.6, (limit + 0.1) * 3.6, None]
+        assert convert_values("wind_speed_10m", winds, "km/h", units) == ("Bft", [force, force + 1, None])
+    # A current is no wind.
+    assert convert_values("ocean_current_velocity", [1.5], "km/h", units) == ("km/h", [1.5])
+
+
+@pytest.mark.parametrize("units", ["metric", "imperial"])
+@pytest.mark.parametrize(
+    "name", ["precipitation", "rain_sum", "snowfall", "showers_sum", "precipitation_probability", "rain_member03"]
+)
+def test_less_than_no_rain_is_none(name: str, units: Any) -> None:
+    _, values = convert_values(name, [-0.1, -1e-9, 0, -0.0, 0.3, None, -999], "mm", units)
+    assert values[:4] == [0] * 4 and [str(value)[0] for value in values[:4]] == ["0"] * 4
+    assert values[4] and values[5:] == [None, None]
+    assert convert_values("temperature_2m", [-3], "°C", "metric")[1] == [-3]
+
+
+@pytest.mark.parametrize(
+    ("said", "default", "unit"),
+    [
+        (None, "metric", "kn"), ("metric", "metric", "kn"), ("imperial", "metric", "kn"), (None, "imperial", "kn"),
+        ("pressure=inHg", "metric", "kn"), ("wind=m/s", "metric", "m/s"), ("metric,wind=km/h", "metric", "km/h"),
+    ],
+)  # fmt: skip
+def test_aviation_has_knots_unless_another_unit_of_wind_is_named(said: str | None, default: System, unit: str) -> None:
+    units = POLICY.parse_aviation_units(said, default)
+    assert convert_values("wind_speed", [18.52], "km/h", units)[0] == unit
+    temperature = "°F" if "imperial" in (said, default) else "°C"
+    assert convert_values("temperature", [1], "°C", units)[0] == temperature
+
+
+async def test_a_picture_and_a_text_are_of_one_document(upstream: Upstream) -> None:
+    """They were of two, which could be of different runs of a model."""
+    async with client(upstream) as found:
+        arguments = {"place": "Zurich", "hours": 24}
+        forecast: Any = (await found.call_tool("get_forecast", arguments)).structured_content
+        upstream.shift = 30
+        asked = upstream.count("/v1/forecast")
+        await found.call_tool("plot_forecast", arguments)
+        again: Any = (await found.call_tool("get_forecast", {**arguments, "variables": ["wind"]})).structured_content
+        assert upstream.count("/v1/forecast") == asked
+        one, other = forecast["tables"]["best_match"], again["tables"]["best_match"]
+        speeds = [table["values"][table["names"].index("wind_speed_10m")] for table in (one, other)]
+        assert speeds[0] == speeds[1]
+        assert other["names"] == ["wind_speed_10m", "wind_direction_10m", "wind_gusts_10m"]
+        assert "wind_gusts_10m" not in one["names"]
 
 
 def test_units_that_are_none_are_refused_with_those_there_are() -> None:
@@ -116,6 +170,7 @@ async def test_the_nearest_airport_is_told_as_issued_and_decoded(upstream: Upstr
         result = await found.call_tool("get_metar", {"place": "LSZH"})
         small = await found.call_tool("get_metar", {"place": "lszh"})
         assert small.structured_content and small.structured_content["metar"].startswith("LSZH")
+        assert "wind speed 8 kn" in text(result)
         assert "TAF LSZH" in text(result) and "METAR: LSZH 221450Z 24008KT" in text(result)
         assert "NOAA Aviation Weather Center, public domain" in text(result)
         for arguments, words in (

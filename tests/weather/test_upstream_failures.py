@@ -310,7 +310,8 @@ async def test_an_old_observation_and_one_without_a_time_are_not_the_present(ups
     async with World(upstream) as world:
         birmingham = await world.place("Birmingham")
         upstream.fail("KBHM", change=at("0001-01-01T00:00:00+00:00"))
-        assert await world.engine.nws.fetch_observation(birmingham, "metric") is None
+        with pytest.raises(Unavailable, match="KBHM"):
+            await world.engine.nws.fetch_observation(birmingham, "metric")
         world.now += 3600
         old = datetime.fromtimestamp(world.now - 5 * 3600, UTC).isoformat()
         upstream.fail("KBHM", change=at(old))

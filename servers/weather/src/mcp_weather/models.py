@@ -95,7 +95,7 @@ class Reading(_SharedModel):
     names: list[str]
     units: list[str]
     values: list[Value]
-    periods: dict[str, str] = {}
+    periods: dict[str, str] | None = None
     origin: Origin
 
     def text(self, title: str) -> str:
@@ -106,7 +106,7 @@ class Reading(_SharedModel):
                 unknown.append(_format_name(name))
             else:
                 amount = f"{_format_name(name)} {_format_value(value)}{_unit_suffix(unit)}"
-                if name in self.periods:
+                if self.periods and name in self.periods:
                     amount += f" {self.periods[name]}"
                 known.append(amount)
         line = title

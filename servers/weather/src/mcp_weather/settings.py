@@ -9,8 +9,18 @@ from pydantic import Field, field_validator, model_validator
 from mcp_batteries.settings import ABSOLUTE, Dependencies, Secret, to_absolute_path
 from mcp_batteries.settings import Settings as CommonSettings
 
-__all__ = ["Settings"]
+__all__ = ["LANGUAGES", "Settings"]
 
+# All codes of ISO 639-1.
+_LANGUAGE_CODES = (
+    "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee "
+    "el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is "
+    "it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms "
+    "mt my na nb nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk "
+    "sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi "
+    "yo za zh zu "
+)
+LANGUAGES = frozenset(_LANGUAGE_CODES.split())
 _OPEN_METEO_URLS = (
     "forecast_url",
     "geocoding_url",
@@ -88,6 +98,13 @@ class Settings(CommonSettings):
             if values.get(name, default) == default:
                 values = {**values, name: default.replace("://", "://customer-")}
         return values
+
+    @field_validator("language")
+    @classmethod
+    def _check_language(cls, code: str) -> str:
+        if code not in LANGUAGES:
+            raise ValueError("must be a language's code in ISO 639-1, such as `de`")
+        return code
 
     @field_validator("cache")
     @classmethod

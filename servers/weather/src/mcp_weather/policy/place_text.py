@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ __all__ = ["PlaceName", "parse_place", "shorten"]
 
 _POSTAL_CODE = re.compile(r"\d[\d -]{1,10}\d")
 _MAX_REGION_WORDS = 2
+_MAX_DEGREES = 180
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ def parse_place(text: str, saved_places: Mapping[str, Place]) -> Place | PlaceNa
         ) from None
     if coordinates is not None:
         return point_at(coordinates.latitude, coordinates.longitude, resolved="coordinates")
+    if _are_impossible_numbers(words):
+        raise Invalid(f"{quote(text)} is not a point: both must be numbers.", "Write them as `47.37,8.55`.")
     if "°" in words:
         raise Invalid(f"{quote(text)} can't be read as coordinates.", "Write them as `47.37,8.55`.")
     if _POSTAL_CODE.fullmatch(words):
@@ -64,6 +68,19 @@ def parse_place(text: str, saved_places: Mapping[str, Place]) -> Place | PlaceNa
     if len(name) < 2:
         raise Invalid(f"{quote(text)} is not a place.", "Pass the name first, as in `Springfield, Illinois`.")
     return PlaceName(name, tuple(region for region in regions if region), words)
+
+
+def _are_impossible_numbers(words: str) -> bool:
+    """Return whether the text is two numbers, of which one is infinite or none at all."""
+    parts = words.strip("()[] ").split(",")
+    try:
+        numbers = [float(part) for part in parts]
+    except ValueError:
+        return False
+    if len(numbers) != 2 or all(math.isfinite(number) for number in numbers):
+        return False
+    # Nan, 55000 is a town in Thailand and its postal code.
+    return all(abs(number) <= _MAX_DEGREES for number in numbers if math.isfinite(number))
 
 
 def shorten(place_name: PlaceName) -> list[PlaceName]:

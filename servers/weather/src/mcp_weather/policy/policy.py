@@ -8,11 +8,12 @@ from urllib.parse import unquote
 from mcp_weather.policy.airport import AirportCode, parse_airport_code
 from mcp_weather.policy.alert_cursor import parse_alerts_cursor
 from mcp_weather.policy.days import parse_astronomy_day, parse_forecast_day, parse_past_days
+from mcp_weather.policy.language import parse_language
 from mcp_weather.policy.place import Place
 from mcp_weather.policy.place_search import FoundPlace, Geocoder, find_places, resolve_name
 from mcp_weather.policy.place_text import PlaceName, parse_place
 from mcp_weather.policy.resource_uri import RESOURCE_KINDS, RESOURCE_URI, ResourceUri, resource_uri
-from mcp_weather.policy.units import parse_units
+from mcp_weather.policy.units import parse_aviation_units, parse_units
 
 __all__ = ["Policy"]
 
@@ -25,7 +26,9 @@ class Policy:
         geocoder: looks a name up.
     """
 
+    parse_language = staticmethod(parse_language)
     parse_units = staticmethod(parse_units)
+    parse_aviation_units = staticmethod(parse_aviation_units)
     parse_forecast_day = staticmethod(parse_forecast_day)
     parse_astronomy_day = staticmethod(parse_astronomy_day)
     parse_past_days = staticmethod(parse_past_days)

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["CustomUnits", "System", "Units", "parse_units"]
+__all__ = ["CustomUnits", "System", "Units", "parse_aviation_units", "parse_units"]
 
 # The nautical system is the metric one with knots.
 System = Literal["metric", "imperial", "nautical"]
@@ -17,6 +17,7 @@ _UNITS = {
     "temperature": {"c": "°C", "°c": "°C", "celsius": "°C", "f": "°F", "°f": "°F", "fahrenheit": "°F", "k": "K"},
     "wind": {
         "km/h": "km/h", "kmh": "km/h", "m/s": "m/s", "ms": "m/s", "mph": "mph", "kn": "kn", "kt": "kn", "knots": "kn",
+        "bft": "Bft", "beaufort": "Bft",
     },
     "precipitation": {"mm": "mm", "in": "inch", "inch": "inch"},
     "pressure": {"hpa": "hPa", "mbar": "hPa", "inhg": "inHg", "mmhg": "mmHg"},
@@ -73,6 +74,20 @@ def parse_units(text: str | None, default: Units) -> Units:
     if overrides:
         return CustomUnits(system, tuple(overrides.items()))
     return system
+
+
+def parse_aviation_units(text: str | None, default: Units) -> Units:
+    """Return the units for airports, where wind is in knots unless a unit of wind is named.
+
+    Raises:
+        Invalid: a quantity or a unit is not known.
+    """
+    units = parse_units(text, default)
+    if not isinstance(units, CustomUnits):
+        return CustomUnits(units, (("wind", "kn"),))
+    if "wind" in dict(units.overrides):
+        return units
+    return CustomUnits(units.system, (*units.overrides, ("wind", "kn")))
 
 
 def _parse_override(word: str) -> tuple[str, str]:

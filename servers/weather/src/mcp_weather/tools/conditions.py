@@ -85,9 +85,9 @@ class ConditionTools:
     async def get_metar(self, place: PlaceText, units: UnitSystem = None) -> Airport:
         """Get METAR (measured) and TAF (forecast) of the airport nearest to `place`, or of an ICAO code (`LSZH`).
 
-        Both as issued, METAR decoded too, with other airports near. For a place's weather use `get_weather`.
+        Both as issued, METAR decoded too (wind in knots), with other airports near. For weather use `get_weather`.
         """
-        parsed_units = self.policy.parse_units(units, self.units)
+        parsed_units = self.policy.parse_aviation_units(units, self.units)
         code = self.policy.parse_airport_code(place)
         if code is None:
             return await fetch_airport(self.engine.cache, await self._resolve_airport(place), parsed_units)

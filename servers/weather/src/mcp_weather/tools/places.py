@@ -43,10 +43,11 @@ class PlaceTools:
         Needed only to tell places of one name apart: other tools take names too. Any script is
         understood.
         """
+        requested_language = self.policy.parse_language(language, self.language)
         if query is None or not query.strip():
             source = "the places file" if self.saved_places.path else "no places file (set one with --places)"
             return list_saved_places(self.saved_places, source=source)
-        matches = await self.policy.find_places(query, language or self.language)
+        matches = await self.policy.find_places(query, requested_language)
         rows: list[list[Value]] = []
         for place, population in matches:
             rows.append([place.name, place.latitude, place.longitude, place.timezone, population, place.elevation])

@@ -64,7 +64,7 @@ def _judge(answers: Sequence[ServiceAlerts], alerts: Sequence[Alert], now: float
     if alerts:
         return _Verdict("alerts", f"{_describe_alerts(alerts, now)} {doubts}".strip())
     if unconfirmed:
-        return _Verdict("unavailable", f"Not known, so there may well be some. {doubts}")
+        return _Verdict("unavailable", f"Not known: {doubts}")
     if answers:
         services = " and ".join(answer.service for answer in answers)
         return _Verdict("none", f"None in effect, says {services}.")
@@ -93,7 +93,7 @@ def _has_ended(alert: Alert, now: float) -> bool:
 def _describe_doubt(answer: ServiceAlerts) -> str:
     """Say why an answer may not be true any more."""
     if answer.origin is None:
-        return f"{answer.service} could not be asked: {answer.problem}"
+        return f"{answer.service} could not be asked. {answer.problem or ''}".rstrip()
     content = "had these" if answer.alerts else "had none"
     reason = answer.origin.reason or "Nothing newer is known."
     return f"{answer.service}, last looked at {answer.origin.fetched_at}, {content} then: {reason}"

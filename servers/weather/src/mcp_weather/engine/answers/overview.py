@@ -65,7 +65,9 @@ async def fetch_overview(engine: Engine, place: Place, units: Units, days: int) 
     if next_days.note:
         notes.append(next_days.note)
     observation = None
-    if not isinstance(answers.observation, Problem):
+    if isinstance(answers.observation, Problem):
+        notes.append(f"[Nothing measured: {answers.observation.failure}]")
+    else:
         observation = answers.observation
     if not (present or next_days.table or observation) and answers.alerts.status not in ("alerts", "none"):
         if isinstance(answers.present, Problem):
@@ -110,10 +112,13 @@ async def _find_days(engine: Engine, place: Place, units: Units, days: int, dail
 
 
 def _shorten_alerts(alerts: Alerts) -> Alerts:
-    """Return the worst alerts without their texts, which `get_alerts` has in full."""
+    """Return the worst alerts without their texts and reasons, which `get_alerts` has in full."""
     shortened: list[Alert] = []
     for alert in alerts.alerts[:_MAX_ALERTS]:
         area = (alert.area or "")[:_MAX_AREA_LETTERS]
         brief = {"description": None, "instruction": None, "headline": None, "area": area}
         shortened.append(alert.model_copy(update=brief))
-    return alerts.model_copy(update={"alerts": shortened})
+    explanation = alerts.explanation
+    if alerts.status == "unavailable" and alerts.origin is None:
+        explanation = f"Not known: {' and '.join(alerts.covered_by)} could not be asked; `get_alerts` says why."
+    return alerts.model_copy(update={"alerts": shortened, "explanation": explanation})

@@ -9,7 +9,7 @@ from mcp_batteries.errors import Unavailable
 from mcp_batteries.remote import Snapshot
 from mcp_weather.models import Table
 
-__all__ = ["list_empty_columns", "require_rows", "rows_from", "rows_of_day", "take_rows"]
+__all__ = ["list_empty_columns", "require_rows", "rows_from", "rows_of_day", "select_columns", "take_rows"]
 
 T = TypeVar("T")
 
@@ -40,6 +40,19 @@ def rows_from(table: Table, day: str) -> Table:
 def rows_of_day(table: Table, day: str) -> Table:
     """Return the rows of one day, which is written as YYYY-MM-DD."""
     return _select_rows(table, [index for index, time in enumerate(table.time) if time.startswith(day)])
+
+
+def select_columns(table: Table, variables: Sequence[str]) -> Table:
+    """Return the columns of `variables`, in their order; those that the table does not have are left out."""
+    names = [name.replace("weather_code", "weather") for name in variables]
+    columns = [table.names.index(name) for name in names if name in table.names]
+    return table.model_copy(
+        update={
+            "names": _pick(table.names, columns),
+            "units": _pick(table.units, columns),
+            "values": _pick(table.values, columns),
+        }
+    )
 
 
 def list_empty_columns(table: Table) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from mcp_weather.engine.computed.weather_codes import describe_weather
 from mcp_weather.models import Value
 from mcp_weather.policy.units import CustomUnits, System, Units
 
-__all__ = ["UNKNOWN_UNIT", "ConvertedValues", "convert_values", "round_significantly"]
+__all__ = ["UNKNOWN_UNIT", "ConvertedValues", "convert_values", "is_precipitation", "round_significantly"]
 
 # Open-Meteo's word for the unit of what it does not know.
 UNKNOWN_UNIT = "undefined"
@@ -61,6 +62,11 @@ _QUANTITIES = {
     "°C": "temperature", "km/h": "wind", "mm": "precipitation", "cm": "precipitation", "m": "distance",
     "hPa": "pressure",
 }  # fmt: skip
+# What falls can't be less than nothing, though models that are interpolated say so.
+_AMOUNTS = ("precipitation", "rain", "showers", "snow")
+# The least wind of each force but calm, in tenths of a metre a second (WMO, Manual on Codes, Beaufort scale).
+_BEAUFORT = (3, 16, 34, 55, 80, 108, 139, 172, 208, 245, 285, 327)
+_BEAUFORT_UNIT = "Bft"
 # Units of values that become words or times.
 _WORDLESS_UNITS = frozenset({"wmo code", "iso8601", "unixtime"})
 
@@ -75,7 +81,11 @@ def convert_values(name: str, values: Sequence[Any], unit: str, units: Units) ->
         return ConvertedValues("", [None] * len(numbers))
     if unit in _WORDLESS_UNITS:
         unit = ""
+    if is_precipitation(name):
+        numbers = [None if number is None else max(number, 0.0) for number in numbers]
     target = _choose_unit(name, unit, units)
+    if target == _BEAUFORT_UNIT and unit == "km/h":
+        return ConvertedValues(target, _map_known(_beaufort, numbers))
     conversion = _CONVERSIONS.get(unit, {}).get(target)
     if conversion is None:
         return ConvertedValues(unit, _map_known(_shorten, numbers))
@@ -85,6 +95,16 @@ def convert_values(name: str, values: Sequence[Any], unit: str, units: Units) ->
 def _map_known(convert: Callable[[float], Value], numbers: Sequence[float | None]) -> list[Value]:
     """Return the numbers as `convert` makes them; what is missing stays missing."""
     return [None if number is None else convert(number) for number in numbers]
+
+
+def is_precipitation(name: str) -> bool:
+    """Return whether a variable says how much falls, or lies, or how likely that is: never less than nothing."""
+    return name.startswith(_AMOUNTS)
+
+
+def _beaufort(kmh: float) -> Value:
+    """Return the force of a wind on the Beaufort scale."""
+    return bisect_right(_BEAUFORT, round(kmh / 0.36))
 
 
 def round_significantly(number: float) -> float:
@@ -100,6 +120,9 @@ def _choose_unit(name: str, unit: str, units: Units) -> str:
         return _system_unit(name, unit, units)
     override = dict(units.overrides).get(_QUANTITIES.get(unit, ""))
     if override is None:
+        return _system_unit(name, unit, units.system)
+    if override == _BEAUFORT_UNIT and "current" in name:
+        # The scale is one of winds: a current has none.
         return _system_unit(name, unit, units.system)
     if unit == "m" and ("wave" in name or name == "snow_depth"):
         return _HEIGHT_UNITS.get(override, override)

@@ -16,7 +16,8 @@ from mcp_weather.policy.place import Place
 __all__ = [
     "ENSEMBLE_MODEL", "NORMAL_VARIABLES", "Group", "Model", "air_key", "airport_key",
     "airports_keys", "archive_key", "canada_alerts_key", "current_key", "daily_key", "ensemble_key", "geocoding_key",
-    "hourly_key", "is_open_meteo", "marine_key", "meteoalarm_warnings_key", "nws_alerts_key", "nws_forecast_key",
+    "hourly_key", "hourly_variables", "is_open_meteo", "marine_key", "meteoalarm_warnings_key", "nws_alerts_key",
+    "nws_forecast_key",
     "nws_observation_key", "nws_point_key", "nws_stations_key", "quarter_hours_key", "recent_days_key", "river_key",
     "scope_of", "service_of",
 ]  # fmt: skip
@@ -122,6 +123,8 @@ _AVIATION_PATH = "aviation/api/data/metar?"
 _FORECAST_PATH = "forecast/v1/forecast"
 _NOT_OPEN_METEO = ("nws", "canada", "meteoalarm", "aviation")
 _HALF_BOX_DEGREES = 0.0005
+# Pictures have both; texts come from the same document, so that both say the same.
+_SHARED_GROUPS: tuple[Group, ...] = ("basic", "wind")
 
 _QueryValue = str | int | tuple[str, ...]
 
@@ -151,8 +154,15 @@ def current_key(place: Place) -> str:
 def hourly_key(place: Place, groups: Sequence[Group], hours: int, model: Model) -> str:
     """Return the key of a document of one model that has at least the next `hours`, which are less than 384."""
     length = next(length for length in HOURLY_LENGTHS if hours < length)
-    variables = _list_variables(HOURLY_VARIABLES, groups)
+    if set(groups) <= set(_SHARED_GROUPS):
+        groups = _SHARED_GROUPS
+    variables = hourly_variables(groups)
     return _open_meteo_key(_FORECAST_PATH, place, hourly=variables, forecast_hours=length, **_name_model(model))
+
+
+def hourly_variables(groups: Sequence[Group]) -> tuple[str, ...]:
+    """Return the variables by hour of all `groups`, each once."""
+    return _list_variables(HOURLY_VARIABLES, groups)
 
 
 def daily_key(place: Place, groups: Sequence[Group], days: int, model: Model) -> str:

@@ -148,16 +148,23 @@ class NationalWeatherService:
         return answer
 
     async def fetch_observation(self, place: Place, units: Units) -> Reading | None:
-        """Return what the nearest station that has something measured; None where none has."""
+        """Return what the nearest station that has something measured; None where the Service has no stations.
+
+        Raises:
+            Unavailable: none of the nearest has anything, or they can't be asked.
+        """
         if not may_cover(place):
             return None
         try:
             point = await self.fetch_point(place)
-            if point is None:
-                return None
-            stations: list[Any] = (await self.cache.get(point.stations_key())).json().get("features") or []
-        except (Unavailable, KeyError, TypeError, ValueError):
+        except Unavailable:
+            if place.country in COUNTRIES:
+                raise
+            # It is not known whether the Service has anything there.
             return None
+        if point is None:
+            return None
+        stations: list[Any] = (await self.cache.get(point.stations_key())).json().get("features") or []
         newest: _Observation | None = None
         for station in stations[:_MAX_STATIONS]:
             identifier = str(station["properties"]["stationIdentifier"])
@@ -169,7 +176,8 @@ class NationalWeatherService:
             if newest is None or observation.moment > newest.moment:
                 newest = observation
         if newest is None:
-            return None
+            names = ", ".join(str(station["properties"]["stationIdentifier"]) for station in stations[:_MAX_STATIONS])
+            raise Unavailable(f"no data from the stations near ({names or 'there are none'}).", "Try again later.")
         return self._mark_old(newest)
 
     async def fetch_point(self, place: Place) -> GridPoint | None:

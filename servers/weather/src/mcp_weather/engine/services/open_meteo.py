@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.remote import Cache, Snapshot
-from mcp_weather.engine.computed.series import require_rows, rows_from, take_rows
+from mcp_weather.engine.computed.series import require_rows, rows_from, select_columns, take_rows
 from mcp_weather.engine.computed.timestamps import current_day, zone_of
 from mcp_weather.engine.json_values import as_objects
 from mcp_weather.engine.requests import queries
@@ -77,7 +77,8 @@ class OpenMeteo:
     ) -> LocalTable:
         """Return the next hours of one model."""
         snapshot = await self.cache.get(queries.hourly_key(place, groups, hours, model))
-        return LocalTable(self.read_rows_to_come(snapshot, "hourly", hours, units), zone_of(snapshot.json()))
+        table = self.read_rows_to_come(snapshot, "hourly", hours, units)
+        return LocalTable(select_columns(table, queries.hourly_variables(groups)), zone_of(snapshot.json()))
 
     async def fetch_days(
         self, place: Place, groups: Sequence[Group], days: int, model: Model, units: Units

@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 from mcp_batteries.errors import Unavailable
 from mcp_weather.engine.computed.columns import Column, as_number, make_reading, make_table
 from mcp_weather.engine.computed.timestamps import format_timestamp, moment_at, zone_of
-from mcp_weather.engine.computed.unit_conversion import UNKNOWN_UNIT, convert_values
+from mcp_weather.engine.computed.unit_conversion import UNKNOWN_UNIT, convert_values, is_precipitation
 from mcp_weather.engine.json_values import as_object
 from mcp_weather.engine.services.source import Source
 from mcp_weather.engine.services.variable_intervals import (
@@ -55,7 +55,7 @@ def read_present(document: dict[str, Any], units: Units, origin: Origin) -> Read
     observed_at = None
     if isinstance(seconds, int | float):
         observed_at = format_timestamp(seconds, zone_of(document))
-    return make_reading(columns, observed_at=observed_at, origin=origin).model_copy(update={"periods": periods})
+    return make_reading(columns, observed_at=observed_at, origin=origin).model_copy(update={"periods": periods or None})
 
 
 def _describe_period(seconds: Any) -> str:
@@ -142,8 +142,11 @@ def _read_hours(hourly: dict[str, Any], name: str) -> dict[float, float] | None:
     amounts: dict[float, float] = {}
     for moment, value in zip(moments, cast("list[Any]", values), strict=True):
         amount = as_number(value)
-        if amount is not None and isinstance(moment, int | float):
-            amounts[moment] = amount
+        if amount is None or not isinstance(moment, int | float):
+            continue
+        if is_precipitation(day_value.variable):
+            amount = max(amount, 0.0)
+        amounts[moment] = amount
     return amounts
 
 
