@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from mcp_batteries.errors import Invalid, quote
+from mcp_weather.policy.day_words import RelativeDay, find_relative_day, find_weekday
 
 __all__ = ["Day", "Days", "parse_astronomy_day", "parse_forecast_day", "parse_past_days"]
 
@@ -31,9 +32,8 @@ _MONTH_AND_DAY = re.compile(
 )
 _FILLER = re.compile(r"^(on|this|the) (?=[a-z])|(?<=\d)(st|nd|rd|th)\b")
 
-_RELATIVE_DAYS = {
-    "yesterday": -1, "today": 0, "tonight": 0, "tomorrow": 1, "day after tomorrow": 2, "day before yesterday": -2,
-}  # fmt: skip
+# As it is written in Chinese, Japanese and Korean.
+_EAST_ASIAN_DATE = re.compile(r"(?:(?P<year>\d{4}) ?[年년] ?)?(?P<month>\d{1,2}) ?[月월] ?(?P<day>\d{1,2}) ?[日号號일]")
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
@@ -46,9 +46,14 @@ _LEAP_YEAR = 2000
 
 @dataclass(frozen=True)
 class Day:
-    """One calendar day with a possible answer."""
+    """One calendar day with a possible answer.
+
+    Attributes:
+        is_night: whether its evening and the night that follows are meant, until the next morning.
+    """
 
     date: date
+    is_night: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,8 @@ def parse_forecast_day(text: str, today: date) -> Day:
     if not today <= day <= last:
         fix = "Use `get_history` for days that are past." if day < today else "Ask for an earlier day."
         raise Invalid(f"There is a forecast by hour from {today} to {last}, not for {day}.", fix)
-    return Day(day)
+    relative = _find_relative_day(_normalize(text))
+    return Day(day, is_night=relative is not None and relative.is_night)
 
 
 def parse_astronomy_day(text: str | None, today: date, zone: tzinfo = UTC) -> Day:
@@ -139,9 +145,8 @@ def _parse_day(text: str, today: date, *, past: bool = False) -> date:
     Raises:
         Invalid: it means none, or may mean two.
     """
-    words = " ".join(text.casefold().replace("–", "-").replace("−", "-").split())
-    words = _FILLER.sub("", words)
-    day = _parse_relative(words, today)
+    words = _normalize(text)
+    day = _parse_relative(words, today, past=past)
     if day is None:
         day = _parse_weekday(text, words, today, past=past)
     if day is None:
@@ -157,10 +162,17 @@ def _parse_day(text: str, today: date, *, past: bool = False) -> date:
     return day
 
 
-def _parse_relative(words: str, today: date) -> date | None:
+def _normalize(text: str) -> str:
+    """Return `text` in small letters, without words that say nothing."""
+    words = " ".join(text.casefold().replace("–", "-").replace("−", "-").split())
+    return _FILLER.sub("", words)
+
+
+def _parse_relative(words: str, today: date, *, past: bool) -> date | None:
     """Return the day of words such as `tomorrow`, `in 3 days`, `3 days ago`; None if they are something else."""
-    if words in _RELATIVE_DAYS:
-        return today + timedelta(days=_RELATIVE_DAYS[words])
+    relative = _find_relative_day(words)
+    if relative is not None:
+        return today + timedelta(days=_choose_offset(relative, past=past))
     match = _DAYS_AWAY.fullmatch(words)
     if match is None:
         return None
@@ -172,6 +184,18 @@ def _parse_relative(words: str, today: date) -> date | None:
     return today + distance
 
 
+def _find_relative_day(words: str) -> RelativeDay | None:
+    """Return the day that normalized words mean relative to today: those of `this evening` are `evening`."""
+    return find_relative_day(words) or find_relative_day(f"this {words}")
+
+
+def _choose_offset(relative: RelativeDay, *, past: bool) -> int:
+    """Return the days from today; of a word for both sides the side that can be meant."""
+    if past:
+        return min(relative.offsets)
+    return max(relative.offsets)
+
+
 def _parse_weekday(text: str, words: str, today: date, *, past: bool) -> date | None:
     """Return the day of `monday` or `last monday`; None if the words are something else.
 
@@ -180,6 +204,9 @@ def _parse_weekday(text: str, words: str, today: date, *, past: bool) -> date | 
     """
     which, _, name = words.rpartition(" ")
     weekday = _find_name(_WEEKDAYS, name)
+    if weekday is None:
+        which = ""
+        weekday = find_weekday(words)
     if weekday is None or which not in ("", "next", "last"):
         return None
     days_ahead = (weekday - today.weekday()) % 7
@@ -206,6 +233,8 @@ def _parse_date(text: str, words: str, today: date, *, past: bool) -> date | Non
         return date(year, month, day)
     if match := _YEAR_LAST.fullmatch(words):
         return _date_with_year_last(text, match)
+    if match := _EAST_ASIAN_DATE.fullmatch(words):
+        return _date_of_month(int(match["month"]), int(match["day"]), match["year"], today, past=past)
     first_word, _, after = words.partition(" ")
     weekday = _find_name(_WEEKDAYS, first_word.strip(",")) if after else None
     match = _MONTH_AND_DAY.fullmatch(words if weekday is None else after)
@@ -249,7 +278,7 @@ def _date_of_month(month: int, day: int, year: str | None, today: date, *, past:
     """
     if year:
         return date(int(year), month, day)
-    if day > monthrange(_LEAP_YEAR, month)[1]:
+    if not 1 <= month <= 12 or day > monthrange(_LEAP_YEAR, month)[1]:
         raise ValueError
     # A leap day may be years away.
     for distance in range(_MAX_YEARS_TO_LEAP_DAY + 1):

@@ -153,7 +153,7 @@ class ForecastTools:
         step: Step | None = None,
         hours: Annotated[Hours | None, Field(description="Default: 24, or 6 by 15 minutes.")] = None,
         days: Annotated[int | None, Field(ge=1, le=16, description="Default: 7.")] = None,
-        day: Annotated[Day | None, Field(description="The hours of one day: YYYY-MM-DD, `tomorrow`.")] = None,
+        day: Annotated[Day | None, Field(description="Hours of one day: YYYY-MM-DD, `tomorrow`, `tonight`.")] = None,
         variables: Groups = _DEFAULT_GROUPS,
         models: Models = _DEFAULT_MODELS,
         spread: Annotated[bool, Field(description="Also how certain: p10, median, p90 of an ensemble.")] = False,

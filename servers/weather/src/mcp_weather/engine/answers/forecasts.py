@@ -11,7 +11,7 @@ from functools import partial
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_weather.engine.answers.local_time import LocalTime
 from mcp_weather.engine.computed.ensemble import compute_percentiles
-from mcp_weather.engine.computed.series import list_empty_columns, require_rows, rows_of_day, take_rows
+from mcp_weather.engine.computed.series import list_empty_columns, require_rows, rows_between, take_rows
 from mcp_weather.engine.computed.summary import summarize
 from mcp_weather.engine.computed.timestamps import zone_of
 from mcp_weather.engine.engine import Engine
@@ -33,6 +33,8 @@ _DEFAULT_MODELS = ("best_match",)
 # The last row of a document has no amounts.
 _QUARTER_HOURS_OF_DOCUMENT = 97
 _QUARTER_HOURS_PER_HOUR = 4
+_EVENING = time(18)
+_MORNING = time(6)
 # Documents of the ensemble have so many days, by the hours that are asked for.
 _ENSEMBLE_DAYS = 2
 _LONG_ENSEMBLE_DAYS = 8
@@ -82,20 +84,28 @@ async def fetch_forecast(engine: Engine, query: ForecastQuery) -> Forecast:
 async def fetch_day(
     engine: Engine, place: Place, groups: Sequence[Group], day: Day, local_time: LocalTime, units: Units
 ) -> Forecast:
-    """Return the hours of one day."""
-    end = datetime.combine(day.date + timedelta(days=1), time.min, local_time.zone).timestamp()
+    """Return the hours of one day, or of the night that begins on it: from the evening to the next morning."""
+    begin = datetime.combine(day.date, time.min, local_time.zone)
+    end_of_day = datetime.combine(day.date + timedelta(days=1), time.min, local_time.zone)
+    if day.is_night:
+        begin = datetime.combine(day.date, _EVENING, local_time.zone)
+        end_of_day = datetime.combine(day.date + timedelta(days=1), _MORNING, local_time.zone)
+    end = end_of_day.timestamp()
     # A day on which clocks change has 23 or 25 hours.
     hours = math.ceil(end / 3600 - engine.cache.clock() // 3600)
     forecast = await fetch_forecast(engine, ForecastQuery(place, "hourly", groups, hours, units))
     ((model, hours_to_come),) = forecast.tables.items()
-    table = rows_of_day(hours_to_come, day.date.isoformat())
+    table = rows_between(hours_to_come, begin, end_of_day)
     if not table.time:
         raise Unavailable(
             f"There is no forecast by hour of {day.date}: that of {table.origin.source} ends at "
             f"{hours_to_come.time[-1]}.",
             "Ask for an earlier day, or try again later.",
         )
-    return forecast.model_copy(update={"tables": {model: table}, "summary": summarize(table)})
+    notes = list(forecast.notes)
+    if day.is_night:
+        notes.append(f"[The night: {begin:%Y-%m-%d %H:%M} to {end_of_day:%Y-%m-%d %H:%M}.]")
+    return forecast.model_copy(update={"tables": {model: table}, "summary": summarize(table), "notes": notes})
 
 
 async def fetch_quarter_hours(engine: Engine, place: Place, hours: int, units: Units) -> Forecast:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TypeVar
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.remote import Snapshot
 from mcp_weather.models import Table
 
-__all__ = ["list_empty_columns", "require_rows", "rows_from", "rows_of_day", "select_columns", "take_rows"]
+__all__ = ["list_empty_columns", "require_rows", "rows_between", "rows_from", "select_columns", "take_rows"]
 
 T = TypeVar("T")
 
@@ -37,9 +38,10 @@ def rows_from(table: Table, day: str) -> Table:
     return _select_rows(table, range(past_days, len(table.time)))
 
 
-def rows_of_day(table: Table, day: str) -> Table:
-    """Return the rows of one day, which is written as YYYY-MM-DD."""
-    return _select_rows(table, [index for index, time in enumerate(table.time) if time.startswith(day)])
+def rows_between(table: Table, begin: datetime, end: datetime) -> Table:
+    """Return the rows of a table by hour that begin at `begin` or later, and before `end`."""
+    rows = [index for index, time in enumerate(table.time) if begin <= datetime.fromisoformat(time) < end]
+    return _select_rows(table, rows)
 
 
 def select_columns(table: Table, variables: Sequence[str]) -> Table:
