@@ -1,9 +1,11 @@
 """`get_alerts` never says "none" unless the service that covers the place has just said so."""
 
+from datetime import UTC
 from typing import Any
 
 import pytest
 
+from mcp_weather.engine.services.nws_documents import read_alerts
 from mcp_weather.engine.services.service_alerts import ServiceAlerts
 from weather.faults import Trial
 from weather.serving import World, client, text
@@ -96,3 +98,46 @@ async def test_a_question_that_the_service_refuses_harms_nothing_else(upstream: 
         assert result.structured_content["now"]["values"] and "could not be asked" in text(result)
         alone = await found.call_tool("get_alerts", {"place": "Birmingham"})
         assert "Parameter point is invalid" in text(alone)
+
+
+def chain(**more: Any) -> dict[str, Any]:
+    """A list of two alerts, of which the second is later."""
+    base = {"status": "Actual", "messageType": "Alert", "event": "Flood Watch", "severity": "Severe"}
+    old = base | {"id": "urn:oid:old.001.1", "sent": "2026-11-20T10:00:00-06:00"}
+    new = base | {"id": "urn:oid:new.001.1", "sent": "2026-11-20T12:00:00-06:00", "messageType": "Update"}
+    changed = {"old": old, "new": new}
+    for path, value in more.items():
+        which, _, name = path.partition("_")
+        changed[which][name] = value
+    return {"type": "FeatureCollection", "features": [{"properties": old}, {"properties": new}]}
+
+
+REFERENCE = {"identifier": "urn:oid:old.001.1", "sender": "noaa.gov", "sent": "2026-11-20T10:00:00-06:00"}
+EXPIRED = "w-nws.webmaster@noaa.gov,urn:oid:x,- w-nws.webmaster@noaa.gov,urn:oid:old.001.1,2026-11-20T10:00:00-06:00"
+SUCCESSOR = "https://api.weather.gov/alerts/urn:oid:new.001.1"
+
+
+@pytest.mark.parametrize(
+    ("changes", "counted"),
+    [
+        ({}, ["old", "new"]),
+        ({"new_references": [REFERENCE]}, ["new"]),
+        ({"new_parameters": {"expiredReferences": [EXPIRED]}}, ["new"]),
+        ({"old_replacedBy": SUCCESSOR}, ["new"]),
+        ({"old_replacedBy": SUCCESSOR, "new_messageType": "Alert"}, ["new"]),
+        ({"new_references": [REFERENCE], "new_messageType": "Cancel"}, []),
+        # What replaces it is not for this point, is no real alert, is older, or no answer at all.
+        ({"old_replacedBy": SUCCESSOR.replace("new", "elsewhere")}, ["old", "new"]),
+        ({"new_references": [REFERENCE], "new_status": "Test"}, ["old"]),
+        ({"new_references": [REFERENCE], "new_sent": "2026-11-20T09:00:00-06:00"}, ["old", "new"]),
+        ({"new_references": [REFERENCE], "new_sent": None}, ["old", "new"]),
+        ({"new_references": [REFERENCE], "new_messageType": "Alert"}, ["old", "new"]),
+        ({"new_references": ["old", None, {"identifier": None}]}, ["old", "new"]),
+        ({"new_references": "urn:oid:old.001.1", "new_parameters": {"expiredReferences": "?"}}, ["old", "new"]),
+        ({"old_replacedBy": SUCCESSOR, "new_replacedBy": SUCCESSOR.replace("new", "old")}, ["new"]),
+        ({"old_id": None, "new_references": [{"identifier": "None"}]}, ["without an identifier 0", "new"]),
+    ],
+)  # fmt: skip
+def test_what_another_alert_of_the_list_replaces_is_not_counted(changes: dict[str, Any], counted: list[str]) -> None:
+    found = read_alerts(chain(**changes), UTC)
+    assert [alert.id.removeprefix("urn:oid:").removesuffix(".001.1") for alert in found] == counted

@@ -11,8 +11,8 @@ from mcp_batteries.errors import Unavailable
 from mcp_weather.engine.computed.columns import Column, make_reading, make_table
 from mcp_weather.engine.computed.timestamps import format_local, parse_timestamp
 from mcp_weather.engine.computed.unit_conversion import convert_values
-from mcp_weather.engine.json_values import as_object
-from mcp_weather.engine.services.cap import NOT_ACTUAL, read_text
+from mcp_weather.engine.json_values import as_object, as_objects
+from mcp_weather.engine.services.cap import NOT_ACTUAL, find_superseded, read_text
 from mcp_weather.engine.services.source import Source
 from mcp_weather.models import Alert, Origin, Reading, Table, Value
 from mcp_weather.policy.units import Units
@@ -82,7 +82,7 @@ def read_alerts(document: dict[str, Any], zone: tzinfo) -> list[Alert]:
     """Return the alerts of the Service's list of what is in effect or announced, each once.
 
     That list alone decides: `expires` is when the message is out of date, not when the danger is over, and `ends`
-    may be null.
+    may be null. What another alert of the list has replaced is left out; the list keeps such alerts for a while.
 
     Raises:
         Unavailable: it is not such a list, or not all of it.
@@ -92,14 +92,52 @@ def read_alerts(document: dict[str, Any], zone: tzinfo) -> list[Alert]:
         raise Unavailable("The National Weather Service sent a list of alerts that can't be read.", "Try again soon.")
     if not features and document.get("pagination"):
         raise Unavailable("The National Weather Service sent the list of alerts in parts.", "Try again soon.")
+    listed = [as_object(as_object(feature).get("properties")) for feature in cast("list[Any]", features)]
+    superseded = _find_superseded(listed)
     alerts: dict[str, Alert] = {}
-    for number, feature in enumerate(cast("list[Any]", features)):
-        properties = as_object(as_object(feature).get("properties"))
+    for number, properties in enumerate(listed):
         if properties.get("status") in NOT_ACTUAL or properties.get("messageType") == "Cancel":
+            continue
+        if str(properties.get("id")) in superseded:
             continue
         alert = _read_alert(properties, number, zone)
         alerts.setdefault(alert.id, alert)
     return list(alerts.values())
+
+
+def _find_superseded(listed: Sequence[dict[str, Any]]) -> set[str]:
+    """Return the identifiers of the alerts that a later one of the list replaces.
+
+    One that is replaced by what is not in the list stays: it may go on at this point.
+    """
+    identified = [properties for properties in listed if isinstance(properties.get("id"), str)]
+    messages = {str(properties["id"]): _to_cap(properties) for properties in identified}
+    for properties in identified:
+        successor_id = str(properties.get("replacedBy") or "").rpartition("/")[2]
+        successor = messages.get(successor_id)
+        if successor is not None:
+            successor["msgType"] = "Update"
+            successor["references"] += f" -,{properties['id']},-"
+    return find_superseded(list(messages.values()))
+
+
+def _to_cap(properties: dict[str, Any]) -> dict[str, Any]:
+    """Return what an alert says of itself and of earlier ones, in the names of CAP."""
+    references: list[str] = []
+    for reference in as_objects(properties.get("references") or []):
+        if isinstance(reference.get("identifier"), str):
+            references.append(f"-,{reference['identifier']},-")
+    # Those that are out of date by their `expires`, as `sender,identifier,time` each.
+    expired: Any = as_object(properties.get("parameters")).get("expiredReferences")
+    if isinstance(expired, list):
+        references += [str(item) for item in cast("list[Any]", expired)]
+    return {
+        "identifier": properties.get("id"),
+        "msgType": properties.get("messageType"),
+        "status": properties.get("status"),
+        "sent": properties.get("sent"),
+        "references": " ".join(references),
+    }
 
 
 def _read_alert(properties: dict[str, Any], number: int, zone: tzinfo) -> Alert:
