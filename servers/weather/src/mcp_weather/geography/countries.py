@@ -16,6 +16,8 @@ from importlib import resources
 from typing import Any, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from mcp_weather.geography.place_kinds import drop_kind
+
 __all__ = [
     "COMMON_LANGUAGES", "find_countries", "find_country", "find_zone", "fold_name", "guess_languages", "is_within",
     "official_languages", "zone_country",
@@ -30,12 +32,18 @@ _SCRIPT_LANGUAGES = {
     "ARABIC": ("ar", "fa"), "HEBREW": ("he",), "GREEK": ("el",), "DEVANAGARI": ("hi",), "THAI": ("th",),
     "GEORGIAN": ("ka",), "ARMENIAN": ("hy",), "BENGALI": ("bn",), "TAMIL": ("ta",),
 }  # fmt: skip
+# Latin letters with two marks, as in Hà Nội, are Vietnamese.
+_FIRST_VIETNAMESE_LETTER = "\u1ea0"
+_LAST_VIETNAMESE_LETTER = "\u1ef9"
 # What people write and neither CLDR nor ISO 3166 lists.
 _COLLOQUIAL_COUNTRIES = {
     "uk": "GB", "great britain": "GB", "britain": "GB", "america": "US", "holland": "NL", "korea": "KR",
+    "turkey": "TR", "burma": "MM", "macedonia": "MK",
 }  # fmt: skip
 # Letters that Unicode does not decompose.
 _BASE_LETTERS = str.maketrans({"ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i", "þ": "th", "ð": "d"})
+# Parts of a country that have a code of their own.
+_PARTS_OF = {"HK": "CN", "MO": "CN", "PR": "US", "GU": "US", "VI": "US", "AS": "US", "MP": "US"}
 _REGION_KEYS = ("country", "country_code", "admin1", "admin2", "admin3", "admin4")
 
 
@@ -47,9 +55,11 @@ def fold_name(text: str) -> str:
 
 
 def guess_languages(name: str) -> tuple[str, ...]:
-    """Return the languages that `name` may be in, judged by its letters; none for Latin ones."""
+    """Return the languages that `name` may be in, judged by its letters; none for Latin ones but Vietnamese."""
     languages: dict[str, None] = {}
-    for letter in name:
+    for letter in unicodedata.normalize("NFC", name):
+        if _FIRST_VIETNAMESE_LETTER <= letter <= _LAST_VIETNAMESE_LETTER:
+            languages["vi"] = None
         script = unicodedata.name(letter, "").split(" ")[0]
         languages |= dict.fromkeys(_SCRIPT_LANGUAGES.get(script, ()))
     return tuple(languages)
@@ -77,10 +87,15 @@ def is_within(result: Mapping[str, Any], region: str) -> bool:
     names = {fold_name(str(result.get(key) or "")) for key in _REGION_KEYS} - {""}
     if folded in names or folded in _folded_postcodes(result):
         return True
+    if drop_kind(folded) in {drop_kind(name) for name in names}:
+        return True
     country = str(result.get("country_code") or "").upper()
     if not country:
         return False
-    return _find_subdivision(country, folded) in names or country in find_countries(folded)
+    if _find_subdivision(country, folded) in names:
+        return True
+    countries = find_countries(folded)
+    return country in countries or _PARTS_OF.get(country) in countries
 
 
 def _folded_postcodes(result: Mapping[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp_weather.geography.countries import fold_name, is_within
+from mcp_weather.geography.place_kinds import drop_kind
 
 __all__ = [
     "Candidate", "Result", "full_name", "has_coordinates", "list_names", "merge_candidates", "population",
@@ -41,8 +42,10 @@ class Candidate:
         return str(self.result.get("country_code") or "").upper()
 
     def is_called(self, name: str) -> bool:
-        """Return whether `name` is its name in one of the languages."""
-        return any(fold_name(str(result.get("name", ""))) == fold_name(name) for result in self.results)
+        """Return whether `name` is its name in one of the languages, with the word for its kind or without."""
+        folded = fold_name(name)
+        names = {fold_name(str(result.get("name", ""))) for result in self.results}
+        return folded in names or drop_kind(folded) in {drop_kind(item) for item in names}
 
     def is_within(self, region: str) -> bool:
         """Return whether it lies in `region`, by its name in one of the languages."""

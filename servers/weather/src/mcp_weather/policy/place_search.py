@@ -24,7 +24,8 @@ from mcp_weather.geography.geocoder_results import (
     select_within,
 )
 from mcp_weather.policy.place import Place, point_at
-from mcp_weather.policy.place_text import PlaceName, shorten
+from mcp_weather.policy.place_readings import larger_parts, modern_name, other_readings
+from mcp_weather.policy.place_text import PlaceName, read_with_brackets, shorten
 
 __all__ = ["GEOCODED", "FoundPlace", "Geocoder", "find_places", "place_from_result", "resolve_name"]
 
@@ -59,13 +60,24 @@ async def resolve_name(place_name: PlaceName, geocoder: Geocoder) -> Place:
         Unavailable: names can't be looked up.
     """
     try:
+        for reading in _list_first_readings(place_name):
+            place = _choose_exact(reading, await _find_candidates(reading, geocoder))
+            if place is not None:
+                return place
         candidates = await _find_candidates(place_name, geocoder)
         if place_name.regions or _has_famous(candidates, place_name.name):
             place = _choose_exact(place_name, candidates)
             if place is not None:
                 return place
-        for reading in shorten(place_name):
+        for reading in (*shorten(place_name), *_list_other_readings(place_name, candidates)):
             place = _choose_exact(reading, await _find_candidates(reading, geocoder))
+            if place is not None:
+                return place
+        for reading in larger_parts(place_name):
+            larger = await _find_candidates(reading, geocoder)
+            if not _has_famous(larger, reading.name):
+                continue
+            place = _choose_exact(reading, larger)
             if place is not None:
                 return place
         if not place_name.regions:
@@ -95,7 +107,8 @@ async def resolve_name(place_name: PlaceName, geocoder: Geocoder) -> Place:
 async def find_places(place_name: PlaceName, language: str, geocoder: Geocoder) -> list[FoundPlace]:
     """Return all places that the name may mean."""
     candidates: list[Candidate] = []
-    for reading in (place_name, *shorten(place_name)):
+    readings = [*_list_first_readings(place_name), place_name, *shorten(place_name), *other_readings(place_name)]
+    for reading in readings:
         languages = (language, *guess_languages(reading.name))
         reading_candidates = merge_candidates([], await geocoder(reading.name, languages))
         if not candidates:
@@ -165,6 +178,25 @@ def _is_known_region(region: str, candidates: Sequence[Candidate]) -> bool:
     return any(candidate.is_within(region) for candidate in candidates)
 
 
+def _list_first_readings(place_name: PlaceName) -> list[PlaceName]:
+    """Return the readings that are likelier than the plain one: by the name of today, and with brackets in the name."""
+    readings: list[PlaceName] = []
+    with_brackets = read_with_brackets(place_name)
+    if with_brackets is not None:
+        readings.append(with_brackets)
+    modern = modern_name(place_name)
+    if modern is not None and not place_name.regions:
+        readings.append(modern)
+    return readings
+
+
+def _list_other_readings(place_name: PlaceName, candidates: Sequence[Candidate]) -> list[PlaceName]:
+    """Return the other ways to read a name; none if a place is called just that."""
+    if not place_name.regions and _select_called(place_name.name, candidates):
+        return []
+    return other_readings(place_name)
+
+
 def _select_called(name: str, candidates: Sequence[Candidate]) -> list[Candidate]:
     return [candidate for candidate in candidates if candidate.is_called(name)]
 
@@ -184,7 +216,7 @@ def _choose_exact(place_name: PlaceName, candidates: Sequence[Candidate]) -> Pla
     exact = _select_called(place_name.name, selection.candidates)
     if not exact:
         return None
-    return _choose_largest(place_name, exact, selection.note)
+    return _choose_largest(place_name, exact, place_name.note + selection.note)
 
 
 def _choose(place_name: PlaceName, candidates: Sequence[Candidate]) -> Place | None:
@@ -195,10 +227,11 @@ def _choose(place_name: PlaceName, candidates: Sequence[Candidate]) -> Place | N
     """
     selection = _select(place_name, candidates)
     exact = _select_called(place_name.name, selection.candidates)
+    note = place_name.note + selection.note
     if exact:
-        return _choose_largest(place_name, exact, selection.note)
+        return _choose_largest(place_name, exact, note)
     if selection.candidates:
-        return _choose_largest(place_name, selection.candidates, selection.note)
+        return _choose_largest(place_name, selection.candidates, note)
     return None
 
 

@@ -12,12 +12,18 @@ from mcp_batteries.errors import Invalid, quote
 from mcp_weather.geography.coordinates import AmbiguousHemisphere, parse_coordinates
 from mcp_weather.policy.place import Place, point_at
 from mcp_weather.policy.resource_uri import RESOURCE_URI
+from mcp_weather.policy.weather_words import drop_weather_words
 
-__all__ = ["PlaceName", "parse_place", "shorten"]
+__all__ = ["PlaceName", "parse_place", "read_with_brackets", "shorten"]
 
 _POSTAL_CODE = re.compile(r"\d[\d -]{1,10}\d")
 _MAX_REGION_WORDS = 2
 _MAX_DEGREES = 180
+# Of all scripts, and brackets; dashes only with spaces, since many names have one.
+_SEPARATOR = re.compile(r"[,，、،؛;；|()（）\[\]【】「」〔〕]| [-–—>→] ")
+_SEPARATOR_BUT_BRACKETS = re.compile(r"[,，、،؛;；|]| [-–—>→] ")
+_BRACKETS = re.compile(r"[(（\[【「〔].+[)）\]】」〕]")
+_OPENING_BRACKETS = "(（[【「〔"
 
 
 @dataclass(frozen=True)
@@ -27,11 +33,13 @@ class PlaceName:
     Attributes:
         regions: names of countries, states or postal codes that it lies in.
         text: all of it as the caller wrote it.
+        note: what to say of how the name was read.
     """
 
     name: str
     regions: tuple[str, ...]
     text: str
+    note: str = ""
 
 
 def parse_place(text: str, saved_places: Mapping[str, Place]) -> Place | PlaceName:
@@ -64,10 +72,24 @@ def parse_place(text: str, saved_places: Mapping[str, Place]) -> Place | PlaceNa
             f"{quote(text)} is not a place.",
             "Pass a name such as `Zurich`, coordinates such as `47.37,8.55`, or a saved alias.",
         )
-    name, *regions = (item.strip() for item in words.split(","))
+    bare_words = drop_weather_words(words)
+    note = ""
+    if bare_words != words:
+        note = f"taken as {quote(bare_words)}; "
+    name, *regions = (item.strip() for item in _SEPARATOR.split(bare_words.lstrip(_OPENING_BRACKETS)))
     if len(name) < 2:
         raise Invalid(f"{quote(text)} is not a place.", "Pass the name first, as in `Springfield, Illinois`.")
-    return PlaceName(name, tuple(region for region in regions if region), words)
+    return PlaceName(name, tuple(region for region in regions if region), words, note)
+
+
+def read_with_brackets(place_name: PlaceName) -> PlaceName | None:
+    """Return the reading in which brackets belong to the name, as in `Frankfurt (Oder), Germany`; None without any."""
+    parts = [part.strip() for part in _SEPARATOR_BUT_BRACKETS.split(drop_weather_words(place_name.text))]
+    if _BRACKETS.search(parts[0]):
+        return PlaceName(parts[0], tuple(parts[1:]), place_name.text, place_name.note)
+    if _BRACKETS.search(parts[-1]):
+        return PlaceName(parts[-1], tuple(parts[:-1]), place_name.text, place_name.note)
+    return None
 
 
 def _are_impossible_numbers(words: str) -> bool:
