@@ -265,9 +265,7 @@ class Policy:
                 f"{quote(path.display)} is protected: its name is that of a key or credential file.",
                 "Only the operator can serve it, with `--allow-secrets`.",
             )
-        if self._closes_internals(path) and any(
-            map(is_repository_folder, (*split_names(path.root.real_path), *path.parts))
-        ):
+        if self._closes_internals(path) and any(map(is_repository_folder, (*path.root.real_names, *path.parts))):
             raise _repository_internal_error(path)
 
     def check_folders(self, path: ReadablePath) -> None:

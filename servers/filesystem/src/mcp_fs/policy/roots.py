@@ -10,9 +10,10 @@ import sys
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
-from mcp_fs.paths import file_uri, to_system_path
+from mcp_fs.paths import file_uri, split_names, to_system_path
 from mcp_fs.repositories import is_git_folder
 
 __all__ = ["Root", "open_inner", "open_root"]
@@ -54,6 +55,16 @@ class Root:
     def uri(self) -> str:
         return file_uri(self.path)
 
+    @cached_property
+    def real_names(self) -> tuple[str, ...]:
+        """The names down to this folder, with links resolved."""
+        return split_names(self.real_path)
+
+    @cached_property
+    def _folders_above(self) -> tuple[str, ...]:
+        """The folders that this one lies in, the nearest first."""
+        return tuple(map(str, Path(self.real_path).parents))
+
     def has_git_folder(self, parts: Sequence[str], extra_name: str = "") -> bool:
         """Whether Git takes the folder `parts` for one of its own.
 
@@ -65,8 +76,8 @@ class Root:
     def is_in_git_folder(self) -> bool:
         """Whether this folder lies in one that Git takes for its own."""
         return any(
-            is_git_folder(lambda name, above=above: os.path.lexists(above / name))
-            for above in Path(self.real_path).parents
+            is_git_folder(lambda name, above=above: os.path.lexists(os.path.join(above, name)))
+            for above in self._folders_above
         )
 
     def _has_entry(self, parts: Sequence[str]) -> bool:
