@@ -51,47 +51,89 @@ def delete_all(
         Unavailable: some went, and the next could not; both are named.
     """
     with ExitStack() as stack:
-        found: dict[tuple[str, ...], tuple[WritablePath, ResolvedPath[WritablePath], ExitStack]] = {}
-        for path in paths:
-            held = stack.enter_context(ExitStack())
-            resolved = held.enter_context(resolve(path, follow=False))
-            # A served folder may lie in another: what one file is, its whole path tells.
-            if found.setdefault(tuple(absolute_names(resolved.path)), (path, resolved, held))[2] is not held:
-                held.close()
-        outermost: list[tuple[WritablePath, ResolvedPath[WritablePath]]] = []
-        for steps, (path, resolved, held) in found.items():
-            if any(steps[:depth] in found for depth in range(len(steps))):
-                held.close()  # Windows removes no folder that is open.
-            else:
-                outermost.append((path, resolved))
-        stack.enter_context(lock_names([spot for _, spot in outermost], cancel))
-        pending_deletes = [_inspect(place, spot, recursive, cancel) for place, spot in outermost]
-        intents = [
-            PlannedChange(one.resolved.path, one.resolved.folder, None, handover_bytes=one.total_bytes)
-            for one in pending_deletes
-        ]
-        content_paths = (
-            [None] * len(pending_deletes) if trash or journal_entry is None else journal_entry.record(intents)
-        )
-        done: list[MoveResult] = []
-        for one, kept in zip(pending_deletes, content_paths, strict=True):
-            try:
-                done.append(_delete_one(one, kept, trash, cancel, journal_entry, is_only=len(pending_deletes) == 1))
-            except Problem as failure:
-                if not done:
-                    raise
-                did = done[0].verb.rstrip(":")
-                gone = ", ".join(quote(moved.path) for moved in done)
-                raise Unavailable(
-                    f"{len(done)} of {len(pending_deletes)} were {did}: {gone}. The next was not: {failure.failure}",
-                    failure.fix,
-                ) from failure
-        for one in () if trash else {one.resolved.folder.path: one for one in pending_deletes}.values():
-            fsync_folder(one.resolved.folder, one.path, "deleted")
-    return BatchResult(
-        done,
-        _describe_emptied([one.resolved.path.parent for one in pending_deletes if len(one.resolved.path.parts) > 1]),
-    )
+        targets = _resolve_outermost(paths, stack)
+        stack.enter_context(lock_names([target.resolved for target in targets], cancel))
+        pending_deletes = [_inspect(target.path, target.resolved, recursive, cancel) for target in targets]
+        content_paths: Sequence[WritablePath | None] = [None] * len(pending_deletes)
+        if journal_entry is not None and not trash:
+            content_paths = journal_entry.record([pending.plan_change() for pending in pending_deletes])
+        results = _delete_each(pending_deletes, content_paths, trash, cancel, journal_entry)
+        if not trash:
+            _fsync_folders(pending_deletes)
+    parents = [one.resolved.path.parent for one in pending_deletes if len(one.resolved.path.parts) > 1]
+    return BatchResult(results, _describe_emptied(parents))
+
+
+@dataclass(frozen=True, slots=True)
+class _DeleteTarget:
+    """An entry that a call names.
+
+    Attributes:
+        path: as the call names it.
+        stack: holds the open folder of `resolved`.
+    """
+
+    path: WritablePath
+    resolved: ResolvedPath[WritablePath]
+    stack: ExitStack
+
+
+def _resolve_outermost(paths: Sequence[WritablePath], stack: ExitStack) -> list[_DeleteTarget]:
+    """Resolve each path, once, that lies in no other of them; `stack` holds their folders open."""
+    # A served folder may lie in another: which file is meant, only the whole path tells.
+    targets: dict[tuple[str, ...], _DeleteTarget] = {}
+    for path in paths:
+        target_stack = stack.enter_context(ExitStack())
+        resolved = target_stack.enter_context(resolve(path, follow=False))
+        names = tuple(absolute_names(resolved.path))
+        if names in targets:
+            target_stack.close()
+        else:
+            targets[names] = _DeleteTarget(path, resolved, target_stack)
+    outermost: list[_DeleteTarget] = []
+    for names, target in targets.items():
+        if any(names[:depth] in targets for depth in range(len(names))):
+            target.stack.close()  # Windows removes no folder that is open.
+        else:
+            outermost.append(target)
+    return outermost
+
+
+def _delete_each(
+    pending_deletes: Sequence[_PendingDelete],
+    content_paths: Sequence[WritablePath | None],
+    trash: bool,
+    cancel: CancelToken,
+    journal_entry: JournalEntry | None,
+) -> list[MoveResult]:
+    """Delete one after the other.
+
+    Raises:
+        Unavailable: some went, and the next could not; both are named.
+        Problem: the first could not.
+    """
+    results: list[MoveResult] = []
+    is_only = len(pending_deletes) == 1
+    for pending, content_path in zip(pending_deletes, content_paths, strict=True):
+        try:
+            results.append(_delete_one(pending, content_path, trash, cancel, journal_entry, is_only=is_only))
+        except Problem as failure:
+            if not results:
+                raise
+            did = results[0].verb.rstrip(":")
+            gone = ", ".join(quote(moved.path) for moved in results)
+            raise Unavailable(
+                f"{len(results)} of {len(pending_deletes)} were {did}: {gone}. The next was not: {failure.failure}",
+                failure.fix,
+            ) from failure
+    return results
+
+
+def _fsync_folders(pending_deletes: Sequence[_PendingDelete]) -> None:
+    """Make durable each folder in which something was deleted."""
+    last_of_folder = {pending.resolved.folder.path: pending for pending in pending_deletes}
+    for pending in last_of_folder.values():
+        fsync_folder(pending.resolved.folder, pending.path, "deleted")
 
 
 def _describe_emptied(folders: Iterable[WritablePath]) -> list[str]:
@@ -112,7 +154,7 @@ def _describe_emptied(folders: Iterable[WritablePath]) -> list[str]:
 
 
 def measure_bytes(resolved: ResolvedPath[WritablePath], cancel: CancelToken) -> int:
-    """Bytes of what is at a spot, with all that is in it."""
+    """Return the bytes of an entry, with all that is in it."""
     status = resolved.folder.stat(resolved.name)
     if not stat.S_ISDIR(status.st_mode):
         return status.st_size
@@ -124,12 +166,15 @@ def measure_bytes(resolved: ResolvedPath[WritablePath], cancel: CancelToken) -> 
 
 @dataclass(frozen=True, slots=True)
 class _PendingDelete:
-    """What is to be deleted: where it is, the bytes it takes, and what is said of it."""
+    """What is to be deleted: its path, the bytes it takes, and what is said of it."""
 
     path: WritablePath
     resolved: ResolvedPath[WritablePath]
     total_bytes: int
     notes: Sequence[str]
+
+    def plan_change(self) -> PlannedChange:
+        return PlannedChange(self.resolved.path, self.resolved.folder, None, handover_bytes=self.total_bytes)
 
 
 def _inspect(

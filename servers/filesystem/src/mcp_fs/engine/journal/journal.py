@@ -102,7 +102,11 @@ class JournalEntry:
             return True
 
     def record(self, planned_changes: Sequence[PlannedChange]) -> Sequence[WritablePath | None]:
-        """Write down what is about to happen, which is one step; for each entry the place for what `gives` tells of."""
+        """Write down what is about to happen, which is one step.
+
+        Returns:
+            For each entry the path to which the caller moves what is there; None where nothing is handed over.
+        """
         if leading_changes := self._leading_changes:
             self.drop()
         if self._is_disabled:
@@ -142,20 +146,30 @@ class JournalEntry:
             self._planned_changes = self._recorded_changes = self._leading_changes = ()
 
     def has_received(self, content_path: ReadablePath | None = None) -> bool:
-        """Whether anything that was given, or what was to be at `kept`, is kept, whole; of it some may be gone then."""
+        """Whether what was handed over is kept, be it a part of it.
+
+        Args:
+            content_path: where one of the entries was to be kept; None asks for any of them.
+        """
+        entry_id = self._entry_id
+        if entry_id is None:
+            return False
+        content_names = [
+            self._content_name(entry_id, number)
+            for number, planned in enumerate(self._planned_changes)
+            if planned.handover_bytes is not None
+        ]
+        if content_names and content_path is not None:
+            content_names = [content_path.name]
         with suppress(OSError, Problem):
-            handed_over = [
-                number for number, intent in enumerate(self._planned_changes) if intent.handover_bytes is not None
-            ]
-            if self._entry_id is not None and handed_over:
-                names = (
-                    [self._content_name(self._entry_id, number) for number in handed_over]
-                    if content_path is None
-                    else [content_path.name]
-                )
-                with self._store.open_folder() as top:
-                    return any(read_state(top, name) is not None for name in names)
+            return self._has_any(content_names)
         return False
+
+    def _has_any(self, content_names: Sequence[str]) -> bool:
+        if not content_names:
+            return False
+        with self._store.open_folder() as top:
+            return any(read_state(top, name) is not None for name in content_names)
 
     def note_not_kept(self, path: ReadablePath, failure: OSError | Problem) -> None:
         """Say that one of several is not kept."""
@@ -192,44 +206,21 @@ class JournalEntry:
         return f"{entry_id.name}.{self._earlier_change_count + number}"
 
     def _record(self, planned_changes: Sequence[PlannedChange]) -> Sequence[WritablePath | None]:
-        old_states = [self._read_old_state(intent) for intent in planned_changes]
+        old_states = [self._read_old_state(planned) for planned in planned_changes]
         size = sum(bytes_kept for _, bytes_kept in old_states)
-        if size > (self._remaining_bytes if self._part_offset else self._store.most_bytes):
-            raise self._too_large(size)
-        recorded_changes: list[RecordedChange] = []
+        self._refuse_too_large(size)
         with ExitStack() as stack:
             top = stack.enter_context(self._store.open_folder())
-            if self._part_offset and self._entry_id is not None:
-                entry_id = self._entry_id
-                fd = self._entry_fd
-            else:
-                self._remaining_bytes = max(self._reserved_bytes, size)
-                entry_id, fd = self._store.begin_entry(top, self._remaining_bytes)
-                stack.callback(os.close, fd)
+            entry_id, fd = self._open_part(top, size, stack)
             try:
-                for number, (intent, (before, _)) in enumerate(zip(planned_changes, old_states, strict=True)):
-                    folder = intent.folder
-                    name = None
-                    if before is not None and folder is not None and intent.before is None:
-                        name = str(self._earlier_change_count + number)
-                        if intent.handover_bytes is None:
-                            self._cancel.check()
-                            _keep_contents(
-                                folder, intent.path.name, before, top, f"{entry_id.name}.{name}", self._cancel
-                            )
-                    recorded_changes.append(_to_recorded_change(intent, before, name))
-                tool, by = CURRENT_CALL.get()
-                record = EntryRecord(
-                    entry_id, self._undone_tool or tool, by, self._undone_tool is not None, recorded_changes
-                )
-                self._end_offset = self._store.write_part(fd, record, self._part_offset)
+                recorded_changes: list[RecordedChange] = []
+                for number, (planned, (before, _)) in enumerate(zip(planned_changes, old_states, strict=True)):
+                    content_name = self._keep_old_contents(planned, before, top, entry_id, number)
+                    recorded_changes.append(_to_recorded_change(planned, before, content_name))
+                self._end_offset = self._write_part(fd, entry_id, recorded_changes)
             except BaseException:
                 stack.close()
-                if self._part_offset:
-                    names = [self._content_name(entry_id, number) for number in range(len(old_states))]
-                    self._store.truncate_part(fd, self._part_offset, names)
-                else:
-                    self._store.remove_entry(entry_id)
+                self._discard_part(fd, entry_id, len(old_states))
                 raise
             self._entry_id = entry_id
             self._entry_fd = fd
@@ -239,18 +230,70 @@ class JournalEntry:
             if not self._part_offset:
                 self._stack.push(stack.pop_all())
         return [
-            None if intent.handover_bytes is None else self._store.path_of(self._content_name(entry_id, number))
-            for number, intent in enumerate(planned_changes)
+            self._handover_path(planned, self._content_name(entry_id, number))
+            for number, planned in enumerate(planned_changes)
         ]
+
+    def _refuse_too_large(self, size: int) -> None:
+        """Raise TooLarge if this part would keep more bytes than it may."""
+        most_bytes = self._remaining_bytes if self._part_offset else self._store.most_bytes
+        if size > most_bytes:
+            raise self._too_large(size)
+
+    def _open_part(self, top: Folder[WritablePath], size: int, stack: ExitStack) -> tuple[EntryId, int]:
+        """Return the entry and its open file, which is new for the first part and open until `stack` ends."""
+        if self._part_offset and self._entry_id is not None:
+            return self._entry_id, self._entry_fd
+        self._remaining_bytes = max(self._reserved_bytes, size)
+        entry_id, fd = self._store.begin_entry(top, self._remaining_bytes)
+        stack.callback(os.close, fd)
+        return entry_id, fd
+
+    def _keep_old_contents(
+        self,
+        planned: PlannedChange,
+        before: EntryState | None,
+        top: Folder[WritablePath],
+        entry_id: EntryId,
+        number: int,
+    ) -> str | None:
+        """Keep what is there, unless the caller hands it over; return the name within the entry, None for nothing."""
+        if before is None or planned.folder is None or planned.before is not None:
+            return None
+        if planned.handover_bytes is None:
+            self._cancel.check()
+            content_name = self._content_name(entry_id, number)
+            _keep_contents(planned.folder, planned.path.name, before, top, content_name, self._cancel)
+        return str(self._earlier_change_count + number)
+
+    def _write_part(self, fd: int, entry_id: EntryId, recorded_changes: Sequence[RecordedChange]) -> int:
+        """Write down the changes of this part; return the offset of its end."""
+        tool, caller = CURRENT_CALL.get()
+        is_undo = self._undone_tool is not None
+        record = EntryRecord(entry_id, self._undone_tool or tool, caller, is_undo, recorded_changes)
+        return self._store.write_part(fd, record, self._part_offset)
+
+    def _discard_part(self, fd: int, entry_id: EntryId, change_count: int) -> None:
+        """Remove what was kept and written down of this part, and with the first part the entry."""
+        if not self._part_offset:
+            self._store.remove_entry(entry_id)
+            return
+        content_names = [self._content_name(entry_id, number) for number in range(change_count)]
+        self._store.truncate_part(fd, self._part_offset, content_names)
+
+    def _handover_path(self, planned: PlannedChange, content_name: str) -> WritablePath | None:
+        """Return where the caller moves what is there; None where nothing is handed over."""
+        if planned.handover_bytes is None:
+            return None
+        return self._store.path_of(content_name)
 
     def _read_old_state(self, intent: PlannedChange) -> tuple[EntryState | None, int]:
         """Read what is there, and how many bytes it takes to keep it."""
         if intent.before is not None or intent.folder is None:
             return intent.before, 0
         self._cancel.check()
-        thorough = intent.handover_bytes is None or self.is_on_other_disk(
-            intent.folder
-        )  # what is copied there is copied back
+        # What is copied to another disk is copied back, and comes as another file.
+        thorough = intent.handover_bytes is None or self.is_on_other_disk(intent.folder)
         before = read_state(intent.folder, intent.path.name, thorough=thorough, fd=intent.fd)
         if before is None:
             return None, 0
@@ -268,7 +311,7 @@ def _has_not_happened(planned: PlannedChange, recorded: RecordedChange) -> bool:
 
 
 class ExpectedState:
-    """What tells a step of the one thing that will stand at a spot, as soon as that is known.
+    """Tells a journal entry what will stand at the target, as soon as that is known.
 
     Args:
         source: where it is moved from.
