@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mcp_batteries.concurrency.cancellation import CancelToken
@@ -203,28 +203,38 @@ def _find_position(
         return min_index
     if line is not None and bare_lines[line : line + size] == old_lines:
         return line
-    starts = [
+    starts = _find_all(bare_lines, old_lines, min_index)
+    if hunk.headings and len(starts) > 1:
+        first, last = _find_block(bare_lines, hunk.headings)
+        starts = [start for start in starts if first <= start < last] or starts
+    if len(starts) == 1:
+        return starts[0]
+    if starts:
+        raise _ambiguous_error(hunk_label, starts, None if line is None else hunk.line)
+    raise NotFound(
+        f"{hunk_label}: its lines are not in the file.",
+        describe_nearest("\n".join(bare_lines), "\n".join(old_lines), cancel),
+    )
+
+
+def _find_all(bare_lines: list[str], old_lines: list[str], min_index: int) -> list[int]:
+    """Return every index from `min_index` on at which the lines are."""
+    size = len(old_lines)
+    return [
         start
         for start in range(min_index, len(bare_lines) - size + 1)
         if bare_lines[start] == old_lines[0] and bare_lines[start : start + size] == old_lines
     ]
-    if hunk.headings and len(starts) > 1:
-        first, last = _find_block(bare_lines, hunk.headings)
-        starts = [path for path in starts if first <= path < last] or starts
-    if len(starts) == 1:
-        return starts[0]
-    if starts:
-        line_numbers = ", ".join(str(place + 1) for place in starts[:10])
-        if line is None:
-            raise Conflict(
-                f"{hunk_label}: its lines are at {line_numbers}.", "Quote more lines around it, or its line number."
-            )
-        raise Conflict(
-            f"{hunk_label}: its lines are at {line_numbers}, not at line {hunk.line}.", "Correct the line number."
+
+
+def _ambiguous_error(hunk_label: str, starts: Sequence[int], stated_line: int | None) -> Conflict:
+    line_numbers = ", ".join(str(start + 1) for start in starts[:10])
+    if stated_line is None:
+        return Conflict(
+            f"{hunk_label}: its lines are at {line_numbers}.", "Quote more lines around it, or its line number."
         )
-    raise NotFound(
-        f"{hunk_label}: its lines are not in the file.",
-        describe_nearest("\n".join(bare_lines), "\n".join(old_lines), cancel),
+    return Conflict(
+        f"{hunk_label}: its lines are at {line_numbers}, not at line {stated_line}.", "Correct the line number."
     )
 
 
@@ -267,23 +277,32 @@ def _with_line_ends(hunk: Hunk, lines: Sequence[str], start: int, end: int) -> l
 
     Where the patch says what ends there are, those that it says.
     """
-    if hunk.new_line_ends is not None and tuple(map(_line_end_of, lines[start:end])) == hunk.old_line_ends:
+    old_lines = lines[start:end]
+    if hunk.new_line_ends is not None and tuple(map(_line_end_of, old_lines)) == hunk.old_line_ends:
         return [line + mark for line, mark in zip(hunk.new_lines, hunk.new_line_ends, strict=True)]
-    nearby_ends = [_line_end_of(line) for line in (*lines[start:end], *lines[max(0, start - 1) : start], *lines[:1])]
-    default_end = next((mark for mark in nearby_ends if mark), "\n")
+    default_end = _first_line_end((*old_lines, *lines[max(0, start - 1) : start], *lines[:1]))
     ends_by_line = {
-        readable(_without_line_end(line)): _line_end_of(line) or default_end for line in reversed(lines[start:end])
+        readable(_without_line_end(line)): _line_end_of(line) or default_end for line in reversed(old_lines)
     }
-    new = [line + ends_by_line.get(line, default_end) for line in hunk.new_lines]
-    at_end = end == len(lines)
-    lacked_final_newline = (
-        at_end and bool(lines) and lines[-1] == _without_line_end(lines[-1]) and not hunk.old_lacks_final_newline
-    )
-    if new and at_end and (hunk.new_lacks_final_newline or lacked_final_newline):
-        new[-1] = hunk.new_lines[-1] + (
-            hunk.new_line_ends[-1] if hunk.new_lacks_final_newline and hunk.new_line_ends else ""
-        )
-    return new
+    new_lines = [line + ends_by_line.get(line, default_end) for line in hunk.new_lines]
+    if new_lines and end == len(lines) and _leaves_last_line_open(hunk, lines):
+        new_lines[-1] = hunk.new_lines[-1]
+        if hunk.new_lacks_final_newline and hunk.new_line_ends:
+            new_lines[-1] += hunk.new_line_ends[-1]
+    return new_lines
+
+
+def _first_line_end(lines: Iterable[str]) -> str:
+    """Return the first line end among the lines; a line feed if none has one."""
+    line_ends = (_line_end_of(line) for line in lines)
+    return next(filter(None, line_ends), "\n")
+
+
+def _leaves_last_line_open(hunk: Hunk, lines: Sequence[str]) -> bool:
+    """Whether the file ends without a line end after a hunk at its end: it says so, or leaves it as it was."""
+    if hunk.new_lacks_final_newline:
+        return True
+    return bool(lines) and not _line_end_of(lines[-1]) and not hunk.old_lacks_final_newline
 
 
 def _restore_undecodable_lines(new: Sequence[str], old: Sequence[str]) -> list[str]:
@@ -383,27 +402,27 @@ def _fix_hunk_headers(patch: str) -> str:
         end = index + 1
         while end < len(lines) and not _is_end_of_hunk(lines, end):
             end += 1
-        body = lines[index + 1 : end]
-        stated_counts = (int(header[2] or 1), int(header[4] or 1))
-        while (
-            body
-            and not body[-1].removesuffix("\r")
-            and (_count_lines(body, " -"), _count_lines(body, " +")) != stated_counts
-        ):
-            body.pop()  # blank lines behind a diff are not context
-        if (
-            body
-            and body[-1].rstrip() == "--"
-            and (_count_lines(body[:-1], " -"), _count_lines(body[:-1], " +")) == stated_counts
-        ):
-            body.pop()  # so a mail's signature begins, behind what `git format-patch` writes
-        fixed_header = (
-            f"@@ -{header[1]},{_count_lines(body, ' -')} +{header[3]},{_count_lines(body, ' +')} @@{header[5]}"
-        )
-        result.append(fixed_header)
+        body = _trim_hunk_body(lines[index + 1 : end], (int(header[2] or 1), int(header[4] or 1)))
+        old_count, new_count = _count_sides(body)
+        result.append(f"@@ -{header[1]},{old_count} +{header[3]},{new_count} @@{header[5]}")
         result.extend(_mark_blank_lines(body))
         index = end
     return "\n".join([*result, ""])
+
+
+def _trim_hunk_body(body: Sequence[str], stated_counts: tuple[int, int]) -> list[str]:
+    """Return the lines of a hunk without those that follow it and are not counted in its header."""
+    lines = list(body)
+    while lines and not lines[-1].removesuffix("\r") and _count_sides(lines) != stated_counts:
+        lines.pop()  # blank lines behind a diff are not context
+    if lines and lines[-1].rstrip() == "--" and _count_sides(lines[:-1]) == stated_counts:
+        lines.pop()  # so a mail's signature begins, behind what `git format-patch` writes
+    return lines
+
+
+def _count_sides(body: Sequence[str]) -> tuple[int, int]:
+    """Count the lines of the old and of the new text in a hunk."""
+    return _count_lines(body, " -"), _count_lines(body, " +")
 
 
 # Before it may stand a fence of Markdown or a shell's command.
@@ -411,39 +430,53 @@ _ENVELOPE = re.compile(
     r"\A(?:(?!--- |\+\+\+ |@@ -|diff ).*\n)*?(?=\*\*\* (?:Begin Patch|(?:Add|Update|Delete) File: ))"
 )
 _ENVELOPE_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
+_RENAME = "*** Move to:"
 
 
 def _parse_envelope(lines: Sequence[str]) -> list[FilePatch]:
     """Parse a patch as several models write it: `*** Update File:`, hunks behind `@@` without numbers."""
-    patches: list[FilePatch] = []
-    body: list[str] = []
-    did = path = ""
-
-    def close() -> None:
-        if not did:
-            return
-        parts = _split_hunks(body)
-        states_line_ends = any("\r" in "".join(lines) for lines, _ in parts)
-        hunks = [_create_unnumbered_hunk(lines, headings, states_line_ends) for lines, headings in parts]
-        if did == "Update" and not hunks:
-            raise Invalid(f"The patch changes nothing in `{path}`.", _FORMAT_FIX)
-        patches.append(FilePatch(path, path, did == "Add", did == "Delete", tuple(hunks), did == "Delete"))
-
+    sections: list[_EnvelopeSection] = []
     for line in lines:
         if line.startswith(("*** End Patch", "```")):
             break
-        if (found := _ENVELOPE_FILE.fullmatch(line.removesuffix("\r"))) is not None:
-            close()
-            did, path = found.groups()
-            body = []
-        elif line.startswith("*** Move to:"):
-            raise Invalid(f"The patch renames `{path}`.", "Use `move_file` to rename.")
-        elif did and not line.startswith("*** End"):
-            body.append(line)
-    close()
-    if not patches:
+        header = _ENVELOPE_FILE.fullmatch(line.removesuffix("\r"))
+        if header is not None:
+            sections.append(_EnvelopeSection(header[1], header[2]))
+        elif line.startswith(_RENAME) and not sections:
+            raise _rename_error("")
+        elif sections and not line.startswith("*** End"):
+            sections[-1].body.append(line)
+    if not sections:
         raise Invalid("The patch names no file.", _FORMAT_FIX)
-    return patches
+    return [section.to_patch() for section in sections]
+
+
+@dataclass(frozen=True, slots=True)
+class _EnvelopeSection:
+    """What such a patch does to one file.
+
+    Attributes:
+        operation: `Add`, `Update` or `Delete`.
+    """
+
+    operation: str
+    path: str
+    body: list[str] = field(default_factory=list[str])
+
+    def to_patch(self) -> FilePatch:
+        if any(line.startswith(_RENAME) for line in self.body):
+            raise _rename_error(self.path)
+        parts = _split_hunks(self.body)
+        states_line_ends = any("\r" in "".join(lines) for lines, _ in parts)
+        hunks = [_create_unnumbered_hunk(lines, headings, states_line_ends) for lines, headings in parts]
+        if self.operation == "Update" and not hunks:
+            raise Invalid(f"The patch changes nothing in `{self.path}`.", _FORMAT_FIX)
+        is_deletion = self.operation == "Delete"
+        return FilePatch(self.path, self.path, self.operation == "Add", is_deletion, tuple(hunks), is_deletion)
+
+
+def _rename_error(path: str) -> Invalid:
+    return Invalid(f"The patch renames `{path}`.", "Use `move_file` to rename.")
 
 
 def _split_hunks(body: Sequence[str]) -> list[tuple[list[str], list[str]]]:

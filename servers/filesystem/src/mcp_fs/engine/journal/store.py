@@ -16,7 +16,7 @@ import secrets
 import stat
 import sys
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -141,7 +141,7 @@ class JournalStore:
             return open_folder(self._folder_path())
 
     def begin_entry(self, top: Folder[WritablePath], size: int) -> tuple[EntryId, int]:
-        """Make room for a step and begin to write it down; with the file, which keeps it as long as it is open."""
+        """Make room for a step and begin to write it down; return it with the open file, which keeps it in use."""
         self.enforce_limits(size)
         moment = time.time_ns()
         token = secrets.token_hex(4)
@@ -153,7 +153,7 @@ class JournalStore:
         return entry_id, fd
 
     def write_part(self, fd: int, record: EntryRecord, offset: int = 0) -> int:
-        """Make what was begun a step, or write down its next part from byte `at` on; where that ends."""
+        """Write down the first part of a step, or its next part from byte `offset` on; return where that ends."""
         items = [
             [
                 item.uri,
@@ -174,7 +174,7 @@ class JournalStore:
         return offset + len(data)
 
     def truncate_part(self, fd: int, offset: int, names: Sequence[str]) -> None:
-        """Forget the last part of a step, which was written down from byte `at` on, with what it keeps."""
+        """Forget the last part of a step, which was written down from byte `offset` on, with what it keeps."""
         os.ftruncate(fd, offset)
         with self.open_folder() as top:
             for name in names:
@@ -227,35 +227,47 @@ class JournalStore:
             incoming_bytes: those that are to come, if that is why; then nothing is looked at that was just now.
         """
         now = time.time()
-        used_bytes = incoming_bytes or 0
-        if (
-            incoming_bytes is not None
-            and now - self._checked_at < _CHECK_INTERVAL_SECONDS
-            and self._checked_bytes + incoming_bytes <= self.most_bytes
-        ):
+        if incoming_bytes is not None and self._has_checked_for(incoming_bytes, now):
             return
+        used_bytes = incoming_bytes or 0
         with self.open_folder() as top:
-            is_over_limit = False
             protected_names = {entry_id.name for entry_id in chain.from_iterable(self._protected)}
             entry_ids, contents = _sort_names(top.list_names())
-            # More is forgotten than must be, or each step that is recorded from now on would look at the whole store.
-            is_full = used_bytes + sum(kept.size for kept in entry_ids) > self.most_bytes
-            max_bytes = self.most_bytes - self.most_bytes // _FREED_SHARE * is_full
+            max_bytes = self._max_bytes_after_cleaning(used_bytes + sum(kept.size for kept in entry_ids))
+            is_over_limit = False
             for number, entry_id in enumerate(entry_ids):
-                is_over_limit = is_over_limit or used_bytes + entry_id.size > max_bytes or number >= _MAX_ENTRIES
-                is_due = (
-                    is_over_limit or now - entry_id.time > self._max_age_seconds
-                ) and entry_id.name not in protected_names
                 content_names = contents.pop(entry_id.name, ())
-                if is_due and not is_in_use(top, entry_id.name):
+                is_over_limit = is_over_limit or used_bytes + entry_id.size > max_bytes or number >= _MAX_ENTRIES
+                is_due = is_over_limit or now - entry_id.time > self._max_age_seconds
+                if is_due and entry_id.name not in protected_names and not is_in_use(top, entry_id.name):
                     _remove_entry_files(top, entry_id.name, content_names)
                 else:
                     used_bytes += entry_id.size
-            for stem, names in contents.items():  # of steps that were being forgotten
-                if (removed_id := _parse_entry_id(stem)) is not None and now - removed_id.time > _DAY_SECONDS:
-                    _remove_entry_files(top, stem, names)
+            _remove_orphans(top, contents, now)
         self._checked_at = now
         self._checked_bytes = used_bytes - (incoming_bytes or 0)
+
+    def _has_checked_for(self, incoming_bytes: int, now: float) -> bool:
+        """Whether the store was looked at just now, and has room for these bytes."""
+        is_recent = now - self._checked_at < _CHECK_INTERVAL_SECONDS
+        return is_recent and self._checked_bytes + incoming_bytes <= self.most_bytes
+
+    def _max_bytes_after_cleaning(self, used_bytes: int) -> int:
+        """Return how many bytes may stay: of a full store fewer than it may hold.
+
+        Otherwise each step that is recorded from now on would look at the whole store.
+        """
+        if used_bytes <= self.most_bytes:
+            return self.most_bytes
+        return self.most_bytes - self.most_bytes // _FREED_SHARE
+
+
+def _remove_orphans(top: Folder[WritablePath], contents: Mapping[str, Sequence[str]], now: float) -> None:
+    """Remove what is kept for entries that are not there, once they are a day old: they were being forgotten."""
+    for stem, names in contents.items():
+        removed_id = _parse_entry_id(stem)
+        if removed_id is not None and now - removed_id.time > _DAY_SECONDS:
+            _remove_entry_files(top, stem, names)
 
 
 def _decode_change(
