@@ -161,10 +161,8 @@ def detect_typo(parts: tuple[str, ...]) -> tuple[int, str, str] | None:
         elsewhere.
     """
     text = "/".join(parts)
-    names = [name.strip() for name in text.strip(_QUOTES).replace("\\", "/").split("/")]
-    intended_names = resolve_dots(name for name in names if name not in ("", ".")) or ("~",)
-    intended_path = "" if _OTHER_PREFIX.fullmatch(intended_names[0]) else "/".join(intended_names)
-    if text[:1] in _QUOTES and text[-1:] == text[:1] and text.strip(_QUOTES):
+    intended_path = _guess_intended_path(text)
+    if _is_quoted(text):
         return 1, "a quotation mark", intended_path
     if parts and _OTHER_PREFIX.fullmatch(parts[0]):
         return 1, quote(parts[0]), ""
@@ -173,3 +171,17 @@ def detect_typo(parts: tuple[str, ...]) -> tuple[int, str, str] | None:
             if pattern.search(name):
                 return depth, mistake, intended_path
     return None
+
+
+def _is_quoted(text: str) -> bool:
+    """Whether it stands between two equal quotation marks, and there is anything between them."""
+    return text[:1] in _QUOTES and text[-1:] == text[:1] and bool(text.strip(_QUOTES))
+
+
+def _guess_intended_path(text: str) -> str:
+    """Return the path without quotation marks, blanks and backslashes; empty if it lies elsewhere."""
+    names = [name.strip() for name in text.strip(_QUOTES).replace("\\", "/").split("/")]
+    intended_names = resolve_dots(name for name in names if name not in ("", ".")) or ("~",)
+    if _OTHER_PREFIX.fullmatch(intended_names[0]):
+        return ""
+    return "/".join(intended_names)

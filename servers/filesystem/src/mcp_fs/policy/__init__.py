@@ -1,15 +1,15 @@
-"""The only place that refuses: turns a caller's string into a trusted place beneath a served folder, or refuses it.
+"""The only place that refuses: turns a caller's string into a trusted path beneath a served folder, or refuses it.
 
-A place is a served folder and the names that lead down from it; it holds no `..`, no empty name, no NUL and
+A path is a served folder and the names that lead down from it; it holds no `..`, no empty name, no NUL and
 nothing protected, so it can't be spelled to mean anything outside. Where links on the way lead is decided while the
-kernel walks, by `engine.handles`, which asks `Readable.at` again for each place that a link leads to.
+kernel walks, by `engine.handles`, which asks `ReadablePath.at` again for each path that a link leads to.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -54,7 +54,7 @@ class PolicySettings(Protocol):
 
 @dataclass(frozen=True)
 class ReadablePath:
-    """A place beneath a served folder that may be read; made by `Policy` only."""
+    """A path beneath a served folder that may be read; made by `Policy` only."""
 
     root: Root
     parts: tuple[str, ...]
@@ -117,7 +117,7 @@ class ReadablePath:
 
 
 class WritablePath(ReadablePath):
-    """A place beneath a served folder that may also be changed."""
+    """A path beneath a served folder that may also be changed."""
 
     def as_tree(self) -> WritableTreePath:
         """Return the same folder, to be copied, moved or deleted with all that is in it."""
@@ -209,7 +209,7 @@ class Policy:
         """Return the same path as `readable`, to be changed.
 
         Raises:
-            Refused: also when the server is read-only, or the place belongs to a repository itself.
+            Refused: also when the server is read-only, or the path belongs to a repository itself.
         """
         if self.read_only:
             raise Refused("This server is read-only.", "Only the operator can change that.")
@@ -255,7 +255,7 @@ class Policy:
         return self._secrets.is_secret_folder(parts)
 
     def check(self, path: ReadablePath) -> None:
-        """Check that the names of a place allow what it is for.
+        """Check that the names of a path allow what it is for.
 
         Raises:
             Refused: it is a protected secret, or is to be written and belongs to a repository itself.
@@ -269,7 +269,7 @@ class Policy:
             raise _repository_internal_error(path)
 
     def check_folders(self, path: ReadablePath) -> None:
-        """Check on the disk that a place to be written, links resolved, is in no folder of Git, whatever its name.
+        """Check on the disk that a path to be written, links resolved, is in no folder of Git, whatever its name.
 
         A file may not make its folder one either: from nothing, three names are a repository.
 
@@ -292,7 +292,7 @@ class Policy:
             )
 
     def _closes_internals(self, path: ReadablePath) -> bool:
-        """Whether what belongs to a repository itself is closed to `place`."""
+        """Whether what belongs to a repository itself is closed to `path`."""
         if self._allows_internals:
             return False
         return isinstance(path, WritablePath) and not isinstance(path, WritableTreePath)
@@ -329,21 +329,10 @@ class Policy:
                 path = os.path.realpath(path_of_uri(uri))
             except (Invalid, Refused, OSError, ValueError):
                 continue
-            client_names = fold_names(split_names(path))
-            for root in self._roots:
-                if fold_names(split_names(root.real_path))[: len(client_names)] == client_names:
-                    chosen_roots[root.real_path] = root
-            located = self.locate(path)
-            if located is None or located[0].real_path in chosen_roots:
-                continue
-            # Below a folder such as `.aws` served by itself, its secrets would no longer be known by their paths.
-            if self._secrets.is_secret(located[1]) or self._secrets.is_secret_folder(located[1]):
-                continue
-            try:
-                inner_root = open_inner(*located, {root.name for root in chosen_roots.values()})
-            except OSError:
-                continue
-            chosen_roots[inner_root.real_path] = inner_root
+            chosen_roots.update((root.real_path, root) for root in self._roots_below(path))
+            inner_root = self._open_inner_root(path, chosen_roots)
+            if inner_root is not None:
+                chosen_roots[inner_root.real_path] = inner_root
         if not chosen_roots:
             raise Refused("The client's roots lie outside the served folders.", f"Served are: {self._served_names()}.")
         policy = Policy.__new__(Policy)
@@ -352,6 +341,30 @@ class Policy:
         policy._allows_internals = self._allows_internals
         policy._set_roots(tuple(chosen_roots.values()))
         return policy
+
+    def _roots_below(self, folder: str) -> list[Root]:
+        """Return the served folders that are `folder` or lie in it."""
+        names = fold_names(split_names(folder))
+        return [root for root in self._roots if fold_names(root.real_names)[: len(names)] == names]
+
+    def _open_inner_root(self, path: str, chosen_roots: Mapping[str, Root]) -> Root | None:
+        """Open the folder at an absolute path below a served folder; None if it is outside or may not be served alone.
+
+        Args:
+            chosen_roots: by real path; what lies in one of them is served with it.
+        """
+        located = self.locate(path)
+        if located is None:
+            return None
+        root, parts = located
+        # Below a folder such as `.aws` served by itself, its secrets would no longer be known by their paths.
+        is_secret = self._secrets.is_secret(parts) or self._secrets.is_secret_folder(parts)
+        if root.real_path in chosen_roots or is_secret:
+            return None
+        try:
+            return open_inner(root, parts, {chosen.name for chosen in chosen_roots.values()})
+        except OSError:
+            return None
 
     def _parse_path(self, path: str) -> tuple[Root, tuple[str, ...]]:
         refuse_impossible_path(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from mcp_batteries.concurrency.cancellation import CancelToken
@@ -24,7 +25,7 @@ _P_contra = TypeVar("_P_contra", bound=ReadablePath | LineRange, contravariant=T
 
 
 class PutOperation(Protocol[_P_contra]):
-    """`tree.move` or `copying.copy`."""
+    """`moving.move_entry` or `copying.copy_entry`."""
 
     def __call__(
         self,
@@ -55,37 +56,70 @@ def put_all(
     if len(pairs) == 1:
         ((source, target),) = pairs
         return BatchResult([put(source, target, overwrite=overwrite, cancel=cancel, journal_entry=journal_entry)])
-    verb = "moved" if put is move_entry else "copied"
+    verb = "copied"
     if put is move_entry:
-        for source, target in pairs:
-            if not isinstance(source, LineRange):
-                refuse_renaming_secret_folder(source, target)
+        verb = "moved"
+        _refuse_renaming_secret_folders(pairs)
     replaced_bytes = _check_pairs(pairs, overwrite, cancel)
     if journal_entry is not None:
         journal_entry.reserve_bytes(replaced_bytes)
-    done_labels: list[str] = []
-    moved: list[MoveResult] = []
-    not_durable: NotDurable | None = None
+    progress = _Progress(verb, len(pairs))
     for source, target in pairs:
         if journal_entry is not None:
             journal_entry.start_part(quote(target.display))
         try:
-            moved.append(put(source, target, overwrite=overwrite, cancel=cancel, journal_entry=journal_entry))
+            result = put(source, target, overwrite=overwrite, cancel=cancel, journal_entry=journal_entry)
         except NotDurable as failure:
-            not_durable = not_durable or failure
+            progress.add(source.display, failure)
         except Problem as failure:
-            if not done_labels:
+            if not progress.labels:
                 raise
-            doubt = f" {not_durable.failure}" if not_durable else ""
-            raise Unavailable(
-                f"{len(done_labels)} of {len(pairs)} were {verb}: {', '.join(done_labels)}.{doubt} "
-                f"The next was not: {failure.failure}",
-                failure.fix,
-            ) from failure
-        done_labels.append(quote(source.display))
-    if not_durable:
-        raise Unavailable(f"All {len(pairs)} were {verb}. {not_durable.failure}", not_durable.fix) from not_durable
-    return BatchResult(moved)
+            raise progress.stopped_error(failure) from failure
+        else:
+            progress.results.append(result)
+            progress.add(source.display)
+    if progress.not_durable:
+        raise progress.not_durable_error(progress.not_durable) from progress.not_durable
+    return BatchResult(progress.results)
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What has been put so far.
+
+    Attributes:
+        verb: `moved` or `copied`.
+        count: of all that are to be put.
+        labels: the sources that were put, quoted.
+        not_durable: what the disk said of the first that it did not confirm.
+    """
+
+    verb: str
+    count: int
+    labels: list[str] = field(default_factory=list[str])
+    results: list[MoveResult] = field(default_factory=list[MoveResult])
+    not_durable: NotDurable | None = None
+
+    def add(self, source: str, not_durable: NotDurable | None = None) -> None:
+        self.labels.append(quote(source))
+        self.not_durable = self.not_durable or not_durable
+
+    def stopped_error(self, failure: Problem) -> Unavailable:
+        doubt = f" {self.not_durable.failure}" if self.not_durable else ""
+        return Unavailable(
+            f"{len(self.labels)} of {self.count} were {self.verb}: {', '.join(self.labels)}.{doubt} "
+            f"The next was not: {failure.failure}",
+            failure.fix,
+        )
+
+    def not_durable_error(self, failure: NotDurable) -> Unavailable:
+        return Unavailable(f"All {self.count} were {self.verb}. {failure.failure}", failure.fix)
+
+
+def _refuse_renaming_secret_folders(pairs: Sequence[tuple[ReadablePath | LineRange, WritablePath]]) -> None:
+    for source, target in pairs:
+        if not isinstance(source, LineRange):
+            refuse_renaming_secret_folder(source, target)
 
 
 def _check_pairs(

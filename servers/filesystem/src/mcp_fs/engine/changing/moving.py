@@ -85,26 +85,40 @@ def create_missing_folders(
             with resolve_for_writing(level) as resolved:
                 real_path = resolved.path  # an existing name may be spelled another way
                 if journal_entry is not None and not new_folders and read_state(resolved.folder, resolved.name) is None:
-                    rest = [path.parts[depth:end] for end in range(depth, len(path.parts) + 1)]
-                    below = [real_path.at(real_path.root, (*real_path.parts, *parts)) for parts in rest]
-                    journal_entry.record_first([PlannedChange(new, None, NEW_FOLDER) for new in below])
-                try:
-                    resolved.folder.make_folder(resolved.name)
-                except FileExistsError:
-                    if not stat.S_ISDIR(resolved.folder.stat(resolved.name).st_mode):
-                        raise Conflict(f"{quote(level.display)} exists and is not a folder.", _OTHER_PATH_FIX) from None
-                else:
+                    _record_new_folders(journal_entry, real_path, path.parts[depth:])
+                if _make_folder(resolved, level):
                     new_folders.append(real_path)
-                    try:
+                    with translate_errors(level, "it was not created"):
                         resolved.folder.sync()
-                    except OSError as error:
-                        raise to_problem(error, level, "it was not created") from error
         yield real_path, new_folders
     except BaseException:
         for new in reversed(new_folders):
             with suppress(OSError, Problem), resolve(new, follow=False) as resolved:
                 resolved.folder.remove_folder(resolved.name)
         raise
+
+
+def _record_new_folders(journal_entry: JournalEntry, highest: WritablePath, names_below: Sequence[str]) -> None:
+    """Record that the folder `highest` is made, and the chain of folders below it."""
+    new_paths = [
+        highest.at(highest.root, (*highest.parts, *names_below[:depth])) for depth in range(len(names_below) + 1)
+    ]
+    journal_entry.record_first([PlannedChange(path, None, NEW_FOLDER) for path in new_paths])
+
+
+def _make_folder(resolved: ResolvedPath[WritablePath], path: WritablePath) -> bool:
+    """Make the folder; return False where there is one.
+
+    Raises:
+        Conflict: something else has the name.
+    """
+    try:
+        resolved.folder.make_folder(resolved.name)
+    except FileExistsError:
+        if not stat.S_ISDIR(resolved.folder.stat(resolved.name).st_mode):
+            raise Conflict(f"{quote(path.display)} exists and is not a folder.", _OTHER_PATH_FIX) from None
+        return False
+    return True
 
 
 def move_entry(
@@ -183,7 +197,7 @@ def relocate(
     cancel: CancelToken,
     expected_state: ExpectedState | None = None,
 ) -> list[str]:
-    """Rename, or between file systems copy and delete, what is at `start`; what could not be kept, in words.
+    """Rename, or between file systems copy and delete, what is at the source; return what could not be kept, in words.
 
     Raises:
         OSError: as rename(2).

@@ -1,4 +1,4 @@
-"""From places to handles: the one path from a trusted place to the kernel, and from its errors to ours.
+"""From paths to handles: the one way from a trusted path to the kernel, and from its errors to ours.
 
 Everything that touches files goes through `resolve` or what stands on it here. The handle that was opened is
 the handle that is used; no path is looked up twice, so nothing can be swapped in between.
@@ -10,8 +10,9 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import BinaryIO, TypeVar, cast
 
 from mcp_batteries.errors import (
@@ -57,6 +58,40 @@ P = TypeVar("P", bound=ReadablePath)
 # Neither waits for a writer of a FIFO nor takes a terminal; fstat then tells what was opened.
 _READ_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 _IN_USE_ERRORS = (32, 33)  # ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """What an error of the kernel means to a caller, whatever the path.
+
+    Attributes:
+        failure: a sentence without its end, with `{}` for the path.
+    """
+
+    problem_type: type[Problem]
+    failure: str
+    fix: str = ""
+
+
+_SPECIAL_FILE = _Meaning(Refused, "{} is a pipe, a socket or a device", "Only regular files are served.")
+_LINK_LOOP = _Meaning(Invalid, "{} runs through too many links, or is being changed now")
+_NO_SPACE = _Meaning(TooLarge, "There is no space left for {}", "Free some space first.")
+_TOO_MANY_OPEN = _Meaning(Unavailable, "Too many files are open just now", "Try again shortly.")
+_MEANINGS: Mapping[int | None, _Meaning] = {
+    errno.EEXIST: _Meaning(Conflict, "{} exists already", "Choose another name."),
+    errno.ENOTEMPTY: _Meaning(Conflict, "{} is a folder that is not empty", "Choose another name."),
+    errno.ENXIO: _SPECIAL_FILE,
+    errno.ENODEV: _SPECIAL_FILE,
+    errno.EOPNOTSUPP: _SPECIAL_FILE,
+    errno.ELOOP: _LINK_LOOP,
+    errno.EMLINK: _LINK_LOOP,
+    errno.ENAMETOOLONG: _Meaning(Invalid, "{} is too long a name", "Most file systems take 255 bytes a name."),
+    errno.ENOSPC: _NO_SPACE,
+    errno.EDQUOT: _NO_SPACE,
+    errno.EFBIG: _Meaning(TooLarge, "{} would be larger than the file system allows"),
+    errno.EMFILE: _TOO_MANY_OPEN,
+    errno.ENFILE: _TOO_MANY_OPEN,
+}
 _KIND_NAMES = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",
@@ -71,14 +106,14 @@ _KIND_NAMES = {
 def resolve(path: P, *, follow: bool = True, for_listing: bool = False) -> Generator[ResolvedPath[P]]:
     """Resolve `path` to an open folder and one name in it, which need not exist.
 
-    An `OSError` raised in the body is told as a `Problem` with this place.
+    An `OSError` raised in the body is told as a `Problem` with this path.
 
     Args:
         follow: whether a link in the last name is followed; those before it always are.
         for_listing: whether to open the folder for listing, where that is allowed.
 
     Raises:
-        Refused: a link leads outside the served folders, to a protected secret, or for a place to be written to what
+        Refused: a link leads outside the served folders, to a protected secret, or for a path to be written to what
             belongs to a repository itself.
         NotFound: a folder on the way does not exist.
     """
@@ -193,12 +228,16 @@ def not_a_file_error(path: ReadablePath, kind: int) -> Problem:
 
 
 @contextmanager
-def translate_errors(path: ReadablePath) -> Generator[None]:
-    """Turn an `OSError` of the body into a `Problem` about `path`, without the kernel's paths."""
+def translate_errors(path: ReadablePath, outcome: str = "") -> Generator[None]:
+    """Turn an `OSError` of the body into a `Problem` about `path`, without the kernel's paths.
+
+    Args:
+        outcome: as for `to_problem`.
+    """
     try:
         yield
     except OSError as error:
-        raise to_problem(error, path) from error
+        raise to_problem(error, path, outcome) from error
 
 
 def is_held_open(error: OSError) -> bool:
@@ -223,25 +262,12 @@ def to_problem(error: OSError, path: ReadablePath, outcome: str = "") -> Problem
             return NotFound(f"{label} is not a folder, or lies below a file{ending}", suggest_below_file(path))
         case errno.EISDIR:
             return not_a_file_error(path, stat.S_IFDIR)
-        case errno.EEXIST:
-            return Conflict(f"{label} exists already{ending}", "Choose another name.")
-        case errno.ENOTEMPTY:
-            return Conflict(f"{label} is a folder that is not empty{ending}", "Choose another name.")
-        case errno.EACCES | errno.EPERM | errno.EROFS:
-            return Refused(f"The operating system does not allow this on {label}: {describe_os_error(error)}{ending}")
-        case errno.ENXIO | errno.ENODEV | errno.EOPNOTSUPP:
-            return Refused(f"{label} is a pipe, a socket or a device{ending}", "Only regular files are served.")
-        case errno.ELOOP | errno.EMLINK:
-            return Invalid(f"{label} runs through too many links, or is being changed now{ending}")
-        case errno.ENAMETOOLONG:
-            return Invalid(f"{label} is too long a name{ending}", "Most file systems take 255 bytes a name.")
         case errno.EILSEQ | errno.EINVAL:
             return Invalid(f"{label} is not a name this file system can hold{ending}", suggest_next_move(path))
-        case errno.ENOSPC | errno.EDQUOT:
-            return TooLarge(f"There is no space left for {label}{ending}", "Free some space first.")
-        case errno.EFBIG:
-            return TooLarge(f"{label} would be larger than the file system allows{ending}")
-        case errno.EMFILE | errno.ENFILE:
-            return Unavailable(f"Too many files are open just now{ending}", "Try again shortly.")
-        case _:
-            return Unavailable(f"{label} failed: {describe_os_error(error)}{ending}")
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return Refused(f"The operating system does not allow this on {label}: {describe_os_error(error)}{ending}")
+        case number:
+            meaning = _MEANINGS.get(number)
+    if meaning is None:
+        return Unavailable(f"{label} failed: {describe_os_error(error)}{ending}")
+    return meaning.problem_type(meaning.failure.format(label) + ending, meaning.fix)

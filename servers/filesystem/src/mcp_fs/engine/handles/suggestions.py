@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from urllib.parse import unquote
 
@@ -21,6 +21,7 @@ else:
 __all__ = ["is_in_archive", "suggest_below_file", "suggest_next_move"]
 
 _MAX_COMPARED_NAMES = 5000
+_MAX_SIMILAR_NAMES = 3
 _WRAPPING_CHARACTERS = " \t\r\n\"'`<>"
 _OTHER_PREFIX = re.compile(r"^(?:@|~/|\$HOME/|[A-Za-z]:/)")
 
@@ -67,24 +68,33 @@ def suggest_next_move(path: ReadablePath) -> str:
         # Windows does not tell what lies below a file from what is not there.
         if archived := _suggest_archive_member(path):
             return archived
-        nearest_folder = next(
-            (above for above in _iterate_parents(path) if _list_readable_names(above) is not None),
-            path.policy.root_path(path.root),
-        )
-        return (
-            f"The nearest folder that does is {quote(nearest_folder.display)}; "
-            f"`find_files` finds {quote(path.name)} anywhere."
-        )
+        return _suggest_nearest_folder(path)
+    return _suggest_similar_names(path, names)
+
+
+def _suggest_nearest_folder(path: ReadablePath) -> str:
+    nearest_folder = next(
+        (above for above in _iterate_parents(path) if _list_readable_names(above) is not None),
+        path.policy.root_path(path.root),
+    )
+    return (
+        f"The nearest folder that does is {quote(nearest_folder.display)}; "
+        f"`find_files` finds {quote(path.name)} anywhere."
+    )
+
+
+def _suggest_similar_names(path: ReadablePath, names: Sequence[str]) -> str:
+    """Suggest the most similar of the names in its folder."""
     names_by_folded: dict[str, list[str]] = {}
     for name in names[:_MAX_COMPARED_NAMES]:
         names_by_folded.setdefault(name.casefold(), []).append(name)
     similar_names: list[str] = []
-    for close in get_close_matches(path.name.casefold(), names_by_folded, n=3):
+    for close in get_close_matches(path.name.casefold(), names_by_folded, n=_MAX_SIMILAR_NAMES):
         similar_names.extend(names_by_folded[close])
-    similar_names = similar_names[:3]
     if not similar_names:
         return f"Use `list_directory` to see what is there, or `find_files` to find {quote(path.name)} anywhere."
-    return f"Near it are: {', '.join(quote((path.parent / name).display) for name in similar_names)}."
+    suggested_paths = [quote((path.parent / name).display) for name in similar_names[:_MAX_SIMILAR_NAMES]]
+    return f"Near it are: {', '.join(suggested_paths)}."
 
 
 def _list_readable_names(path: ReadablePath) -> list[str] | None:

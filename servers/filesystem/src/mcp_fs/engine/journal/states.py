@@ -36,6 +36,11 @@ class EntryState:
     modified_ns: int = 0
     fingerprint: str = ""
 
+    @property
+    def identity(self) -> tuple[int, int, int, int]:
+        """What differs between two files, and between a file before and after a change."""
+        return self.device, self.inode, self.size, self.modified_ns
+
 
 NEW_FOLDER = EntryState("made")
 
@@ -71,29 +76,33 @@ def is_unchanged(folder: Folder[Any], name: str, state: EntryState | None) -> bo
     current = read_state(folder, name)
     if current is None or state is None:
         return current is state
-    if state.kind == "made":
-        if current.kind != "folder":
-            return False
-        with folder.open_folder(name) as inner:
-            return not any(True for _ in inner.scan())
-    if current.kind != ("folder" if state.kind == "tree" else state.kind):
-        return False
-    if state.kind == "link":
-        return current.fingerprint == state.fingerprint
-    if state.kind == "folder" and state.fingerprint:
-        return _digest_folder(folder, name) == state.fingerprint
-    if (current.device, current.inode, current.size, current.modified_ns) == (
-        state.device,
-        state.inode,
-        state.size,
-        state.modified_ns,
-    ):
+    match state.kind:
+        case "made":
+            return current.kind == "folder" and _is_empty(folder, name)
+        case "tree":
+            return current.kind == "folder" and _is_same_or_copy(folder, name, current, state)
+        case "link":
+            return current.kind == "link" and current.fingerprint == state.fingerprint
+        case "folder" if state.fingerprint:
+            return current.kind == "folder" and _digest_folder(folder, name) == state.fingerprint
+        case kind:
+            return current.kind == kind and _is_same_or_copy(folder, name, current, state)
+
+
+def _is_empty(folder: Folder[Any], name: str) -> bool:
+    with folder.open_folder(name) as inner:
+        return not any(True for _ in inner.scan())
+
+
+def _is_same_or_copy(folder: Folder[Any], name: str, current: EntryState, state: EntryState) -> bool:
+    """Whether it is the same entry as in `state`, unmodified, or holds the same."""
+    if current.identity == state.identity:
         return True
     if not state.fingerprint or current.size != state.size:
         return False
-    return (
-        _hash_file(folder, name, current.size) if state.kind == "file" else _digest_folder(folder, name)
-    ) == state.fingerprint
+    if state.kind == "file":
+        return _hash_file(folder, name, current.size) == state.fingerprint
+    return _digest_folder(folder, name) == state.fingerprint
 
 
 def file_state(status: os.stat_result, fingerprint: str) -> EntryState:

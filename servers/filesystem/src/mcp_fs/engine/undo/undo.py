@@ -41,7 +41,7 @@ UndoStatus = Literal["as it was left", "back already", "changed since"]
 
 @dataclass(frozen=True)
 class _UndoChange:
-    """One entry of a step, at trusted places."""
+    """One entry of a step, with trusted paths."""
 
     recorded: RecordedChange
     path: WritablePath
@@ -88,7 +88,7 @@ class _UndoEntry:
 
 
 class _ChangedPaths:
-    """Places that later steps have changed: how those left what is there, in it or around it is not known."""
+    """Paths that later steps have changed: how those left what is there, in it or around it is not known."""
 
     def __init__(self, paths: Iterable[WritablePath] = ()) -> None:
         self._paths: set[tuple[str, ...]] = set()
@@ -139,27 +139,50 @@ def undo_entries(
         NotFound: there is no such step.
         Conflict: something is no longer as the step left it; what is told in the message was not touched.
     """
-    steps = _list_own_entries(policy, store, cancel, [])
-    number = next((number for number, one in enumerate(steps) if one.record.entry_id.id == entry_id), None)
-    if number is None:
-        raise NotFound(f"There is no step {quote(entry_id)} to take back.", "Call without `step` for the list.")
-    # What was taken back in between has cancelled itself out.
-    chosen = [*(one for one in steps[:number] if later and not one.record.is_undo), steps[number]]
-    all_paths = _ChangedPaths()
-    for one in chosen:
-        all_paths.add_all(one.changes)
-    chosen = [_without_kept_folders(one, all_paths) for one in chosen]
+    entries = _list_own_entries(policy, store, cancel, [])
+    index = _find_index(entries, entry_id)
+    chosen = [entries[index]]
+    if later:
+        # What was taken back in between has cancelled itself out.
+        chosen = [*(entry for entry in entries[:index] if not entry.record.is_undo), entries[index]]
+    chosen = _without_kept_folders_of_all(chosen)
     touched = _ChangedPaths()
-    for one in chosen:
-        _refuse_changed(one.changes, touched, steps[:number])
+    for entry in chosen:
+        _refuse_changed(entry.changes, touched, entries[:index])
     notes: list[str] = []
-    diffs = _preview_diffs(chosen, cancel) if dry_run else []
+    diffs: list[str] = []
+    if dry_run:
+        diffs = _preview_diffs(chosen, cancel)
+    else:
+        notes = _undo_each(chosen, store, cancel)
+    lines: list[str] = []
+    for entry in chosen:
+        lines.extend(f"{entry.record.entry_id.id} {entry.label}: {change.description}" for change in entry.changes)
+    return UndoResult(lines, dry_run, notes, diffs)
+
+
+def _find_index(entries: Sequence[_UndoEntry], entry_id: str) -> int:
+    for index, entry in enumerate(entries):
+        if entry.record.entry_id.id == entry_id:
+            return index
+    raise NotFound(f"There is no step {quote(entry_id)} to take back.", "Call without `step` for the list.")
+
+
+def _undo_each(chosen: Sequence[_UndoEntry], store: JournalStore, cancel: CancelToken) -> list[str]:
+    """Take back the steps, the newest first; return what could not be kept of it.
+
+    Raises:
+        Conflict: some were taken back, and the next was not.
+        Problem: the first was not.
+    """
+    notes: list[str] = []
     # What is written down for the first may not make room by forgetting the others.
-    with store.protect([one.record.entry_id for one in chosen]):
-        for count, one in enumerate(() if dry_run else chosen):
-            with JournalEntry(store, cancel, None if one.record.is_undo else one.record.tool) as step:
+    with store.protect([entry.record.entry_id for entry in chosen]):
+        for count, entry in enumerate(chosen):
+            undone_tool = None if entry.record.is_undo else entry.record.tool
+            with JournalEntry(store, cancel, undone_tool) as journal_entry:
                 try:
-                    _undo_entry(one, store, step, cancel)
+                    _undo_entry(entry, store, journal_entry, cancel)
                 except Problem as failure:
                     if not count:
                         raise
@@ -167,25 +190,27 @@ def undo_entries(
                         f"{count} of {len(chosen)} steps were taken back. The next one was not: {failure.failure}",
                         failure.fix,
                     ) from failure
-            notes += step.notes
-    lines: list[str] = []
-    for one in chosen:
-        lines.extend(f"{one.record.entry_id.id} {one.label}: {change.description}" for change in one.changes)
-    return UndoResult(lines, dry_run, notes, diffs)
+            notes += journal_entry.notes
+    return notes
+
+
+def _without_kept_folders_of_all(chosen: Sequence[_UndoEntry]) -> list[_UndoEntry]:
+    all_paths = _ChangedPaths()
+    for entry in chosen:
+        all_paths.add_all(entry.changes)
+    return [_without_kept_folders(entry, all_paths) for entry in chosen]
 
 
 def _without_kept_folders(undo_entry: _UndoEntry, removed_paths: _ChangedPaths) -> _UndoEntry:
     """Return the step without folders that were made for a file in them and hold others by now: those stay."""
-    if all(entry.recorded.after == NEW_FOLDER for entry in undo_entry.changes):
+    if all(change.recorded.after == NEW_FOLDER for change in undo_entry.changes):
         return undo_entry
-    return replace(
-        undo_entry,
-        changes=[
-            e
-            for e in undo_entry.changes
-            if e.recorded.after != NEW_FOLDER or not _has_other_entries(e.path, removed_paths)
-        ],
-    )
+    changes = [
+        change
+        for change in undo_entry.changes
+        if change.recorded.after != NEW_FOLDER or not _has_other_entries(change.path, removed_paths)
+    ]
+    return replace(undo_entry, changes=changes)
 
 
 def _preview_diffs(chosen: Sequence[_UndoEntry], cancel: CancelToken) -> list[str]:
@@ -246,30 +271,32 @@ def _iterate_own_entries(
     touched = _ChangedPaths()
     for entry_id in store.list_entries():
         cancel.check()
-        try:
-            record = store.read_entry(entry_id)
-        except (NotFound, FileNotFoundError):
-            continue  # another process has forgotten it
-        except (OSError, Problem, ValueError, TypeError, KeyError) as damage:
-            _log.warning("a step that could be taken back can't be read: %s: %r", entry_id.name, damage)
-            unreadable.append(entry_id)
-            continue
-        if record.caller != caller:
+        record = _read_record(store, entry_id, unreadable)
+        if record is None or record.caller != caller:
             continue
         try:
             changes = [_to_undo_change(policy, store, record, item) for item in record.changes]
         except Problem:
             continue  # outside of what this server serves, or protected
-        paths: list[WritablePath] = []
-        for change in changes:
-            paths.extend(change.paths)
-        if not touched.meets(paths) and all(_undo_status(entry) == "back already" for entry in changes):
+        entry = _UndoEntry(record, changes)
+        if not entry.meets(touched) and all(_undo_status(change) == "back already" for change in changes):
             if time.time() - entry_id.time > _PENDING_SECONDS:
                 store.remove_entry(entry_id, only_idle=True)
             continue
-        for path in paths:
-            touched.add(path)
-        yield _UndoEntry(record, changes)
+        touched.add_all(changes)
+        yield entry
+
+
+def _read_record(store: JournalStore, entry_id: EntryId, unreadable: list[EntryId]) -> EntryRecord | None:
+    """Read what a step did; return None for one that is gone, or can't be read and is added to `unreadable`."""
+    try:
+        return store.read_entry(entry_id)
+    except (NotFound, FileNotFoundError):  # another process has forgotten it
+        return None
+    except (OSError, Problem, ValueError, TypeError, KeyError) as damage:
+        _log.warning("a step that could be taken back can't be read: %s: %r", entry_id.name, damage)
+        unreadable.append(entry_id)
+        return None
 
 
 def _to_undo_change(policy: Policy, store: JournalStore, record: EntryRecord, recorded: RecordedChange) -> _UndoChange:
@@ -303,7 +330,7 @@ def _move_undo_status(change: _UndoChange, source: WritablePath) -> UndoStatus:
 
 
 def _can_move_back(change: _UndoChange, source: WritablePath) -> bool:
-    """Whether nothing has come to the old place of something that is still where it was moved."""
+    """Whether nothing has come to the old path of something that is still where it was moved."""
     recorded = change.recorded
     # With both names there, undoing has begun.
     if (
@@ -389,23 +416,19 @@ def _refuse_changed(
 def _undo_entry(undo_entry: _UndoEntry, store: JournalStore, journal_entry: JournalEntry, cancel: CancelToken) -> None:
     with translate_errors(undo_entry.changes[0].path), ExitStack() as stack:
         mark_in_use(stack.enter_context(open_file(store.path_of(undo_entry.record.entry_id.name))).fileno())
-        changes = [entry for entry in undo_entry.changes if _undo_status(entry) != "back already"]
-        if removed_folders := [entry for entry in reversed(changes) if entry.recorded.before == NEW_FOLDER]:
-            journal_entry.record_first([PlannedChange(entry.path, None, NEW_FOLDER) for entry in removed_folders])
-            for entry in removed_folders:
-                create_folder(entry.path, cancel)
-            changes = [entry for entry in changes if entry.recorded.before != NEW_FOLDER]
-        opened_changes = [_OpenedChange(entry, stack) for entry in reversed(changes)]
+        changes = [change for change in undo_entry.changes if _undo_status(change) != "back already"]
+        _restore_folders(changes, journal_entry, cancel)
+        changes = [change for change in changes if change.recorded.before != NEW_FOLDER]
+        opened_changes = [_OpenedChange(change, stack) for change in reversed(changes)]
         resolved_paths: list[ResolvedPath[WritablePath]] = []
         for opened in opened_changes:
             resolved_paths.extend(opened.resolved_paths)
         stack.enter_context(lock_names(resolved_paths, cancel))
         _refuse_changed(changes, _ChangedPaths())
-        content_paths = (
-            journal_entry.record([each.plan_change(journal_entry, cancel) for each in opened_changes])
-            if opened_changes
-            else ()
-        )
+        content_paths: Sequence[WritablePath | None] = ()
+        if opened_changes:
+            planned_changes = [opened.plan_change(journal_entry, cancel) for opened in opened_changes]
+            content_paths = journal_entry.record(planned_changes)
         for opened, content_path in zip(opened_changes, content_paths, strict=True):
             with translate_errors(opened.change.path):
                 opened.restore(content_path, cancel)
@@ -414,6 +437,16 @@ def _undo_entry(undo_entry: _UndoEntry, store: JournalStore, journal_entry: Jour
                 resolved.folder.close()  # the next may remove it, which Windows does of none that is open
     with suppress(OSError):  # it is not listed any more in any case
         store.remove_entry(undo_entry.record.entry_id)
+
+
+def _restore_folders(changes: Sequence[_UndoChange], journal_entry: JournalEntry, cancel: CancelToken) -> None:
+    """Make the folders that the step removed with what was in them."""
+    removed_folders = [change for change in reversed(changes) if change.recorded.before == NEW_FOLDER]
+    if not removed_folders:
+        return
+    journal_entry.record_first([PlannedChange(change.path, None, NEW_FOLDER) for change in removed_folders])
+    for change in removed_folders:
+        create_folder(change.path, cancel)
 
 
 class _OpenedChange:
@@ -453,7 +486,7 @@ class _OpenedChange:
         return PlannedChange(path, folder, read_state(self.content.folder, self.content.name, thorough=True))
 
     def restore(self, handover_path: WritablePath | None, cancel: CancelToken) -> None:
-        """Do it; what has to go, goes to `where`, if that is anywhere."""
+        """Bring the old state back; what has to go is moved to `handover_path`, if there is one."""
         change = self.change
         target = self.target
         if self.source is not None and change.source is not None:
