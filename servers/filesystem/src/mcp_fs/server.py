@@ -51,7 +51,7 @@ def build(settings: Settings) -> Assembled:
             Completions(policy, engine),
         ],
         opens=[engine.clean_temp_files()],
-        consent=Consent(policy, engine) if settings.confirm else None,
+        consent=Consent(policy) if settings.confirm else None,
         sources=[TreeWatcher(policy, engine, settings), folder_watcher(policy, engine, settings)],
         middleware=[
             *([ClientRoots(policy)] if settings.client_roots == "narrow" else []),

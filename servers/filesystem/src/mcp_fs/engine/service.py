@@ -22,11 +22,10 @@ from mcp_fs.engine.changing.replace import Substitution, replace_in_files
 from mcp_fs.engine.changing.transaction import FileChange, change_files
 from mcp_fs.engine.documents.source import needs_worker
 from mcp_fs.engine.handles import temp_files
-from mcp_fs.engine.handles.path_opening import read_status, resolve, spell_names
+from mcp_fs.engine.handles.path_opening import exists, read_status, resolve, spell_names
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.store import JournalStore
 from mcp_fs.engine.listing.comparison import compare
-from mcp_fs.engine.listing.expand_glob import expand_glob
 from mcp_fs.engine.listing.folder_page import FolderSort, complete_names, list_folder, list_roots
 from mcp_fs.engine.listing.folder_tree import list_tree
 from mcp_fs.engine.listing.walk import WalkFilter
@@ -71,7 +70,6 @@ __all__ = ["Engine"]
 # For a tree of 200 levels and its copy, or 200 files that are deleted, each held with its folder.
 _MIN_DESCRIPTORS = 1024
 _Result = TypeVar("_Result", EditResult, MoveResult, BatchResult, ReplaceResult, WriteResult, EditResult | WriteResult)
-_P = TypeVar("_P", bound=ReadablePath)
 _S = TypeVar("_S", bound=ReadablePath | LineRange)
 
 
@@ -266,7 +264,7 @@ class Engine:
         """Add text to the end of a file, in its encoding; create it, with the folders to it, when there is none."""
 
         def work(cancel: CancelToken, step: JournalEntry | None) -> EditResult | WriteResult:
-            if not _exists(place):
+            if not exists(place):
                 write = partial(write_file, place, content, overwrite=False, cancel=cancel, journal_entry=step)
                 return _create_missing_folders([place], write, cancel, step)
             change = FileChange(place, partial(append_text, addition=content))
@@ -284,10 +282,6 @@ class Engine:
             ),
             description="Replacing",
         )
-
-    async def exists(self, place: ReadablePath) -> bool:
-        """Return whether there is anything at a place, be it a link that leads nowhere."""
-        return await run_in_thread(lambda cancel: _exists(place, follow=False))
 
     async def create_folder(self, place: WritablePath) -> MoveResult:
         """Create a folder and those above it."""
@@ -323,12 +317,6 @@ class Engine:
                 places, recursive=recursive, trash=trash, cancel=cancel, journal_entry=step
             ),
             description="Deleting",
-        )
-
-    async def expand_glob(self, start: _P, glob: str, name: str, limit: int) -> tuple[Sequence[_P], Sequence[str]]:
-        """Return the entries below `start` that a glob means, at most `limit`, and what was left out."""
-        return await run_in_thread(
-            lambda cancel: expand_glob(start, glob, name, limit, cancel), description="Finding files", long=True
         )
 
     async def list_steps(self) -> UndoStepPage:
@@ -380,7 +368,7 @@ class Engine:
 
     def has_target(self, place: ReadablePath) -> bool:
         """Return whether there is anything at a place, a link's target included."""
-        return _exists(place)
+        return exists(place)
 
     def is_folder(self, place: ReadablePath) -> bool:
         """Return whether a place is a folder, or a link to one.
@@ -450,7 +438,7 @@ def _create_missing_folders(
     try:
         return change()
     except NotFound:
-        missing = next((place.parent for place in places if not _exists(place.parent)), None)
+        missing = next((place.parent for place in places if not exists(place.parent)), None)
         if missing is None:
             raise
     with moving.create_missing_folders(missing, cancel, step) as (_, new_folders):
@@ -458,11 +446,3 @@ def _create_missing_folders(
         return replace(
             changed, notes=[*(f"new folder {new_folders[0].display}" for _ in new_folders[:1]), *changed.notes]
         )
-
-
-def _exists(place: ReadablePath, *, follow: bool = True) -> bool:
-    try:
-        read_status(place, follow=follow)
-    except Problem:
-        return False
-    return True

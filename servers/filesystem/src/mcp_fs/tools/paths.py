@@ -5,13 +5,26 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import TypeVar
 
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Invalid, TooLarge
-from mcp_fs.engine.service import Engine
+from mcp_fs.engine.handles.path_opening import exists
+from mcp_fs.engine.listing.expand_glob import expand_glob
 from mcp_fs.policy import Policy, ReadablePath, WritablePath
 
-__all__ = ["expand_deletions", "expand_path", "limit_count", "parse_line_range"]
+__all__ = [
+    "consented_expansion",
+    "expand_deletions",
+    "expand_path",
+    "limit_count",
+    "parse_line_range",
+    "path_exists",
+    "set_consented_expansion",
+]
+
+_Expansion = tuple[Sequence[WritablePath], Sequence[str]]
 
 _P = TypeVar("_P", bound=ReadablePath)
 # Each has an open folder, so that all can be looked at before the first goes.
@@ -19,7 +32,8 @@ _MAX_DELETED = 200
 # To take them back, all are held open.
 _MAX_TARGETS = 100
 _SEPARATOR = re.compile(r"[/\\]" if os.sep == "\\" else "/")
-
+# Of the call that is run: what goes is what the user was shown, also if a file came while they thought.
+_consented_call: ContextVar[tuple[Sequence[str], _Expansion] | None] = ContextVar("asked", default=None)
 
 _LINE_RANGE = re.compile(r"(.+):(?:(\d{1,9})(?:-(\d{1,9})?)?|-([1-9]\d{0,8}))", re.DOTALL)
 
@@ -33,9 +47,12 @@ def parse_line_range(path: str) -> tuple[str, int, int | None] | None:
     return match[1], first, int(match[3]) if match[3] else None
 
 
-async def expand_path(
-    engine: Engine, to_path: Callable[[str], _P], path: str, max_paths: int
-) -> tuple[Sequence[_P], Sequence[str]]:
+async def path_exists(path: ReadablePath) -> bool:
+    """Return whether there is anything at a path, be it a link that leads nowhere."""
+    return await run_in_thread(lambda cancel: exists(path, follow=False))
+
+
+async def expand_path(to_path: Callable[[str], _P], path: str, max_paths: int) -> tuple[Sequence[_P], Sequence[str]]:
     """Expand one of several paths: itself, or with `*` in it all that fit, and notes on what was left out.
 
     A name with `*` in it that is there is that one.
@@ -49,29 +66,45 @@ async def expand_path(
     prefix, star, _ = path.partition("*")
     if not star or path[:6].lower() == "file:/":
         return [to_path(path)], ()
-    if os.name == "posix" and await engine.exists(place := to_path(path)):
-        return [place], ()
+    if os.name == "posix" and await path_exists(literal := to_path(path)):
+        return [literal], ()
     glob_start = max((found.end() for found in _SEPARATOR.finditer(prefix)), default=0)
-    return await engine.expand_glob(to_path(path[:glob_start] or "."), path[glob_start:], path, max_paths)
+    start = to_path(path[:glob_start] or ".")
+    return await run_in_thread(
+        lambda cancel: expand_glob(start, path[glob_start:], path, max_paths, cancel),
+        description="Finding files",
+        long=True,
+    )
 
 
-async def expand_deletions(
-    policy: Policy, engine: Engine, paths: Sequence[str]
-) -> tuple[Sequence[WritablePath], Sequence[str]]:
+async def expand_deletions(policy: Policy, paths: Sequence[str]) -> _Expansion:
     """Expand the `paths` of a deletion, with notes on what was left out.
 
     Raises:
-        Problem: as `several`.
+        Problem: as `expand_path`.
     """
     expanded_paths: list[WritablePath] = []
     notes: list[str] = []
     for path in paths:
-        expanded, more_notes = await expand_path(engine, policy.writable, path, _MAX_DELETED)
+        expanded, more_notes = await expand_path(policy.writable, path, _MAX_DELETED)
         expanded_paths.extend(expanded)
         notes.extend(more_notes)
     if len(expanded_paths) > _MAX_DELETED:
         raise TooLarge(f"These are more than {_MAX_DELETED}.", "Delete a part at a time, or the folder they are in.")
     return expanded_paths, notes
+
+
+def set_consented_expansion(paths: Sequence[str], expansion: _Expansion | None) -> None:
+    """Remember for this call what the user agreed to; None if they were not asked about these paths."""
+    _consented_call.set(None if expansion is None else (paths, expansion))
+
+
+def consented_expansion(paths: Sequence[str]) -> _Expansion | None:
+    """Return what the user agreed to in this call; None if they were not asked about these paths."""
+    consented_call = _consented_call.get()
+    if consented_call is None or consented_call[0] != paths:
+        return None
+    return consented_call[1]
 
 
 def limit_count(targets: Mapping[str, str]) -> Mapping[str, str]:

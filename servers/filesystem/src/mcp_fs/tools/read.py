@@ -111,7 +111,7 @@ class ReadTools:
         file, first, last = named or (path, 1, None)
         if "*" in path:
             try:
-                places, notes = await expand_path(self.engine, self.policy.readable, file, _MAX_FILES)
+                places, notes = await expand_path(self.policy.readable, file, _MAX_FILES)
             except Problem as problem:
                 return [NamedFile(path, problem)]
             left_out = [NamedFile(path, Refused(f"{note}.")) for note in notes]

@@ -21,8 +21,13 @@ from mcp_fs.engine.service import Engine
 from mcp_fs.engine.text.edit import Replacement
 from mcp_fs.models import BatchResult, EditResult, MoveResult, ReplaceResult, WriteResult
 from mcp_fs.policy import Policy, ReadablePath, WritablePath
-from mcp_fs.tools.consent import consented_expansion
-from mcp_fs.tools.paths import expand_deletions, limit_count, parse_line_range
+from mcp_fs.tools.paths import (
+    consented_expansion,
+    expand_deletions,
+    limit_count,
+    parse_line_range,
+    path_exists,
+)
 from mcp_fs.tools.views import DIFF
 
 __all__ = ["Edit", "WriteTools"]
@@ -204,7 +209,7 @@ class WriteTools:
 
         `undo_changes` brings them back, unless in the `trash`.
         """
-        writable_paths, notes = consented_expansion(paths) or await expand_deletions(self.policy, self.engine, paths)
+        writable_paths, notes = consented_expansion(paths) or await expand_deletions(self.policy, paths)
         result = await self.engine.delete(writable_paths, recursive=recursive, trash=trash)
         return replace(result, notes=[*notes, *result.notes], names_all=not any("*" in path for path in paths))
 
@@ -214,8 +219,8 @@ class WriteTools:
         if line_range is None:
             return self.policy.readable(path)
         with suppress(Problem):
-            if await self.engine.exists(place := self.policy.readable(path)):
-                return place
+            if await path_exists(entry := self.policy.readable(path)):
+                return entry
         file, first, last = line_range
         return LineRange(self.policy.readable(file), first, last, path)
 
@@ -227,7 +232,7 @@ class WriteTools:
             except Problem:
                 pass
             else:
-                if await self.engine.exists(literal):
+                if await path_exists(literal):
                     return literal
         if not patch.path:
             raise Invalid("The patch names no file.")
@@ -240,6 +245,6 @@ class WriteTools:
             Invalid: a name on the way is not there, and nobody would give it.
         """
         writable_path = self.policy.writable(path)
-        if (typo := self.policy.detect_typo(path, writable_path)) and not await self.engine.exists(typo[0]):
+        if (typo := self.policy.detect_typo(path, writable_path)) and not await path_exists(typo[0]):
             raise typo[1]
         return writable_path

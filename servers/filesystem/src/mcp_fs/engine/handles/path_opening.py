@@ -39,6 +39,7 @@ else:
 __all__ = [
     "Folder",
     "ResolvedPath",
+    "exists",
     "is_held_open",
     "not_a_file_error",
     "open_file",
@@ -201,6 +202,15 @@ def read_status(path: ReadablePath, *, follow: bool = True) -> os.stat_result:
         if follow and stat.S_ISLNK(status.st_mode):  # put there since the way was resolved
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         return status
+
+
+def exists(path: ReadablePath, *, follow: bool = True) -> bool:
+    """Return whether there is anything at `path` that can be reached; without `follow`, be it a link to nowhere."""
+    try:
+        read_status(path, follow=follow)
+    except Problem:
+        return False
+    return True
 
 
 def read_link(path: ReadablePath) -> str:
