@@ -25,7 +25,7 @@ from typing import Any
 from filesystem.places import Told, delete
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem, Unavailable
-from mcp_fs.engine.changing import atomic_write, copying, deleting, moving
+from mcp_fs.engine.changing import atomic_write, copying, deleting, moving, writing
 from mcp_fs.engine.changing.batch import put_all
 from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
@@ -159,7 +159,7 @@ def _patch(policy: Policy, step: JournalEntry | None) -> object:
 
 
 def _write(policy: Policy, step: JournalEntry | None) -> object:
-    return atomic_write.write_file(policy.writable("f"), NEW, overwrite=True, cancel=CancelToken(), journal_entry=step)
+    return writing.write_file(policy.writable("f"), NEW, overwrite=True, cancel=CancelToken(), journal_entry=step)
 
 
 def _append(policy: Policy, step: JournalEntry | None) -> object:

@@ -25,7 +25,8 @@ from mcp_fs.engine.changing import transaction
 from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
 from mcp_fs.engine.changing.transaction import FileChange, change_files
 from mcp_fs.engine.handles import temp_files
-from mcp_fs.engine.journal.journal import JournalEntry, PlannedChange
+from mcp_fs.engine.journal.journal import JournalEntry
+from mcp_fs.engine.journal.states import PlannedChange
 from mcp_fs.engine.journal.store import JournalStore
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.text.edit import Replacement, apply_replacements, split_lines, unified_diff

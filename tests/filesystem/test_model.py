@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from filesystem.places import Told, delete, stop
 from mcp_batteries.errors import Problem
-from mcp_fs.engine.changing import atomic_write, copying, moving
+from mcp_fs.engine.changing import copying, moving, writing
 from mcp_fs.engine.changing.transaction import FileChange, change_files
 from mcp_fs.engine.text.edit import Replacement, apply_replacements
 from mcp_fs.policy import Policy
@@ -48,7 +48,7 @@ class Changes(RuleBasedStateMachine):
             model[path] = text
 
         place = self.policy.writable(path)
-        self.both(change, lambda: atomic_write.write_file(place, text, overwrite=overwrite, cancel=stop()))
+        self.both(change, lambda: writing.write_file(place, text, overwrite=overwrite, cancel=stop()))
 
     @rule(path=paths, old=texts, new=texts, everywhere=st.booleans())
     def edit(self, path: str, old: str, new: str, everywhere: bool) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from filesystem.places import Ground, delete, ground, stop
 from mcp_batteries.errors import Conflict, Problem
-from mcp_fs.engine.changing import atomic_write, copying, moving
+from mcp_fs.engine.changing import atomic_write, copying, moving, writing
 from mcp_fs.engine.handles import path_opening, syscalls
 from mcp_fs.engine.handles.path_opening import Folder
 from mcp_fs.engine.service import Engine
@@ -116,7 +116,7 @@ def test_creating_and_replacing(here: Ground) -> None:
             # A write that meets the link after its last look replaces it, as it may. Put it back.
             (here.root / "again").symlink_to(here.outside / "secret.txt")
             (here.root / "again").replace(here.root / "file.link")
-        atomic_write.write_file(here.writable(path), "inside", overwrite=True, cancel=stop())
+        writing.write_file(here.writable(path), "inside", overwrite=True, cancel=stop())
         return "written"
 
     assert outcomes(2_000, put)["written"]
@@ -182,7 +182,7 @@ async def test_tool_calls_alone_can_not_race_out(tmp_path: Path, makes_folders: 
                     await tools.write_file("now/x/made", "inside", overwrite=True)
                 else:
                     made = partial(
-                        atomic_write.write_file, place.writable("now/x/made"), "inside", overwrite=True, cancel=stop()
+                        writing.write_file, place.writable("now/x/made"), "inside", overwrite=True, cancel=stop()
                     )
                     await anyio.to_thread.run_sync(made)
             except Problem as problem:

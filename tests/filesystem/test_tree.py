@@ -20,7 +20,7 @@ from filesystem import places
 from filesystem.places import Ground, Told, fifo, ground, stop
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
-from mcp_fs.engine.changing import atomic_write, copying, moving
+from mcp_fs.engine.changing import atomic_write, copying, moving, tree_size
 from mcp_fs.engine.handles import path_opening
 from mcp_fs.engine.handles.syscalls import copy_blocks
 from mcp_fs.engine.service import Engine
@@ -476,7 +476,7 @@ class TestCopy:
         assert os.listdir(here.root) == ["a"]
 
     def test_too_much_at_once(self, here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(copying, "MAX_ENTRIES", 5)
+        monkeypatch.setattr(tree_size, "MAX_ENTRIES", 5)
         make(here, *(f"a/{number}" for number in range(6)))
         with pytest.raises(TooLarge, match="more than 5 entries"):
             copy(here, "a", "b")

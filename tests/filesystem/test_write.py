@@ -18,7 +18,7 @@ import pytest
 from filesystem.places import Ground, Told, ground, stop
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused
-from mcp_fs.engine.changing import atomic_write
+from mcp_fs.engine.changing import atomic_write, writing
 from mcp_fs.engine.handles import temp_files
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.path_opening import resolve
@@ -39,7 +39,7 @@ def here(tmp_path: Path) -> Iterator[Ground]:
 
 
 def put(here: Ground, path: str, content: str | bytes = "new", *, overwrite: bool = False) -> WriteResult:
-    return atomic_write.write_file(here.writable(path), content, overwrite=overwrite, cancel=stop())
+    return writing.write_file(here.writable(path), content, overwrite=overwrite, cancel=stop())
 
 
 def test_create(here: Ground) -> None:

@@ -14,12 +14,12 @@ from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.descriptors import raise_descriptor_limit
 from mcp_batteries.errors import NotFound, Problem, Refused, quote
 from mcp_fs.engine.changing import copying, deleting, moving
-from mcp_fs.engine.changing.atomic_write import write_file
 from mcp_fs.engine.changing.batch import PutOperation, put_all
 from mcp_fs.engine.changing.notebook_edit import apply_patch, replace_in_cells
 from mcp_fs.engine.changing.patch import FilePatch, apply_hunks
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
 from mcp_fs.engine.changing.transaction import FileChange, change_files
+from mcp_fs.engine.changing.writing import write_file
 from mcp_fs.engine.documents.source import needs_worker
 from mcp_fs.engine.handles import temp_files
 from mcp_fs.engine.handles.path_opening import exists, read_status, resolve, spell_names

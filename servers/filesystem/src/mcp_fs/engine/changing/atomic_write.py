@@ -15,20 +15,16 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, Unavailable, describe_os_error, quote
-from mcp_fs.engine.changing.binary_formats import binary_format, check_text_for, is_text_file, suggest_text_file
-from mcp_fs.engine.document_kinds import HEAD_BYTES, kind_of
-from mcp_fs.engine.handles.locks import LockedFile, lock_names
+from mcp_batteries.errors import Conflict, NotFound, Problem, Refused, Unavailable, describe_os_error, quote
+from mcp_fs.engine.changing.binary_formats import binary_format, check_text_for, is_text_file
+from mcp_fs.engine.handles.locks import LockedFile
 from mcp_fs.engine.handles.metadata import copy_attributes
 from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, not_a_file_error, open_regular, resolve, to_problem
 from mcp_fs.engine.handles.suggestions import is_in_archive
 from mcp_fs.engine.handles.syscalls import start_flush, write_all
 from mcp_fs.engine.handles.temp_files import clean_folder_once, mark_in_use, remove_quietly, temporary_name
-from mcp_fs.engine.journal.journal import JournalEntry, PlannedChange
-from mcp_fs.engine.journal.states import MAX_HASHED_BYTES, file_state, hash_content, read_state
+from mcp_fs.engine.journal.states import MAX_HASHED_BYTES, PlannedChange, file_state, hash_content, read_state
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES
-from mcp_fs.models import WriteResult
 from mcp_fs.policy import ReadablePath, WritablePath
 
 if sys.platform == "darwin":
@@ -48,53 +44,12 @@ __all__ = [
     "refuse_read_only",
     "resolve_for_writing",
     "set_new_file_metadata",
-    "write_file",
 ]
 
 _UMASK = os.umask(0o077)  # can only be read by setting it, which no thread should meet: done at import
 os.umask(_UMASK)
 _BINARY_FLAG = getattr(os, "O_BINARY", 0)
 _CREATE_FOLDER_FIX = "Create it first, with `create_directory`."
-
-
-def write_file(
-    path: WritablePath,
-    content: str | bytes,
-    *,
-    overwrite: bool,
-    cancel: CancelToken,
-    journal_entry: JournalEntry | None = None,
-) -> WriteResult:
-    """Create the file at `path`, or with `overwrite` replace what it holds; text is written as UTF-8.
-
-    A link is followed beneath the served folders and stays a link.
-
-    Args:
-        journal_entry: is told what changes before it does, so that it can be taken back.
-
-    Raises:
-        Conflict: the file exists and `overwrite` is not set.
-        NotFound: the folder does not exist.
-        Refused: something that is not a regular file is there.
-    """
-    try:
-        data = content.encode() if isinstance(content, str) else content
-    except UnicodeEncodeError:
-        raise Invalid("The content has a lone surrogate, which no text file can hold.") from None
-    with resolve_for_writing(path) as resolved, lock_names([resolved], cancel) as locks:
-        locked_file = locks.get(resolved)
-        old_status = read_regular_status(resolved, path, locked_file)
-        head = b"" if old_status is None else read_head(resolved)
-        if isinstance(content, str):
-            check_text_for(path, data, head)
-        if old_status is not None and not overwrite:
-            raise _already_exists_error(path, head)
-        with prepare_write(resolved, data, old_status, path, locked_file=locked_file) as write:
-            if journal_entry is not None:
-                journal_entry.record([write.plan_change()])
-            write.commit(replace=overwrite)
-        real_path = resolved.path  # an existing name may be spelled another way
-    return WriteResult(real_path.display, old_status is None, len(data), tuple(write.notes))
 
 
 def read_head(resolved: ResolvedPath[WritablePath]) -> bytes:
@@ -104,18 +59,6 @@ def read_head(resolved: ResolvedPath[WritablePath]) -> bytes:
             return file.read(SAMPLE_BYTES)
     except (OSError, Problem):
         return b""
-
-
-def _already_exists_error(path: WritablePath, head: bytes) -> Conflict:
-    failure = f"{quote(path.display)} exists already."
-    is_written_as_text = kind_of(path.name, head[:HEAD_BYTES]) in ("mail", "notebook")
-    if head and not is_written_as_text and not is_text_file(path.name, head):
-        return Conflict(failure, f"It is not text, which would be lost: {_lower_first(suggest_text_file(path))}")
-    return Conflict(failure, "Change it with `edit_file`, or set `overwrite` to replace all of it.")
-
-
-def _lower_first(sentence: str) -> str:
-    return sentence[0].lower() + sentence[1:]
 
 
 def check_renamed_text(

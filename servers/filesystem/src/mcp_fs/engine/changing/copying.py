@@ -8,8 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Conflict, Invalid, TooLarge, quote
-from mcp_batteries.progress import report_progress
+from mcp_batteries.errors import Conflict, Invalid, quote
 from mcp_fs.engine.changing.atomic_write import (
     check_renamed_text,
     fsync_file,
@@ -21,6 +20,7 @@ from mcp_fs.engine.changing.atomic_write import (
     set_new_file_metadata,
 )
 from mcp_fs.engine.changing.binary_formats import check_text_for
+from mcp_fs.engine.changing.tree_size import TreeSize
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.metadata import MetadataCopier
 from mcp_fs.engine.handles.path_opening import (
@@ -42,9 +42,6 @@ from mcp_fs.models import MoveResult
 from mcp_fs.policy import ReadablePath, WritablePath
 
 __all__ = [
-    "MAX_DEPTH",
-    "MAX_ENTRIES",
-    "TreeSize",
     "absolute_names",
     "copy_entry",
     "copy_file",
@@ -52,11 +49,6 @@ __all__ = [
     "name_taken_error",
     "read_status_if_exists",
 ]
-
-# Entries that one call copies.
-MAX_ENTRIES = 100_000
-# Levels of folders, for each of which one descriptor is open.
-MAX_DEPTH = 200
 
 
 def copy_entry(
@@ -229,33 +221,6 @@ def copy_link_or_folder(
         except OSError as error:
             raise to_problem(error, target, "nothing was copied") from error
     return skipped
-
-
-class TreeSize:
-    """Counts what is in a folder, up to the limit of one call, and refuses protected secrets."""
-
-    def __init__(self, cancel: CancelToken) -> None:
-        self.cancel = cancel
-        self.entry_count = 0
-
-    def count(self, folder: Folder[WritablePath], depth: int = 0) -> int:
-        for entry in folder.scan():
-            self.count_entry(folder.path, depth)
-            child = folder.path / entry.name
-            if entry.is_dir(follow_symlinks=False):
-                with folder.open_folder(child.name) as subfolder:
-                    self.count(subfolder, depth + 1)
-        return self.entry_count
-
-    def count_entry(self, path: ReadablePath, depth: int) -> None:
-        self.cancel.check()
-        self.entry_count += 1
-        report_progress(self.entry_count, None, f"{self.entry_count:,} entries")
-        if self.entry_count > MAX_ENTRIES or depth > MAX_DEPTH:
-            raise TooLarge(
-                f"{quote(path.display)} is part of more than {MAX_ENTRIES:,} entries or {MAX_DEPTH} levels.",
-                "Do its subfolders one by one.",
-            )
 
 
 class _TreeCopier(TreeSize):

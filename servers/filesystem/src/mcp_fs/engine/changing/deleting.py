@@ -9,23 +9,23 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Conflict, Problem, TooLarge, Unavailable, quote
-from mcp_batteries.progress import report_progress
+from mcp_batteries.errors import Conflict, Problem, Unavailable, quote
 from mcp_fs.engine.changing.atomic_write import fsync_folder
-from mcp_fs.engine.changing.copying import MAX_DEPTH, TreeSize, absolute_names
+from mcp_fs.engine.changing.copying import absolute_names
 from mcp_fs.engine.changing.moving import refuse_served_folder, relocate
+from mcp_fs.engine.changing.tree_size import DeletionSize
 from mcp_fs.engine.handles.locks import lock_names
-from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, open_tree, resolve, to_problem, translate_errors
+from mcp_fs.engine.handles.path_opening import ResolvedPath, open_tree, resolve, to_problem, translate_errors
 from mcp_fs.engine.handles.temp_files import remove_all
-from mcp_fs.engine.journal.journal import JournalEntry, PlannedChange
+from mcp_fs.engine.journal.journal import JournalEntry
+from mcp_fs.engine.journal.states import PlannedChange
 from mcp_fs.models import BatchResult, MoveResult, pluralize
 from mcp_fs.paths import to_system_path
 from mcp_fs.policy import WritablePath
 
-__all__ = ["delete_all", "measure_bytes"]
+__all__ = ["delete_all"]
 
 _MAX_NAMED = 5
-_ENTRY_BYTES = 512  # bytes that a name and an inode take, about
 
 
 def delete_all(
@@ -153,17 +153,6 @@ def _describe_emptied(folders: Iterable[WritablePath]) -> list[str]:
     return [f"{names}{more * (len(empty) > _MAX_NAMED)} {verb} empty now"] if empty else []
 
 
-def measure_bytes(resolved: ResolvedPath[WritablePath], cancel: CancelToken) -> int:
-    """Return the bytes of an entry, with all that is in it."""
-    status = resolved.folder.stat(resolved.name)
-    if not stat.S_ISDIR(status.st_mode):
-        return status.st_size
-    with open_tree(resolved.folder, resolved.name) as folder:
-        size = _DeletionSize(cancel)
-        size.count(folder)
-    return size.total_bytes
-
-
 @dataclass(frozen=True, slots=True)
 class _PendingDelete:
     """What is to be deleted: its path, the bytes it takes, and what is said of it."""
@@ -191,34 +180,12 @@ def _inspect(
                 f"{quote(path.display)} is a folder that is not empty.",
                 "Set `recursive` to delete it with all that is in it.",
             )
-        size = _DeletionSize(cancel)
+        size = DeletionSize(cancel)
         size.count(folder)
     notes = [f"with {pluralize(size.entry_count, 'entry')}"] if size.entry_count else []
     if size.protected_count:
         notes.append(f"{size.protected_count:,} of them protected")
     return _PendingDelete(path, resolved, size.total_bytes, notes)
-
-
-class _DeletionSize(TreeSize):
-    """Counts what is to be deleted, whatever its number. A protected file protects nobody from deletion: packages
-    bring certificates with them."""
-
-    protected_count = 0
-    total_bytes = 0
-
-    def count(self, folder: Folder[WritablePath], depth: int = 0) -> int:
-        for entry in folder.scan():
-            self.cancel.check()
-            self.entry_count += 1
-            report_progress(self.entry_count, None, f"{self.entry_count:,} entries")
-            self.protected_count += folder.path.policy.is_protected((*folder.path.parts, entry.name))
-            self.total_bytes += entry.stat(follow_symlinks=False).st_size + _ENTRY_BYTES
-            if entry.is_dir(follow_symlinks=False):
-                if depth > MAX_DEPTH:
-                    raise TooLarge(f"{quote(folder.path.display)} has more than {MAX_DEPTH} levels below it.")
-                with folder.open_folder(entry.name) as subfolder:
-                    self.count(subfolder, depth + 1)
-        return self.entry_count
 
 
 def _delete_one(

@@ -22,13 +22,13 @@ from mcp_fs.engine.changing.atomic_write import (
     resolve_for_writing,
 )
 from mcp_fs.engine.changing.copying import (
-    TreeSize,
     absolute_names,
     copy_file,
     copy_link_or_folder,
     name_taken_error,
     read_status_if_exists,
 )
+from mcp_fs.engine.changing.tree_size import TreeSize
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.metadata import MetadataCopier
 from mcp_fs.engine.handles.path_opening import (
@@ -40,8 +40,8 @@ from mcp_fs.engine.handles.path_opening import (
     translate_errors,
 )
 from mcp_fs.engine.handles.temp_files import remove_all, temporary_name
-from mcp_fs.engine.journal.journal import ExpectedState, JournalEntry, PlannedChange
-from mcp_fs.engine.journal.states import NEW_FOLDER, read_state
+from mcp_fs.engine.journal.journal import ExpectedState, JournalEntry
+from mcp_fs.engine.journal.states import NEW_FOLDER, PlannedChange, read_state
 from mcp_fs.engine.name_folding import fold_name
 from mcp_fs.models import MoveResult
 from mcp_fs.policy import ReadablePath, WritablePath

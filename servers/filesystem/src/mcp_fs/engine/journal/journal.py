@@ -12,7 +12,7 @@ import stat
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 from mcp_batteries.concurrency.cancellation import CancelToken
@@ -20,42 +20,15 @@ from mcp_batteries.errors import NotFound, Problem, TooLarge, describe_os_error
 from mcp_fs.engine.handles.metadata import MetadataCopier, copy_attributes
 from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, open_regular, resolve
 from mcp_fs.engine.handles.syscalls import copy_blocks
-from mcp_fs.engine.journal.states import EntryState, is_unchanged, read_state
+from mcp_fs.engine.journal.states import EntryState, PlannedChange, is_unchanged, read_state
 from mcp_fs.engine.journal.store import EntryId, EntryRecord, JournalStore, RecordedChange
 from mcp_fs.paths import file_uri
 from mcp_fs.policy import ReadablePath, WritablePath
 
-__all__ = ["CURRENT_CALL", "ExpectedState", "JournalEntry", "PlannedChange", "real_uri_of"]
+__all__ = ["CURRENT_CALL", "ExpectedState", "JournalEntry", "real_uri_of"]
 
 # The tool that is being called, and by whom.
 CURRENT_CALL: ContextVar[tuple[str, str]] = ContextVar("call", default=("", ""))
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedChange:
-    """What is about to happen to one entry.
-
-    Attributes:
-        path: of the entry, links resolved.
-        folder: the open folder it is in; None while there is none, nor anything to keep.
-        before: what is there, if that is not to be looked at but to be made again by itself.
-        source: where what will be there is moved from.
-        copied_source: what is there, if it is copied first and deleted then.
-        left_at_source: what will then be at the source.
-        fd: the file that is there, open for reading, if it is.
-        handover_bytes: the bytes of what is there, if the caller moves it to the path that `record` returns; else it
-            is kept by another name, or copied.
-    """
-
-    path: ReadablePath
-    folder: Folder[Any] | None
-    after: EntryState | None
-    before: EntryState | None = None
-    source: ReadablePath | None = None
-    copied_source: EntryState | None = None
-    left_at_source: EntryState | None = None
-    fd: int | None = None
-    handover_bytes: int | None = None
 
 
 class JournalEntry:

@@ -1,4 +1,4 @@
-"""The state of a name, in a form that shows later whether it is still the same."""
+"""The state of an entry, in a form that shows later whether it is still the same, and how it is about to change."""
 
 from __future__ import annotations
 
@@ -10,8 +10,18 @@ from typing import Any
 
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.handles.path_opening import Folder, open_regular, open_tree
+from mcp_fs.policy import ReadablePath
 
-__all__ = ["MAX_HASHED_BYTES", "NEW_FOLDER", "EntryState", "file_state", "hash_content", "is_unchanged", "read_state"]
+__all__ = [
+    "MAX_HASHED_BYTES",
+    "NEW_FOLDER",
+    "EntryState",
+    "PlannedChange",
+    "file_state",
+    "hash_content",
+    "is_unchanged",
+    "read_state",
+]
 
 # Bytes of a file up to which its content counts, and not only which file it is.
 MAX_HASHED_BYTES = 8 << 20
@@ -43,6 +53,33 @@ class EntryState:
 
 
 NEW_FOLDER = EntryState("made")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """What is about to happen to one entry.
+
+    Attributes:
+        path: of the entry, links resolved.
+        folder: the open folder it is in; None while there is none, nor anything to keep.
+        before: what is there, if that is not to be looked at but to be made again by itself.
+        source: where what will be there is moved from.
+        copied_source: what is there, if it is copied first and deleted then.
+        left_at_source: what will then be at the source.
+        fd: the file that is there, open for reading, if it is.
+        handover_bytes: the bytes of what is there, if the caller moves it to the path that `record` returns; else it
+            is kept by another name, or copied.
+    """
+
+    path: ReadablePath
+    folder: Folder[Any] | None
+    after: EntryState | None
+    before: EntryState | None = None
+    source: ReadablePath | None = None
+    copied_source: EntryState | None = None
+    left_at_source: EntryState | None = None
+    fd: int | None = None
+    handover_bytes: int | None = None
 
 
 def read_state(folder: Folder[Any], name: str, *, thorough: bool = False, fd: int | None = None) -> EntryState | None:

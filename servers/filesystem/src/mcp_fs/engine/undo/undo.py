@@ -13,13 +13,13 @@ from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, describe_os_error, quote
 from mcp_fs.engine.changing.atomic_write import fsync_folder, resolve_for_writing
-from mcp_fs.engine.changing.deleting import measure_bytes
 from mcp_fs.engine.changing.moving import create_folder, relocate
+from mcp_fs.engine.changing.tree_size import measure_bytes
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.path_opening import ResolvedPath, open_file, open_folder, resolve, translate_errors
 from mcp_fs.engine.handles.temp_files import mark_in_use, remove_all
-from mcp_fs.engine.journal.journal import CURRENT_CALL, JournalEntry, PlannedChange
-from mcp_fs.engine.journal.states import NEW_FOLDER, EntryState, is_unchanged, read_state
+from mcp_fs.engine.journal.journal import CURRENT_CALL, JournalEntry
+from mcp_fs.engine.journal.states import NEW_FOLDER, EntryState, PlannedChange, is_unchanged, read_state
 from mcp_fs.engine.journal.store import EntryId, EntryRecord, JournalStore, RecordedChange
 from mcp_fs.engine.listing.walk import display_path
 from mcp_fs.engine.text.edit import unified_diff
