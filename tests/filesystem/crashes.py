@@ -25,7 +25,7 @@ from typing import Any
 from filesystem.places import Told, delete
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem, Unavailable
-from mcp_fs.engine.changing import atomic_write, copying, deleting, moving, writing
+from mcp_fs.engine.changing import atomic_write, copying, deleting, entry_copy, moving, writing
 from mcp_fs.engine.changing.batch import put_all
 from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
@@ -99,7 +99,7 @@ class Faulty:
 def installed(faulty: Faulty) -> None:
     moving._are_on_different_disks = _are_far if faulty.is_far else _are_apart
     JournalEntry.is_on_other_disk = (lambda self, folder: True) if faulty.is_far else _is_far  # type: ignore[method-assign]
-    for module in (posix, atomic_write, copying, moving, syscalls, metadata, undo_store):
+    for module in (posix, atomic_write, copying, entry_copy, moving, syscalls, metadata, undo_store):
         module.os = faulty  # type: ignore[attr-defined]
     if _rename_exclusive is not None:
         syscalls._rename_exclusive = partial(faulty.rename_exclusive, _rename_exclusive)

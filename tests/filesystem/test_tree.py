@@ -20,7 +20,7 @@ from filesystem import places
 from filesystem.places import Ground, Told, fifo, ground, stop
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
-from mcp_fs.engine.changing import atomic_write, copying, moving, tree_size
+from mcp_fs.engine.changing import atomic_write, copying, entry_copy, moving, tree_size
 from mcp_fs.engine.handles import path_opening
 from mcp_fs.engine.handles.syscalls import copy_blocks
 from mcp_fs.engine.service import Engine
@@ -627,7 +627,7 @@ async def test_a_source_that_can_not_be_read_is_blamed_not_the_target(
 ) -> None:
     make(here, "a/f")
     real = os.read
-    monkeypatch.setattr(copying, "open_regular", _denied)
+    monkeypatch.setattr(entry_copy, "open_regular", _denied)
     with pytest.raises(Refused, match=r"on `a/f`: Permission denied"):
         copying.copy_entry(here.readable("a" if folder else "a/f"), here.writable("b"), overwrite=False, cancel=stop())
     monkeypatch.undo()

@@ -9,8 +9,9 @@ from pydantic import Field
 
 from mcp_batteries.errors import quote
 from mcp_batteries.server.declaration.decorators import Messages, prompt
+from mcp_fs.engine.service import Engine
 from mcp_fs.policy import Policy
-from mcp_fs.resources import Resources
+from mcp_fs.resource_contents import to_resource_contents
 
 __all__ = ["Prompts"]
 
@@ -20,7 +21,7 @@ Path = Annotated[str, Field(description="Path as the tools take it; `.` is the s
 @dataclass(frozen=True)
 class Prompts:
     policy: Policy
-    resources: Resources
+    engine: Engine
 
     @prompt("Explain a folder")
     async def explain_folder(self, path: Path = ".") -> str:
@@ -40,18 +41,18 @@ class Prompts:
         focus: Annotated[str, Field(description="What matters most, such as security or style.")] = "",
     ) -> Messages:
         """Review one file and propose changes."""
-        place = self.policy.readable(path)
-        contents = await self.resources.read_file(place.uri)
+        file = self.policy.readable(path)
+        contents = await self.engine.read_full_contents(file)
         attention = ""
         if focus:
             attention = f" Pay most attention to this: {focus}."
         ask = (
-            f"Review the file {quote(place.display)}, attached.{attention} For each finding give the line, what is"
+            f"Review the file {quote(file.display)}, attached.{attention} For each finding give the line, what is"
             " wrong, why it matters, and the smallest change that mends it, the most important first. Read "
             "related files where a judgement depends on them. If there is nothing to improve, say so. Change "
             "nothing yet."
         )
-        return [ask, *contents]
+        return [ask, to_resource_contents(contents, file.uri)]
 
     @prompt("Summarise what changed")
     async def summarise_changes(

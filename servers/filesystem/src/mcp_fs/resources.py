@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -12,6 +11,7 @@ from mcp_batteries.server.declaration.decorators import lists_resources, resourc
 from mcp_fs.engine.reading.full_contents import FOLDER_MIME_TYPE, ListedFile
 from mcp_fs.engine.service import Engine
 from mcp_fs.policy import Policy
+from mcp_fs.resource_contents import to_resource_contents
 
 __all__ = ["Resources"]
 
@@ -36,11 +36,7 @@ class Resources:
     async def read_file(self, uri: str) -> list[TextResourceContents | BlobResourceContents]:
         """The contents at `uri`: text, whatever its encoding; of a folder its listing; other files as blobs."""
         contents = await self.engine.read_full_contents(self.policy.readable(uri))
-        if contents.text is not None:
-            return [TextResourceContents(uri=uri, mime_type=contents.mime_type, text=contents.text)]
-        return [
-            BlobResourceContents(uri=uri, mime_type=contents.mime_type, blob=base64.b64encode(contents.data).decode())
-        ]
+        return [to_resource_contents(contents, uri)]
 
 
 def _to_resource(file: ListedFile) -> Resource:

@@ -37,7 +37,6 @@ def build(settings: Settings) -> Assembled:
     policy = Policy(settings)
     undo = _create_undo_store(settings)
     engine = Engine(policy, undo)
-    resources = Resources(policy, engine)
     return assemble(
         settings.COMMAND,
         settings,
@@ -46,8 +45,8 @@ def build(settings: Settings) -> Assembled:
             SearchTools(policy, engine),
             WriteTools(policy, engine),
             *([UndoTools(engine)] if undo else []),
-            resources,
-            Prompts(policy, resources),
+            Resources(policy, engine),
+            Prompts(policy, engine),
             Completions(policy, engine),
         ],
         opens=[engine.clean_temp_files()],

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
 from mcp_fs.engine.changing.atomic_write import NotDurable
-from mcp_fs.engine.changing.copying import absolute_names, name_taken_error, read_status_if_exists
+from mcp_fs.engine.changing.entry_copy import absolute_names, name_taken_error, read_status_if_exists
 from mcp_fs.engine.changing.moving import move_entry, refuse_renaming_secret_folder
 from mcp_fs.engine.handles.path_opening import resolve, translate_errors
 from mcp_fs.engine.journal.journal import JournalEntry

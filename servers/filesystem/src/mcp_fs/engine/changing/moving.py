@@ -21,7 +21,8 @@ from mcp_fs.engine.changing.atomic_write import (
     refuse_read_only,
     resolve_for_writing,
 )
-from mcp_fs.engine.changing.copying import (
+from mcp_fs.engine.changing.entry_copy import (
+    Announce,
     absolute_names,
     copy_file,
     copy_link_or_folder,
@@ -166,7 +167,7 @@ def move_entry(
                     target,
                     overwrite,
                     cancel,
-                    ExpectedState(resolved_target, journal_entry, resolved_source),
+                    ExpectedState(resolved_target, journal_entry, resolved_source).expect,
                 )
         except OSError as error:
             raise _to_move_problem(error, source, target, status, resolved_target, overwrite) from error
@@ -195,7 +196,7 @@ def relocate(
     target: WritablePath,
     overwrite: bool,
     cancel: CancelToken,
-    expected_state: ExpectedState | None = None,
+    announce: Announce | None = None,
 ) -> list[str]:
     """Rename, or between file systems copy and delete, what is at the source; return what could not be kept, in words.
 
@@ -203,10 +204,10 @@ def relocate(
         OSError: as rename(2).
     """
     if _are_on_different_disks(resolved_source, resolved_target):
-        return _move_between_disks(resolved_source, source, resolved_target, target, overwrite, cancel, expected_state)
+        return _move_between_disks(resolved_source, source, resolved_target, target, overwrite, cancel, announce)
     try:
-        if expected_state is not None:
-            expected_state.expect(resolved_source.folder, resolved_source.name)
+        if announce is not None:
+            announce(resolved_source.folder, resolved_source.name)
         if overwrite:
             resolved_source.folder.rename(resolved_source.name, resolved_target.folder, resolved_target.name)
         else:
@@ -214,7 +215,7 @@ def relocate(
     except OSError as error:
         if error.errno != errno.EXDEV:  # what is mounted twice is one file system and yet two
             raise
-        return _move_between_disks(resolved_source, source, resolved_target, target, overwrite, cancel, expected_state)
+        return _move_between_disks(resolved_source, source, resolved_target, target, overwrite, cancel, announce)
     return []
 
 
@@ -289,19 +290,19 @@ def _move_between_disks(
     target: WritablePath,
     overwrite: bool,
     cancel: CancelToken,
-    expected_state: ExpectedState | None,
+    announce: Announce | None,
 ) -> list[str]:
     """Move between file systems: copy all of it as mv(1) does, then delete the old one; what was not kept, in words."""
     status = resolved_source.folder.stat(resolved_source.name)
     metadata_copier = MetadataCopier()
     if stat.S_ISREG(status.st_mode):
-        copy_file(resolved_source, source, resolved_target, target, overwrite, cancel, expected_state, metadata_copier)
+        copy_file(resolved_source, source, resolved_target, target, overwrite, cancel, announce, metadata_copier)
     else:
         if stat.S_ISDIR(status.st_mode):
             with open_tree(resolved_source.folder, resolved_source.name) as folder:
                 TreeSize(cancel).count(folder)  # refuses what would be left out of the copy, and lost
         if skipped := copy_link_or_folder(
-            resolved_source, source, resolved_target, target, status, cancel, expected_state, metadata_copier
+            resolved_source, source, resolved_target, target, status, cancel, announce, metadata_copier
         ):
             remove_all(resolved_target.folder, resolved_target.name)
             raise Refused(f"{quote(source.display)} holds entries that can't be copied: {', '.join(skipped[:5])}.")
