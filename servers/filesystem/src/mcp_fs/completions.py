@@ -29,7 +29,7 @@ class Completions:
         if typed.startswith("/") and not folder:
             folder = "/"
         names = await self._complete_in(folder or ".", start)
-        return sorted(_spell_path(folder, name, place) for name, place in names)
+        return sorted(_spell_path(folder, name, path) for name, path in names)
 
     @completes("path", of="resource")
     async def absolute(self, typed: str, others: Mapping[str, str]) -> list[str]:
@@ -43,18 +43,18 @@ class Completions:
 
     async def _complete_in(self, above: str, start: str) -> Sequence[tuple[str, ReadablePath]]:
         try:
-            place = self.policy.readable(above)
+            path = self.policy.readable(above)
         except Problem:
             return ()
-        return await self.engine.complete_names(place, start)
+        return await self.engine.complete_names(path, start)
 
 
-def _spell_path(folder: str, name: str, place: ReadablePath) -> str:
+def _spell_path(folder: str, name: str, path: ReadablePath) -> str:
     """Return the path as the tools take it; a URI if no text can spell it."""
     try:
         name.encode()
     except UnicodeEncodeError:
-        return place.uri + "/" * name.endswith("/")
+        return path.uri + "/" * name.endswith("/")
     if folder in ("", "."):
         return name
     return f"{folder.rstrip('/')}/{name}"

@@ -20,7 +20,7 @@ class FolderSkills:
 
     async def skills(self, around: str | None = None) -> Sequence[Skill]:
         folders = await self.engine.find_skills(around)
-        skills = [skill_of(place.uri.rstrip("/"), files) for place, files in folders]
+        skills = [skill_of(path.uri.rstrip("/"), files) for path, files in folders]
         return [skill for skill in skills if skill is not None]
 
     async def contents(self, uri: str) -> TextResourceContents | None:

@@ -75,28 +75,28 @@ class TreeWatcher:
         """Return the subtree that a URI with a glob means; None for any other."""
         if not uri.lower().startswith("file:"):
             return None
-        place = self._policy.readable(uri)
-        depth = next((number for number, part in enumerate(place.parts) if _GLOB & {*part}), None)
-        if depth is None or self._engine.has_target(place):
+        path = self._policy.readable(uri)
+        depth = next((number for number, part in enumerate(path.parts) if _GLOB & {*part}), None)
+        if depth is None or self._engine.has_target(path):
             return None
-        start = place.at(place.root, place.parts[:depth])
+        start = path.at(path.root, path.parts[:depth])
         self._engine.check_reachable(start)
-        glob = "/" + "/".join(place.parts[depth:])
+        glob = "/" + "/".join(path.parts[depth:])
         compile_chooser([glob])  # refused to who asks, not found out by who follows
         return Subtree(start, glob)
 
     def followed(self, uri: str) -> Hashable | None:
         """Return what a path, a glob or a URI means for `list_changes`: a folder means all files below it."""
-        place = self._policy.readable(uri)
-        if any(_GLOB & {*part} for part in place.parts) and (key := self.key(place.uri)) is not None:
+        path = self._policy.readable(uri)
+        if any(_GLOB & {*part} for part in path.parts) and (key := self.key(path.uri)) is not None:
             return key
         try:
-            if self._engine.is_folder(place):
-                return Subtree(place)
-            place = self._engine.resolve_links(place)
+            if self._engine.is_folder(path):
+                return Subtree(path)
+            path = self._engine.resolve_links(path)
         except NotFound:
-            self._engine.check_reachable(place.parent)  # the file may come
-        return Subtree(place.parent, name=place.name)
+            self._engine.check_reachable(path.parent)  # the file may come
+        return Subtree(path.parent, name=path.name)
 
     async def add(self, keys: Collection[Hashable]) -> None:
         for key in keys:

@@ -1,4 +1,4 @@
-"""The engine: trusted places in, results out. Blocking work runs on worker threads, short reads from memory do not."""
+"""The engine: trusted paths in, results out. Blocking work runs on worker threads, short reads from memory do not."""
 
 from __future__ import annotations
 
@@ -93,13 +93,13 @@ class Engine:
 
     # Reading
 
-    async def read_text(self, place: ReadablePath, part: PageRequest) -> TextSlice:
+    async def read_text(self, path: ReadablePath, part: PageRequest) -> TextSlice:
         """Return the wanted lines of a text file, at most a page."""
-        long = needs_worker(place)
-        if not long and is_in_page_cache(place):
-            return read_page(place, part, self._lines, CancelToken())
+        long = needs_worker(path)
+        if not long and is_in_page_cache(path):
+            return read_page(path, part, self._lines, CancelToken())
         return await run_in_thread(
-            lambda cancel: read_page(place, part, self._lines, cancel), description="Reading", long=long
+            lambda cancel: read_page(path, part, self._lines, cancel), description="Reading", long=long
         )
 
     async def read_files(self, files: Sequence[NamedFile], part: PageRequest) -> FileSlices:
@@ -109,27 +109,27 @@ class Engine:
             lambda cancel: read_pages(files, part, self._lines, cancel), description="Reading", long=long
         )
 
-    async def read_media(self, place: ReadablePath, page: int) -> Sequence[Media]:
+    async def read_media(self, path: ReadablePath, page: int) -> Sequence[Media]:
         """Return a picture, a sound, a page of a PDF, or bytes."""
-        return await run_in_thread(lambda cancel: read_media(place, page, cancel), description="Reading", long=True)
+        return await run_in_thread(lambda cancel: read_media(path, page, cancel), description="Reading", long=True)
 
-    async def read_full_contents(self, place: ReadablePath) -> FullContents:
+    async def read_full_contents(self, path: ReadablePath) -> FullContents:
         """Return a whole file, or a folder's listing."""
-        if is_in_page_cache(place):
-            contents = read_full_contents(place, CancelToken())
+        if is_in_page_cache(path):
+            contents = read_full_contents(path, CancelToken())
         else:
-            contents = await run_in_thread(lambda cancel: read_full_contents(place, cancel), description="Reading")
+            contents = await run_in_thread(lambda cancel: read_full_contents(path, cancel), description="Reading")
         if not is_media(contents.mime_type):
             return contents
         return await run_in_thread(
-            lambda cancel: with_safe_type(place, contents, cancel), description="Reading", long=True
+            lambda cancel: with_safe_type(path, contents, cancel), description="Reading", long=True
         )
 
-    async def get_info(self, place: ReadablePath) -> FileInfo:
+    async def get_info(self, path: ReadablePath) -> FileInfo:
         """Return what is known of one entry."""
-        if is_in_page_cache(place):
-            return read_info(place)
-        return await run_in_thread(lambda cancel: read_info(place), description="Looking it up")
+        if is_in_page_cache(path):
+            return read_info(path)
+        return await run_in_thread(lambda cancel: read_info(path), description="Looking it up")
 
     async def compare(self, one: ReadablePath, other: ReadablePath, max_bytes: int) -> Comparison:
         """Return what differs between two files or folders."""
@@ -141,7 +141,7 @@ class Engine:
 
     async def list_folder(
         self,
-        place: ReadablePath,
+        path: ReadablePath,
         *,
         sort: FolderSort,
         walk_filter: WalkFilter,
@@ -152,20 +152,20 @@ class Engine:
         """Return a page of a folder's entries."""
         return await run_in_thread(
             lambda cancel: list_folder(
-                place, cancel, sort=sort, walk_filter=walk_filter, folder_sizes=folder_sizes, limit=limit, cursor=cursor
+                path, cancel, sort=sort, walk_filter=walk_filter, folder_sizes=folder_sizes, limit=limit, cursor=cursor
             ),
             description="Listing",
             long=folder_sizes,
         )
 
-    async def list_roots(self, places: Sequence[ReadablePath]) -> FolderPage:
+    async def list_roots(self, paths: Sequence[ReadablePath]) -> FolderPage:
         """Return the served folders."""
-        return await run_in_thread(lambda cancel: list_roots(places), description="Listing")
+        return await run_in_thread(lambda cancel: list_roots(paths), description="Listing")
 
-    async def list_tree(self, place: ReadablePath, *, depth: int, walk_filter: WalkFilter, max_bytes: int) -> Tree:
+    async def list_tree(self, path: ReadablePath, *, depth: int, walk_filter: WalkFilter, max_bytes: int) -> Tree:
         """Return a folder's tree, folded to a size."""
         return await run_in_thread(
-            lambda cancel: list_tree(place, cancel, depth=depth, walk_filter=walk_filter, max_bytes=max_bytes),
+            lambda cancel: list_tree(path, cancel, depth=depth, walk_filter=walk_filter, max_bytes=max_bytes),
             description="Listing",
             long=True,
         )
@@ -186,9 +186,9 @@ class Engine:
             lambda cancel: skill_folders([policy.root_path(root) for root in policy.roots], within_uri, cancel)
         )
 
-    async def complete_names(self, place: ReadablePath, prefix: str) -> Sequence[tuple[str, ReadablePath]]:
+    async def complete_names(self, path: ReadablePath, prefix: str) -> Sequence[tuple[str, ReadablePath]]:
         """Names in a folder that begin with `start`, a slash behind those of folders; none of what can't be listed."""
-        return await run_in_thread(lambda cancel: complete_names(place, prefix, cancel))
+        return await run_in_thread(lambda cancel: complete_names(path, prefix, cancel))
 
     # Searching
 
@@ -223,24 +223,24 @@ class Engine:
 
     # Writing
 
-    async def write_file(self, place: WritablePath, content: str, *, overwrite: bool) -> WriteResult:
+    async def write_file(self, path: WritablePath, content: str, *, overwrite: bool) -> WriteResult:
         """Create or replace a text file, with the folders to it."""
 
         def work(cancel: CancelToken, step: JournalEntry | None) -> WriteResult:
-            write = partial(write_file, place, content, overwrite=overwrite, cancel=cancel, journal_entry=step)
-            return _create_missing_folders([place], write, cancel, step)
+            write = partial(write_file, path, content, overwrite=overwrite, cancel=cancel, journal_entry=step)
+            return _create_missing_folders([path], write, cancel, step)
 
         return await self._run_change(work, description="Writing", long=False)
 
     async def edit_file(
-        self, place: WritablePath, edits: Sequence[Replacement], *, dry_run: bool, expected_hash: str | None
+        self, path: WritablePath, edits: Sequence[Replacement], *, dry_run: bool, expected_hash: str | None
     ) -> EditResult:
         """Replace pieces of a text file, all or none."""
 
         def work(cancel: CancelToken, step: JournalEntry | None) -> EditResult:
-            revise = partial(replace_text, replacements=edits, label=quote(place.display), cancel=cancel)
-            in_cells = partial(replace_in_cells, replacements=edits, label=quote(place.display), cancel=cancel)
-            change = FileChange(place, revise, in_cells, expected_hash=expected_hash)
+            revise = partial(replace_text, replacements=edits, label=quote(path.display), cancel=cancel)
+            in_cells = partial(replace_in_cells, replacements=edits, label=quote(path.display), cancel=cancel)
+            change = FileChange(path, revise, in_cells, expected_hash=expected_hash)
             return change_files([change], dry_run=dry_run, cancel=cancel, journal_entry=step)
 
         return await self._run_change(work, description="Editing")
@@ -249,25 +249,25 @@ class Engine:
         """Apply a diff to its files, all or none."""
 
         def work(cancel: CancelToken, step: JournalEntry | None) -> EditResult:
-            changes = [_plan_patch(place, patch, cancel) for place, patch in files]
+            changes = [_plan_patch(path, patch, cancel) for path, patch in files]
             modes = [
-                f"{place.display}: its mode stays, not {it.mode}" for place, it in files if it.mode and not it.creates
+                f"{path.display}: its mode stays, not {it.mode}" for path, it in files if it.mode and not it.creates
             ]
-            new = [place for place, patch in files if patch.creates and not dry_run]
+            new = [path for path, patch in files if patch.creates and not dry_run]
             change = partial(change_files, changes, dry_run=dry_run, cancel=cancel, journal_entry=step)
             edited = _create_missing_folders(new, change, cancel, step)
             return replace(edited, notes=[*edited.notes, *modes])
 
         return await self._run_change(work, description="Patching")
 
-    async def append_text(self, place: WritablePath, content: str) -> EditResult | WriteResult:
+    async def append_text(self, path: WritablePath, content: str) -> EditResult | WriteResult:
         """Add text to the end of a file, in its encoding; create it, with the folders to it, when there is none."""
 
         def work(cancel: CancelToken, step: JournalEntry | None) -> EditResult | WriteResult:
-            if not exists(place):
-                write = partial(write_file, place, content, overwrite=False, cancel=cancel, journal_entry=step)
-                return _create_missing_folders([place], write, cancel, step)
-            change = FileChange(place, partial(append_text, addition=content))
+            if not exists(path):
+                write = partial(write_file, path, content, overwrite=False, cancel=cancel, journal_entry=step)
+                return _create_missing_folders([path], write, cancel, step)
+            change = FileChange(path, partial(append_text, addition=content))
             return change_files([change], dry_run=False, cancel=cancel, journal_entry=step)
 
         return await self._run_change(work, description="Writing")
@@ -283,10 +283,10 @@ class Engine:
             description="Replacing",
         )
 
-    async def create_folder(self, place: WritablePath) -> MoveResult:
+    async def create_folder(self, path: WritablePath) -> MoveResult:
         """Create a folder and those above it."""
         return await self._run_change(
-            lambda cancel, step: moving.create_folder(place, cancel, step),
+            lambda cancel, step: moving.create_folder(path, cancel, step),
             description="Creating the folder",
             long=False,
         )
@@ -310,11 +310,11 @@ class Engine:
 
         return await self._run_change(work, description=description)
 
-    async def delete(self, places: Sequence[WritablePath], *, recursive: bool, trash: bool) -> BatchResult:
+    async def delete(self, paths: Sequence[WritablePath], *, recursive: bool, trash: bool) -> BatchResult:
         """Delete files, folders and links, or put them into the trash."""
         return await self._run_change(
             lambda cancel, step: deleting.delete_all(
-                places, recursive=recursive, trash=trash, cancel=cancel, journal_entry=step
+                paths, recursive=recursive, trash=trash, cancel=cancel, journal_entry=step
             ),
             description="Deleting",
         )
@@ -357,44 +357,44 @@ class Engine:
 
     # Watching
 
-    def check_reachable(self, place: ReadablePath) -> None:
-        """Check that there is something at a place that can be reached.
+    def check_reachable(self, path: ReadablePath) -> None:
+        """Check that there is something at a path that can be reached.
 
         Raises:
             NotFound: there is nothing yet.
             Refused: a link leads outside, or to a protected secret.
         """
-        read_status(place)
+        read_status(path)
 
-    def has_target(self, place: ReadablePath) -> bool:
-        """Return whether there is anything at a place, a link's target included."""
-        return exists(place)
+    def has_target(self, path: ReadablePath) -> bool:
+        """Return whether there is anything at a path, a link's target included."""
+        return exists(path)
 
-    def is_folder(self, place: ReadablePath) -> bool:
-        """Return whether a place is a folder, or a link to one.
+    def is_folder(self, path: ReadablePath) -> bool:
+        """Return whether a path leads to a folder, or a link to one.
 
         Raises:
             Problem: as `check_reachable`.
         """
-        return stat.S_ISDIR(read_status(place).st_mode)
+        return stat.S_ISDIR(read_status(path).st_mode)
 
-    def resolve_links(self, place: ReadablePath) -> ReadablePath:
-        """Return where the links on the way to a place lead.
+    def resolve_links(self, path: ReadablePath) -> ReadablePath:
+        """Return where the links on the way to a path lead.
 
         Raises:
             Refused: as `check_reachable`.
         """
-        with resolve(place) as spot:
-            return spot.path
+        with resolve(path) as resolved:
+            return resolved.path
 
-    def names_on_disk(self, place: ReadablePath) -> tuple[str, ...]:
-        """Return the names down to `place` as the file system has them, links not followed: as its events name it."""
-        return spell_names(place)
+    def names_on_disk(self, path: ReadablePath) -> tuple[str, ...]:
+        """Return the names down to `path` as the file system has them, links not followed: as its events name it."""
+        return spell_names(path)
 
-    def read_state(self, place: ReadablePath) -> Hashable | None:
-        """Return a value that differs whenever the thing at `place` does; None when there is nothing."""
+    def read_state(self, path: ReadablePath) -> Hashable | None:
+        """Return a value that differs whenever the thing at `path` does; None when there is nothing."""
         try:
-            status_result = read_status(place)
+            status_result = read_status(path)
         except Problem:
             return None
         return (
@@ -414,12 +414,12 @@ def _needs_worker(file: NamedFile) -> bool:
     return file.line_range is not None and needs_worker(file.line_range[0])
 
 
-def _plan_patch(place: WritablePath, patch: FilePatch, cancel: CancelToken) -> FileChange:
+def _plan_patch(path: WritablePath, patch: FilePatch, cancel: CancelToken) -> FileChange:
     """Return what a patch makes of one file."""
-    label = quote(place.display)
+    label = quote(path.display)
     apply = partial(apply_hunks, patch=patch, label=label, cancel=cancel)
     return FileChange(
-        place,
+        path,
         apply,
         partial(apply_patch, apply=apply, label=label),
         creates=patch.creates,
@@ -429,20 +429,20 @@ def _plan_patch(place: WritablePath, patch: FilePatch, cancel: CancelToken) -> F
 
 
 def _create_missing_folders(
-    places: Sequence[WritablePath], change: Callable[[], _Result], cancel: CancelToken, step: JournalEntry | None
+    paths: Sequence[WritablePath], change: Callable[[], _Result], cancel: CancelToken, step: JournalEntry | None
 ) -> _Result:
-    """What `change` comes to; where it finds that folders above `places` are missing, they are made for it and noted.
+    """What `change` comes to; where it finds that folders above `paths` are missing, they are made for it and noted.
 
     Nobody looks for them before: nearly always they are there.
     """
     try:
         return change()
     except NotFound:
-        missing = next((place.parent for place in places if not exists(place.parent)), None)
+        missing = next((path.parent for path in paths if not exists(path.parent)), None)
         if missing is None:
             raise
     with moving.create_missing_folders(missing, cancel, step) as (_, new_folders):
-        changed = _create_missing_folders(places, change, cancel, step)
+        changed = _create_missing_folders(paths, change, cancel, step)
         return replace(
             changed, notes=[*(f"new folder {new_folders[0].display}" for _ in new_folders[:1]), *changed.notes]
         )

@@ -114,7 +114,7 @@ def _describe_places(diff: str) -> str:
 
 @dataclass(slots=True)
 class _PlaceReader:
-    """Finds the places that a unified diff changes, line by line of its hunks.
+    """Finds the lines that a unified diff changes, line by line of its hunks.
 
     Attributes:
         places: those that are complete.

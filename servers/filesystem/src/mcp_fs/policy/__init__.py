@@ -1,4 +1,4 @@
-"""The only place that refuses: turns a caller's string into a trusted path beneath a served folder, or refuses it.
+"""The only module that refuses: turns a caller's string into a trusted path beneath a served folder, or refuses it.
 
 A path is a served folder and the names that lead down from it; it holds no `..`, no empty name, no NUL and
 nothing protected, so it can't be spelled to mean anything outside. Where links on the way lead is decided while the

@@ -111,11 +111,11 @@ class ReadTools:
         file, first, last = named or (path, 1, None)
         if "*" in path:
             try:
-                places, notes = await expand_path(self.policy.readable, file, _MAX_FILES)
+                paths, notes = await expand_path(self.policy.readable, file, _MAX_FILES)
             except Problem as problem:
                 return [NamedFile(path, problem)]
             left_out = [NamedFile(path, Refused(f"{note}.")) for note in notes]
-            return [*(NamedFile(place.display, None, (place, first, last)) for place in places), *left_out]
+            return [*(NamedFile(place.display, None, (place, first, last)) for place in paths), *left_out]
         if named is not None:
             with suppress(Problem):
                 lines = self.policy.readable(file), first, last
@@ -168,12 +168,12 @@ class ReadTools:
         Shows hidden and git-ignored ones too; folders have sizes only with `folder_sizes`. For levels below use
         `list_tree`.
         """
-        places = self.policy.search_roots(path)
-        if len(places) > 1:
-            return await self.engine.list_roots(places)
+        paths = self.policy.search_roots(path)
+        if len(paths) > 1:
+            return await self.engine.list_roots(paths)
         walk_filter = WalkFilter(include_hidden, include_ignored)
         return await self.engine.list_folder(
-            places[0], sort=sort, walk_filter=walk_filter, folder_sizes=folder_sizes, limit=limit, cursor=cursor
+            paths[0], sort=sort, walk_filter=walk_filter, folder_sizes=folder_sizes, limit=limit, cursor=cursor
         )
 
     @tool("List a tree", effect="read", view=TREE)
@@ -189,11 +189,11 @@ class ReadTools:
 
         Names only, `depth` levels; for sizes use `list_directory`.
         """
-        places = self.policy.search_roots(path)
-        if len(places) > 1:
-            raise Invalid("Several folders are served.", f"Use one of: {', '.join(p.display for p in places)}.")
+        paths = self.policy.search_roots(path)
+        if len(paths) > 1:
+            raise Invalid("Several folders are served.", f"Use one of: {', '.join(p.display for p in paths)}.")
         walk_filter = WalkFilter(include_hidden, include_ignored)
-        return await self.engine.list_tree(places[0], depth=depth, walk_filter=walk_filter, max_bytes=max_bytes)
+        return await self.engine.list_tree(paths[0], depth=depth, walk_filter=walk_filter, max_bytes=max_bytes)
 
 
 def _content_blocks(media: Media) -> list[ContentBlock]:

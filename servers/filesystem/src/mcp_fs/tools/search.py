@@ -39,10 +39,10 @@ class SearchTools:
 
         Paths of a folder are grouped under its name. For text in files use `search_text`.
         """
-        places = self.policy.search_roots(path)
+        paths = self.policy.search_roots(path)
         walk_filter = WalkFilter(include_hidden, include_ignored)
         return await self.engine.find_files(
-            places,
+            paths,
             glob,
             sort=sort,
             walk_filter=walk_filter,
@@ -78,7 +78,7 @@ class SearchTools:
         Matches come as `path:line:text`; several of one file or folder under its name. For names of files
         use `find_files`.
         """
-        places = self.policy.search_roots(path)
+        paths = self.policy.search_roots(path)
         walk_filter = WalkFilter(include_hidden, include_ignored)
         query = Query(
             pattern,
@@ -96,4 +96,4 @@ class SearchTools:
             include_binary=include_binary,
             walk_filter=walk_filter,
         )
-        return await self.engine.search_text(places, query, cursor)
+        return await self.engine.search_text(paths, query, cursor)

@@ -105,7 +105,7 @@ def resolve_for_writing(path: WritablePath, *, follow: bool = True) -> Generator
 def read_regular_status(
     resolved: ResolvedPath[WritablePath], path: ReadablePath, locked_file: LockedFile | None = None
 ) -> os.stat_result | None:
-    """lstat(2) of the regular file at the spot, which may be replaced; None when there is nothing.
+    """Return what lstat(2) says of the regular file at the path, which may be replaced; None when there is nothing.
 
     Args:
         locked_file: the file there, if it was locked just now.
@@ -146,7 +146,7 @@ def _refuse_read_only(resolved: ResolvedPath[WritablePath], path: ReadablePath, 
 
 
 def _may_write(resolved: ResolvedPath[WritablePath]) -> bool:
-    """Whether the kernel would let this process write into the file at the spot."""
+    """Whether the kernel would let this process write into the file at the path."""
     if sys.platform == "win32" or os.access not in os.supports_dir_fd:
         return True  # there the mode says it
     effective = os.access in os.supports_effective_ids
@@ -165,7 +165,7 @@ def is_same_file(one: os.stat_result, other: os.stat_result) -> bool:
 
 @dataclass
 class AtomicWrite:
-    """A finished temporary file that waits to take the place of `name`.
+    """A finished temporary file that waits to replace `name`.
 
     Attributes:
         status: its status.

@@ -177,7 +177,7 @@ def _fill_file(fd: int, source_fd: int, source: ReadablePath, cancel: CancelToke
 
 
 def read_status_if_exists(resolved: ResolvedPath[WritablePath]) -> os.stat_result | None:
-    """lstat(2) of what is at a spot; None for nothing."""
+    """Return what lstat(2) says of what is at a path; None for nothing."""
     try:
         return resolved.folder.stat(resolved.name)
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """Applies unified diffs strictly: the old text of a hunk must match exactly.
 
 Only two things are forgiven, because models can't count: the lengths in a hunk's header, and its line number as
-long as its text is at one place only, or at one in the class or function that it names. No context is ever skipped. A
+long as its text is found once only, or once in the class or function that it names. No context is ever skipped. A
 patch in which some lines end in CRLF and others in LF means what it says of them; any other says nothing of line ends,
 and they stay as they are in the file.
 """
@@ -162,7 +162,7 @@ def apply_hunks(text: str, patch: FilePatch, label: str, cancel: CancelToken) ->
 
     Raises:
         NotFound: what a hunk expects is not there; quotes the nearest.
-        Conflict: it is at several places and at none of them by its line number.
+        Conflict: it is found several times, and not at its line number.
         Invalid: a hunk expects nothing, so that it could go anywhere.
     """
     if patch.deletes_any_content:

@@ -63,6 +63,14 @@ class FileChange:
 
 @dataclass(slots=True)
 class _PreparedChange:
+    """A change whose new contents are computed and not yet written.
+
+    Attributes:
+        old_status: of the file before it; None if there is none yet.
+        hash: of the contents before it, as reading the file shows it.
+        data: the new contents; None if the file goes.
+    """
+
     change: FileChange
     old_status: os.stat_result | None
     hash: str | None
@@ -361,25 +369,25 @@ def too_much_error() -> TooLarge:
     return TooLarge(f"More than {MAX_TOTAL_BYTES:,} bytes would be written; nothing was.", "Narrow `glob` or `path`.")
 
 
-def _commit_all(prepared: Sequence[_PreparedChange], staged: Sequence[AtomicWrite]) -> None:
+def _commit_all(prepared: Sequence[_PreparedChange], writes: Sequence[AtomicWrite]) -> None:
     """Do the renames; after a failure, undo them and say what came of it."""
-    if len(staged) == 1 and prepared[0].data is not None:
-        staged[0].commit(replace=prepared[0].old_status is not None)
+    if len(writes) == 1 and prepared[0].data is not None:
+        writes[0].commit(replace=prepared[0].old_status is not None)
         return
-    undo: list[tuple[AtomicWrite, _Rollback]] = []
+    rollbacks: list[_Rollback] = []
     with ExitStack() as backups:
         try:
-            for item, new in zip(prepared, staged, strict=True):
-                undo.append((new, _commit_one(item, new, backups)))
+            for item, write in zip(prepared, writes, strict=True):
+                rollbacks.append(_commit_one(item, write, backups))
         except Exception:
-            _roll_back(undo, backups)
+            _roll_back(rollbacks, backups)
             raise
-    for new in staged:
-        new.make_durable()
+    for write in writes:
+        write.make_durable()
 
 
 def _commit_one(prepared: _PreparedChange, write: AtomicWrite, backups: ExitStack) -> _Rollback:
-    """Bring one file to its new state; return how to bring it back."""
+    """Bring one file to its new state; return its rollback."""
     folder = write.folder
     name = write.name
     if prepared.old_status is None:
@@ -393,21 +401,21 @@ def _commit_one(prepared: _PreparedChange, write: AtomicWrite, backups: ExitStac
             folder.add_name(name, folder, backup)
     except OSError as error:
         raise to_problem(error, write.display_path, "it was not changed") from error
-    restore = _Rollback(write, backup)
-    backups.callback(restore.forget)
+    rollback = _Rollback(write, backup)
+    backups.callback(rollback.remove_backup)
     if prepared.data is not None:
         write.rename_into_place(replace=True)
-    return restore
+    return rollback
 
 
-def _roll_back(undo: Sequence[tuple[AtomicWrite, _Rollback]], backups: ExitStack) -> None:
+def _roll_back(rollbacks: Sequence[_Rollback], backups: ExitStack) -> None:
     failures: list[str] = []
-    for write, rollback in reversed(undo):
+    for rollback in reversed(rollbacks):
         try:
-            rollback()
+            rollback.run()
         except OSError:
             backup_note = f" (old contents: `{rollback.backup}` beside it)" if rollback.backup else " (it was new)"
-            failures.append(quote(write.display_path.display) + backup_note)
+            failures.append(quote(rollback.write.display_path.display) + backup_note)
     if failures:
         backups.pop_all()  # the only copies of the old contents
         raise Unavailable(
@@ -418,18 +426,23 @@ def _roll_back(undo: Sequence[tuple[AtomicWrite, _Rollback]], backups: ExitStack
 
 @dataclass(frozen=True, slots=True)
 class _Rollback:
-    """The way back for one file: the name its old contents are kept by, None for one that is new."""
+    """Takes one write back.
 
-    new: AtomicWrite
+    Attributes:
+        backup: the name in its folder of the old contents; None for a new file.
+    """
+
+    write: AtomicWrite
     backup: str | None
 
-    def __call__(self) -> None:
+    def run(self) -> None:
+        folder = self.write.folder
         if self.backup is None:
-            self.new.folder.remove(self.new.name)
+            folder.remove(self.write.name)
         else:
-            self.new.folder.rename(self.backup, self.new.folder, self.new.name)
+            folder.rename(self.backup, folder, self.write.name)
 
-    def forget(self) -> None:
+    def remove_backup(self) -> None:
         if self.backup is not None:
             with suppress(OSError):
-                self.new.folder.remove(self.backup)
+                self.write.folder.remove(self.backup)

@@ -43,9 +43,9 @@ class ArchiveMember:
 
 @contextmanager
 def open_content(
-    place: ReadablePath, cancel: CancelToken, *, raw: bool = False
+    path: ReadablePath, cancel: CancelToken, *, raw: bool = False
 ) -> Generator[tuple[BinaryIO, str | None]]:
-    """Yield what is to be read at `place`, open, and what it is when that is not the file itself.
+    """Yield what is to be read at `path`, open, and what it is when that is not the file itself.
 
     Args:
         raw: whether a document is wanted as it is; a member of an archive is unpacked in any case.
@@ -53,65 +53,65 @@ def open_content(
     Raises:
         Problem: it can't be opened, or its text can't be taken out.
     """
-    with _open_file_or_archive(place) as (file, inner):
+    with _open_file_or_archive(path) as (file, inner):
         extracted = None
         if inner is not None:
-            extracted = _extract_member(file, place, inner, cancel, raw=raw)
+            extracted = _extract_member(file, path, inner, cancel, raw=raw)
         elif not raw:
-            extracted = _extract_text(file, place, cancel)
+            extracted = _extract_text(file, path, cancel)
         if extracted is None:
             yield file, None
         else:
             with to_anonymous_file(extracted.data) as copy:
-                yield copy, _describe_text(extracted, place)
+                yield copy, _describe_text(extracted, path)
 
 
 def _extract_member(
-    file: BinaryIO, place: ReadablePath, inner: tuple[str, ...], cancel: CancelToken, *, raw: bool
+    file: BinaryIO, path: ReadablePath, inner: tuple[str, ...], cancel: CancelToken, *, raw: bool
 ) -> Extracted:
     """Return the member `inner` of an open archive, as text or as it is."""
-    archive = place.parts[len(place.parts) - len(inner) - 1].removesuffix("!")
+    archive = path.parts[len(path.parts) - len(inner) - 1].removesuffix("!")
     output: Output = "text"
     if raw:
         output = "bytes"
-    return extract(file, archive, inner, output, place.display, cancel)
+    return extract(file, archive, inner, output, path.display, cancel)
 
 
-def open_text(file: BinaryIO, place: ReadablePath, cancel: CancelToken) -> tuple[BinaryIO, str]:
+def open_text(file: BinaryIO, path: ReadablePath, cancel: CancelToken) -> tuple[BinaryIO, str]:
     """Return the text of an open document as a file, or the file itself if it is none; and why the rest is missing."""
-    extracted = _extract_text(file, place, cancel)
+    extracted = _extract_text(file, path, cancel)
     if extracted is None:
         return file, ""
     file.close()
     return to_anonymous_file(extracted.data), extracted.cut_reason
 
 
-def _extract_text(file: BinaryIO, place: ReadablePath, cancel: CancelToken) -> Extracted | None:
+def _extract_text(file: BinaryIO, path: ReadablePath, cancel: CancelToken) -> Extracted | None:
     """Return the text of an open document or archive; None for what is read as it is.
 
     The file is at its beginning then.
     """
-    kind = kind_of(place.name, file.read(HEAD_BYTES))
+    kind = kind_of(path.name, file.read(HEAD_BYTES))
     file.seek(0)
     if kind is None:
         return None
-    extracted = extract(file, place.name, (), "text", place.display, cancel)
+    extracted = extract(file, path.name, (), "text", path.display, cancel)
     file.seek(0)
     if kind == "notebook" and not extracted.label:
         return None  # it has the name of a notebook, and could not be read as one
     return extracted
 
 
-def needs_worker(place: ReadablePath) -> bool:
-    """Return whether reading a place is likely to wait for the process that takes text out."""
-    return is_document(place.name) or is_archive(place.name) or any(part.endswith("!") for part in place.parts)
+def needs_worker(path: ReadablePath) -> bool:
+    """Return whether reading a path is likely to wait for the process that takes text out."""
+    return is_document(path.name) or is_archive(path.name) or any(part.endswith("!") for part in path.parts)
 
 
-def is_in_archive(place: ReadablePath) -> bool:
-    """Return whether `place` is an archive, or lies in one."""
+def is_in_archive(path: ReadablePath) -> bool:
+    """Return whether `path` is an archive, or lies in one."""
     try:
-        with _open_file_or_archive(place) as (file, inner):
-            return inner is not None or kind_of(place.name, file.read(HEAD_BYTES)) not in (None, *SUFFIXES.values())
+        with _open_file_or_archive(path) as (file, inner):
+            return inner is not None or kind_of(path.name, file.read(HEAD_BYTES)) not in (None, *SUFFIXES.values())
     except Problem:
         return False
 
@@ -143,13 +143,13 @@ def read_members(place: ReadablePath, cancel: CancelToken) -> tuple[Sequence[Arc
 
 
 @contextmanager
-def _open_file_or_archive(place: ReadablePath) -> Generator[tuple[BinaryIO, tuple[str, ...] | None]]:
-    """Yield the file at `place`, or the archive it lies in and the names in that."""
+def _open_file_or_archive(path: ReadablePath) -> Generator[tuple[BinaryIO, tuple[str, ...] | None]]:
+    """Yield the file at `path`, or the archive it lies in and the names in that."""
     inner = None
     try:
-        file = open_file(place)
+        file = open_file(path)
     except NotFound:
-        above = _find_archive(place)
+        above = _find_archive(path)
         if above is None:
             raise
         archive, inner = above
@@ -158,13 +158,13 @@ def _open_file_or_archive(place: ReadablePath) -> Generator[tuple[BinaryIO, tupl
         yield file, inner
 
 
-def _find_archive(place: ReadablePath) -> tuple[ReadablePath, tuple[str, ...]] | None:
-    for number, part in enumerate(place.parts):
+def _find_archive(path: ReadablePath) -> tuple[ReadablePath, tuple[str, ...]] | None:
+    for number, part in enumerate(path.parts):
         if part.endswith("!") and len(part) > 1:
-            archive = place.at(place.root, (*place.parts[:number], part[:-1]))
+            archive = path.at(path.root, (*path.parts[:number], part[:-1]))
             try:
                 if stat.S_ISREG(read_status(archive).st_mode):
-                    return archive, place.parts[number + 1 :]
+                    return archive, path.parts[number + 1 :]
             except NotFound:
                 continue
     return None
@@ -183,21 +183,21 @@ def to_anonymous_file(data: bytes) -> BinaryIO:
     return cast("BinaryIO", file)
 
 
-def raw_source_path(place: ReadablePath) -> str | None:
+def raw_source_path(path: ReadablePath) -> str | None:
     """Return the path of a file as it is written, where its text is another; None where the text is what is edited."""
-    own = _RAW_MEMBERS.get(SUFFIXES.get(place.name.rpartition(".")[2].lower(), ""))
+    own = _RAW_MEMBERS.get(SUFFIXES.get(path.name.rpartition(".")[2].lower(), ""))
     if own is None:
         return None
-    return f"{place.display}!/{own}"
+    return f"{path.display}!/{own}"
 
 
-def _describe_text(extracted: Extracted, place: ReadablePath) -> str:
+def _describe_text(extracted: Extracted, path: ReadablePath) -> str:
     """Return what kind of text is shown, and how to get at the rest."""
     label = extracted.label or "unpacked"
     if extracted.label.startswith("listing"):
-        label += f": read what is in it as `{_archive_path(extracted, place)}!/NAME`"
+        label += f": read what is in it as `{_archive_path(extracted, path)}!/NAME`"
     elif extracted.label:
-        source = raw_source_path(place)
+        source = raw_source_path(path)
         if source is not None:
             label += f", the file itself is `{source}`"
     if extracted.cut_reason:

@@ -2,7 +2,7 @@
 
 Calls of one process meet at the name, before there need be a file. Processes meet at the file itself, by flock(2):
 who holds the lock of the file that stands at the name may replace it, and whoever waited looks again whether it
-still stands there. Programs that know nothing of this are noticed by `Staged.check_unchanged`.
+still stands there. Programs that know nothing of this are noticed by `AtomicWrite.check_unchanged`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class LockedFile:
 def lock_names(
     resolved_paths: Sequence[ResolvedPath[Any]], cancel: CancelToken
 ) -> Generator[Mapping[ResolvedPath[Any], LockedFile]]:
-    """Hold, against every other call and every other server process, the names at `spots`.
+    """Hold, against every other call and every other server process, the names at `resolved_paths`.
 
     A name is its folder's identity and its spelling as any file system might fold it, so that two ways to one
     file meet here. What of the files there is known stands beside; of some, and on Windows of all, it is nothing.
@@ -91,32 +91,34 @@ if sys.platform != "win32":
     def _lock_files(
         resolved_paths: Iterable[ResolvedPath[Any]], cancel: CancelToken, stack: ExitStack
     ) -> Mapping[ResolvedPath[Any], LockedFile]:
-        """Hold the regular files at `spots` until `stack` ends; what is no such file needs no lock."""
+        """Hold the regular files at `resolved_paths` until `stack` ends; what is no such file needs no lock."""
         # What was there a moment ago only says in which order to go.
         earlier_statuses = {
             resolved: _only_regular(resolved.status) or _read_regular_status(resolved) for resolved in resolved_paths
         }
         files = {
-            (found.st_dev, found.st_ino): (spot, found) for spot, found in earlier_statuses.items() if found is not None
+            (status.st_dev, status.st_ino): (resolved, status)
+            for resolved, status in earlier_statuses.items()
+            if status is not None
         }
         locked_identities: set[tuple[int, int]] = set()
         locked_files: dict[ResolvedPath[Any], LockedFile] = {}
         deadline = time.monotonic() + _MAX_WAIT_SECONDS
-        for _, (spot, earlier_status) in sorted(files.items(), key=lambda item: item[0]):
+        for _, (resolved, earlier_status) in sorted(files.items(), key=lambda item: item[0]):
             status: os.stat_result | None = earlier_status
             while status is not None and (status.st_dev, status.st_ino) not in locked_identities:
                 try:
-                    fd = spot.folder.open(spot.name, _READ_FLAGS)
+                    fd = resolved.folder.open(resolved.name, _READ_FLAGS)
                 except OSError:
                     break  # one that can't be read can't be edited either
                 stack.callback(os.close, fd)
-                if not _wait_for_flock(fd, spot, cancel, deadline):
+                if not _wait_for_flock(fd, resolved, cancel, deadline):
                     break
                 opened_status = os.fstat(fd)
                 locked_identities.add((opened_status.st_dev, opened_status.st_ino))
-                status = _read_regular_status(spot)
+                status = _read_regular_status(resolved)
                 if status is not None and os.path.samestat(status, opened_status):
-                    locked_files[spot] = LockedFile(fd, status)
+                    locked_files[resolved] = LockedFile(fd, status)
         return locked_files
 
     def _wait_for_flock(fd: int, resolved: ResolvedPath[ReadablePath], cancel: CancelToken, deadline: float) -> bool:

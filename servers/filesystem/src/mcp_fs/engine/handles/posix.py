@@ -1,6 +1,6 @@
 """Folders by descriptor on Linux, macOS and BSD: down from the root one name at a time, never a path twice.
 
-`resolve` is the one place that follows links. It reads each link by the handle it lies in and goes on from
+`resolve` alone follows links. It reads each link by the handle it lies in and goes on from
 there itself, so that a link may lead anywhere beneath a served folder and nowhere else, whoever swaps what
 while it walks: a name that changes its kind between two calls only makes the second call fail.
 """
@@ -32,7 +32,7 @@ _LINK_ERRORS = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)  # EMLINK: FreeBSD's a
 
 
 class Folder(Generic[P_co]):
-    """An open folder and the trusted place it was reached as; every name is used by its handle, links unfollowed.
+    """An open folder and the trusted path it was reached by; every name is used by its handle, links unfollowed.
 
     A context manager that closes the descriptor. `name` is always one entry, never a path.
     """
@@ -138,9 +138,9 @@ class Folder(Generic[P_co]):
 
 @dataclass(frozen=True)
 class ResolvedPath(Generic[P_co]):
-    """Where a place really is: an open folder and the one name in it, which was not a link when it was looked at.
+    """Where a path really leads: an open folder and the one name in it, which was not a link when it was looked at.
 
-    `name` is `.` when the place is the served folder itself or a link that ends in `..`.
+    `name` is `.` when the path is the served folder itself or a link that ends in `..`.
 
     Attributes:
         status: lstat(2) of the entry then, if that was asked.
@@ -152,7 +152,7 @@ class ResolvedPath(Generic[P_co]):
 
     @property
     def path(self) -> P_co:
-        """The place with every link resolved."""
+        """The path with every link resolved."""
         return self.folder.path if self.name == "." else self.folder.path / self.name
 
     def __enter__(self) -> ResolvedPath[P_co]:

@@ -301,7 +301,7 @@ class ExpectedState:
         self._source = source
 
     def expect(self, folder: Folder[Any], name: str) -> None:
-        """Record that it will be what is `name` in `folder` now; in place of what was expected before."""
+        """Record that it will be what is `name` in `folder` now; forget what was expected before."""
         journal_entry = self._journal_entry
         source = self._source
         if journal_entry is None:

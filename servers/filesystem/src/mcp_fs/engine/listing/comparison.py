@@ -55,9 +55,9 @@ def compare(first: ReadablePath, second: ReadablePath, max_bytes: int, cancel: C
     return Comparison(names, head, lines, max_bytes)
 
 
-def _is_folder(place: ReadablePath) -> bool:
+def _is_folder(path: ReadablePath) -> bool:
     try:
-        return stat.S_ISDIR(read_status(place).st_mode)
+        return stat.S_ISDIR(read_status(path).st_mode)
     except NotFound:
         return False  # perhaps in an archive
 
@@ -299,9 +299,9 @@ def _bytes_of_lines(lines: Sequence[str]) -> int:
 
 def _diff_small_files(one: ReadablePath, other: ReadablePath, cancel: CancelToken) -> list[str] | None:
     """Return the diff of two files, of others than text no line; None where it would take long."""
-    for place in (one, other):
-        if read_status(place).st_size > _MAX_DIFFED_BYTES:
-            with open_file(place) as file:
+    for path in (one, other):
+        if read_status(path).st_size > _MAX_DIFFED_BYTES:
+            with open_file(path) as file:
                 if is_text(file.read(_SAMPLE_BYTES)):
                     return None
                 return []
@@ -315,12 +315,12 @@ def _read_entries(start: ReadablePath, skipped: Skipped, cancel: CancelToken) ->
         report_progress(len(kinds), None, f"{len(kinds):,} entries seen")
         for name in entries.folders:
             kinds[*entries.parts, name] = "folder"
-        place = entries.folder.path
+        path = entries.folder.path
         for name in entries.files:
             kinds[*entries.parts, name] = _kind_of_file(entries, name)
-            if place.policy.is_protected((*place.parts, name)):
+            if path.policy.is_protected((*path.parts, name)):
                 kinds[*entries.parts, name] = "special"
-                skipped.add("protected", entry_display_path(place, name))
+                skipped.add("protected", entry_display_path(path, name))
     return kinds
 
 

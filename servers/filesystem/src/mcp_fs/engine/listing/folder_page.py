@@ -45,7 +45,7 @@ _KINDS = {stat.S_IFDIR: "folder", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
 
 
 def list_folder(
-    place: ReadablePath,
+    path: ReadablePath,
     cancel: CancelToken,
     *,
     sort: FolderSort = "name",
@@ -64,11 +64,11 @@ def list_folder(
         Problem: the folder can't be opened.
     """
     walk_filter = walk_filter or WalkFilter(hidden=True, ignored=True)
-    scope = [place.uri, sort, str(walk_filter), folder_sizes]
+    scope = [path.uri, sort, str(walk_filter), folder_sizes]
     after = None
     if cursor is not None:
         after = _Key(*Cursor.decode("folder", cursor, scope))
-    with open_folder(place) as folder:
+    with open_folder(path) as folder:
         sizes = None
         if folder_sizes:
             sizes = _FolderSizes(folder.path, walk_filter, cancel)
@@ -83,34 +83,34 @@ def list_folder(
         last = page[len(entries) - 1]
         next_cursor = Cursor.encode("folder", [last.rank, last.name], scope)
     return FolderPage(
-        display_path(place),
+        display_path(path),
         entries,
         keys_of_entries.total,
         sort,
         keys_of_entries.excluded_count,
         next_cursor,
-        place.uri,
+        path.uri,
     )
 
 
-def list_roots(places: Sequence[ReadablePath]) -> FolderPage:
+def list_roots(paths: Sequence[ReadablePath]) -> FolderPage:
     """Return the served folders, as entries."""
     entries = tuple(
-        Entry(display_path(place), "folder", None, format_time(read_status(place).st_mtime)) for place in places
+        Entry(display_path(path), "folder", None, format_time(read_status(path).st_mtime)) for path in paths
     )
     return FolderPage("served folders", entries, len(entries), "name", 0, None)
 
 
-def complete_names(place: ReadablePath, prefix: str, cancel: CancelToken) -> list[tuple[str, ReadablePath]]:
+def complete_names(path: ReadablePath, prefix: str, cancel: CancelToken) -> list[tuple[str, ReadablePath]]:
     """Return the names in a folder that begin with `prefix`, as a shell completes them, folders with a slash.
 
     None of a folder that can't be listed; at most 1,000.
     """
     names: list[tuple[str, ReadablePath]] = []
-    with suppress(Problem), open_folder(place) as folder:
+    with suppress(Problem), open_folder(path) as folder:
         for entry in folder.scan():
             cancel.check()
-            if not _completes(entry, prefix) or place.policy.is_protected((*folder.path.parts, entry.name)):
+            if not _completes(entry, prefix) or path.policy.is_protected((*folder.path.parts, entry.name)):
                 continue
             name = entry.name
             if entry.is_dir():

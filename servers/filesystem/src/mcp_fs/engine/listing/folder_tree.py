@@ -27,7 +27,7 @@ _Row = tuple[str, str, int]
 
 
 def list_tree(
-    place: ReadablePath,
+    path: ReadablePath,
     cancel: CancelToken,
     *,
     depth: int = 3,
@@ -43,8 +43,8 @@ def list_tree(
         Problem: the folder can't be opened.
     """
     builder = _TreeBuilder(walk_filter or WalkFilter(), depth, max_bytes, cancel)
-    with open_folder(place) as folder:
-        top = _Branch(folder.path, (), display_path(place).rstrip("/") + "/")
+    with open_folder(path) as folder:
+        top = _Branch(folder.path, (), display_path(path).rstrip("/") + "/")
         outer_rules = None
         if not builder.walk_filter.ignored:
             outer_rules = Rules.load_above(folder.path)
@@ -53,7 +53,7 @@ def list_tree(
     lines = tuple(_render(top))
     branches = list(_iterate_shown(top))
     return Tree(
-        display_path(place),
+        display_path(path),
         lines,
         sum(branch.file_count for branch in branches),
         sum(len(branch.folder_names) for branch in branches),

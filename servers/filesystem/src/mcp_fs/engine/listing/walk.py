@@ -198,7 +198,7 @@ def walk(
                 yield entries
                 _add_inner_folders(todo, entries, skipped)
         if todo and skipped.is_late():
-            skipped.reasons[skipped.late_reason()] = [display_path(place) for place, _, _ in reversed(todo)]
+            skipped.reasons[skipped.late_reason()] = [display_path(path) for path, _, _ in reversed(todo)]
             return
         folder = None
         while todo and folder is None:
@@ -241,12 +241,12 @@ def _read_pending(
 
 def _add_inner_folders(todo: list[_PendingFolder], entries: FolderEntries, skipped: Skipped) -> None:
     """Put the folders of a folder on top of what is to do, the first of them last."""
-    place = entries.folder.path
+    path = entries.folder.path
     for name in reversed(entries.folders):
         try:
-            todo.append(_PendingFolder(place / name, (*entries.parts, name), entries.rules))
+            todo.append(_PendingFolder(path / name, (*entries.parts, name), entries.rules))
         except Problem:
-            skipped.add("protected", entry_display_path(place, name))
+            skipped.add("protected", entry_display_path(path, name))
 
 
 def _open_pending(pending: _PendingFolder, skipped: Skipped) -> Folder[ReadablePath] | None:
@@ -294,11 +294,11 @@ def entry_display_path(folder: ReadablePath, name: str) -> str:
     return folder.uri_of(name)
 
 
-def display_path(place: ReadablePath) -> str:
-    """Return the path of `place` as tools take it, on one line: its URI where the text would not do."""
-    if is_one_line(place.display):
-        return place.display
-    return place.uri
+def display_path(path: ReadablePath) -> str:
+    """Return `path` as tools take it, on one line: its URI where the text would not do."""
+    if is_one_line(path.display):
+        return path.display
+    return path.uri
 
 
 class Visibility:
@@ -340,8 +340,8 @@ class Visibility:
             outer_rules = self._outer_rules
             if parts:
                 outer_rules = self._rules_of(parts[:-1])
-            place = self._start.at(self._start.root, (*self._start.parts, *parts))
-            rules = Rules.load_in_folder(place, outer_rules)
+            path = self._start.at(self._start.root, (*self._start.parts, *parts))
+            rules = Rules.load_in_folder(path, outer_rules)
             self._rules_by_folder[parts] = rules
         return rules
 

@@ -109,17 +109,17 @@ class Rules:
         return cls(tuple(chains), brings_back)
 
     @classmethod
-    def load_above(cls, place: ReadablePath) -> Rules | None:
-        """Return the rules above `place`, from the served folder down; None for the served folder itself."""
+    def load_above(cls, path: ReadablePath) -> Rules | None:
+        """Return the rules above `path`, from the served folder down; None for the served folder itself."""
         rules: Rules | None = None
-        for depth in range(len(place.parts)):
-            rules = cls.load_in_folder(place.at(place.root, place.parts[:depth]), rules)
+        for depth in range(len(path.parts)):
+            rules = cls.load_in_folder(path.at(path.root, path.parts[:depth]), rules)
         return rules
 
     @classmethod
-    def load_in_folder(cls, place: ReadablePath, outer: Rules | None) -> Rules:
-        """Return the rules in the folder `place`, which is not listed for them."""
-        with open_folder(place) as folder:
+    def load_in_folder(cls, path: ReadablePath, outer: Rules | None) -> Rules:
+        """Return the rules in the folder `path`, which is not listed for them."""
+        with open_folder(path) as folder:
             names = [name for name in (".git", *IGNORE_FILES) if _exists(folder, name)]
             return cls.load(folder, names, outer)
 

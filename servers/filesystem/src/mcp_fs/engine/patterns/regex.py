@@ -32,7 +32,7 @@ __all__ = [
 # (text, offset) -> where the first match from the offset on begins and ends; it lies in one line unless asked for.
 LineSearch = Callable[[bytes, int], tuple[int, int] | None]
 
-# Offset -> where the first match from there on begins and ends, and what takes its place; offsets never go back.
+# Offset -> where the first match from there on begins and ends, and what replaces it; offsets never go back.
 NextMatch = Callable[[int], tuple[int, int, str] | None]
 
 
@@ -197,7 +197,7 @@ def _next_character(text: bytes, offset: int) -> int:
 
 
 def compile_replacement(pattern: str, template: str, *, ignore_case: bool) -> TextMatches:
-    """Return the search for `pattern`, with what takes the place of matches; `^` and `$` are the ends of a line.
+    """Return the search for `pattern`, with what replaces its matches; `^` and `$` are the ends of a line.
 
     Args:
         template: with `\\1` or `\\g<1>` for the first group; `\\\\` is one backslash.
@@ -243,7 +243,7 @@ def _error_text(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """What takes the place of a match.
+    """What replaces a match.
 
     Attributes:
         texts: what stands before each group, and behind the last.

@@ -20,42 +20,42 @@ _MAX_HASHED_BYTES = 16 * 1024 * 1024
 _KINDS = {stat.S_IFDIR: "folder", stat.S_IFREG: "file"}
 
 
-def read_info(place: ReadablePath) -> FileInfo:
-    """Return kind, size, times and more of `place`; of a link, what it leads to and how.
+def read_info(path: ReadablePath) -> FileInfo:
+    """Return kind, size, times and more of `path`; of a link, what it leads to and how.
 
     Raises:
         Problem: it does not exist or can't be reached.
     """
-    status = read_status(place, follow=False)
+    status = read_status(path, follow=False)
     target = None
     if stat.S_ISLNK(status.st_mode):
-        target = _describe_target(read_link(place))
+        target = _describe_target(read_link(path))
         try:
-            status = read_status(place)
+            status = read_status(path)
         except Problem as problem:
-            return _build_info(place, status, "link", link_to=f"{target}: {problem.failure}")
+            return _build_info(path, status, "link", link_to=f"{target}: {problem.failure}")
     kind = _KINDS.get(stat.S_IFMT(status.st_mode), "special")
     contents: dict[str, str | int | None] = {}
     try:
         if kind == "folder":
-            contents = _describe_folder(place)
+            contents = _describe_folder(path)
         elif kind == "file":
-            contents = _describe_file(place, status.st_size)
+            contents = _describe_file(path, status.st_size)
     except Refused as problem:
         contents = {"unreadable": problem.failure}  # its mode says why, so it is told all the same
-    return _build_info(place, status, kind, link_to=target, **contents)
+    return _build_info(path, status, kind, link_to=target, **contents)
 
 
-def _describe_folder(place: ReadablePath) -> dict[str, str | int | None]:
-    with open_folder(place) as folder:
+def _describe_folder(path: ReadablePath) -> dict[str, str | int | None]:
+    with open_folder(path) as folder:
         return {"entries": len(folder.list_names())}
 
 
-def _describe_file(place: ReadablePath, size: int) -> dict[str, str | int | None]:
+def _describe_file(path: ReadablePath, size: int) -> dict[str, str | int | None]:
     facts: dict[str, str | int | None] = {}
-    with open_file(place) as file:
+    with open_file(path) as file:
         head = file.read(SAMPLE_BYTES)
-        facts["mime_type"] = mime_type(head, place.name)
+        facts["mime_type"] = mime_type(head, path.name)
         encoding = detect_encoding(head)
         if encoding is not None:
             facts["encoding"] = str(encoding)
@@ -64,10 +64,10 @@ def _describe_file(place: ReadablePath, size: int) -> dict[str, str | int | None
     return facts
 
 
-def _build_info(place: ReadablePath, status: os.stat_result, kind: str, **more: str | int | None) -> FileInfo:
+def _build_info(path: ReadablePath, status: os.stat_result, kind: str, **more: str | int | None) -> FileInfo:
     facts: dict[str, str | int | None] = {
-        "path": place.display,
-        "uri": place.uri,
+        "path": path.display,
+        "uri": path.uri,
         "kind": kind,
         "size": status.st_size,
         "modified": format_time(status.st_mtime),
@@ -81,7 +81,7 @@ def _build_info(place: ReadablePath, status: os.stat_result, kind: str, **more: 
 
 
 def _describe_target(target: str) -> str:
-    """Return a link's text; of an absolute one only that it is one, since it may name a place that is not served."""
+    """Return a link's text; of an absolute one only that it is one, since it may name a path that is not served."""
     if is_absolute(target):
         return "an absolute path"
     return target

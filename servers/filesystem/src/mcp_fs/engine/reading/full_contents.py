@@ -28,34 +28,34 @@ _MAX_FILES = 1000
 _MAX_LISTED_ENTRIES = 1000
 
 
-def read_full_contents(place: ReadablePath, cancel: CancelToken) -> FullContents:
-    """Return the whole file at `place`: text, whatever its encoding, or bytes; of a folder its listing.
+def read_full_contents(path: ReadablePath, cancel: CancelToken) -> FullContents:
+    """Return the whole file at `path`: text, whatever its encoding, or bytes; of a folder its listing.
 
     Raises:
         TooLarge: the file has more than 10 MiB.
         Problem: it can't be opened.
     """
-    if stat.S_ISDIR(read_status(place).st_mode):
-        return FullContents(FOLDER_MIME_TYPE, list_folder(place, cancel, limit=_MAX_LISTED_ENTRIES).text())
-    with open_file(place) as file:
+    if stat.S_ISDIR(read_status(path).st_mode):
+        return FullContents(FOLDER_MIME_TYPE, list_folder(path, cancel, limit=_MAX_LISTED_ENTRIES).text())
+    with open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
         head = file.read(SAMPLE_BYTES)
         if size > MAX_RESOURCE_BYTES:
-            raise _too_large(place, size, head)
+            raise _too_large(path, size, head)
         data = head + file.read()
     text = None
     decoded = decode(data)
     if decoded is not None:
         text = replace_undecodable(decoded.text)
-    return FullContents(mime_type(head, place.name), text, data)
+    return FullContents(mime_type(head, path.name), text, data)
 
 
-def _too_large(place: ReadablePath, size: int, head: bytes) -> TooLarge:
+def _too_large(path: ReadablePath, size: int, head: bytes) -> TooLarge:
     tool = "read_media"
     if detect_encoding(head) is not None:
         tool = "read_text"
     return TooLarge(
-        f"{quote(place.display)} has {size:,} bytes; a resource is read whole, up to {MAX_RESOURCE_BYTES:,}.",
+        f"{quote(path.display)} has {size:,} bytes; a resource is read whole, up to {MAX_RESOURCE_BYTES:,}.",
         f"Use the tool `{tool}`, which reads it page by page.",
     )
 

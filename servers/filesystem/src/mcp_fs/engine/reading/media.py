@@ -38,8 +38,8 @@ _MAX_PDF_BYTES = 64 * 1024 * 1024
 _PAGE_BYTES = DEFAULT_PAGE_BYTES * 3 // 4  # in base64 a page
 
 
-def read_media(place: ReadablePath, page: int = 1, cancel: CancelToken | None = None) -> list[Media]:
-    """Return the file at `place` as what can be shown of it; never nothing.
+def read_media(path: ReadablePath, page: int = 1, cancel: CancelToken | None = None) -> list[Media]:
+    """Return the file at `path` as what can be shown of it; never nothing.
 
     Args:
         page: from 1. Of a PDF: its text, or its picture when there is no text on it. Of what is no picture or sound:
@@ -50,11 +50,11 @@ def read_media(place: ReadablePath, page: int = 1, cancel: CancelToken | None = 
         Problem: it can't be opened.
     """
     cancel = cancel or CancelToken()
-    with open_content(place, cancel, raw=True) as (contents, _):
+    with open_content(path, cancel, raw=True) as (contents, _):
         head = contents.read(SAMPLE_BYTES)
-        file = _describe_file(place, contents, head)
+        file = _describe_file(path, contents, head)
         if is_media(file.kind):
-            _refuse_beyond(place, page, 1)
+            _refuse_beyond(path, page, 1)
             if file.kind.startswith("image/"):
                 return [_show_picture(file, cancel)]
             return [_show_sound(file)]
@@ -104,23 +104,23 @@ class _MediaFile:
         )
 
 
-def _describe_file(place: ReadablePath, contents: BinaryIO, head: bytes) -> _MediaFile:
+def _describe_file(path: ReadablePath, contents: BinaryIO, head: bytes) -> _MediaFile:
     """Return what is known of an open file that begins with `head`.
 
     Raises:
         Invalid: it is empty or text, which `read_text` shows.
     """
     size = os.fstat(contents.fileno()).st_size
-    kind = mime_type(head, place.name)
+    kind = mime_type(head, path.name)
     if not head:
-        raise Invalid(f"{quote(place.display)} is empty.", "There is nothing to show.")
-    facts = f"{display_path(place)}: {kind}, {size:,} bytes"
+        raise Invalid(f"{quote(path.display)} is empty.", "There is nothing to show.")
+    facts = f"{display_path(path)}: {kind}, {size:,} bytes"
     if kind != _PDF:
         if detect_encoding(head) is not None:
-            raise Invalid(f"{quote(place.display)} is text ({kind}).", "Use `read_text`.")
-        if is_document(place.name) and kind_of(place.name, head[:HEAD_BYTES]) in LABELS:
+            raise Invalid(f"{quote(path.display)} is text ({kind}).", "Use `read_text`.")
+        if is_document(path.name) and kind_of(path.name, head[:HEAD_BYTES]) in LABELS:
             facts += "; its text: `read_text`"
-    return _MediaFile(place, contents, size, kind, facts)
+    return _MediaFile(path, contents, size, kind, facts)
 
 
 def is_media(kind: str) -> bool:
@@ -128,31 +128,31 @@ def is_media(kind: str) -> bool:
     return kind.startswith(("image/", "audio/"))
 
 
-def with_safe_type(place: ReadablePath, contents: FullContents, cancel: CancelToken) -> FullContents:
+def with_safe_type(path: ReadablePath, contents: FullContents, cancel: CancelToken) -> FullContents:
     """Return a whole file that is called a picture or a sound only if models take it as it is.
 
     Hosts give a model what a resource calls an image; of any other type they make no image.
     """
     if not is_media(contents.mime_type) or contents.text is not None:
         return contents
-    if _is_safe(place, contents, cancel):
+    if _is_safe(path, contents, cancel):
         return contents
     return FullContents(UNKNOWN, None, contents.data)
 
 
-def _is_safe(place: ReadablePath, contents: FullContents, cancel: CancelToken) -> bool:
+def _is_safe(path: ReadablePath, contents: FullContents, cancel: CancelToken) -> bool:
     """Return whether models take a picture or a sound as it is."""
     if len(contents.data) > MOST_BYTES:
         return False
     if contents.mime_type in AUDIBLE_TYPES:
         return is_whole_sound(contents.data, contents.mime_type)
-    return contents.mime_type in TYPES and _is_safe_picture(place, contents, cancel)
+    return contents.mime_type in TYPES and _is_safe_picture(path, contents, cancel)
 
 
-def _is_safe_picture(place: ReadablePath, contents: FullContents, cancel: CancelToken) -> bool:
+def _is_safe_picture(path: ReadablePath, contents: FullContents, cancel: CancelToken) -> bool:
     with to_anonymous_file(contents.data) as file:
         try:
-            verdict = extract(file, place.name, (), "safety", place.display, cancel, mime_type=contents.mime_type)
+            verdict = extract(file, path.name, (), "safety", path.display, cancel, mime_type=contents.mime_type)
         except Problem:
             return False
     return verdict.label == SAFE_PICTURE
@@ -226,9 +226,9 @@ def _show_bytes(file: _MediaFile, page: int) -> Media:
     return Media("blob", file.place.display, uri, UNKNOWN, file.size, note, data)
 
 
-def _refuse_beyond(place: ReadablePath, page: int, pages: int) -> None:
+def _refuse_beyond(path: ReadablePath, page: int, pages: int) -> None:
     if page > pages:
-        raise Invalid(f"{quote(place.display)} has {pluralize(pages, 'page')}.", "Use a smaller `page`.")
+        raise Invalid(f"{quote(path.display)} has {pluralize(pages, 'page')}.", "Use a smaller `page`.")
 
 
 def _show_pdf(file: _MediaFile, page: int, cancel: CancelToken) -> Media:

@@ -26,17 +26,17 @@ _LOCAL_FILE_SYSTEMS = {_TMPFS, 0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x2FC
 _file_system_types: WeakKeyDictionary[Root, int] = WeakKeyDictionary()
 
 
-def is_in_page_cache(place: ReadablePath) -> bool:
-    """Return whether `place` is a small file in UTF-8 whose path and content are in memory now.
+def is_in_page_cache(path: ReadablePath) -> bool:
+    """Return whether `path` is a small file in UTF-8 whose path and content are in memory now.
 
     Of at most 64 KiB. Only a hint about time: who reads it afterwards checks all that has to be checked.
     """
     if sys.platform != "linux":
         return False
-    file_system = _file_system_of(place.root)
+    file_system = _file_system_of(path.root)
     if file_system not in _LOCAL_FILE_SYSTEMS:
         return False
-    fd = open_cached("/".join(place.parts) or ".", _OPEN_FLAGS, place.root.fd)
+    fd = open_cached("/".join(path.parts) or ".", _OPEN_FLAGS, path.root.fd)
     if fd is None:
         return False
     try:

@@ -64,18 +64,18 @@ def _list_folders(tops: Sequence[ReadablePath], cancel: CancelToken) -> Iterator
     for top in tops:
         yield top
         for parts in _SKILL_FOLDERS:
-            place = top
+            path = top
             for part in parts:
-                place = place / part
-            for name in _folder_names(place):
+                path = path / part
+            for name in _folder_names(path):
                 cancel.check()
-                yield place / name
+                yield path / name
 
 
-def _folder_names(place: ReadablePath) -> list[str]:
+def _folder_names(path: ReadablePath) -> list[str]:
     """Return the names of the folders in a folder; none where it can't be listed."""
     try:
-        with open_folder(place) as folder:
+        with open_folder(path) as folder:
             return sorted(entry.name for entry in folder.scan() if entry.is_dir(follow_symlinks=False))
     except (Problem, OSError):
         return []

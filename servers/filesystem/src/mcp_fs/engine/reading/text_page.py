@@ -31,7 +31,7 @@ _QUICKLY_HASHED_BYTES = 64 * 1024  # hashed in less time than it takes to be sur
 _TICK_NS = 20_000_000
 _LONG_TICK_NS = 2_000_000_000
 _NULS = re.compile("\0+")
-# Files whose lines are known, and places known in one of them.
+# Files whose lines are known, and offsets known in one of them.
 _MAX_FILES = 64
 _MAX_MARKS = 1024
 MAX_PAGE_BYTES = 16 * 1024 * 1024
@@ -158,15 +158,15 @@ class LineIndex:
                 self._files.popitem(last=False)
 
 
-def read_page(place: ReadablePath, request: PageRequest, index: LineIndex, cancel: CancelToken) -> TextSlice:
-    """Return the wanted lines of the text file at `place`, or of the text of a document, at most a page of them.
+def read_page(path: ReadablePath, request: PageRequest, index: LineIndex, cancel: CancelToken) -> TextSlice:
+    """Return the wanted lines of the text file at `path`, or of the text of a document, at most a page of them.
 
     Raises:
         Invalid: the file is binary.
         Problem: it can't be opened.
     """
-    with open_content(place, cancel) as (file, extracted_from):
-        lines = Lines(place, file, cancel, extracted_from)
+    with open_content(path, cancel) as (file, extracted_from):
+        lines = Lines(path, file, cancel, extracted_from)
         if request.tail is None:
             return _read_from_line(lines, request, index)
         return _read_tail(lines, request, request.tail, index)
@@ -206,12 +206,12 @@ def _read_named(file: NamedFile, request: PageRequest, index: LineIndex, cancel:
         if file.line_range is None:
             raise
     assert file.line_range is not None
-    place, first, last = file.line_range
+    path, first, last = file.line_range
     if first < 0:
         line_request = replace(request, tail=-first)
     else:
         line_request = replace(request, start_line=first, end_line=last)
-    return read_page(place, line_request, index, cancel)
+    return read_page(path, line_request, index, cancel)
 
 
 def _read_from_line(lines: Lines, request: PageRequest, index: LineIndex) -> TextSlice:

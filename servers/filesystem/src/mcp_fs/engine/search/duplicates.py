@@ -122,9 +122,9 @@ def _group_by_digest(files: Sequence[_Candidate], skipped: Skipped, cancel: Canc
     return [paths for paths in groups.values() if len(paths) > 1]
 
 
-def _digest(place: ReadablePath, cancel: CancelToken) -> bytes:
+def _digest(path: ReadablePath, cancel: CancelToken) -> bytes:
     digest = hashlib.sha256()
-    with open_file(place) as file:
+    with open_file(path) as file:
         while block := file.read(_BLOCK_BYTES):
             cancel.check()
             digest.update(block)

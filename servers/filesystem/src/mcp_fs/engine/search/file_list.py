@@ -170,17 +170,17 @@ class FileList:
 
     def _find_in_folder(self, entries: FolderEntries) -> Iterator[SearchedFile]:
         prefix = "".join(part + "/" for part in entries.parts)
-        place = entries.folder.path
+        path = entries.folder.path
         for name in entries.files:
             if name in entries.links or name in entries.special_files or not self._is_chosen(prefix + name):
                 continue
-            if place.policy.is_protected((*place.parts, name)):
-                self._skipped.add("protected", entry_display_path(place, name))
+            if path.policy.is_protected((*path.parts, name)):
+                self._skipped.add("protected", entry_display_path(path, name))
                 continue
             if name in entries.not_downloaded:
-                self._skipped.add(NOT_DOWNLOADED, entry_display_path(place, name))
+                self._skipped.add(NOT_DOWNLOADED, entry_display_path(path, name))
                 continue
-            yield SearchedFile((*entries.parts, name), place, name, entries.folder)
+            yield SearchedFile((*entries.parts, name), path, name, entries.folder)
 
     def _is_chosen(self, path: str) -> bool:
         return not self._choosers or all(choose(path) for choose in self._choosers)

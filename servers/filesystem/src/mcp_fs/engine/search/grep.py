@@ -226,7 +226,7 @@ class _LineCollector:
         """Add the lines behind the last match, up to the next at `begin`; return where they end.
 
         Args:
-            position: a place in the block that lies in the line number `line`.
+            position: an offset in the block that lies in the line number `line`.
         """
         for offset, text in _lines_between(block, shown_until, begin, self._due_context):
             number = line + block.count(b"\n", position, offset)
@@ -297,7 +297,7 @@ def count_matches(
     """Return how many lines match, and what could not be searched; `texts` learns what matched, each match counted.
 
     Args:
-        read_groups: what counts of matching lines in place of what matched.
+        read_groups: what counts of matching lines, instead of what matched.
         multiline: whether a match may go over several lines; it counts as one.
     """
     matches = FileMatches()
@@ -432,9 +432,9 @@ class _BlockReader:
         encoding = None
         if b"\0" in data or not data.isascii():
             encoding = encoding_from_bom(data) or self._detect_without_bom(data, is_whole=is_whole)
-        drops_nuls = self._matches.is_binary and (self._search_binary or is_text_with_nuls(self._fd, size))
-        if drops_nuls:
-            self._matches.is_binary = False
+        has_stray_nuls = self._matches.is_binary
+        drops_nuls = has_stray_nuls and (self._search_binary or is_text_with_nuls(self._fd, size))
+        self._matches.is_binary = has_stray_nuls and not drops_nuls
         if self._matches.is_binary:
             return None
         return _Utf8Converter(encoding, drops_nuls=drops_nuls)
@@ -490,22 +490,24 @@ def _with_line_feeds(data: bytes) -> bytes:
 
 def _lines_between(block: bytes, begin: int, end: int, count: int) -> Iterator[tuple[int, bytes]]:
     """Give (offset, text) of up to `count` lines in [begin, end)."""
-    while begin < end and count:
-        line_end = block.find(b"\n", begin, end)
+    line_start = begin
+    while line_start < end and count:
+        line_end = block.find(b"\n", line_start, end)
         if line_end < 0:
             line_end = end
-        yield begin, block[begin:line_end]
-        begin = line_end + 1
+        yield line_start, block[line_start:line_end]
+        line_start = line_end + 1
         count -= 1
 
 
-def _lines_before(block: bytes, begin: int, end: int, count: int) -> list[tuple[int, bytes]]:
-    """Return (how many lines back, text) of up to `count` lines before the one at `begin`, not before `end`."""
+def _lines_before(block: bytes, line_start: int, min_start: int, count: int) -> list[tuple[int, bytes]]:
+    """Return (how many lines back, text) of up to `count` lines before the one at `line_start`, from `min_start` on."""
     lines: list[tuple[int, bytes]] = []
-    while begin > end and len(lines) < count:
-        start = block.rfind(b"\n", 0, begin - 1) + 1
-        lines.append((len(lines) + 1, block[start : begin - 1]))
-        begin = start
+    following_start = line_start
+    while following_start > min_start and len(lines) < count:
+        start = block.rfind(b"\n", 0, following_start - 1) + 1
+        lines.append((len(lines) + 1, block[start : following_start - 1]))
+        following_start = start
     lines.reverse()
     return lines
 

@@ -29,8 +29,8 @@ class Query:
         max_per_file: matching lines shown of one file.
         last_matches: whether these are a file's last ones.
         limit: matching lines in one answer; files when `files_only` or `count_only`, texts when `only_matching`.
-        count_only: how many lines match in each file, in place of the lines.
-        only_matching: what matched, or the named groups of the pattern, each text once, in place of the lines.
+        count_only: how many lines match in each file, instead of the lines.
+        only_matching: what matched, or the named groups of the pattern, each text once, instead of the lines.
         include_binary: whether binary files are searched too.
     """
 

@@ -50,8 +50,8 @@ class SearchedFile:
         if self.data is not None:
             return _duplicate_descriptor(to_anonymous_file(self.data))
         if is_document(self.name or self.place.name):
-            place = self._own_place
-            return _duplicate_descriptor(documents.open_text(open_file(place), place, cancel))
+            path = self._own_place
+            return _duplicate_descriptor(documents.open_text(open_file(path), path, cancel))
         if self.folder is not None:
             return self.folder.open(self.name, _OPEN_FLAGS)
         return _duplicate_descriptor(open_file(self._own_place))
@@ -74,16 +74,16 @@ class DocumentReader:
     skipped: Skipped
     remaining_seconds: float = _DOCUMENT_SECONDS
 
-    def open_text(self, file: BinaryIO, place: ReadablePath, cancel: CancelToken) -> BinaryIO:
+    def open_text(self, file: BinaryIO, path: ReadablePath, cancel: CancelToken) -> BinaryIO:
         with ExitStack() as stack:
             stack.callback(file.close)
             if self.remaining_seconds < 0:
                 raise Unavailable(f"documents not searched within {_DOCUMENT_SECONDS:g} s: search again, or fewer")
             started = time.monotonic()
-            text, cut = open_text(file, place, cancel)
+            text, cut = open_text(file, path, cancel)
             self.remaining_seconds -= time.monotonic() - started
             if cut:
-                self.skipped.add(f"searched in part, {cut}", display_path(place))
+                self.skipped.add(f"searched in part, {cut}", display_path(path))
             if text is file:
                 stack.pop_all()
             return text

@@ -46,7 +46,7 @@ _SHOWN_AS_REPLACEMENT = re.compile("[\ufffd\ud800-\udfff]")
 _CONTEXT_LINES = 3  # lines around a change in a diff
 _MAX_COMPARED_LINES = 5000  # lines that are looked at one by one for something alike
 _ANY_END = r"(?:\r\n|(?<!\r)\n|\r(?!\n))"  # one whole line end, never the half of one
-_MAX_NAMED_PLACES = 10  # places of an ambiguous text
+_MAX_NAMED_PLACES = 10  # positions of an ambiguous text
 _MAX_DIFFED_LINES = 4000  # lines; difflib can take time that grows with their square
 
 
@@ -125,7 +125,7 @@ def not_found_error(text: str, replacement: Replacement, edit_label: str, label:
 
 
 def ambiguous_error(edit_label: str, label: str, count: int, lines: Sequence[int]) -> Conflict:
-    """Return the answer when an old text is at several places."""
+    """Return the answer when an old text is found several times."""
     places = f"at lines {_format_lines(lines)}"
     if count > _MAX_NAMED_PLACES:
         places += " and more"
@@ -281,7 +281,7 @@ def _format_line(sign: str, line: str) -> str:
 
 
 def find_spans(text: str, replacement: Replacement) -> list[tuple[int, int]]:
-    """Return (start, end) of each place of the old text; without `replace_all`, overlapping ones count."""
+    """Return (start, end) of each occurrence of the old text; without `replace_all`, overlapping ones count."""
     old = replacement.old
     # A carriage return in the old text means the caller knows the line ends; a line feed alone means any of them.
     means_any_end = "\n" in old and "\r" not in old and "\r" in text
@@ -296,7 +296,7 @@ def find_spans(text: str, replacement: Replacement) -> list[tuple[int, int]]:
 
 
 def _find_overlapping(pattern: re.Pattern[str], text: str) -> list[tuple[int, int]]:
-    """Return the first places of a pattern, also where they overlap."""
+    """Return the first matches of a pattern, also where they overlap."""
     spans: list[tuple[int, int]] = []
     # Not by a look ahead, which would try at each character where plain letters are looked for at once.
     match = pattern.search(text)
@@ -322,7 +322,7 @@ def _find_exact(text: str, replacement: Replacement) -> list[tuple[int, int]]:
 
 
 def _covers_whole_lines(text: str, start: int, end: int) -> bool:
-    """Return whether a place begins and ends where lines do."""
+    """Return whether a match begins and ends where lines do."""
     ends = ("", "\n", "\r")
     return text[start - 1 : start] in ends and (text[end : end + 1] in ends or text[end - 1] in ends)
 
@@ -347,7 +347,7 @@ def replace_spans(text: str, spans: Sequence[tuple[int, int]], replacement: Repl
 
 
 class _LineEndAdapter:
-    """Gives the new text of a replacement the line ends of the places it is put at."""
+    """Gives the new text of a replacement the line ends of what it replaces."""
 
     def __init__(self, text: str, replacement: Replacement) -> None:
         self._text = text
@@ -401,7 +401,7 @@ def _format_count(count: int) -> str:
 
 
 def line_numbers_of(text: str, spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the lines, from 1, at which the first places begin."""
+    """Return the lines, from 1, at which the first matches begin."""
     numbers: list[int] = []
     line = 1
     counted_until = 0

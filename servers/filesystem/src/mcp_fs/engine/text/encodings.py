@@ -255,7 +255,7 @@ class SizeLimit:
         self._remaining = MAX_EDIT_BYTES - len(text)
 
     def replace(self, length: int, new: str) -> str:
-        """Return `new`, which takes the place of so many characters.
+        """Return `new`, which replaces so many characters.
 
         Raises:
             OverflowError: all would have more than `MAX_EDIT_BYTES` characters.

@@ -257,7 +257,7 @@ class Lines:
         return texts[0] + texts[1] == texts[2]
 
     def _find_certain_boundary(self, begin: int, at: int) -> int:
-        """Return a place at or before `at` where a character is known to begin."""
+        """Return an offset at or before `at` where a character is known to begin."""
         if self.encoding.name == "utf-8":
             return self._find_utf8_boundary(begin, at)
         if self.encoding.unit_bytes > 1:
