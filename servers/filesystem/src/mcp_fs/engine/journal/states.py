@@ -113,17 +113,18 @@ def is_unchanged(folder: Folder[Any], name: str, state: EntryState | None) -> bo
     current = read_state(folder, name)
     if current is None or state is None:
         return current is state
+    if state.kind == "made":
+        return current.kind == "folder" and _is_empty(folder, name)
+    expected_kind = "folder" if state.kind == "tree" else state.kind
+    if current.kind != expected_kind:
+        return False
     match state.kind:
-        case "made":
-            return current.kind == "folder" and _is_empty(folder, name)
-        case "tree":
-            return current.kind == "folder" and _is_same_or_copy(folder, name, current, state)
         case "link":
-            return current.kind == "link" and current.fingerprint == state.fingerprint
+            return current.fingerprint == state.fingerprint
         case "folder" if state.fingerprint:
-            return current.kind == "folder" and _digest_folder(folder, name) == state.fingerprint
-        case kind:
-            return current.kind == kind and _is_same_or_copy(folder, name, current, state)
+            return _digest_folder(folder, name) == state.fingerprint
+        case _:
+            return _is_same_or_copy(folder, name, current, state)
 
 
 def _is_empty(folder: Folder[Any], name: str) -> bool:

@@ -231,21 +231,38 @@ class JournalStore:
             return
         used_bytes = incoming_bytes or 0
         with self.open_folder() as top:
-            protected_names = {entry_id.name for entry_id in chain.from_iterable(self._protected)}
             entry_ids, contents = _sort_names(top.list_names())
-            max_bytes = self._max_bytes_after_cleaning(used_bytes + sum(kept.size for kept in entry_ids))
-            is_over_limit = False
-            for number, entry_id in enumerate(entry_ids):
-                content_names = contents.pop(entry_id.name, ())
-                is_over_limit = is_over_limit or used_bytes + entry_id.size > max_bytes or number >= _MAX_ENTRIES
-                is_due = is_over_limit or now - entry_id.time > self._max_age_seconds
-                if is_due and entry_id.name not in protected_names and not is_in_use(top, entry_id.name):
-                    _remove_entry_files(top, entry_id.name, content_names)
-                else:
-                    used_bytes += entry_id.size
+            used_bytes = self._remove_due_entries(top, entry_ids, contents, used_bytes, now)
             _remove_orphans(top, contents, now)
         self._checked_at = now
         self._checked_bytes = used_bytes - (incoming_bytes or 0)
+
+    def _remove_due_entries(
+        self,
+        top: Folder[WritablePath],
+        entry_ids: Sequence[EntryId],
+        contents: dict[str, list[str]],
+        used_bytes: int,
+        now: float,
+    ) -> int:
+        """Remove the entries that are too old or too many; return the bytes that are used then.
+
+        Args:
+            contents: by name of an entry what is kept for it; loses what belongs to one of `entry_ids`.
+            used_bytes: those that are to come.
+        """
+        protected_names = {entry_id.name for entry_id in chain.from_iterable(self._protected)}
+        max_bytes = self._max_bytes_after_cleaning(used_bytes + sum(kept.size for kept in entry_ids))
+        is_over_limit = False
+        for number, entry_id in enumerate(entry_ids):
+            content_names = contents.pop(entry_id.name, ())
+            is_over_limit = is_over_limit or used_bytes + entry_id.size > max_bytes or number >= _MAX_ENTRIES
+            is_due = is_over_limit or now - entry_id.time > self._max_age_seconds
+            if is_due and entry_id.name not in protected_names and not is_in_use(top, entry_id.name):
+                _remove_entry_files(top, entry_id.name, content_names)
+            else:
+                used_bytes += entry_id.size
+        return used_bytes
 
     def _has_checked_for(self, incoming_bytes: int, now: float) -> bool:
         """Whether the store was looked at just now, and has room for these bytes."""
