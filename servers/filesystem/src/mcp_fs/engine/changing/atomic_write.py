@@ -52,9 +52,15 @@ _BINARY_FLAG = getattr(os, "O_BINARY", 0)
 _CREATE_FOLDER_FIX = "Create it first, with `create_directory`."
 
 
-def read_head(resolved: ResolvedPath[WritablePath]) -> bytes:
-    """Read how a file begins; nothing of one that may not be read."""
+def read_head(resolved: ResolvedPath[WritablePath], locked_file: LockedFile | None = None) -> bytes:
+    """Read how a file begins; nothing of one that may not be read.
+
+    Args:
+        locked_file: the file there, if it was locked just now.
+    """
     try:
+        if locked_file is not None:
+            return os.pread(locked_file.fd, SAMPLE_BYTES, 0)
         with open_regular(resolved.folder, resolved.name) as file:
             return file.read(SAMPLE_BYTES)
     except (OSError, Problem):

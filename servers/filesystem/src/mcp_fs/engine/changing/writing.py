@@ -42,7 +42,7 @@ def write_file(
     with resolve_for_writing(path) as resolved, lock_names([resolved], cancel) as locks:
         locked_file = locks.get(resolved)
         old_status = read_regular_status(resolved, path, locked_file)
-        head = b"" if old_status is None else read_head(resolved)
+        head = b"" if old_status is None else read_head(resolved, locked_file)
         if isinstance(content, str):
             check_text_for(path, data, head)
         if old_status is not None and not overwrite:
