@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
@@ -24,6 +25,7 @@ from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, TextC
 from mcp_batteries.errors import Invalid, Problem, Unavailable, describe_os_error, quote
 from mcp_batteries.observability.audit import Audit, caller_key
 from mcp_batteries.sdk import skip_unrecorded_spans, tool_table, without_logging_setup
+from mcp_batteries.server.calling.bound_function import TimeLimits, bind_tool
 from mcp_batteries.server.calling.call_tools import CALL_TOOLS, CallTools
 from mcp_batteries.server.calling.read_history import ReadHistory
 from mcp_batteries.server.calling.tool import ConfirmationCheck, Explain, StrictTool, strict_tool, without_names
@@ -213,6 +215,8 @@ def assemble(
     settings: ServerSettings,
     *,
     rooms: Sequence[object],
+    dependencies: Sequence[object] = (),
+    time_limits: TimeLimits | None = None,
     catalog: Catalog | None = None,
     tools: Sequence[StrictTool] = (),
     opens: Sequence[AbstractAsyncContextManager[Any]] = (),
@@ -237,7 +241,9 @@ def assemble(
     Args:
         name: the command's name, as clients and logs know the server.
         settings: decides what is offered; read-only offers no tool that is not `effect="read"`.
-        rooms: objects with marked methods; their order is the order of the lists.
+        rooms: modules with marked functions, objects with marked methods; their order is the order of the lists.
+        dependencies: what functions get by its type, such as the policy, whose methods parse their arguments.
+        time_limits: of functions that block; by default each declares its own.
         catalog: what to offer beside the rooms' declarations.
         tools: the same for tools, as far as the operator chose them.
         opens: entered, in order, before the first request and left, in reverse, after the last.
@@ -257,6 +263,7 @@ def assemble(
 
     Raises:
         ValueError: two rooms offer the same name.
+        TypeError: a function asks for what is not among the dependencies.
         Invalid: `--tools` or `--exclude-tools` names a tool or toolset that does not exist.
     """
     catalog = catalog or Catalog()
@@ -278,6 +285,8 @@ def assemble(
         consent,
         explains,
         withheld=dict(turned_off or {}),
+        dependencies=dependencies,
+        time_limits=time_limits,
     )
     offer.add_tools(tools)
     for room in [*rooms, *_settings_rooms(settings)]:
@@ -291,7 +300,7 @@ def assemble(
     offer.finish()
 
     around = middleware
-    if settings.confirm or any(tool.consent for tool in offer.tools):
+    if settings.confirm or any(tool.consent or tool.planner for tool in offer.tools):
         # If nobody is ever asked, nothing has to be remembered.
         middleware = [*middleware, ReadHistory(offer.reading_tools(), _describe_caller)]
     if settings.telemetry:
@@ -353,6 +362,8 @@ class _ToolOffer:
     consent: ConfirmationCheck | None
     explains: Explain | None
     withheld: dict[str, str]
+    dependencies: Sequence[object]
+    time_limits: TimeLimits | None
     tools: list[StrictTool] = field(default_factory=list[StrictTool])
     toolsets: dict[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
 
@@ -388,9 +399,12 @@ class _ToolOffer:
             return
         if declared.view is not None:
             self.catalog.views[declared.view.uri] = declared.view
+        tool = method
+        if inspect.isfunction(method):
+            tool = bind_tool(method, declared, self.dependencies, self.time_limits)
         self.tools.append(
             strict_tool(
-                method,
+                tool,
                 declared,
                 confirm=self.settings.confirm,
                 consent=self.consent,

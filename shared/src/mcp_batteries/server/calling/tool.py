@@ -1,4 +1,4 @@
-"""A declared method as a tool of the SDK: strict arguments, one clear result, and a time limit."""
+"""A declared method or function as a tool of the SDK: strict arguments, one clear result, and a time limit."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from pydantic import Field
 from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
 from mcp_batteries.progress import ProgressReporter
 from mcp_batteries.server.calling.arguments import check_arguments, slim_schema
+from mcp_batteries.server.calling.bound_function import BoundTool, Planner
 from mcp_batteries.server.calling.confirmation import Question, ask_for_confirmation
 from mcp_batteries.server.calling.results import DataResult, to_call_result
 from mcp_batteries.server.declaration.decorators import (
@@ -54,6 +55,8 @@ class StrictTool(Tool):
 
     Attributes:
         confirm: whether the person is asked before a call that replaces something.
+        consent: the server's reason to ask before a call.
+        planner: makes the plan that the person is asked about; the call gets it.
         mirrored: the arguments that clients repeat in headers.
     """
 
@@ -63,6 +66,7 @@ class StrictTool(Tool):
     toolset: str = Field(default="", exclude=True)
     toolsets: tuple[str, ...] = Field(default=(), exclude=True)
     consent: ConfirmationCheck | None = Field(default=None, exclude=True)
+    planner: Planner | None = Field(default=None, exclude=True)
     adapt: Adapt | None = Field(default=None, exclude=True)
     explain: Explain | None = Field(default=None, exclude=True)
     mirrored: tuple[str, ...] = Field(default=(), exclude=True)
@@ -112,17 +116,32 @@ class StrictTool(Tool):
                 raise Invalid(f"`{name}` was sent in another form.", f"Send {name}={quote(values[name])} alone.")
 
     async def _ask_consent(
-        self, arguments: Mapping[str, Any], values: Mapping[str, Any], context: Context[Any, Any]
+        self, arguments: Mapping[str, Any], values: dict[str, Any], context: Context[Any, Any]
     ) -> InputRequiredResult | None:
-        """Ask the person for consent if the server or the operator requires it; None once the call may run."""
+        """Ask the person for consent if the server or the operator requires it; None once the call may run.
+
+        A plan that was made for the question is one of the values then.
+        """
         reason = None
-        if self.consent is not None:
+        if self.consent is not None or self.planner is not None:
             with anyio.fail_after(self.seconds):
-                reason = await self.consent(self.name, values)
+                reason = await self._find_question(values)
         replaces_something = values.get("overwrite", True) and not values.get("dry_run")
         if reason is None and not (self.confirm and replaces_something):
             return None
         return await ask_for_confirmation(self.name, arguments, context, reason)
+
+    async def _find_question(self, values: dict[str, Any]) -> Question | None:
+        """Return the server's own reason to ask, and add the plan of this call to its values."""
+        question = None
+        if self.consent is not None:
+            question = await self.consent(self.name, values)
+        if self.planner is not None:
+            plan = await self.planner.make_plan(values)
+            values[self.planner.parameter] = plan
+            if plan.question is not None:
+                question = Question(plan.question, self.planner.fix)
+        return question
 
     async def _call(self, values: dict[str, Any], context: Context[Any, Any]) -> Any:
         """Call the method with the checked values, and with what the SDK provides."""
@@ -147,7 +166,7 @@ class StrictTool(Tool):
 
 
 def strict_tool(
-    method: Callable[..., Any],
+    method: Callable[..., Any] | BoundTool,
     declared: DeclaredTool,
     *,
     confirm: bool = False,
@@ -155,7 +174,7 @@ def strict_tool(
     explain: Explain | None = None,
     param_headers: bool = False,
 ) -> StrictTool:
-    """Make the tool for a marked bound method; name, description and schema come from the method itself.
+    """Make the tool for a marked method or function; name, description and schema come from itself.
 
     Args:
         confirm: ask the user before a call that can replace or remove something.
@@ -167,6 +186,12 @@ def strict_tool(
         TypeError: the method is not `async def`, or promises a list or dict (20 to 35 times slower and twice
             the bytes of a `DataResult`).
     """
+    seconds = declared.seconds
+    planner = None
+    if isinstance(method, BoundTool):
+        seconds = method.seconds
+        planner = method.planner
+        method = method.method
     name = getattr(method, "__name__", "")
     if not inspect.iscoroutinefunction(method):
         raise TypeError(f"tool `{name}` must be `async def`; run blocking work with `run_in_thread`")
@@ -192,7 +217,8 @@ def strict_tool(
             schema[X_MCP_HEADER_KEY] = header
             tool.mirrored = (*tool.mirrored, argument)
     tool.fn_metadata.output_schema = _output_schema(returns)
-    tool.seconds = declared.seconds
+    tool.seconds = seconds
+    tool.planner = planner
     tool.confirm = confirm and declared.effect == "destroy"
     tool.effect = declared.effect
     tool.adapt = declared.adapt

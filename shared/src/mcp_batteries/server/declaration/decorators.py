@@ -1,15 +1,16 @@
-"""Decorators with which a room declares its offers; they only mark methods.
+"""Decorators with which a room declares its offers; they only mark functions and methods.
 
-A room is a small class, usually a frozen dataclass holding its policy and engine. Its marked bound methods
-become tools, resources, prompts and completions when `assemble` walks the rooms; nothing is registered at
-import, and a method stays an ordinary method that a test can call.
+A room is a module, whose marked functions become tools, or a small class, usually a frozen dataclass holding its policy
+and engine, whose marked bound methods become tools, resources, prompts and completions. This happens when `assemble`
+walks the rooms; nothing is registered at import, and what is marked stays an ordinary function or method that a test
+can call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any, Literal, TypeVar
 
 from mcp_types import BlobResourceContents, TextResourceContents, ToolAnnotations
@@ -69,6 +70,7 @@ class DeclaredTool:
     toolsets: tuple[str, ...] = ()
     gates: tuple[str, ...] = ()
     adapt: Adapt | None = None
+    work: str = "The call"
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,12 @@ def tool(
     toolset: str | tuple[str, ...] = (),
     gate: str | tuple[str, ...] = (),
     adapt: Adapt | None = None,
+    work: str = "The call",
 ) -> Callable[[F], F]:
-    """Mark an `async def` method as a tool; its name, docstring and annotations are what the model reads.
+    """Mark a tool; its name, docstring and annotations are what the model reads.
+
+    It is an `async def` method, or a function of a module. Of a function, parameters before the `*` are injected by
+    their type, those behind it are what callers send (see `trusted`), and a plain `def` runs in a thread.
 
     Args:
         title: for people, in sentence case.
@@ -125,12 +131,15 @@ def tool(
         toolset: the groups of tools it belongs to, any of which offers it; by default its module.
         adapt: accepts names that models know from other servers; the published schema has only ours.
         gate: the switches that must all be on for it; their meaning is the server's policy.
+        work: names what a plain `def` does in the message of its deadline, such as "The search".
     """
     if idempotent is None:
         idempotent = effect == "read"
     toolsets = (toolset,) if isinstance(toolset, str) else toolset
     gates = (gate,) if isinstance(gate, str) else gate
-    return _mark(DeclaredTool(title, effect, idempotent, open_world, seconds, view, app_only, toolsets, gates, adapt))
+    return _mark(
+        DeclaredTool(title, effect, idempotent, open_world, seconds, view, app_only, toolsets, gates, adapt, work)
+    )
 
 
 def described_by(descriptions: Mapping[str, str], arguments: Mapping[str, Any]) -> Callable[[type[C]], type[C]]:
@@ -238,7 +247,10 @@ def module_of(method: Callable[..., Any]) -> str:
 
 
 def declarations(room: object) -> Iterator[tuple[Declared, Callable[..., Any]]]:
-    """Yield the marked methods of `room`, bound, in the order they are written; base classes first."""
+    """Yield what is marked in `room`, methods bound, in the order it is written; base classes first."""
+    if isinstance(room, ModuleType):
+        yield from _declared_functions(room)
+        return
     yielded: set[str] = set()
     for cls in reversed(type(room).__mro__):
         for name, member in vars(cls).items():
@@ -246,6 +258,14 @@ def declarations(room: object) -> Iterator[tuple[Declared, Callable[..., Any]]]:
             if declared is not None and name not in yielded:
                 yielded.add(name)
                 yield declared, getattr(room, name)
+
+
+def _declared_functions(module: ModuleType) -> Iterator[tuple[Declared, Callable[..., Any]]]:
+    """Yield the marked functions that a module defines; those that it imports belong to another."""
+    for member in vars(module).values():
+        declared = getattr(member, _MARK, None)
+        if declared is not None and member.__module__ == module.__name__:
+            yield declared, member
 
 
 def _mark(declared: Declared) -> Callable[[F], F]:

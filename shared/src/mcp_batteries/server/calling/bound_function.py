@@ -1,0 +1,312 @@
+"""A tool's function, bound to the parts of a server that it needs: callers' values in, its result out."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
+
+from pydantic import BaseModel
+
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.concurrency.threads import run_in_thread
+from mcp_batteries.server.declaration.decorators import DeclaredTool
+from mcp_batteries.server.declaration.trusted import Consented, Default, Plan, Trusted
+
+__all__ = ["BoundTool", "Planner", "TimeLimits", "bind_tool"]
+
+T = TypeVar("T")
+
+# What hears no cancellation is left alone so many seconds after its deadline.
+_GRACE_SECONDS = 100.0
+
+
+@dataclass(frozen=True)
+class TimeLimits:
+    """Seconds after which blocking work is ended.
+
+    Attributes:
+        here: of work on the server's own data.
+        open_world: of tools that reach other systems.
+    """
+
+    here: float
+    open_world: float
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Makes the plan that the person is asked about.
+
+    Attributes:
+        parameter: the name under which the tool takes it.
+        make_plan: takes the checked values of a call.
+        fix: one sentence on what to do if nobody can be asked.
+    """
+
+    parameter: str
+    make_plan: Callable[[Mapping[str, Any]], Awaitable[Plan]]
+    fix: str
+
+
+@dataclass(frozen=True)
+class BoundTool:
+    """A tool's function, ready to be called.
+
+    Attributes:
+        method: an `async def` with the arguments that callers send, which also takes the plan of `planner`.
+        seconds: the time limit of the whole call.
+    """
+
+    method: Callable[..., Awaitable[Any]]
+    planner: Planner | None
+    seconds: float
+
+
+def bind_tool(
+    function: Callable[..., Any],
+    declared: DeclaredTool,
+    dependencies: Sequence[object],
+    limits: TimeLimits | None = None,
+) -> BoundTool:
+    """Bind a tool's function to the parts of a server.
+
+    Args:
+        dependencies: what functions get by its type, and whose methods parse arguments.
+        limits: of blocking work; by default what the tool declares.
+
+    Raises:
+        TypeError: the signature asks for what there is not, or disagrees with a parser.
+    """
+    if limits is None:
+        limits = TimeLimits(declared.seconds, declared.seconds)
+    bound = _BoundFunction(function, dependencies)
+    work_seconds = limits.open_world if declared.open_world else limits.here
+    seconds = declared.seconds
+    if not bound.is_async:
+        seconds = work_seconds + _GRACE_SECONDS
+    arguments: dict[str, _Argument] = {}
+    planner = None
+    if bound.consented is not None:
+        parameter, marker = bound.consented
+        planning = _BoundFunction(marker.make_plan, dependencies)
+        arguments |= planning.arguments
+        planner = Planner(parameter, _with_deadline(planning, limits.here, marker.work), marker.fix)
+    for name, argument in bound.arguments.items():
+        if arguments.setdefault(name, argument) != argument:
+            raise TypeError(f"`{bound.name}` and its plan take different `{name}`")
+    method = _publish(bound, arguments.values(), _with_deadline(bound, work_seconds, declared.work))
+    return BoundTool(method, planner, seconds)
+
+
+class _BoundFunction:
+    """A function with its dependencies.
+
+    Attributes:
+        consented: the parameter that takes the plan of a call, and its metadata.
+        arguments: what callers send.
+    """
+
+    def __init__(self, function: Callable[..., Any], dependencies: Sequence[object]) -> None:
+        self.function = function
+        self.name = function.__name__
+        self.is_async = inspect.iscoroutinefunction(function)
+        self.consented: tuple[str, Consented] | None = None
+        self.arguments: dict[str, _Argument] = {}
+        self._injected: dict[str, object] = {}
+        self._cancel_parameter: str | None = None
+        hints = get_type_hints(function, include_extras=True)
+        types = get_type_hints(function)
+        for name, parameter in inspect.signature(function).parameters.items():
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+                self.arguments[name] = _read_argument(self.name, parameter, hints[name], types[name], dependencies)
+            else:
+                self._inject(name, hints.get(name), types.get(name), dependencies)
+
+    def _inject(self, name: str, hint: Any, wanted: Any, dependencies: Sequence[object]) -> None:
+        """Find what a parameter before the `*` gets."""
+        marker = _find_metadata(hint, Consented)
+        if marker is not None:
+            self.consented = name, marker
+            return
+        if wanted is CancelToken:
+            if self.is_async:
+                raise TypeError(f"`{self.name}` is `async def`, so it is cancelled itself and needs no token")
+            self._cancel_parameter = name
+            return
+        matches = [item for item in dependencies if isinstance(wanted, type) and isinstance(item, wanted)]
+        if len(matches) != 1:
+            raise TypeError(
+                f"`{self.name}`: the server has {len(matches)} dependencies that `{name}` can be; what callers send "
+                "stands behind the `*`"
+            )
+        self._injected[name] = matches[0]
+
+    async def call(self, values: Mapping[str, Any], seconds: float, work: str) -> Any:
+        """Parse the checked values and call the function; one that blocks on a thread.
+
+        Args:
+            seconds: after which blocking work is ended.
+            work: names it in the message of that.
+        """
+        arguments = dict(self._injected)
+        for name, argument in self.arguments.items():
+            arguments[name] = argument.parse(values[name])
+        if self.consented is not None:
+            parameter, _ = self.consented
+            arguments[parameter] = values[parameter]
+        if self.is_async:
+            return await self.function(**arguments)
+
+        def run(cancel: CancelToken) -> Any:
+            if self._cancel_parameter is not None:
+                arguments[self._cancel_parameter] = cancel
+            return self.function(**arguments)
+
+        return await run_in_thread(run, seconds=seconds, description=work, long=True)
+
+
+def _with_deadline(bound: _BoundFunction, seconds: float, work: str) -> Callable[[Mapping[str, Any]], Awaitable[Any]]:
+    async def call(values: Mapping[str, Any]) -> Any:
+        return await bound.call(values, seconds, work)
+
+    return call
+
+
+def _publish(
+    bound: _BoundFunction, arguments: Iterable[_Argument], call: Callable[[Mapping[str, Any]], Awaitable[Any]]
+) -> Callable[..., Awaitable[Any]]:
+    """Return `call` as a method whose signature has only what callers send, as they send it."""
+
+    async def method(**values: Any) -> Any:
+        return await call(values)
+
+    returns = get_type_hints(bound.function).get("return", inspect.Signature.empty)
+    parameters = [argument.parameter for argument in arguments]
+    published = cast("Any", method)
+    published.__name__ = bound.name
+    published.__qualname__ = bound.function.__qualname__
+    published.__module__ = bound.function.__module__
+    published.__doc__ = bound.function.__doc__
+    published.__signature__ = inspect.Signature(parameters, return_annotation=returns)
+    published.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    published.__annotations__["return"] = returns
+    return method
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """What a caller sends.
+
+    Attributes:
+        parameter: its name, type and default as they are published.
+        parser: makes the trusted type of it; None for a plain value.
+    """
+
+    parameter: inspect.Parameter
+    parser: Callable[[Any], Any] | None = None
+    empty_is_none: bool = False
+
+    def parse(self, value: Any) -> Any:
+        if self.parser is None or value is None:
+            return value
+        if self.empty_is_none and value == "":
+            return None
+        return self.parser(value)
+
+
+def _read_argument(
+    function: str, parameter: inspect.Parameter, hint: Any, wanted: Any, dependencies: Sequence[object]
+) -> _Argument:
+    """Read what a function's signature says of an argument.
+
+    Args:
+        hint: its annotation with the metadata.
+        wanted: its type.
+
+    Raises:
+        TypeError: the parser makes something else, or the default is no text that it could parse.
+    """
+    marker = _find_metadata(hint, Trusted)
+    if marker is None:
+        _refuse_forgeable(function, parameter.name, wanted)
+        return _Argument(parameter.replace(annotation=hint))
+    types = get_type_hints(marker.parse)
+    if _without_none(types["return"]) != _without_none(wanted):
+        raise TypeError(f"`{function}`: {marker.parse.__qualname__} does not return what `{parameter.name}` is")
+    parser = _bind_parser(marker.parse, dependencies)
+    sent_type = types[next(iter(inspect.signature(parser).parameters))]
+    sent_default = parameter.default
+    match parameter.default:
+        case Default(value):
+            sent_default = value
+        case inspect.Parameter.empty:
+            pass
+        case None if marker.empty_is_none:
+            sent_default = ""
+        case None:
+            sent_type = sent_type | None
+        case _:
+            raise TypeError(f"`{function}`: what `{parameter.name}` is if left out has to be parsed: `default(...)`")
+    annotation: Any = sent_type
+    for item in _metadata(hint):
+        if not isinstance(item, Trusted):
+            annotation = Annotated[annotation, item]
+    return _Argument(parameter.replace(annotation=annotation, default=sent_default), parser, marker.empty_is_none)
+
+
+def _refuse_forgeable(function: str, name: str, wanted: Any) -> None:
+    """Refuse the classes of which callers could otherwise send instances that no parser has checked.
+
+    Pydantic would make a dataclass or a named tuple of a JSON object, so a trusted type without its parser would be one
+    in name only.
+
+    Raises:
+        TypeError: there is one in a type.
+    """
+    for member in get_args(wanted):
+        _refuse_forgeable(function, name, member)
+    if not isinstance(wanted, type) or wanted.__module__ in ("builtins", "datetime") or is_typeddict(wanted):
+        return
+    if issubclass(wanted, BaseModel):
+        for model_field in wanted.model_fields.values():
+            _refuse_forgeable(function, name, model_field.annotation)
+    elif not issubclass(wanted, Enum):
+        raise TypeError(f"`{function}`: `{name}` holds {wanted.__qualname__}, which needs a parser: `trusted(...)`")
+
+
+def _bind_parser(parse: Callable[..., Any], dependencies: Sequence[object]) -> Callable[[Any], Any]:
+    """Return a parser as a function of what was sent; a method belongs to the dependency whose class has it."""
+    for dependency in dependencies:
+        if getattr(type(dependency), parse.__name__, None) is parse:
+            return getattr(dependency, parse.__name__)
+    if "self" in inspect.signature(parse).parameters:
+        raise TypeError(f"the server has no dependency with the method {parse.__qualname__}")
+    return parse
+
+
+def _metadata(hint: Any) -> list[Any]:
+    """Return the metadata of an annotation, that of the members of a union too."""
+    if get_origin(hint) is Annotated:
+        return [*_metadata(get_args(hint)[0]), *hint.__metadata__]
+    if get_origin(hint) in (Union, UnionType):
+        return [item for member in get_args(hint) for item in _metadata(member)]
+    return []
+
+
+def _find_metadata(hint: Any, kind: type[T]) -> T | None:
+    for item in _metadata(hint):
+        if isinstance(item, kind):
+            return item
+    return None
+
+
+def _without_none(wanted: Any) -> set[Any]:
+    """Return the members of a union, other than None; a type alone is its only member."""
+    members = {wanted}
+    if get_origin(wanted) in (Union, UnionType):
+        members = set(get_args(wanted))
+    return members - {NoneType}

@@ -1,0 +1,260 @@
+"""Functions as tools: what a caller's text becomes, what is injected, where it runs, and plans that need consent."""
+
+import sys
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple
+
+import anyio
+import pytest
+from mcp import Client
+from mcp_types import ElicitResult, TextContent
+from pydantic import BaseModel, Field
+
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.errors import Refused, quote
+from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_batteries.server.calling.bound_function import TimeLimits, bind_tool
+from mcp_batteries.server.declaration.decorators import DeclaredTool, tool
+from mcp_batteries.server.declaration.trusted import consented, default, trusted
+from mcp_batteries.settings import Settings
+
+DECLARED = DeclaredTool("A tool", "read", True, False, 60.0)
+
+
+@dataclass(frozen=True)
+class Folder:
+    path: str
+
+
+@dataclass(frozen=True)
+class Name:
+    text: str
+
+
+class Pair(NamedTuple):
+    one: str
+    other: str
+
+
+class Box(BaseModel):
+    folder: Folder
+
+
+class Policy:
+    def __init__(self, root: str) -> None:
+        self.root = root
+
+    def folder(self, name: str) -> Folder:
+        if ".." in name:
+            raise Refused(f"{quote(name)} leads out.", "Stay inside.")
+        return Folder(f"{self.root}/{name}")
+
+
+class Store:
+    def __init__(self) -> None:
+        self.written: list[str] = []
+
+
+def parse_name(text: str) -> Name:
+    return Name(text.upper())
+
+
+def parse_names(texts: list[str]) -> list[Name]:
+    return [parse_name(text) for text in texts]
+
+
+ServedFolder = Annotated[Folder, trusted(Policy.folder), Field(description="Where.")]
+SomeName = Annotated[Name, trusted(parse_name)]
+
+
+@tool("Get folder")
+async def get_folder(
+    store: Store,
+    *,
+    folder: ServedFolder = default("top"),
+    name: SomeName | None = None,
+    label: Annotated[Name | None, trusted(parse_name, empty_is_none=True), Field(max_length=9)] = None,
+    names: Annotated[list[Name], trusted(parse_names)] = default([]),
+    kind: Literal["a", "b"] = "a",
+) -> str:
+    """Get a folder."""
+    return f"{folder} {name} {label} {names} {kind} {threading.current_thread().name} {len(store.written)}"
+
+
+@tool("Read thing", work="The look")
+def read_thing(cancel: CancelToken, policy: Policy, *, thing: str) -> str:
+    """Read a thing."""
+    while thing == "endless":
+        cancel.check()
+        time.sleep(0.001)
+    return f"{thing} of {policy.root} on {threading.current_thread().name}"
+
+
+@dataclass(frozen=True)
+class Erasure:
+    folder: Folder
+    question: str | None
+
+
+def plan_erasure(store: Store, *, folder: ServedFolder, quietly: bool = False) -> Erasure:
+    return Erasure(folder, None if quietly else f"Erase {folder.path} beside {len(store.written)}?")
+
+
+@tool("Delete folder", effect="destroy")
+def delete_folder(
+    store: Store, plan: Annotated[Erasure, consented(plan_erasure, fix="Do it by hand.")], *, note: str = ""
+) -> str:
+    """Delete a folder."""
+    store.written.append(plan.folder.path)
+    return f"gone: {plan.folder.path}{note}"
+
+
+def build(root: str, store: Store | None = None, limits: TimeLimits | None = None) -> Assembled:
+    rooms = [sys.modules[__name__]]
+    dependencies = [Policy(root), store or Store()]
+    return assemble(
+        "mcp-toy", Settings(), rooms=rooms, dependencies=dependencies, time_limits=limits,
+        title="Toy", version="1", instructions="",
+    )  # fmt: skip
+
+
+@asynccontextmanager
+async def connected(
+    root: str, store: Store | None = None, limits: TimeLimits | None = None, **client: Any
+) -> AsyncGenerator[Client]:
+    async with Client(build(root, store, limits), **client) as connection:
+        yield connection
+
+
+async def answer(client: Client, tool_name: str, /, **arguments: Any) -> str:
+    result = await client.call_tool(tool_name, arguments)
+    return "".join(block.text for block in result.content if isinstance(block, TextContent)).strip()
+
+
+@pytest.mark.anyio
+async def test_the_schema_has_what_callers_send() -> None:
+    async with connected("/r") as client:
+        schemas = {entry.name: entry.input_schema for entry in (await client.list_tools()).tools}
+    assert schemas["get_folder"]["properties"] == {
+        "folder": {"default": "top", "description": "Where.", "type": "string"},
+        "name": {"type": "string"},
+        "label": {"type": "string"},
+        "names": {"items": {"type": "string"}, "type": "array"},
+        "kind": {"default": "a", "enum": ["a", "b"], "type": "string"},
+    }
+    assert "required" not in schemas["get_folder"]
+    assert list(schemas["delete_folder"]["properties"]) == ["folder", "quietly", "note"]
+    assert schemas["delete_folder"]["required"] == ["folder"]
+
+
+@pytest.mark.anyio
+async def test_texts_become_trusted_types_by_the_policy_of_this_server() -> None:
+    async with connected("/one") as one, connected("/two") as two:
+        for client, root in ((one, "/one"), (two, "/two")):
+            text = await answer(client, "get_folder", name="n", label="", names=["x"], kind="B")
+            folder = Folder(f"{root}/top")
+            assert text == f"{folder} {Name('N')} None {[Name('X')]} b MainThread 0"
+        assert str([Name("X")]) in await answer(one, "get_folder", names="x")
+        assert "None None []" in await answer(one, "get_folder", name=None)
+        assert await answer(one, "get_folder", folder="../x") == "`../x` leads out. Stay inside."
+        assert "`label` must be a string" in await answer(one, "get_folder", label="0123456789")
+
+
+@pytest.mark.anyio
+async def test_a_plain_function_runs_on_a_thread_with_a_deadline() -> None:
+    async with connected("/r", limits=TimeLimits(0.05, 60)) as client:
+        assert await answer(client, "read_thing", thing="it") == "it of /r on work"
+        text = await answer(client, "read_thing", thing="endless")
+        assert text.startswith("The look was stopped after 0.05 s, its time limit.")
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_call_ends_its_function() -> None:
+    ended = threading.Event()
+
+    def read_forever(cancel: CancelToken) -> str:
+        while not cancel.is_set():
+            time.sleep(0.001)
+        ended.set()
+        return ""
+
+    bound = bind_tool(read_forever, DECLARED, [])
+    with anyio.move_on_after(0.05):
+        await bound.method()
+    assert await anyio.to_thread.run_sync(ended.wait, 10)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_tool_gets_the_plan_to_which_the_person_agreed(mode: Any) -> None:
+    store = Store()
+    questions: list[str] = []
+    action: Literal["accept", "decline"] = "decline"
+
+    async def decide(context: Any, params: Any) -> ElicitResult:
+        questions.append(params.message)
+        return ElicitResult(action=action, content={"confirm": True} if action == "accept" else None)
+
+    async with connected("/r", store, mode=mode, elicitation_callback=decide) as client:
+        assert "did not consent" in await answer(client, "delete_folder", folder="a")
+        assert store.written == []
+        action = "accept"
+        assert await answer(client, "delete_folder", folder="a", note="!") == "gone: /r/a!"
+        assert [question.partition("?")[0] for question in questions] == ["Erase /r/a beside 0"] * 2
+        assert await answer(client, "delete_folder", folder="b", quietly=True) == "gone: /r/b"
+        assert len(questions) == 2
+        assert await answer(client, "delete_folder", folder="..") == "`..` leads out. Stay inside."
+    assert store.written == ["/r/a", "/r/b"]
+
+
+@pytest.mark.anyio
+async def test_nothing_runs_where_nobody_can_be_asked() -> None:
+    store = Store()
+    async with connected("/r", store) as client:
+        text = await answer(client, "delete_folder", folder="a")
+    assert "Erase /r/a beside 0?" in text
+    assert text.endswith("Do it by hand.")
+    assert store.written == []
+
+
+def takes_trusted_without_parser(*, folder: Folder) -> str: ...
+def takes_list_without_parser(*, folders: list[Folder]) -> str: ...
+def takes_pair(*, pair: Pair | None = None) -> str: ...
+def takes_box(*, box: Box) -> str: ...
+def takes_other_type(*, folder: Annotated[Name, trusted(Policy.folder)]) -> str: ...
+def has_trusted_default(*, name: SomeName = Name("X")) -> str: ...
+def needs_another(settings: Settings, *, name: str) -> str: ...
+def sends_before_the_star(name: str) -> str: ...
+def needs_one_of_two(name: Name) -> str: ...
+async def cancels_itself(cancel: CancelToken) -> str: ...
+def disagrees(plan: Annotated[Erasure, consented(plan_erasure, fix="")], *, folder: SomeName) -> str: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (takes_trusted_without_parser, "`folder` holds Folder, which needs a parser"),
+        (takes_list_without_parser, "`folders` holds Folder, which needs a parser"),
+        (takes_pair, "`pair` holds Pair, which needs a parser"),
+        (takes_box, "`box` holds Folder, which needs a parser"),
+        (takes_other_type, "Policy.folder does not return what `folder` is"),
+        (has_trusted_default, "`name` is if left out has to be parsed"),
+        (needs_another, "0 dependencies that `settings` can be"),
+        (sends_before_the_star, "0 dependencies that `name` can be"),
+        (needs_one_of_two, "2 dependencies that `name` can be"),
+        (cancels_itself, "needs no token"),
+        (disagrees, "take different `folder`"),
+    ],
+)
+def test_a_wrong_signature_is_seen_when_the_server_is_built(function: Callable[..., str], message: str) -> None:
+    with pytest.raises(TypeError, match=message.replace("(", r"\(")):
+        bind_tool(function, DECLARED, [Policy("/r"), Store(), Name("A"), Name("B")])
+
+
+def test_a_parser_of_another_policy_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"no dependency with the method Policy\.folder"):
+        bind_tool(get_folder, DECLARED, [Store()])
