@@ -13,7 +13,18 @@ import pytest
 
 from git_server.made import Made
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable
-from mcp_git.policy import RESOURCE_KINDS, GitResource, Policy, Range, Revision
+from mcp_git.policy import (
+    RESOURCE_KINDS,
+    GitResource,
+    Policy,
+    Range,
+    Revision,
+    parse_new_name,
+    parse_path,
+    parse_range,
+    parse_ref,
+    parse_revision,
+)
 from mcp_git.settings import Settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it only reads there yet, and links need a right")
@@ -171,29 +182,29 @@ BAD = {
 
 
 @pytest.mark.parametrize("text", GOOD)
-def test_what_is_a_revision(made: Made, text: str) -> None:
-    assert policy(made.path).parse_revision(text) == Revision(text)
+def test_what_is_a_revision(text: str) -> None:
+    assert parse_revision(text) == Revision(text)
     assert Revision(text).is_conflict_side == text.startswith(":")
 
 
 @pytest.mark.parametrize("text", BAD)
-def test_what_is_no_revision(made: Made, text: str) -> None:
+def test_what_is_no_revision(text: str) -> None:
     with pytest.raises(Invalid, match=re.escape(BAD[text])):
-        policy(made.path).parse_revision(text)
+        parse_revision(text)
 
 
 @pytest.mark.parametrize(
     ("text", "start", "dots", "end"),
     [("a..b", "a", "..", "b"), ("a...b", "a", "...", "b"), ("..b", "HEAD", "..", "b"), ("a...", "a", "...", "HEAD")],
 )
-def test_what_is_a_range(made: Made, text: str, start: str, dots: str, end: str) -> None:
-    found = policy(made.path).parse_range(text)
+def test_what_is_a_range(text: str, start: str, dots: str, end: str) -> None:
+    found = parse_range(text)
     assert found == Range(Revision(start), dots, Revision(end))
     assert isinstance(found, Range) and found.text == f"{start}{dots}{end}"
-    assert policy(made.path).parse_range("a") == Revision("a")
+    assert parse_range("a") == Revision("a")
     for wrong in ("-a..b", "a..b..c", "a..^b", "a" * 251):
         with pytest.raises(Invalid):
-            policy(made.path).parse_range(wrong)
+            parse_range(wrong)
 
 
 PLACES: dict[str, str | None] = {
@@ -204,13 +215,13 @@ PLACES: dict[str, str | None] = {
 
 
 @pytest.mark.parametrize("path", PLACES)
-def test_what_is_a_path_of_a_repository(made: Made, path: str) -> None:
+def test_what_is_a_path_of_a_repository(path: str) -> None:
     wanted = PLACES[path]
     if wanted is None:
         with pytest.raises(Problem):
-            policy(made.path).parse_path(path)
+            parse_path(path)
     else:
-        place = policy(made.path).parse_path(path)
+        place = parse_path(path)
         assert (place.text, place.display) == (wanted, wanted or ".")
 
 
@@ -221,23 +232,21 @@ NAMES = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_can_be_the_name_of_a_branch(made: Made, name: str) -> None:
-    served = policy(made.path)
+def test_what_can_be_the_name_of_a_branch(name: str) -> None:
     if NAMES[name]:
-        assert (served.parse_ref(name).text, served.parse_new_name(name).text) == (name, name)
+        assert (parse_ref(name).text, parse_new_name(name).text) == (name, name)
     else:
-        for ask in (served.parse_ref, served.parse_new_name):
+        for ask in (parse_ref, parse_new_name):
             with pytest.raises(Invalid, match="can't be the name"):
                 ask(name)
 
 
-def test_git_keeps_some_names_for_itself(made: Made) -> None:
-    served = policy(made.path)
+def test_git_keeps_some_names_for_itself() -> None:
     for name in ("HEAD", "refs/heads/main"):
-        assert served.parse_ref(name).text == name
+        assert parse_ref(name).text == name
         with pytest.raises(Invalid, match="git keeps for itself"):
-            served.parse_new_name(name)
-    assert served.parse_new_name("HEAD2").text == "HEAD2"
+            parse_new_name(name)
+    assert parse_new_name("HEAD2").text == "HEAD2"
 
 
 def test_a_remote_is_one_of_the_repositorys_own(tmp_path: Path, made: Made) -> None:

@@ -15,10 +15,12 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable
 import anyio
 from anyio.abc import TaskGroup
 
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 from mcp_batteries.subscriptions.journal import ABSENT, Change, explain_absence
-from mcp_git.engine.service import Engine
+from mcp_git.engine.program.git import Git
+from mcp_git.engine.work_tree.watched_folders import find_watched_folders
 from mcp_git.policy import GitResource, Policy, Repository
 from mcp_git.repository_paths import Layout
 from mcp_git.settings import Settings
@@ -78,10 +80,11 @@ class RepositoryWatcher:
     list_keys: Collection[Hashable] = ()
 
     def __init__(
-        self, policy: Policy, engine: Engine, text: Callable[[GitResource], Awaitable[str]], settings: Settings
+        self, policy: Policy, git: Git, text: Callable[[GitResource], Awaitable[str]], settings: Settings
     ) -> None:
         self._policy = policy
-        self._engine = engine
+        self._git = git
+        self._seconds = settings.timeout
         self._read_text = text
         self._watched: dict[Repository, _WatchedRepository] = {}
         self._tasks: TaskGroup | None = None
@@ -236,7 +239,12 @@ class RepositoryWatcher:
     async def _watch_folders(self, watched: _WatchedRepository) -> None:
         """Watch the folders in which something can now change what is wanted."""
         try:
-            layout, folders = await self._engine.find_watched_folders(watched.repository, watched.of_work_tree)
+            layout, folders = await run_in_thread(
+                lambda cancel: find_watched_folders(self._git, watched.repository, watched.of_work_tree, cancel),
+                seconds=self._seconds,
+                description="Looking for folders",
+                long=True,
+            )
         except Problem as problem:
             _log.info("Not followed: %s", problem)
             return

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Problem
 from mcp_batteries.server.declaration.decorators import completes
-from mcp_git.engine.service import Engine
-from mcp_git.policy import Policy
+from mcp_git.engine.history.files import complete_paths
+from mcp_git.engine.history.refs import complete_refs
+from mcp_git.engine.program.git import Git
+from mcp_git.policy import Policy, Repository
 
 __all__ = ["Completions"]
 
 
 @dataclass(frozen=True)
 class Completions:
+    """The completions.
+
+    Attributes:
+        seconds: until git is stopped.
+    """
+
     policy: Policy
-    engine: Engine
+    git: Git
+    seconds: float
 
     @completes("repo", of="prompt")
     async def repository(self, typed: str, others: Mapping[str, str]) -> list[str]:
@@ -33,17 +44,26 @@ class Completions:
 
     @completes("rev", of="resource")
     async def commit(self, typed: str, others: Mapping[str, str]) -> list[str]:
-        return list(await self._names(typed, others))
+        return await self._names(typed, others)
 
     @completes("path", of="resource")
     async def path(self, typed: str, others: Mapping[str, str]) -> list[str]:
+        return await self._list(complete_paths, typed, others)
+
+    async def _names(self, start: str, others: Mapping[str, str]) -> list[str]:
+        return await self._list(complete_refs, start, others)
+
+    async def _list(
+        self,
+        complete: Callable[[Git, Repository, str, CancelToken], list[str]],
+        start: str,
+        others: Mapping[str, str],
+    ) -> list[str]:
+        """Return what `complete` finds in the repository that is filled in; nothing where it fails."""
         try:
-            return list(await self.engine.complete_paths(self.policy.repository(others.get("repo", "")), typed))
+            repository = self.policy.repository(others.get("repo", ""))
+            return await run_in_thread(
+                lambda cancel: complete(self.git, repository, start, cancel), seconds=self.seconds, long=True
+            )
         except Problem:
             return []
-
-    async def _names(self, start: str, others: Mapping[str, str]) -> Sequence[str]:
-        try:
-            return await self.engine.complete_refs(self.policy.repository(others.get("repo", "")), start)
-        except Problem:
-            return ()

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from mcp_batteries.errors import quote
 from mcp_batteries.server.declaration.decorators import Messages, prompt
-from mcp_git.policy import Policy
+from mcp_git.policy import Policy, parse_range
 
 __all__ = ["Prompts"]
 
@@ -38,7 +38,7 @@ class Prompts:
         """Explain what changed and why."""
         topic = "what is not committed"
         if rev:
-            topic = f"the change {quote(self.policy.parse_range(rev).text)}"
+            topic = f"the change {quote(parse_range(rev).text)}"
         return (
             f"Explain {topic} {self._in(repo)} to a colleague who knows the project. Begin with `read_diff`, whose"
             " first page has all files with their counts, and read what matters; `list_commits` tells why, where there"
@@ -67,9 +67,7 @@ class Prompts:
         repo: RepositoryName = "",
     ) -> str:
         """Write what users should know of the commits of a release."""
-        since = (
-            f"of {quote(self.policy.parse_range(rev).text)}" if rev else "since the latest tag (`list_refs` of `tags`)"
-        )
+        since = f"of {quote(parse_range(rev).text)}" if rev else "since the latest tag (`list_refs` of `tags`)"
         return (
             f"Write the release note for the commits {since} {self._in(repo)}. List them with `list_commits`, page by"
             " page to the end, and read the diff of what the subject does not explain. Group by what a user notices:"

@@ -7,12 +7,18 @@ from dataclasses import dataclass
 
 from mcp_types import BlobResourceContents, Resource, TextResourceContents
 
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.server.declaration.decorators import lists_resources, resource
-from mcp_git.engine.history.diff import Comparison
-from mcp_git.engine.history.log import LogQuery
-from mcp_git.engine.service import Engine
-from mcp_git.policy import RESOURCE_KINDS, GitResource, Policy, Repository
+from mcp_git.engine.history.diff import Comparison, read_diff
+from mcp_git.engine.history.files import read_contents
+from mcp_git.engine.history.log import LogQuery, describe_head, list_commits
+from mcp_git.engine.history.refs import list_refs
+from mcp_git.engine.program.git import Git
+from mcp_git.engine.work_tree.status_report import describe_status
+from mcp_git.models import Answer
+from mcp_git.policy import RESOURCE_KINDS, TOP_FOLDER, GitResource, Policy, Repository
 
 __all__ = ["Resources"]
 
@@ -20,6 +26,11 @@ _TEXT = "text/plain"
 _TITLES = {
     "status": "Status of {}", "head": "Where HEAD of {} is", "branches": "Branches of {}",
     "log": "Latest commits of {}", "diff": "Uncommitted changes of {}", "stash": "Stashes of {}",
+}  # fmt: skip
+# What is done for each, for the message of a deadline.
+_WORK = {
+    "status": "The status", "head": "The look at HEAD", "branches": "The list",
+    "log": "The log", "diff": "The comparison", "stash": "The list",
 }  # fmt: skip
 _MAX_FILES = 200
 _MAX_COMMITS = 50
@@ -36,8 +47,15 @@ def _describe(repository: Repository, kind: str) -> Resource:
 
 @dataclass(frozen=True)
 class Resources:
+    """The resources.
+
+    Attributes:
+        seconds: until git is stopped.
+    """
+
     policy: Policy
-    engine: Engine
+    git: Git
+    seconds: float
 
     @lists_resources
     async def list_resources(self) -> list[Resource]:
@@ -81,7 +99,7 @@ class Resources:
     async def read_file(self, uri: str, repo: str, rev: str, path: str) -> TextResourceContents | BlobResourceContents:
         """A file as it is in a commit, branch or tag."""
         parsed = self._parse(uri)
-        data = await self.engine.read_contents(parsed.repository, parsed.revision, parsed.path)
+        data = await self._read_contents(parsed)
         try:
             return TextResourceContents(uri=uri, mime_type=_TEXT, text=data.decode())
         except UnicodeDecodeError:
@@ -91,24 +109,23 @@ class Resources:
 
     async def read_text(self, parsed: GitResource) -> str:
         """The text of a resource; for a file a value that identifies its contents."""
-        repository = parsed.repository
-        engine = self.engine
-        top = self.policy.parse_path("")
-        match parsed.kind:
-            case "status":
-                answer = await engine.describe_status(repository, top, _MAX_FILES)
-            case "head":
-                answer = await engine.describe_head(repository)
-            case "log":
-                answer = await engine.list_commits(repository, LogQuery(parsed.revision, top), _MAX_COMMITS, None)
-            case "diff":
-                answer = await engine.read_diff(repository, Comparison(None, "all", top), None)
-            case "branches" | "stash":
-                kind = "branches" if parsed.kind == "branches" else "stashes"
-                answer = await engine.list_refs(repository, kind, parsed.revision, _MAX_FILES, None)
-            case _:
-                return str(await engine.read_contents(repository, parsed.revision, parsed.path))
+        if parsed.kind == "files":
+            return str(await self._read_contents(parsed))
+        answer = await run_in_thread(
+            lambda cancel: _read_state(self.git, parsed, cancel),
+            seconds=self.seconds,
+            description=_WORK[parsed.kind],
+            long=True,
+        )
         return answer.text()
+
+    async def _read_contents(self, parsed: GitResource) -> bytes:
+        return await run_in_thread(
+            lambda cancel: read_contents(self.git, parsed.repository, parsed.revision, parsed.path, cancel),
+            seconds=self.seconds,
+            description="Reading",
+            long=True,
+        )
 
     async def attach(self, uri: str) -> TextResourceContents:
         """A text resource as an attachment."""
@@ -119,3 +136,21 @@ class Resources:
         if parsed is None:
             raise NotFound(f"There is no resource {quote(uri)}.", "`resources/list` has those there are.")
         return parsed
+
+
+def _read_state(git: Git, parsed: GitResource, cancel: CancelToken) -> Answer:
+    """Return the state of a repository that a resource shows."""
+    repository = parsed.repository
+    match parsed.kind:
+        case "status":
+            return describe_status(git, repository, TOP_FOLDER, _MAX_FILES, cancel)
+        case "head":
+            return describe_head(git, repository, cancel)
+        case "log":
+            return list_commits(git, repository, LogQuery(parsed.revision, TOP_FOLDER), _MAX_COMMITS, None, cancel)
+        case "diff":
+            return read_diff(git, repository, Comparison(None, "all", TOP_FOLDER), None, cancel)
+        case "branches":
+            return list_refs(git, repository, "branches", parsed.revision, _MAX_FILES, None, cancel)
+        case _:
+            return list_refs(git, repository, "stashes", parsed.revision, _MAX_FILES, None, cancel)

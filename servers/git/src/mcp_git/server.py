@@ -9,20 +9,20 @@ from importlib.metadata import version
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.processes.sandbox import find_sandbox
 from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_batteries.server.calling.bound_function import TimeLimits
 from mcp_batteries.server.list_changes import ChangeFeedConfig
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_batteries.server.tool_filter import ClosedGate
 from mcp_git.changes import RepositoryWatcher
 from mcp_git.completions import Completions
+from mcp_git.engine.operation.run import OperationRunner
 from mcp_git.engine.program.git import Git
-from mcp_git.engine.service import Engine
+from mcp_git.engine.work_tree.worktrees import Worktrees
 from mcp_git.policy import Policy
 from mcp_git.prompts import Prompts
 from mcp_git.resources import Resources
 from mcp_git.settings import Settings
-from mcp_git.tools.read import ReadTools
-from mcp_git.tools.remote import PushConfirmation, RemoteTools
-from mcp_git.tools.write import WriteTools
+from mcp_git.tools import read, remote, write
 
 __all__ = ["build", "confinement"]
 
@@ -32,14 +32,13 @@ logger = logging.getLogger(__name__)
 def build(settings: Settings) -> Assembled:
     """Build the server for the folders that `settings` name; whether one is a repository is checked at each call."""
     policy = Policy(settings)
-    engine = Engine(policy, timeout_seconds=settings.timeout, remote_timeout_seconds=settings.remote_timeout)
+    git = Git(policy)
     try:
-        engine.git.binary.find()
+        git.binary.find()
     except Unavailable as problem:
         logger.warning("Every call will fail: %s", problem)
-    resources = Resources(policy, engine)
-    consent = PushConfirmation(policy, engine)
-    tools = [ReadTools(policy, engine), WriteTools(policy, engine), RemoteTools(policy, engine, consent)]
+    resources = Resources(policy, git, settings.timeout)
+    completions = Completions(policy, git, settings.timeout)
     switches = {
         "write": settings.write,
         "fetch": settings.fetch,
@@ -53,9 +52,10 @@ def build(settings: Settings) -> Assembled:
     return assemble(
         settings.COMMAND,
         settings,
-        rooms=[*tools, resources, Prompts(policy, resources.attach), Completions(policy, engine)],
-        sources=[RepositoryWatcher(policy, engine, resources.read_text, settings)],
-        consent=consent,
+        rooms=[read, write, remote, resources, Prompts(policy, resources.attach), completions],
+        dependencies=[policy, git, OperationRunner(git), Worktrees(git, policy)],
+        time_limits=TimeLimits(here=settings.timeout, open_world=settings.remote_timeout),
+        sources=[RepositoryWatcher(policy, git, resources.read_text, settings)],
         withholds=lambda declared: ClosedGate([f"--{gate}" for gate in declared.gates if gate not in open_gates]),
         follows=ChangeFeedConfig(
             "of a repository's resources (status, head, branches, log, diff, stash, files)",

@@ -28,14 +28,16 @@ from mcp_git.policy.revisions import (
     HEAD,
     TOP_FOLDER,
     LineRange,
+    Message,
     NewName,
     Range,
     RepositoryPath,
     Revision,
-    clean_message,
     parse_lines,
+    parse_message,
     parse_new_name,
     parse_path,
+    parse_paths,
     parse_range,
     parse_ref,
     parse_revision,
@@ -46,9 +48,11 @@ from mcp_git.repository_paths import Layout
 __all__ = [
     "HEAD",
     "RESOURCE_KINDS",
+    "TOP_FOLDER",
     "FetchableRepository",
     "GitResource",
     "LineRange",
+    "Message",
     "NewName",
     "NewWorktree",
     "Policy",
@@ -61,6 +65,14 @@ __all__ = [
     "RepositoryPath",
     "Revision",
     "WritableRepository",
+    "parse_lines",
+    "parse_message",
+    "parse_new_name",
+    "parse_path",
+    "parse_paths",
+    "parse_range",
+    "parse_ref",
+    "parse_revision",
 ]
 
 # What a repository has one of, as the last part of a URI.
@@ -130,14 +142,6 @@ class Policy(Repositories):
         Unavailable: there are no folders, or none of them can be served.
     """
 
-    parse_revision = staticmethod(parse_revision)
-    parse_range = staticmethod(parse_range)
-    parse_ref = staticmethod(parse_ref)
-    parse_new_name = staticmethod(parse_new_name)
-    parse_path = staticmethod(parse_path)
-    parse_lines = staticmethod(parse_lines)
-    clean_message = staticmethod(clean_message)
-
     def __init__(self, settings: PolicySettings) -> None:
         may_change = not settings.read_only
         super().__init__(
@@ -169,7 +173,7 @@ class Policy(Repositories):
             NotFound: there is none of that name.
             Refused: git may not use its name or its address.
         """
-        ref = self.parse_ref(name)
+        ref = parse_ref(name)
         url = _choose_url(name, entries, users, push=push)
         address = parse_address(url, layout.work_tree or layout.git_dir, self.remote_folders)
         return Remote(ref.text, address, _list_refspecs(name, entries))
@@ -192,8 +196,8 @@ class Policy(Repositories):
         revision, slash, path = remainder.partition("/")
         if kind != "files" or not slash or not path:
             raise NotFound(f"There is no resource {quote(uri)}.", "`resources/list` has those there are.")
-        parsed_path = self.parse_path(os.fsdecode(unquote_to_bytes(path)))
-        return GitResource(repository, kind, self.parse_revision(unquote(revision)), parsed_path)
+        parsed_path = parse_path(os.fsdecode(unquote_to_bytes(path)))
+        return GitResource(repository, kind, parse_revision(unquote(revision)), parsed_path)
 
 
 def _choose_url(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, describe_os_error, quote
 from mcp_batteries.settings import explain_missing_path
+from mcp_git.policy.revisions import NewName, parse_new_name
 from mcp_git.repository_paths import Layout, find_layout, refuse_links_below
 
 __all__ = [
@@ -80,6 +81,15 @@ class NewWorktree:
 
     name: str
     path: str
+
+    @property
+    def branch(self) -> NewName:
+        """The branch of the same name.
+
+        Raises:
+            Invalid: no branch can have it.
+        """
+        return parse_new_name(self.name)
 
 
 @dataclass(frozen=True)

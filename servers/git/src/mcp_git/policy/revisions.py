@@ -16,13 +16,16 @@ __all__ = [
     "HEAD",
     "TOP_FOLDER",
     "LineRange",
+    "Message",
     "NewName",
     "Range",
     "RepositoryPath",
     "Revision",
     "parse_lines",
+    "parse_message",
     "parse_new_name",
     "parse_path",
+    "parse_paths",
     "parse_range",
     "parse_ref",
     "parse_revision",
@@ -82,6 +85,10 @@ class RepositoryPath:
     def display(self) -> str:
         return quote_path(os.fsencode(self.text)) or "."
 
+    @property
+    def pathspec(self) -> str:
+        return self.text or "."
+
 
 @dataclass(frozen=True)
 class LineRange:
@@ -94,6 +101,13 @@ class LineRange:
     first: int = 1
     last: int = 1
     function: str = ""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message of a commit, a tag or a stash, as git takes it."""
+
+    text: str
 
 
 HEAD = Revision("HEAD")
@@ -174,6 +188,11 @@ def parse_path(path: str) -> RepositoryPath:
     return RepositoryPath("/".join(parts))
 
 
+def parse_paths(paths: list[str]) -> list[RepositoryPath]:
+    """Return the files or folders at `paths`, as `parse_path` does."""
+    return [parse_path(path) for path in paths]
+
+
 def _is_git_dir(name: str) -> bool:
     """Whether some file system takes a name for that of the git directory."""
     return name.casefold().rstrip(" .") in (".git", "git~1")
@@ -198,15 +217,15 @@ def parse_lines(text: str) -> LineRange:
     raise Invalid(f"{quote(text)} names no `lines`.", "Write `10-20`, or the name of a function.")
 
 
-def clean_message(text: str) -> str:
-    """Return a message of a commit, a tag or a stash, as git takes it; invalid characters become `?`.
+def parse_message(text: str) -> Message:
+    """Return a message of a commit, a tag or a stash; invalid characters become `?`.
 
     Raises:
         Invalid: it holds a NUL.
     """
     if "\0" in text:
         raise Invalid("The `message` holds a NUL.", "Leave it out.")
-    return text.encode("utf-8", "replace").decode()
+    return Message(text.encode("utf-8", "replace").decode())
 
 
 def _refuse_options(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Arguments that several tools share, described in the same words everywhere."""
+"""Arguments that several tools share, described in the same words everywhere, with the parser of each."""
 
 from __future__ import annotations
 
@@ -7,13 +7,31 @@ from typing import Annotated
 from pydantic import Field
 
 from mcp_batteries.server.declaration.fields import in_header
+from mcp_batteries.server.declaration.trusted import trusted
+from mcp_git.policy import (
+    FetchableRepository,
+    Policy,
+    PushableRepository,
+    Repository,
+    RepositoryPath,
+    Revision,
+    WritableRepository,
+    parse_path,
+    parse_revision,
+)
 
-__all__ = ["MAX_CALL_SECONDS", "FilePath", "LineNumber", "RepositoryName", "Rev"]
+__all__ = ["FetchableRepo", "FilePath", "LineNumber", "OptionalFilePath", "PushableRepo", "Repo", "Rev", "WritableRepo"]
 
-RepositoryName = Annotated[str, Field(description="Which, if several are served.", json_schema_extra=in_header("Repo"))]
-Rev = Annotated[str, Field(description="Commit, branch, tag or `HEAD~2`.")]
-FilePath = Annotated[str, Field(description="From the repository's root.")]
+_PATH = Field(description="From the repository's root.")
+_REPO = Field(description="Which, if several are served.", json_schema_extra=in_header("Repo"))
+
+# Left out, each is the only served one: `default("")`.
+Repo = Annotated[Repository, trusted(Policy.repository), _REPO]
+WritableRepo = Annotated[WritableRepository, trusted(Policy.writable_repository), _REPO]
+FetchableRepo = Annotated[FetchableRepository, trusted(Policy.fetchable_repository), _REPO]
+PushableRepo = Annotated[PushableRepository, trusted(Policy.pushable_repository), _REPO]
+
+Rev = Annotated[Revision, trusted(parse_revision), Field(description="Commit, branch, tag or `HEAD~2`.")]
+FilePath = Annotated[RepositoryPath, trusted(parse_path), _PATH]
+OptionalFilePath = Annotated[RepositoryPath | None, trusted(parse_path, empty_is_none=True), _PATH]
 LineNumber = Annotated[int, Field(ge=1)]
-
-# Seconds, beyond what `--timeout` and `--remote-timeout` can say, so that these speak.
-MAX_CALL_SECONDS = 3700.0

@@ -248,14 +248,25 @@ def _read_argument(
         case None if marker.empty_is_none:
             sent_default = ""
         case None:
-            sent_type = sent_type | None
+            pass
         case _:
             raise TypeError(f"`{function}`: what `{parameter.name}` is if left out has to be parsed: `default(...)`")
-    annotation: Any = sent_type
-    for item in _metadata(hint):
+    annotation = _replace_trusted(hint, sent_type, is_nullable=sent_default is None)
+    return _Argument(parameter.replace(annotation=annotation, default=sent_default), parser, marker.empty_is_none)
+
+
+def _replace_trusted(hint: Any, sent_type: Any, *, is_nullable: bool) -> Any:
+    """Return an annotation with the type that is sent in the place of the trusted one; other metadata stays."""
+    if get_origin(hint) in (Union, UnionType):
+        # None is not of the type that is parsed, so it stands beside it.
+        marked = next(member for member in get_args(hint) if _find_metadata(member, Trusted) is not None)
+        replaced = _replace_trusted(marked, sent_type, is_nullable=False)
+        return replaced | None if is_nullable else replaced
+    annotation = sent_type | None if is_nullable else sent_type
+    for item in hint.__metadata__:
         if not isinstance(item, Trusted):
             annotation = Annotated[annotation, item]
-    return _Argument(parameter.replace(annotation=annotation, default=sent_default), parser, marker.empty_is_none)
+    return annotation
 
 
 def _refuse_forgeable(function: str, name: str, wanted: Any) -> None:

@@ -25,7 +25,7 @@ from mcp_git.engine.program.output import clip, split_lines
 from mcp_git.engine.program.revisions import EMPTY_TREES, explained_failures, head_has_commit
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks, quote_path, quote_paths
-from mcp_git.policy import Policy, Range, Repository, RepositoryPath, Revision
+from mcp_git.policy import TOP_FOLDER, Range, Repository, RepositoryPath, Revision
 
 __all__ = ["Comparison", "UncommittedPart", "read_conflict_sides", "read_diff"]
 
@@ -136,7 +136,7 @@ class _ChangedFile:
 
 
 def read_diff(
-    git: Git, policy: Policy, repository: Repository, comparison: Comparison, cursor: str | None, cancel: CancelToken
+    git: Git, repository: Repository, comparison: Comparison, cursor: str | None, cancel: CancelToken
 ) -> Answer:
     """Return a page of a change."""
     position = decode_position("diff", cursor, comparison.scope)
@@ -157,7 +157,7 @@ def read_diff(
     if comparison.revision is None and not cursor:
         facts += _describe_omitted(git, repository, comparison, cancel)
     view: dict[str, Any] = {"parts": page.parts}
-    if comparison == Comparison(None, "all", policy.parse_path("")) and not cursor:
+    if comparison == Comparison(None, "all", TOP_FOLDER) and not cursor:
         view["uri"] = repository.uri("diff")
     return Answer(facts, page.lines, next_cursor, lambda: view)
 

@@ -18,7 +18,7 @@ from mcp_git.engine.program.output import clip, split_lines
 from mcp_git.engine.program.revisions import explain_failure, find_commits
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks
-from mcp_git.policy import Policy, Repository, Revision
+from mcp_git.policy import Repository, Revision, parse_ref
 from mcp_git.remote_addresses import hide_password
 from mcp_git.repository_paths import Layout, read_small_file
 
@@ -39,7 +39,6 @@ _HASH = re.compile("[0-9a-f]{40,}")
 
 def list_refs(
     git: Git,
-    policy: Policy,
     repository: Repository,
     kind: RefKind,
     name: Revision,
@@ -56,7 +55,7 @@ def list_refs(
     position = decode_position("refs", cursor, scope)
     skip = position.skip
     # One row more tells whether there is another page.
-    rows = _list_rows(git, policy, repository, kind, name, skip + limit + 1, cancel)
+    rows = _list_rows(git, repository, kind, name, skip + limit + 1, cancel)
     if position.hashes not in ([], [_digest_rows(kind, rows[:skip])]):
         raise Conflict("The list is no longer that of the page before.", "Call again without `cursor`.")
     page = rows[skip : skip + limit]
@@ -73,7 +72,7 @@ def list_refs(
 
 
 def _list_rows(
-    git: Git, policy: Policy, repository: Repository, kind: RefKind, name: Revision, limit: int, cancel: CancelToken
+    git: Git, repository: Repository, kind: RefKind, name: Revision, limit: int, cancel: CancelToken
 ) -> list[str]:
     match kind:
         case "branches":
@@ -87,7 +86,7 @@ def _list_rows(
         case "stashes":
             if not git.find_hash(repository, "refs/stash", cancel):
                 return []
-            return list_reflog(git, repository, policy.parse_ref("stash"), limit, cancel)
+            return list_reflog(git, repository, parse_ref("stash"), limit, cancel)
         case "reflog":
             return list_reflog(git, repository, name, limit, cancel)
 
@@ -215,7 +214,7 @@ def _read_head_of_reftable(git: Git, repository: Repository, name: str, cancel: 
     return head
 
 
-def complete_refs(git: Git, repository: Repository, start: str, cancel: CancelToken) -> Sequence[str]:
+def complete_refs(git: Git, repository: Repository, start: str, cancel: CancelToken) -> list[str]:
     """Return the branches and tags that begin with `start`."""
     arguments = ["for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/tags", "refs/remotes"]
     names = git.run(repository, arguments, cancel, max_bytes=_MAX_COMPLETIONS_BYTES).text.split("\n")

@@ -19,7 +19,7 @@ from mcp_git.engine.program.revisions import find_commits
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.path_quoting import escape_line_breaks
-from mcp_git.policy import NewName, Policy, Repository, Revision
+from mcp_git.policy import Message, NewName, Repository, Revision, parse_ref
 from mcp_git.repository_paths import Layout, read_small_file
 from mcp_git.tool_calls import format_call
 
@@ -61,7 +61,6 @@ class OperationPlanner:
     """Says what an operation is; every method blocks."""
 
     git: Git
-    policy: Policy
     repository: Repository
     cancel: CancelToken
 
@@ -166,11 +165,11 @@ class OperationPlanner:
                     fix = "End that first, with `run_step`."
             raise Conflict(f"The branch {quote(branch)} is being {participle}{location}.", fix)
 
-    def store_stash(self, revision: Revision, message: str) -> Operation:
+    def store_stash(self, revision: Revision, message: Message) -> Operation:
         """Plan to put a stash back that was dropped."""
         arguments = ["stash", "store", "--quiet"]
-        if message:
-            arguments += ["--message", message]
+        if message.text:
+            arguments += ["--message", message.text]
         arguments.append(self._find_stash(revision) or revision.text)
         undo_calls = [format_call("run_stash", action="drop")]
         return Operation(arguments, revision=revision, undo_calls=undo_calls, moved_ref="refs/stash")
@@ -329,7 +328,7 @@ class OperationPlanner:
         branch = ref.removeprefix("refs/heads/")
         name = branch if remote == "." else f"{remote}/{branch}"
         try:
-            upstream = self._resolve_upstream(self.policy.parse_ref(name))
+            upstream = self._resolve_upstream(parse_ref(name))
         except (NotFound, Invalid):
             return ""
         return name if upstream == (remote, ref) else ""

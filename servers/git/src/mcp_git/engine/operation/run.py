@@ -19,6 +19,7 @@ from mcp_git.engine.operation.failures import (
 from mcp_git.engine.operation.index_backup import IndexBackup
 from mcp_git.engine.operation.on_branch import run_on_branch
 from mcp_git.engine.operation.operation import INSPECTION_SECONDS, GitInput, Operation, refuse_in_progress
+from mcp_git.engine.operation.plan import OperationPlanner
 from mcp_git.engine.operation.report import report_operation
 from mcp_git.engine.operation.snapshot import take_snapshot
 from mcp_git.engine.operation.undo import Snapshot
@@ -46,10 +47,14 @@ class OperationRunner:
         self._git = git
         self._locks: dict[str, threading.Lock] = {}
 
-    def run(
-        self, writable: WritableRepository, plan: Callable[[Repository, CancelToken], Operation], cancel: CancelToken
+    def run(self, writable: WritableRepository, operation: Operation, cancel: CancelToken) -> Answer:
+        """Run an operation, once it is this one's turn; raises as `plan_and_run`."""
+        return self.plan_and_run(writable, lambda planner: operation, cancel)
+
+    def plan_and_run(
+        self, writable: WritableRepository, plan: Callable[[OperationPlanner], Operation], cancel: CancelToken
     ) -> Answer:
-        """Run the operation that `plan` returns, once it is this one's turn.
+        """Run the operation that `plan` makes of how the repository is once it is this one's turn.
 
         Raises:
             Conflict: the repository is not in the state for it.
@@ -60,7 +65,7 @@ class OperationRunner:
             layout = self._git.layout(repository, writes=True)
             if layout.work_tree is None:
                 raise Refused("A bare repository has no work tree, so it is only read.", "Serve a clone of it.")
-            operation = plan(repository, cancel)
+            operation = plan(OperationPlanner(self._git, repository, cancel))
             if operation.command not in _REF_COMMANDS:
                 self._git.refuse_to_enter(layout)
 

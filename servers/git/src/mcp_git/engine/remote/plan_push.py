@@ -15,7 +15,7 @@ from mcp_git.engine.remote.exchange import resolve_remote
 from mcp_git.engine.remote.push_request import PlannedPush, PushRequest
 from mcp_git.models import count
 from mcp_git.path_quoting import escape_line_breaks
-from mcp_git.policy import Policy, PushableRepository, Remote, Repository, Revision
+from mcp_git.policy import Policy, PushableRepository, Remote, Repository, Revision, parse_new_name
 
 __all__ = ["plan_push"]
 
@@ -47,7 +47,7 @@ def plan_push(
     """
     repository = pushable.repository
     remote = resolve_remote(git, policy, repository, request.remote, for_push=True)
-    planner = _PushPlanner(git, policy, repository, remote, request, cancel)
+    planner = _PushPlanner(git, pushable, remote, request, cancel)
     return planner.plan_deletion() if request.delete else planner.plan()
 
 
@@ -56,11 +56,14 @@ class _PushPlanner:
     """Plans one push."""
 
     git: Git
-    policy: Policy
-    repository: Repository
+    pushable: PushableRepository
     remote: Remote
     request: PushRequest
     cancel: CancelToken
+
+    @property
+    def repository(self) -> Repository:
+        return self.pushable.repository
 
     def plan(self) -> PlannedPush:
         request = self.request
@@ -78,6 +81,7 @@ class _PushPlanner:
         if request.force:
             lost_commits = self._list_commits("Lost there", [known_commit, "--not", source.commit])
         return PlannedPush(
+            pushable=self.pushable,
             remote=self.remote,
             source=source.name,
             following_branch=source.branch if request.sets_upstream else "",
@@ -118,7 +122,7 @@ class _PushPlanner:
         if entries.get(f"branch.{branch}.remote") == self.remote.name:
             followed = entries.get(f"branch.{branch}.merge", "")
             if followed.startswith("refs/heads/"):
-                return self.policy.parse_new_name(followed.removeprefix("refs/heads/")).text
+                return parse_new_name(followed.removeprefix("refs/heads/")).text
         return branch
 
     def plan_deletion(self) -> PlannedPush:
@@ -137,6 +141,7 @@ class _PushPlanner:
             span = [known_commit, "--not", f"--exclude={remote_branch}", f"--remotes={self.remote.name}"]
             lost_commits = self._list_commits("In no other branch there", span)
         return PlannedPush(
+            pushable=self.pushable,
             remote=self.remote,
             source=name,
             following_branch="",
@@ -152,7 +157,7 @@ class _PushPlanner:
         if self.request.target is not None:
             return self.request.target.text
         if self.request.revision is not None:
-            return self.policy.parse_new_name(self.request.revision.text).text
+            return parse_new_name(self.request.revision.text).text
         raise Invalid("It is not said what is to be deleted there.", "Name it as `to`.")
 
     def _find_source(self) -> _Source:

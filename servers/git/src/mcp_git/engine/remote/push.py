@@ -13,7 +13,7 @@ from mcp_git.engine.remote.exchange import exchange, list_remarks
 from mcp_git.engine.remote.push_request import PlannedPush
 from mcp_git.models import Answer
 from mcp_git.path_quoting import escape_line_breaks
-from mcp_git.policy import PushableRepository, Remote, Repository
+from mcp_git.policy import Remote, Repository
 from mcp_git.remote_addresses import hide_password
 from mcp_git.tool_calls import format_call
 
@@ -33,14 +33,14 @@ class _RefResult(NamedTuple):
     summary: str
 
 
-def push(git: Git, pushable: PushableRepository, plan: PlannedPush, cancel: CancelToken) -> Answer:
+def push(git: Git, plan: PlannedPush, cancel: CancelToken) -> Answer:
     """Make a push that was agreed to.
 
     Raises:
         Conflict: the remote has something else than was known.
         Problem: the remote or git refused.
     """
-    repository = pushable.repository
+    repository = plan.pushable.repository
     arguments = ["push", "--porcelain", "--progress", "--no-verify", "--no-signed", "--no-follow-tags"]
     arguments += ["--no-recurse-submodules", *plan.lease_options]
     refspecs = [f"{plan.commit}:{plan.target_ref}"]

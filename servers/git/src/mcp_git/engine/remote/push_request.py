@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_git.path_quoting import escape_line_breaks
-from mcp_git.policy import NewName, Remote, Revision
+from mcp_git.policy import NewName, PushableRepository, Remote, Revision
 
 __all__ = ["PlannedPush", "PushRequest"]
 
@@ -52,6 +52,7 @@ class PlannedPush:
         lost_commits: the same of commits that it would lose.
     """
 
+    pushable: PushableRepository
     remote: Remote
     source: str
     following_branch: str
