@@ -1,7 +1,8 @@
 """Rules of the house that are read off the syntax trees.
 
 A trusted type is a class that a policy exports, `policy.py` or a module of a folder `policy`, other than the policy
-itself and protocols. Whoever holds one may rely on policy having said yes, so nothing else makes one.
+itself and protocols. Whoever holds one may rely on policy having said yes, so nothing else makes one. Where tools are
+functions, the common package parses what callers send before the call, so no tool calls a policy.
 """
 
 import ast
@@ -10,7 +11,7 @@ import importlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-__all__ = ["made_elsewhere", "never_read", "private_imports", "shown_as_windows"]
+__all__ = ["made_elsewhere", "never_read", "parsed_elsewhere", "private_imports", "shown_as_windows"]
 
 _ASKS = ("isinstance", "issubclass", "cast", "TypeVar")
 """Calls that may name a trusted type without making one."""
@@ -38,6 +39,42 @@ def made_elsewhere(root: Path) -> list[str]:
         if not _is_policy(path)
         for name in _made(tree, trusted)
     ]
+
+
+def parsed_elsewhere(root: Path) -> list[str]:
+    """Each place in a folder `tools` below `root`, if its tools are functions, where they call a policy themselves."""
+    found: list[str] = []
+    for folder in sorted(root.rglob("tools")):
+        modules = {path: _tree(path) for path in sorted(folder.glob("*.py"))}
+        if any(_declares_functions(tree) for tree in modules.values()):
+            for path, tree in modules.items():
+                found += [f"{path.relative_to(root).as_posix()}: {name}" for name in _policy_calls(tree)]
+    return found
+
+
+def _declares_functions(tree: ast.Module) -> bool:
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for decorator in node.decorator_list:
+                if isinstance(decorator, ast.Call) and _dotted(decorator.func) == "tool":
+                    return True
+    return False
+
+
+def _policy_calls(tree: ast.Module) -> Iterator[str]:
+    """The functions and methods of a policy that a module calls, or hands on to another than `trusted`."""
+    functions: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and "policy" in str(node.module).split("."):
+            functions |= {item.asname or item.name for item in node.names if item.name[0].islower()}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or _dotted(node.func) == "trusted":
+            continue
+        for item in (node.func, *node.args, *(keyword.value for keyword in node.keywords)):
+            name = _dotted(item)
+            holder = name.rpartition(".")[0].rpartition(".")[2]
+            if name in functions or holder.lstrip("_").lower() == "policy":
+                yield name
 
 
 def _is_policy(path: Path) -> bool:

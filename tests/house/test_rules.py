@@ -1,4 +1,4 @@
-"""Trusted types are made in `policy.py` only, and every setting is read; both are seen to fail where they should."""
+"""Trusted types are made by policies only, and every setting is read; both are seen to fail where they should."""
 
 import importlib
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from contract.test_contract import FOLDERS, ROOT
-from house.rules import made_elsewhere, never_read, private_imports, shown_as_windows
+from house.rules import made_elsewhere, never_read, parsed_elsewhere, private_imports, shown_as_windows
 from mcp_batteries.testing.docs import package_of
 
 SERVERS = [folder for folder in FOLDERS if package_of(folder)]
@@ -51,6 +51,41 @@ def test_a_planted_maker_is_found(tmp_path: Path, line: str) -> None:
     assert made_elsewhere(tmp_path) == []
     (tmp_path / "toy/engine.py").write_text(line, "utf-8")
     assert [place.partition(":")[0] for place in made_elsewhere(tmp_path)] == ["toy/engine.py"]
+
+
+def test_only_the_parser_calls_a_policy() -> None:
+    found = [place for folder in SERVERS for place in parsed_elsewhere(folder / "src")]
+    assert found == []
+
+
+TOOLS = """
+from toy.policy import Folder, Policy, TOP, parse_folder
+Served = Annotated[Folder, trusted(Policy.folder), trusted(parse=parse_folder)]
+@tool("Get folder")
+def get_folder(policy: Policy, *, folder: Served = default("")):
+    return read(policy, folder, TOP, isinstance(folder, Folder))
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "policy.folder('/etc')",
+        "parse_folder('/etc')",
+        "list(map(parse_folder, names))",
+        "sorted(names, key=Policy.folder)",
+    ],
+)
+def test_a_planted_call_of_a_policy_is_found(tmp_path: Path, call: str) -> None:
+    (tmp_path / "toy/tools").mkdir(parents=True)
+    tools = tmp_path / "toy/tools/read.py"
+    tools.write_text(TOOLS, "utf-8")
+    assert parsed_elsewhere(tmp_path) == []
+    tools.write_text(f"{TOOLS}def other(policy, names):\n    return {call}\n", "utf-8")
+    assert [place.partition(":")[0] for place in parsed_elsewhere(tmp_path)] == ["toy/tools/read.py"]
+    # Tools that are methods parse what callers send themselves.
+    tools.write_text(f"from toy.policy import parse_folder\ndef other(policy, names):\n    return {call}\n", "utf-8")
+    assert parsed_elsewhere(tmp_path) == []
 
 
 @pytest.mark.parametrize("module", ["toy.policy", "toy.policy.folders"])

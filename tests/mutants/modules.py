@@ -18,6 +18,7 @@ _HEARING = (
 MODULES = {
     f"{_SHARED}/subscriptions/hub.py": _HEARING,
     f"{_SHARED}/replicas/bus.py": ("tests/shared/test_buses.py", "tests/simulation/test_simulation.py"),
+    f"{_SHARED}/server/calling/bound_function.py": ("tests/shared/test_tool_functions.py",),
     f"{_SHARED}/subscriptions/subscribers.py": _HEARING,
     f"{_SHARED}/subscriptions/topics.py": _HEARING,
     **{
