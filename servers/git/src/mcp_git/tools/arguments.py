@@ -10,17 +10,32 @@ from mcp_batteries.server.declaration.fields import in_header
 from mcp_batteries.server.declaration.trusted import trusted
 from mcp_git.policy import (
     FetchableRepository,
+    NewName,
     Policy,
     PushableRepository,
     Repository,
     RepositoryPath,
     Revision,
     WritableRepository,
+    parse_new_name,
     parse_path,
+    parse_ref,
     parse_revision,
 )
 
-__all__ = ["FetchableRepo", "FilePath", "LineNumber", "OptionalFilePath", "PushableRepo", "Repo", "Rev", "WritableRepo"]
+__all__ = [
+    "FetchableRepo",
+    "FilePath",
+    "LineNumber",
+    "OptionalFilePath",
+    "OptionalName",
+    "OptionalRef",
+    "OptionalRevision",
+    "PushableRepo",
+    "Repo",
+    "Rev",
+    "WritableRepo",
+]
 
 _PATH = Field(description="From the repository's root.")
 _REPO = Field(description="Which, if several are served.", json_schema_extra=in_header("Repo"))
@@ -32,6 +47,9 @@ FetchableRepo = Annotated[FetchableRepository, trusted(Policy.fetchable_reposito
 PushableRepo = Annotated[PushableRepository, trusted(Policy.pushable_repository), _REPO]
 
 Rev = Annotated[Revision, trusted(parse_revision), Field(description="Commit, branch, tag or `HEAD~2`.")]
+OptionalRevision = Annotated[Revision | None, trusted(parse_revision, empty_is_none=True)]
+OptionalRef = Annotated[Revision | None, trusted(parse_ref, empty_is_none=True)]
+OptionalName = Annotated[NewName | None, trusted(parse_new_name, empty_is_none=True)]
 FilePath = Annotated[RepositoryPath, trusted(parse_path), _PATH]
 OptionalFilePath = Annotated[RepositoryPath | None, trusted(parse_path, empty_is_none=True), _PATH]
 LineNumber = Annotated[int, Field(ge=1)]

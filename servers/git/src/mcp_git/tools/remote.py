@@ -8,15 +8,15 @@ from pydantic import Field
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
-from mcp_batteries.server.declaration.trusted import consented, default, trusted
+from mcp_batteries.server.declaration.trusted import consented, default
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.remote import plan_push
 from mcp_git.engine.remote.fetch import fetch
 from mcp_git.engine.remote.push import push
 from mcp_git.engine.remote.push_request import PlannedPush, PushRequest
 from mcp_git.models import Answer
-from mcp_git.policy import NewName, Policy, Revision, parse_new_name, parse_revision
-from mcp_git.tools.arguments import FetchableRepo, PushableRepo
+from mcp_git.policy import Policy
+from mcp_git.tools.arguments import FetchableRepo, OptionalName, OptionalRevision, PushableRepo
 
 __all__ = ["plan_run_push", "run_fetch", "run_push"]
 
@@ -31,9 +31,7 @@ def run_fetch(
     cancel: CancelToken,
     *,
     remote: RemoteName = "origin",
-    branch: Annotated[
-        NewName | None, trusted(parse_new_name, empty_is_none=True), Field(description="Only this one.")
-    ] = None,
+    branch: Annotated[OptionalName, Field(description="Only this one.")] = None,
     tags: Annotated[bool, Field(description="All tags, not only those of what comes.")] = False,
     prune: Annotated[bool, Field(description="Forget branches that the remote no longer has.")] = False,
     repo: FetchableRepo = default(""),
@@ -51,16 +49,8 @@ def plan_run_push(
     cancel: CancelToken,
     *,
     remote: RemoteName = "origin",
-    rev: Annotated[
-        Revision | None,
-        trusted(parse_revision, empty_is_none=True),
-        Field(description="Branch, commit or tag; empty for the current branch."),
-    ] = None,
-    to: Annotated[
-        NewName | None,
-        trusted(parse_new_name, empty_is_none=True),
-        Field(description="Its name there; empty for its own."),
-    ] = None,
+    rev: Annotated[OptionalRevision, Field(description="Branch, commit or tag; empty for the current branch.")] = None,
+    to: Annotated[OptionalName, Field(description="Its name there; empty for its own.")] = None,
     tag: Annotated[bool, Field(description="Push `rev` as the tag it is.")] = False,
     force: Annotated[bool, Field(description="Replace what is there, if it is what was fetched last.")] = False,
     upstream: Annotated[bool, Field(description="Let the branch follow it from now on.")] = False,

@@ -27,11 +27,10 @@ from mcp_git.policy import (
     parse_message,
     parse_new_name,
     parse_paths,
-    parse_ref,
     parse_revision,
 )
 from mcp_git.tool_calls import format_call
-from mcp_git.tools.arguments import WritableRepo
+from mcp_git.tools.arguments import OptionalName, OptionalRef, OptionalRevision, WritableRepo
 
 __all__ = [
     "create_branch",
@@ -51,16 +50,12 @@ __all__ = [
     "run_switch",
 ]
 
-Paths = Annotated[
-    list[RepositoryPath],
-    trusted(parse_paths),
-    Field(max_length=1000, description="From the repository's root; `.` is all."),
-]
+PathList = Annotated[list[RepositoryPath], trusted(parse_paths)]
+Paths = Annotated[PathList, Field(max_length=1000, description="From the repository's root; `.` is all.")]
+MessageText = Annotated[Message, trusted(parse_message)]
 NewRef = Annotated[NewName, trusted(parse_new_name), Field(description="Name to give.")]
 Target = Annotated[Revision, trusted(parse_revision), Field(description="Commit, branch or tag.")]
-Into = Annotated[
-    Revision | None, trusted(parse_ref, empty_is_none=True), Field(description="Branch to switch to first.")
-]
+Into = Annotated[OptionalRef, Field(description="Branch to switch to first.")]
 
 _adapt = rename_arguments(repo_path="repo", repository="repo", revision="rev", branch_name="name", files="paths")
 
@@ -74,9 +69,7 @@ def edit_index(
     patch: Annotated[str, Field(description="Unified diff of single hunks, in place of `paths`.")] = "",
     unstage: bool = False,
     rev: Annotated[
-        Revision | None,
-        trusted(parse_revision, empty_is_none=True),
-        Field(description="What unstaged `paths` are staged as then; by default HEAD."),
+        OptionalRevision, Field(description="What unstaged `paths` are staged as then; by default HEAD.")
     ] = None,
     repo: WritableRepo = default(""),
 ) -> Answer:
@@ -106,11 +99,9 @@ def create_commit(
     operations: OperationRunner,
     cancel: CancelToken,
     *,
-    message: Annotated[Message, trusted(parse_message), Field(min_length=1, description="Subject, empty line, body.")],
+    message: Annotated[MessageText, Field(min_length=1, description="Subject, empty line, body.")],
     paths: Annotated[
-        list[RepositoryPath],
-        trusted(parse_paths),
-        Field(max_length=1000, description="To stage first, new ones too; `.` is all."),
+        PathList, Field(max_length=1000, description="To stage first, new ones too; `.` is all.")
     ] = default([]),
     patch: Annotated[str, Field(description="Unified diff of single hunks to stage first.")] = "",
     all_tracked: Annotated[bool, Field(description="Stage what changed in tracked files first.")] = False,
@@ -145,11 +136,7 @@ def create_branch(
     name: NewRef,
     rev: Target = default("HEAD"),
     switch: bool = False,
-    upstream: Annotated[
-        Revision | None,
-        trusted(parse_ref, empty_is_none=True),
-        Field(description="Branch to follow, such as `origin/main`."),
-    ] = None,
+    upstream: Annotated[OptionalRef, Field(description="Branch to follow, such as `origin/main`.")] = None,
     repo: WritableRepo = default(""),
 ) -> Answer:
     """Create a branch at a commit, and switch to it if asked; a name that exists is refused.
@@ -166,7 +153,7 @@ def create_tag(
     *,
     name: NewRef,
     rev: Target = default("HEAD"),
-    message: Annotated[Message, trusted(parse_message), Field(description="Makes an annotated tag.")] = default(""),
+    message: Annotated[MessageText, Field(description="Makes an annotated tag.")] = default(""),
     repo: WritableRepo = default(""),
 ) -> Answer:
     """Create a tag at a commit, here alone: a remote gets it by a push. A name that exists is refused."""
@@ -232,12 +219,8 @@ def run_stash(
     cancel: CancelToken,
     *,
     action: Literal["push", "pop", "apply", "drop", "store"] = "push",
-    rev: Annotated[
-        Revision | None,
-        trusted(parse_revision, empty_is_none=True),
-        Field(description="Which, other than to push."),
-    ] = default("stash@{0}"),
-    message: Annotated[Message, trusted(parse_message), Field(description="To push or store with.")] = default(""),
+    rev: Annotated[OptionalRevision, Field(description="Which, other than to push.")] = default("stash@{0}"),
+    message: Annotated[MessageText, Field(description="To push or store with.")] = default(""),
     untracked: bool = False,
     index: Annotated[bool, Field(description="To pop or apply: stage again what was staged.")] = False,
     repo: WritableRepo = default(""),
@@ -270,7 +253,7 @@ def run_merge(
     *,
     rev: Target,
     message: Annotated[
-        Message, trusted(parse_message), Field(description="Of the merge commit, which is then made in any case.")
+        MessageText, Field(description="Of the merge commit, which is then made in any case.")
     ] = default(""),
     squash: bool = False,
     into: Into = None,
@@ -341,9 +324,7 @@ def run_step(
     *,
     action: Literal["continue", "skip", "abort"],
     paths: Annotated[
-        list[RepositoryPath],
-        trusted(parse_paths),
-        Field(max_length=1000, description="To continue: resolved ones to stage first."),
+        PathList, Field(max_length=1000, description="To continue: resolved ones to stage first.")
     ] = default([]),
     repo: WritableRepo = default(""),
 ) -> Answer:
@@ -392,15 +373,9 @@ def create_worktree(
     *,
     name: Annotated[NewWorktree, trusted(Policy.new_worktree), Field(description="Name to give.")],
     branch: Annotated[
-        NewName | None,
-        trusted(parse_new_name, empty_is_none=True),
-        Field(description="To work on; made if it is not there. By default `name`."),
+        OptionalName, Field(description="To work on; made if it is not there. By default `name`.")
     ] = None,
-    rev: Annotated[
-        Revision | None,
-        trusted(parse_revision, empty_is_none=True),
-        Field(description="Where a new branch begins; by default HEAD."),
-    ] = None,
+    rev: Annotated[OptionalRevision, Field(description="Where a new branch begins; by default HEAD.")] = None,
     repo: WritableRepo = default(""),
 ) -> Answer:
     """Make a second work tree with a branch of its own; it is then served as `name`.
