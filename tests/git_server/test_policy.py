@@ -23,6 +23,7 @@ from mcp_git.policy import (
     parse_path,
     parse_range,
     parse_ref,
+    parse_remote_name,
     parse_revision,
 )
 from mcp_git.settings import Settings
@@ -256,7 +257,9 @@ def test_a_remote_is_one_of_the_repositorys_own(tmp_path: Path, made: Made) -> N
     entries = [("remote.origin.url", str(far.path)), ("remote.two.url", str(far.path)), ("branch.x.remote", "origin")]
 
     def fetched(*more: str, users: tuple[tuple[str, str], ...] = ()) -> Any:
-        return served.remote("origin", layout, [*entries, *(("remote.origin.fetch", item) for item in more)], users)
+        return served.remote(
+            parse_remote_name("origin"), layout, [*entries, *(("remote.origin.fetch", item) for item in more)], users
+        )
 
     usual = "+refs/heads/*:refs/remotes/origin/*"
     some = "refs/heads/main:refs/remotes/origin/main"
@@ -265,11 +268,11 @@ def test_a_remote_is_one_of_the_repositorys_own(tmp_path: Path, made: Made) -> N
     elsewhere = ["+refs/heads/*:refs/heads/*", "+refs/heads/*:refs/remotes/originals/*", "+refs/tags/*:refs/tags/*"]
     assert fetched(some, *elsewhere).refspecs == [some] and fetched(*elsewhere).refspecs == [usual]
     with pytest.raises(NotFound, match=r"There are: `origin`, `two`\."):
-        served.remote("nobody", layout, entries, ())
+        served.remote(parse_remote_name("nobody"), layout, entries, ())
     with pytest.raises(NotFound, match=r"There is none\."):
-        served.remote("nobody", layout, entries[2:], ())
+        served.remote(parse_remote_name("nobody"), layout, entries[2:], ())
     with pytest.raises(Invalid):
-        served.remote("-x", layout, entries, ())
+        parse_remote_name("-x")
 
 
 @pytest.mark.parametrize("bare", [(), ("--bare",)])
@@ -277,8 +280,8 @@ def test_a_remote_by_a_relative_path_lies_beside_the_repository(tmp_path: Path, 
     far, near = (Made(tmp_path / "far" / name, *bare) for name in ("far", "near"))
     served = policy(near.path, fetch=True, remote_folder=(str(tmp_path / "far"),))
     layout = served.layout(served.repository(""))
-    found = served.remote("o", layout, [("remote.o.url", "../far")], ()).address
-    assert found == served.remote("o", layout, [("remote.o.url", str(far.path))], ()).address
+    found = served.remote(parse_remote_name("o"), layout, [("remote.o.url", "../far")], ()).address
+    assert found == served.remote(parse_remote_name("o"), layout, [("remote.o.url", str(far.path))], ()).address
 
 
 def test_a_push_has_one_address(tmp_path: Path, made: Made) -> None:
@@ -289,7 +292,7 @@ def test_a_push_has_one_address(tmp_path: Path, made: Made) -> None:
     own = [*one, ("remote.o.pushurl", str(far))]
 
     def address(entries: list[tuple[str, str]], *, push: bool, users: Sequence[tuple[str, str]] = ()) -> Any:
-        return served.remote("o", layout, entries, users, push=push).address
+        return served.remote(parse_remote_name("o"), layout, entries, users, push=push).address
 
     assert address(one, push=True) == address(one, push=False) == address(own, push=False)
     assert address(own, push=True) == address([("remote.o.url", str(far))], push=False) != address(one, push=True)

@@ -31,6 +31,7 @@ from mcp_git.policy.revisions import (
     Message,
     NewName,
     Range,
+    RemoteName,
     RepositoryPath,
     Revision,
     parse_lines,
@@ -40,6 +41,7 @@ from mcp_git.policy.revisions import (
     parse_paths,
     parse_range,
     parse_ref,
+    parse_remote_name,
     parse_revision,
 )
 from mcp_git.remote_addresses import Address, parse_address
@@ -60,6 +62,7 @@ __all__ = [
     "PushableRepository",
     "Range",
     "Remote",
+    "RemoteName",
     "RemovableWorktree",
     "Repository",
     "RepositoryPath",
@@ -72,6 +75,7 @@ __all__ = [
     "parse_paths",
     "parse_range",
     "parse_ref",
+    "parse_remote_name",
     "parse_revision",
 ]
 
@@ -155,7 +159,7 @@ class Policy(Repositories):
 
     def remote(
         self,
-        name: str,
+        name: RemoteName,
         layout: Layout,
         entries: Sequence[git_config.Entry],
         users: Sequence[git_config.Entry],
@@ -171,12 +175,11 @@ class Policy(Repositories):
 
         Raises:
             NotFound: there is none of that name.
-            Refused: git may not use its name or its address.
+            Refused: git may not use its address.
         """
-        ref = parse_ref(name)
-        url = _choose_url(name, entries, users, push=push)
+        url = _choose_url(name.text, entries, users, push=push)
         address = parse_address(url, layout.work_tree or layout.git_dir, self.remote_folders)
-        return Remote(ref.text, address, _list_refspecs(name, entries))
+        return Remote(name.text, address, _list_refspecs(name.text, entries))
 
     def resource(self, uri: str) -> GitResource | None:
         """Return the meaning of a URI; None if it belongs to another server.

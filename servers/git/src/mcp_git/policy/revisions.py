@@ -19,6 +19,7 @@ __all__ = [
     "Message",
     "NewName",
     "Range",
+    "RemoteName",
     "RepositoryPath",
     "Revision",
     "parse_lines",
@@ -28,6 +29,7 @@ __all__ = [
     "parse_paths",
     "parse_range",
     "parse_ref",
+    "parse_remote_name",
     "parse_revision",
 ]  # fmt: skip
 
@@ -110,6 +112,13 @@ class Message:
     text: str
 
 
+@dataclass(frozen=True)
+class RemoteName:
+    """A possible name of a remote."""
+
+    text: str
+
+
 HEAD = Revision("HEAD")
 TOP_FOLDER = RepositoryPath("")
 
@@ -153,6 +162,15 @@ def parse_ref(name: str) -> Revision:
     if not _NAME.fullmatch(name) or name.startswith("-") or ".." in name or "@{" in name:
         raise Invalid(f"{quote(name)} can't be the name of a branch or tag.", "`list_refs` has those there are.")
     return Revision(name)
+
+
+def parse_remote_name(name: str) -> RemoteName:
+    """Return a name that a remote can have.
+
+    Raises:
+        Invalid: none can.
+    """
+    return RemoteName(parse_ref(name).text)
 
 
 def parse_new_name(name: str) -> NewName:

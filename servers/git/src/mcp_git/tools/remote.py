@@ -8,19 +8,19 @@ from pydantic import Field
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
-from mcp_batteries.server.declaration.trusted import consented, default
+from mcp_batteries.server.declaration.trusted import consented, default, trusted
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.remote import plan_push
 from mcp_git.engine.remote.fetch import fetch
 from mcp_git.engine.remote.push import push
 from mcp_git.engine.remote.push_request import PlannedPush, PushRequest
 from mcp_git.models import Answer
-from mcp_git.policy import Policy
+from mcp_git.policy import Policy, RemoteName, parse_remote_name
 from mcp_git.tools.arguments import FetchableRepo, OptionalName, OptionalRevision, PushableRepo
 
 __all__ = ["plan_run_push", "run_fetch", "run_push"]
 
-RemoteName = Annotated[str, Field(description="`list_refs` of `remotes` has them.")]
+SomeRemote = Annotated[RemoteName, trusted(parse_remote_name), Field(description="`list_refs` of `remotes` has them.")]
 _adapt = rename_arguments(repo_path="repo", repository="repo", revision="rev")
 
 
@@ -30,7 +30,7 @@ def run_fetch(
     policy: Policy,
     cancel: CancelToken,
     *,
-    remote: RemoteName = "origin",
+    remote: SomeRemote = default("origin"),
     branch: Annotated[OptionalName, Field(description="Only this one.")] = None,
     tags: Annotated[bool, Field(description="All tags, not only those of what comes.")] = False,
     prune: Annotated[bool, Field(description="Forget branches that the remote no longer has.")] = False,
@@ -48,7 +48,7 @@ def plan_run_push(
     policy: Policy,
     cancel: CancelToken,
     *,
-    remote: RemoteName = "origin",
+    remote: SomeRemote = default("origin"),
     rev: Annotated[OptionalRevision, Field(description="Branch, commit or tag; empty for the current branch.")] = None,
     to: Annotated[OptionalName, Field(description="Its name there; empty for its own.")] = None,
     tag: Annotated[bool, Field(description="Push `rev` as the tag it is.")] = False,

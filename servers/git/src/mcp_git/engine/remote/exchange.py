@@ -17,7 +17,7 @@ from mcp_batteries.progress import report_progress
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import Output, clip
 from mcp_git.path_quoting import escape_line_breaks
-from mcp_git.policy import Policy, Remote, Repository
+from mcp_git.policy import Policy, Remote, RemoteName, Repository
 from mcp_git.remote_addresses import hide_password
 
 __all__ = ["exchange", "list_remarks", "resolve_remote"]
@@ -92,7 +92,9 @@ _EXPLANATIONS = (
 )
 
 
-def resolve_remote(git: Git, policy: Policy, repository: Repository, name: str, *, for_push: bool = False) -> Remote:
+def resolve_remote(
+    git: Git, policy: Policy, repository: Repository, name: RemoteName, *, for_push: bool = False
+) -> Remote:
     """Return a remote by its name, by an address that git may talk to.
 
     Raises:

@@ -10,7 +10,7 @@ from mcp_git.engine.program.output import clip, select_options
 from mcp_git.engine.remote.exchange import exchange, list_remarks, resolve_remote
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks
-from mcp_git.policy import FetchableRepository, NewName, Policy, Remote, Repository
+from mcp_git.policy import FetchableRepository, NewName, Policy, Remote, RemoteName, Repository
 
 __all__ = ["fetch"]
 
@@ -23,7 +23,7 @@ def fetch(
     git: Git,
     policy: Policy,
     fetchable: FetchableRepository,
-    name: str,
+    name: RemoteName,
     branch: NewName | None,
     *,
     all_tags: bool,

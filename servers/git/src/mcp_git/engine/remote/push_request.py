@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_git.path_quoting import escape_line_breaks
-from mcp_git.policy import NewName, PushableRepository, Remote, Revision
+from mcp_git.policy import NewName, PushableRepository, Remote, RemoteName, Revision
 
 __all__ = ["PlannedPush", "PushRequest"]
 
@@ -24,7 +24,7 @@ class PushRequest:
         delete: whether the remote is to have it no longer.
     """
 
-    remote: str
+    remote: RemoteName
     revision: Revision | None = None
     target: NewName | None = None
     is_tag: bool = False
