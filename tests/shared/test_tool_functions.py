@@ -5,7 +5,9 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
+from enum import Enum
 from typing import Annotated, Any, Literal, NamedTuple
 
 import anyio
@@ -15,10 +17,12 @@ from mcp_types import ElicitResult, TextContent
 from pydantic import BaseModel, Field
 
 from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Refused, quote
 from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_batteries.server.calling.bound_function import TimeLimits, bind_tool
-from mcp_batteries.server.declaration.decorators import DeclaredTool, tool
+from mcp_batteries.server.calling.results import DataResult
+from mcp_batteries.server.declaration.decorators import DeclaredTool, tool, toolsets_of
 from mcp_batteries.server.declaration.trusted import consented, default, trusted
 from mcp_batteries.settings import Settings
 
@@ -79,9 +83,13 @@ async def get_folder(
     name: SomeName | None = None,
     label: Annotated[Name | None, trusted(parse_name, empty_is_none=True), Field(max_length=9)] = None,
     names: Annotated[list[Name], trusted(parse_names)] = default([]),
+    mark: Annotated[Name | None, trusted(parse_name), Field(description="Any.")] = None,
+    other: Annotated[SomeName | None, Field(description="Any.")] = None,
+    text: Annotated[str | None, Field(description="Any.")] = None,
     kind: Literal["a", "b"] = "a",
 ) -> str:
     """Get a folder."""
+    assert mark == other
     return f"{folder} {name} {label} {names} {kind} {threading.current_thread().name} {len(store.written)}"
 
 
@@ -92,6 +100,16 @@ def read_thing(cancel: CancelToken, policy: Policy, *, thing: str) -> str:
         cancel.check()
         time.sleep(0.001)
     return f"{thing} of {policy.root} on {threading.current_thread().name}"
+
+
+class Count(DataResult):
+    number: int
+
+
+@tool("Get count")
+def get_count(store: Store) -> Count:
+    """Count what was written."""
+    return Count(number=len(store.written))
 
 
 @dataclass(frozen=True)
@@ -144,9 +162,14 @@ async def test_the_schema_has_what_callers_send() -> None:
         "name": {"type": "string"},
         "label": {"type": "string"},
         "names": {"items": {"type": "string"}, "type": "array"},
+        "mark": {"type": "string", "description": "Any."},
+        "other": {"type": "string", "description": "Any."},
+        "text": {"type": "string", "description": "Any."},
         "kind": {"default": "a", "enum": ["a", "b"], "type": "string"},
     }
     assert "required" not in schemas["get_folder"]
+    # What is parsed is published byte for byte like what is not.
+    assert list(schemas["get_folder"]["properties"]["mark"]) == list(schemas["get_folder"]["properties"]["text"])
     assert list(schemas["delete_folder"]["properties"]) == ["folder", "quietly", "note"]
     assert schemas["delete_folder"]["required"] == ["folder"]
 
@@ -158,6 +181,8 @@ async def test_texts_become_trusted_types_by_the_policy_of_this_server() -> None
             text = await answer(client, "get_folder", name="n", label="", names=["x"], kind="B")
             folder = Folder(f"{root}/top")
             assert text == f"{folder} {Name('N')} None {[Name('X')]} b MainThread 0"
+        # Only where it is said so does an empty text stand for nothing.
+        assert f"{Name('')} {Name('L')} []" in await answer(one, "get_folder", name="", label="l", mark="m", other="m")
         assert str([Name("X")]) in await answer(one, "get_folder", names="x")
         assert "None None []" in await answer(one, "get_folder", name=None)
         assert await answer(one, "get_folder", folder="../x") == "`../x` leads out. Stay inside."
@@ -221,6 +246,55 @@ async def test_nothing_runs_where_nobody_can_be_asked() -> None:
     assert store.written == []
 
 
+@pytest.mark.anyio
+async def test_slow_functions_keep_no_thread_from_quick_work() -> None:
+    released = threading.Event()
+
+    def wait(cancel: CancelToken) -> str:
+        released.wait(10)
+        return ""
+
+    bound = bind_tool(wait, DECLARED, [])
+    async with anyio.create_task_group() as calls:
+        for _ in range(40):
+            calls.start_soon(bound.method)
+        await anyio.wait_all_tasks_blocked()
+        with anyio.fail_after(5):
+            assert await run_in_thread(lambda cancel: 1) == 1
+        released.set()
+
+
+@pytest.mark.parametrize(
+    ("function", "open_world", "limits", "seconds"),
+    [
+        (read_thing, False, TimeLimits(1, 7), 101.0),
+        (read_thing, True, TimeLimits(1, 7), 107.0),
+        (read_thing, True, None, 160.0),
+        (get_folder, True, TimeLimits(1, 7), 60.0),
+    ],
+)
+def test_a_call_has_time_beyond_the_deadline_of_its_work(
+    function: Callable[..., Any], open_world: bool, limits: TimeLimits | None, seconds: float
+) -> None:
+    declared = replace(DECLARED, open_world=open_world)
+    assert bind_tool(function, declared, [Policy("/r"), Store()], limits).seconds == seconds
+
+
+@pytest.mark.anyio
+async def test_a_function_that_promises_data_publishes_its_shape() -> None:
+    async with connected("/r") as client:
+        (entry,) = [entry for entry in (await client.list_tools()).tools if entry.name == "get_count"]
+        assert entry.output_schema is not None and list(entry.output_schema["properties"]) == ["number"]
+        assert (await client.call_tool("get_count", {})).structured_content == {"number": 0}
+
+
+def test_a_function_keeps_its_name_its_words_and_its_toolset() -> None:
+    (entry,) = [entry for entry in build("/r").catalog.tools if entry.name == "get_folder"]
+    assert entry.description == "Get a folder."
+    bound = bind_tool(get_folder, DECLARED, [Policy("/r"), Store()])
+    assert toolsets_of(DECLARED, bound.method) == ("test_tool_functions",)
+
+
 def takes_trusted_without_parser(*, folder: Folder) -> str: ...
 def takes_list_without_parser(*, folders: list[Folder]) -> str: ...
 def takes_pair(*, pair: Pair | None = None) -> str: ...
@@ -229,6 +303,7 @@ def takes_other_type(*, folder: Annotated[Name, trusted(Policy.folder)]) -> str:
 def has_trusted_default(*, name: SomeName = Name("X")) -> str: ...
 def needs_another(settings: Settings, *, name: str) -> str: ...
 def sends_before_the_star(name: str) -> str: ...
+def sends_list_before_the_star(names: list[str]) -> str: ...
 def needs_one_of_two(name: Name) -> str: ...
 async def cancels_itself(cancel: CancelToken) -> str: ...
 def disagrees(plan: Annotated[Erasure, consented(plan_erasure, fix="")], *, folder: SomeName) -> str: ...
@@ -245,6 +320,7 @@ def disagrees(plan: Annotated[Erasure, consented(plan_erasure, fix="")], *, fold
         (has_trusted_default, "`name` is if left out has to be parsed"),
         (needs_another, "0 dependencies that `settings` can be"),
         (sends_before_the_star, "0 dependencies that `name` can be"),
+        (sends_list_before_the_star, "0 dependencies that `names` can be"),
         (needs_one_of_two, "2 dependencies that `name` can be"),
         (cancels_itself, "needs no token"),
         (disagrees, "take different `folder`"),
@@ -253,6 +329,23 @@ def disagrees(plan: Annotated[Erasure, consented(plan_erasure, fix="")], *, fold
 def test_a_wrong_signature_is_seen_when_the_server_is_built(function: Callable[..., str], message: str) -> None:
     with pytest.raises(TypeError, match=message.replace("(", r"\(")):
         bind_tool(function, DECLARED, [Policy("/r"), Store(), Name("A"), Name("B")])
+
+
+class Filter(BaseModel):
+    names: list[str] = []
+
+
+class Color(Enum):
+    RED = "red"
+
+
+def takes_plain_values(
+    *, filters: list[Filter], color: Color, day: date | None = None, values: dict[str, Any] | None = None
+) -> str: ...
+
+
+def test_plain_values_need_no_parser() -> None:
+    bind_tool(takes_plain_values, DECLARED, [])
 
 
 def test_a_parser_of_another_policy_is_refused() -> None:

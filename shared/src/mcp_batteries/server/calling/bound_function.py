@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 
@@ -20,6 +20,8 @@ __all__ = ["BoundTool", "Planner", "TimeLimits", "bind_tool"]
 
 T = TypeVar("T")
 
+# Whose classes are plain values.
+_PLAIN_MODULES = ("builtins", "datetime", "typing")
 # What hears no cancellation is left alone so many seconds after its deadline.
 _GRACE_SECONDS = 100.0
 
@@ -188,12 +190,10 @@ def _publish(
     parameters = [argument.parameter for argument in arguments]
     published = cast("Any", method)
     published.__name__ = bound.name
-    published.__qualname__ = bound.function.__qualname__
     published.__module__ = bound.function.__module__
     published.__doc__ = bound.function.__doc__
     published.__signature__ = inspect.Signature(parameters, return_annotation=returns)
-    published.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    published.__annotations__["return"] = returns
+    published.__annotations__ = {"return": returns}
     return method
 
 
@@ -247,26 +247,15 @@ def _read_argument(
             pass
         case None if marker.empty_is_none:
             sent_default = ""
+        case None if get_origin(hint) is not Union:
+            # So the schema is the one of a plain optional argument with the same metadata.
+            sent_type = sent_type | None
         case None:
             pass
         case _:
             raise TypeError(f"`{function}`: what `{parameter.name}` is if left out has to be parsed: `default(...)`")
-    annotation = _replace_trusted(hint, sent_type, is_nullable=sent_default is None)
+    annotation = Annotated[(sent_type, *_metadata(hint))]
     return _Argument(parameter.replace(annotation=annotation, default=sent_default), parser, marker.empty_is_none)
-
-
-def _replace_trusted(hint: Any, sent_type: Any, *, is_nullable: bool) -> Any:
-    """Return an annotation with the type that is sent in the place of the trusted one; other metadata stays."""
-    if get_origin(hint) in (Union, UnionType):
-        # None is not of the type that is parsed, so it stands beside it.
-        marked = next(member for member in get_args(hint) if _find_metadata(member, Trusted) is not None)
-        replaced = _replace_trusted(marked, sent_type, is_nullable=False)
-        return replaced | None if is_nullable else replaced
-    annotation = sent_type | None if is_nullable else sent_type
-    for item in hint.__metadata__:
-        if not isinstance(item, Trusted):
-            annotation = Annotated[annotation, item]
-    return annotation
 
 
 def _refuse_forgeable(function: str, name: str, wanted: Any) -> None:
@@ -280,7 +269,7 @@ def _refuse_forgeable(function: str, name: str, wanted: Any) -> None:
     """
     for member in get_args(wanted):
         _refuse_forgeable(function, name, member)
-    if not isinstance(wanted, type) or wanted.__module__ in ("builtins", "datetime") or is_typeddict(wanted):
+    if not isinstance(wanted, type) or wanted.__module__ in _PLAIN_MODULES:
         return
     if issubclass(wanted, BaseModel):
         for model_field in wanted.model_fields.values():
@@ -300,12 +289,13 @@ def _bind_parser(parse: Callable[..., Any], dependencies: Sequence[object]) -> C
 
 
 def _metadata(hint: Any) -> list[Any]:
-    """Return the metadata of an annotation, that of the members of a union too."""
+    """Return the metadata of an annotation, that inside it first."""
     if get_origin(hint) is Annotated:
         return [*_metadata(get_args(hint)[0]), *hint.__metadata__]
-    if get_origin(hint) in (Union, UnionType):
-        return [item for member in get_args(hint) for item in _metadata(member)]
-    return []
+    metadata: list[Any] = []
+    for member in get_args(hint):
+        metadata += _metadata(member)
+    return metadata
 
 
 def _find_metadata(hint: Any, kind: type[T]) -> T | None:
