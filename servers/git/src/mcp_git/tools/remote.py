@@ -10,15 +10,16 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.trusted import consented, default, trusted
 from mcp_git.engine.program.git import Git
-from mcp_git.engine.remote import plan_push
+from mcp_git.engine.remote.exchange import resolve_remote
 from mcp_git.engine.remote.fetch import fetch
+from mcp_git.engine.remote.plan_push import PushPlanner
+from mcp_git.engine.remote.planned_push import PlannedPush
 from mcp_git.engine.remote.push import push
-from mcp_git.engine.remote.push_request import PlannedPush, PushRequest
 from mcp_git.models import Answer
 from mcp_git.policy import Policy, RemoteName, parse_remote_name
 from mcp_git.tools.arguments import FetchableRepo, OptionalName, OptionalRevision, PushableRepo
 
-__all__ = ["plan_run_push", "run_fetch", "run_push"]
+__all__ = ["plan_push", "run_fetch", "run_push"]
 
 SomeRemote = Annotated[RemoteName, trusted(parse_remote_name), Field(description="`list_refs` of `remotes` has them.")]
 _adapt = rename_arguments(repo_path="repo", repository="repo", revision="rev")
@@ -43,7 +44,7 @@ def run_fetch(
     return fetch(git, policy, repo, remote, branch, all_tags=tags, prune=prune, cancel=cancel)
 
 
-def plan_run_push(
+def plan_push(
     git: Git,
     policy: Policy,
     cancel: CancelToken,
@@ -58,8 +59,19 @@ def plan_run_push(
     repo: PushableRepo = default(""),
 ) -> PlannedPush:
     """Return what a push would be: the user is asked about it, and then it is what `run_push` gets."""
-    request = PushRequest(remote, rev, to, tag, force, upstream, delete)
-    return plan_push.plan_push(git, policy, repo, request, cancel)
+    planner = PushPlanner(
+        git=git,
+        pushable=repo,
+        remote=resolve_remote(git, policy, repo.repository, remote, for_push=True),
+        revision=rev,
+        target=to,
+        is_tag=tag,
+        force=force,
+        sets_upstream=upstream,
+        delete=delete,
+        cancel=cancel,
+    )
+    return planner.plan()
 
 
 @tool("Push", effect="destroy", gate="push", open_world=True, adapt=_adapt, work="The push")
@@ -69,7 +81,7 @@ def run_push(
     plan: Annotated[
         PlannedPush,
         consented(
-            plan_run_push,
+            plan_push,
             fix="The user can push in a terminal: `git push`.",
             work="The look at what is pushed",
         ),

@@ -11,13 +11,12 @@ from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.output import clip, split_lines
 from mcp_git.engine.program.revisions import find_commits
-from mcp_git.engine.remote.exchange import resolve_remote
-from mcp_git.engine.remote.push_request import PlannedPush, PushRequest
+from mcp_git.engine.remote.planned_push import PlannedPush
 from mcp_git.models import count
 from mcp_git.path_quoting import escape_line_breaks
-from mcp_git.policy import Policy, PushableRepository, Remote, Repository, Revision, parse_new_name
+from mcp_git.policy import NewName, PushableRepository, Remote, Repository, Revision, parse_new_name
 
-__all__ = ["plan_push"]
+__all__ = ["PushPlanner"]
 
 _MAX_ROWS = 20
 _MAX_ROW_BYTES = 120
@@ -37,58 +36,72 @@ class _Source(NamedTuple):
     commit: str
 
 
-def plan_push(
-    git: Git, policy: Policy, pushable: PushableRepository, request: PushRequest, cancel: CancelToken
-) -> PlannedPush:
-    """Return what a push would be.
-
-    Raises:
-        Problem: it can't be made so.
-    """
-    repository = pushable.repository
-    remote = resolve_remote(git, policy, repository, request.remote, for_push=True)
-    planner = _PushPlanner(git, pushable, remote, request, cancel)
-    return planner.plan_deletion() if request.delete else planner.plan()
-
-
 @dataclass
-class _PushPlanner:
-    """Plans one push."""
+class PushPlanner:
+    """Plans one push.
+
+    Attributes:
+        revision: None for the current branch.
+        target: the name that it gets there; None for its own.
+        is_tag: whether it is a tag.
+        force: whether it may replace what the remote has, if that is what was fetched last.
+        sets_upstream: whether the branch is to follow it from now on.
+        delete: whether the remote is to have it no longer.
+    """
 
     git: Git
     pushable: PushableRepository
     remote: Remote
-    request: PushRequest
+    revision: Revision | None
+    target: NewName | None
+    is_tag: bool
+    force: bool
+    sets_upstream: bool
+    delete: bool
     cancel: CancelToken
 
     @property
     def repository(self) -> Repository:
         return self.pushable.repository
 
+    @property
+    def ref_prefix(self) -> str:
+        """What stands before the name there in its ref."""
+        return "refs/tags/" if self.is_tag else "refs/heads/"
+
     def plan(self) -> PlannedPush:
-        request = self.request
+        """Return what the push would be.
+
+        Raises:
+            Problem: it can't be made so.
+        """
+        if self.delete:
+            return self._plan_deletion()
+        return self._plan_update()
+
+    def _plan_update(self) -> PlannedPush:
         source = self._find_source()
         self._refuse_large_files(source.commit)
         self._refuse_wrong_source(source)
         target = self._choose_target(source)
         known_commit = ""
-        if not request.is_tag:
+        if not self.is_tag:
             known_commit = self._find_hash(f"refs/remotes/{self.remote.name}/{target}")
-        if request.force and not known_commit:
+        if self.force and not known_commit:
             raise self._unknown_target(target)
         lost_commits: list[str] = []
         new_commits = self._list_commits("New there", [source.commit, "--not", f"--remotes={self.remote.name}"])
-        if request.force:
+        if self.force:
             lost_commits = self._list_commits("Lost there", [known_commit, "--not", source.commit])
         return PlannedPush(
             pushable=self.pushable,
             remote=self.remote,
             source=source.name,
-            following_branch=source.branch if request.sets_upstream else "",
+            following_branch=source.branch if self.sets_upstream else "",
             commit=source.commit,
-            target_ref=f"{request.ref_prefix}{target}",
+            target_ref=f"{self.ref_prefix}{target}",
             known_commit=known_commit,
-            force=request.force,
+            force=self.force,
             new_commits=new_commits,
             lost_commits=lost_commits,
         )
@@ -97,21 +110,21 @@ class _PushPlanner:
         """Check that what is pushed has a name there, and is a branch where one is needed."""
         if source.branch:
             return
-        if self.request.target is None and not self.request.is_tag:
+        if self.target is None and not self.is_tag:
             raise Invalid(f"{quote(source.name)} is not a branch, so it needs a name there.", "Give it as `to`.")
-        if self.request.sets_upstream:
+        if self.sets_upstream:
             message = f"Only a branch can follow another, and {quote(source.name)} is none."
             raise Invalid(message, "Leave `upstream` out.")
 
     def _unknown_target(self, target: str) -> Conflict:
-        if self.request.is_tag:
+        if self.is_tag:
             return Conflict("A tag is not replaced.", "Use another name.")
         message = f"What the remote has as {quote(target)} is not known."
         return Conflict(message, "`run_fetch` first, or leave `force` out.")
 
     def _choose_target(self, source: _Source) -> str:
-        if self.request.target is not None:
-            return self.request.target.text
+        if self.target is not None:
+            return self.target.text
         if source.branch:
             return self._find_usual_target(source.branch)
         return source.name
@@ -125,19 +138,18 @@ class _PushPlanner:
                 return parse_new_name(followed.removeprefix("refs/heads/")).text
         return branch
 
-    def plan_deletion(self) -> PlannedPush:
-        request = self.request
-        if request.force or request.sets_upstream:
+    def _plan_deletion(self) -> PlannedPush:
+        if self.force or self.sets_upstream:
             raise Invalid("`delete` goes with neither `force` nor `upstream`.", "Leave them out.")
         name = self._choose_deleted()
         remote_branch = f"{self.remote.name}/{name}"
-        target_ref = f"{request.ref_prefix}{name}"
-        known_commit = self._find_hash(target_ref if request.is_tag else f"refs/remotes/{remote_branch}")
+        target_ref = f"{self.ref_prefix}{name}"
+        known_commit = self._find_hash(target_ref if self.is_tag else f"refs/remotes/{remote_branch}")
         if not known_commit:
-            fix = "`run_fetch` with `tags` first." if request.is_tag else "`run_fetch` first."
+            fix = "`run_fetch` with `tags` first." if self.is_tag else "`run_fetch` first."
             raise Conflict(f"What the remote {quote(self.remote.name)} has as {quote(name)} is not known here.", fix)
         lost_commits: list[str] = []
-        if not request.is_tag:
+        if not self.is_tag:
             span = [known_commit, "--not", f"--exclude={remote_branch}", f"--remotes={self.remote.name}"]
             lost_commits = self._list_commits("In no other branch there", span)
         return PlannedPush(
@@ -154,15 +166,15 @@ class _PushPlanner:
         )
 
     def _choose_deleted(self) -> str:
-        if self.request.target is not None:
-            return self.request.target.text
-        if self.request.revision is not None:
-            return parse_new_name(self.request.revision.text).text
+        if self.target is not None:
+            return self.target.text
+        if self.revision is not None:
+            return parse_new_name(self.revision.text).text
         raise Invalid("It is not said what is to be deleted there.", "Name it as `to`.")
 
     def _find_source(self) -> _Source:
-        revision = self.request.revision
-        if self.request.is_tag:
+        revision = self.revision
+        if self.is_tag:
             return self._find_tag(revision)
         if revision is None:
             return self._find_current_branch()

@@ -10,7 +10,7 @@ from mcp_batteries.errors import Conflict, Problem, Refused, quote
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.output import Output
 from mcp_git.engine.remote.exchange import exchange, list_remarks
-from mcp_git.engine.remote.push_request import PlannedPush
+from mcp_git.engine.remote.planned_push import PlannedPush
 from mcp_git.models import Answer
 from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import Remote, Repository

@@ -1,4 +1,4 @@
-"""A push: as requested, and as planned, which is shown to the user for confirmation."""
+"""A push as planned, which is shown to the user for confirmation."""
 
 from __future__ import annotations
 
@@ -6,36 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_git.path_quoting import escape_line_breaks
-from mcp_git.policy import NewName, PushableRepository, Remote, RemoteName, Revision
+from mcp_git.policy import PushableRepository, Remote
 
-__all__ = ["PlannedPush", "PushRequest"]
-
-
-@dataclass(frozen=True, slots=True)
-class PushRequest:
-    """Says what is to be pushed.
-
-    Attributes:
-        revision: None for the current branch.
-        target: the name that it gets there; None for its own.
-        is_tag: whether it is a tag.
-        force: whether it may replace what the remote has, if that is what was fetched last.
-        sets_upstream: whether the branch is to follow it from now on.
-        delete: whether the remote is to have it no longer.
-    """
-
-    remote: RemoteName
-    revision: Revision | None = None
-    target: NewName | None = None
-    is_tag: bool = False
-    force: bool = False
-    sets_upstream: bool = False
-    delete: bool = False
-
-    @property
-    def ref_prefix(self) -> str:
-        """What stands before the name there in its ref."""
-        return "refs/tags/" if self.is_tag else "refs/heads/"
+__all__ = ["PlannedPush"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +16,7 @@ class PlannedPush:
     """A push as the user is asked about it, and as it is then made: by hashes, not by names.
 
     Attributes:
+        pushable: from where.
         source: what it is called here.
         following_branch: the branch that is to follow it; empty for none.
         commit: the hash that the remote gets; empty to delete what it has.
