@@ -60,6 +60,8 @@ def _format_schema(schema: _Json) -> str:
     tables = format_count(schema["tables"], "table")
     views = format_count(schema["views"], "view")
     contents = f"{tables}, {views}, {format_size(schema['bytes'])}"
+    if schema["locked"]:
+        contents += f" without {format_count(schema['locked'], 'locked table')}"
     return f"schema {schema['spelled']}: {contents}{_format_comment(schema)}"
 
 
@@ -98,6 +100,8 @@ def _format_sizes(group: Sequence[_Json]) -> list[str]:
     facts: list[str] = []
     if item["kind"] not in _KINDS_WITHOUT_ROW_COUNT:
         facts.append(_format_rows(group))
+    if item["bytes"] is None and item["locked"]:
+        facts.append(f"size unknown: {item['locked']}")
     if item["bytes"] is not None and item["kind"] != "sequence":
         total = format_size(sum(each["bytes"] or 0 for each in group))
         facts.append(f"{total} together" if len(group) > 1 else total)
@@ -178,6 +182,8 @@ class TableInfo:
         """Return the part that only a change of the schema changes."""
         table = self.description
         lines = [f"{table['kind']} {table['spelled']}{_format_comment(table)}"]
+        if table["closed"]:
+            lines.append(_format_closed(table))
         lines += [_format_column({**column, "values": None}) for column in table["columns"]]
         lines += [f"- {item['definition']}" for item in (*table["constraints"], *table["indexes"])]
         lines += [f"- {item}" for item in (*table["triggers"], *table["rules"], *table["policies"])]
@@ -189,6 +195,8 @@ class TableInfo:
         """Return everything about the table."""
         table = self.description
         lines = [self._format_heading()]
+        if table["closed"]:
+            lines.append(_format_closed(table))
         if table["comment"]:
             lines.append(f"comment: {table['comment']}")
         lines += [f"{name.replace('_', ' ')}: {table[name]}" for name in _RELATED_FACTS if table[name]]
@@ -218,6 +226,8 @@ class TableInfo:
             facts.append(_format_rows([table]))
         if table["bytes"] is not None:
             facts.append(format_size(table["bytes"]))
+        elif table["locked"]:
+            facts.append(f"size unknown: {table['locked']}")
         return f"{', '.join(facts)}, owner {table['owner']}; {self.uri}"
 
     def _format_indexes(self) -> list[str]:
@@ -241,6 +251,11 @@ class TableInfo:
         return ["sample rows:", to_compact_json(self.sample.columns), self.sample.lines.rstrip("\n")]
 
 
+def _format_closed(table: _Json) -> str:
+    """Return what is not known of a table while somebody holds a lock."""
+    return f"[{table['closed']}: until that ends, expressions are left out (defaults, checks, definitions)]"
+
+
 def _format_list(title: str, items: Sequence[str], *, limit: int | None = None) -> list[str]:
     """Return a heading with a line for each item, at most `limit` of them; nothing where there is no item."""
     if not items:
@@ -255,7 +270,9 @@ def _format_list(title: str, items: Sequence[str], *, limit: int | None = None) 
 def _format_column(column: _Json) -> str:
     facts = [str(column["type"]), *_format_values(column)]
     facts += [name.replace("_", " ") for name in _COLUMN_FLAGS if column.get(name)]
-    if column["generated"]:
+    if column["generated"] and column["default"] is None:
+        facts.append("generated")
+    elif column["generated"]:
         facts.append(f"generated as {column['default']}")
     elif column["default"] is not None:
         facts.append(f"default {column['default']}")
@@ -279,7 +296,9 @@ _INDEX = re.compile(rf"CREATE (UNIQUE )?INDEX (?P<name>{_WORD}) ON (?:{_WORD}\.)
 
 def _format_index(index: _Json, constraints: Collection[str]) -> str:
     """Return an index without the words that every definition has, and without what its constraint already says."""
-    facts = format_size(index["bytes"])
+    facts = "size unknown"
+    if index["bytes"] is not None:
+        facts = format_size(index["bytes"])
     if index["scans"] is not None:
         facts += f", {format_count(index['scans'], 'scan')}"
     if not index["valid"]:

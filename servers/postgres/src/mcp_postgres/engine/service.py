@@ -261,7 +261,9 @@ class Engine:
         """Return one table, with `sample` of its rows."""
         description = await self.described(table)
         page = None
-        if sample and description["kind"] != "sequence":
+        if sample and description["closed"] and (description["locked"] or description["kind"] == "view"):
+            page = description["closed"]
+        elif sample and description["kind"] != "sequence":
             schema = quote_identifier(description["schema"])
             sql = f"SELECT * FROM {schema}.{quote_identifier(description['name'])} LIMIT {sample}"
             try:

@@ -9,6 +9,13 @@ from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.language.joins import JoinKey, describe_joins
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, SCHEMA_NAMED, WHOLE_SCHEMA_LISTED
+from mcp_postgres.engine.catalog.locked_relations import (
+    IS_CLOSED,
+    IS_LOCKED,
+    LOCKED_RELATIONS,
+    PARTITION_TREE,
+    TOTAL_SIZE,
+)
 from mcp_postgres.engine.catalog.relation_sql import QUALIFIED_NAME, RELATION_KIND, USER_SCHEMA
 from mcp_postgres.engine.connection.errors import MissingName
 from mcp_postgres.engine.connection.session import Session, fetch_json, use_catalog_path, use_role_path
@@ -38,20 +45,30 @@ _OID_ON_PATH = "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid"
 # Tables of one name in several schemas that are told.
 _MAX_NAMED = 5
 
-_DESCRIBE = """
-SELECT json_build_object(
+_CLOSED = IS_CLOSED.format(oid="c.oid")
+_LOCKED = IS_LOCKED.format(oid="c.oid")
+# An index of which PostgreSQL can't print the expressions now.
+_LOCKED_INDEX = """(SELECT format('CREATE %sINDEX %I ON %I.%I USING %s (%s)%s',
+      CASE WHEN i.indisunique THEN 'UNIQUE ' END, x.relname, n.nspname, c.relname, m.amname, string_agg(CASE
+      WHEN i.indkey[a.attnum - 1] = 0 THEN '...' ELSE
+      quote_ident(a.attname) END, ', ' ORDER BY a.attnum), CASE WHEN i.indpred IS NOT NULL THEN ' WHERE ...' END)
+      FROM pg_attribute a, pg_am m WHERE a.attrelid = x.oid AND m.oid = x.relam GROUP BY m.amname)"""
+_DESCRIBE = f"""
+WITH {LOCKED_RELATIONS} SELECT json_build_object(
   'oid', c.oid::text, 'comment', obj_description(c.oid, 'pg_class'),
   'rows', CASE WHEN c.relkind = 'p' THEN (SELECT CASE WHEN max(l.reltuples) < 0 THEN -1 ELSE
-      sum(greatest(l.reltuples, 0)) END FROM pg_partition_tree(c.oid) t
-      JOIN pg_class l ON l.oid = t.relid WHERE t.isleaf) ELSE c.reltuples END::bigint,
-  'bytes', CASE WHEN c.relkind = 'p' THEN (SELECT sum(pg_total_relation_size(t.relid)) FROM pg_partition_tree(c.oid) t)
-      WHEN c.relkind IN ('r', 'm', 'S') THEN pg_total_relation_size(c.oid) END,
+      sum(greatest(l.reltuples, 0)) END FROM {PARTITION_TREE} t
+      JOIN pg_class l ON l.oid = t.relid WHERE l.relkind <> 'p') ELSE c.reltuples END::bigint,
+  'bytes', {TOTAL_SIZE}, 'locked', (SELECT k.holder FROM locked k WHERE k.oid = c.oid OR c.relkind = 'p'
+      AND k.oid IN (SELECT t.relid FROM {PARTITION_TREE} t) LIMIT 1),
+  'closed', (SELECT k.holder FROM closed k WHERE k.oid = c.oid LIMIT 1),
   'owner', pg_get_userbyid(c.relowner), 'security', c.relrowsecurity, 'forced', c.relforcerowsecurity,
   'unlogged', c.relpersistence = 'u',
   'columns', (SELECT coalesce(json_agg(json_build_object('name', a.attname, 'spelled', quote_ident(a.attname),
       'type', format_type(a.atttypid, a.atttypmod),
       'not_null', a.attnotnull, 'identity', a.attidentity <> '', 'generated', a.attgenerated <> '',
-      'default', pg_get_expr(d.adbin, d.adrelid), 'comment', col_description(c.oid, a.attnum),
+      'default', CASE WHEN NOT {_CLOSED} THEN pg_get_expr(d.adbin, d.adrelid) END,
+      'comment', col_description(c.oid, a.attnum),
       'enum', (SELECT json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = a.atttypid),
       'values', (SELECT json_object_agg(left(v.value, 40), round(v.share * 100)) FROM pg_stats s,
           unnest(s.most_common_vals::text::text[], s.most_common_freqs) v (value, share)
@@ -63,19 +80,25 @@ SELECT json_build_object(
   'key', (SELECT json_agg(a.attname ORDER BY k.place) FROM pg_index i, unnest(i.indkey) WITH ORDINALITY k (number,
       place)
       JOIN pg_attribute a ON a.attnum = k.number WHERE i.indrelid = c.oid AND i.indisprimary AND a.attrelid = c.oid),
-  'constraints', (SELECT coalesce(json_agg(json_build_object('name', conname, 'definition', pg_get_constraintdef(oid))
-      ORDER BY contype, conname), '[]') FROM pg_constraint WHERE conrelid = c.oid AND contype <> 'n'),
+  'constraints', (SELECT coalesce(json_agg(json_build_object('name', conname, 'definition', CASE
+      WHEN contype = 'c' AND {_CLOSED} THEN 'CHECK (...)' WHEN contype = 'x' AND {_CLOSED} THEN 'EXCLUDE (...)'
+      ELSE pg_get_constraintdef(oid) END) ORDER BY contype, conname), '[]') FROM pg_constraint
+      WHERE conrelid = c.oid AND contype <> 'n'),
   'referred_by', (SELECT coalesce(json_agg(format('%s: %s', conrelid::regclass, pg_get_constraintdef(oid))
       ORDER BY conrelid::regclass::text, conname), '[]') FROM pg_constraint
       WHERE confrelid = c.oid AND contype = 'f' AND conparentid = 0),
-  'indexes', (SELECT coalesce(json_agg(json_build_object('definition', pg_get_indexdef(i.indexrelid), 'valid',
-      i.indisvalid,
-      'bytes', pg_relation_size(i.indexrelid), 'scans', s.idx_scan) ORDER BY x.relname), '[]') FROM pg_index i
+  'indexes', (SELECT coalesce(json_agg(json_build_object('definition', CASE
+      WHEN NOT {_CLOSED} THEN pg_get_indexdef(i.indexrelid) ELSE {_LOCKED_INDEX} END, 'valid', i.indisvalid,
+      'bytes', CASE WHEN NOT {_LOCKED} THEN pg_relation_size(i.indexrelid) END,
+      'scans', s.idx_scan) ORDER BY x.relname), '[]') FROM pg_index i
       JOIN pg_class x ON x.oid = i.indexrelid LEFT JOIN pg_stat_all_indexes s ON s.indexrelid = i.indexrelid
       WHERE i.indrelid = c.oid),
-  'triggers', (SELECT coalesce(json_agg(pg_get_triggerdef(oid) ORDER BY tgname), '[]') FROM pg_trigger
+  'triggers', (SELECT coalesce(json_agg(CASE WHEN tgqual IS NULL OR NOT {_CLOSED} THEN
+      pg_get_triggerdef(oid) ELSE format('TRIGGER %I ... WHEN (...)', tgname) END ORDER BY tgname), '[]')
+      FROM pg_trigger
       WHERE tgrelid = c.oid AND NOT tgisinternal),
-  'rules', (SELECT coalesce(json_agg(pg_get_ruledef(oid) ORDER BY rulename), '[]') FROM pg_rewrite
+  'rules', (SELECT coalesce(json_agg(CASE WHEN NOT {_CLOSED} THEN pg_get_ruledef(oid) ELSE
+      format('RULE %I ...', rulename) END ORDER BY rulename), '[]') FROM pg_rewrite
       WHERE ev_class = c.oid AND rulename <> '_RETURN'),
   'inherits', (SELECT string_agg(i.inhparent::regclass::text, ', ' ORDER BY i.inhseqno) FROM pg_inherits i
       WHERE i.inhrelid = c.oid AND NOT c.relispartition),
@@ -84,7 +107,9 @@ SELECT json_build_object(
   'foreign_server', (SELECT quote_ident(s.srvname) FROM pg_foreign_table f
       JOIN pg_foreign_server s ON s.oid = f.ftserver WHERE f.ftrelid = c.oid),
   'policies', (SELECT coalesce(json_agg(format('%s for %s to %s%s%s', policyname, cmd, array_to_string(roles, ', '),
-      ' using ' || qual, ' with check ' || with_check) ORDER BY policyname), '[]') FROM pg_policies
+      CASE WHEN NOT {_CLOSED} THEN ' using ' || qual END,
+      CASE WHEN NOT {_CLOSED} THEN ' with check ' || with_check END) ORDER BY policyname), '[]')
+      FROM pg_policies
       WHERE schemaname = n.nspname AND tablename = c.relname),
   'grants', (SELECT coalesce(json_agg(g), '[]') FROM (SELECT format('%s: %s', CASE WHEN a.grantee = 0 THEN 'public'
       ELSE pg_get_userbyid(a.grantee) END, string_agg(lower(a.privilege_type), ', ' ORDER BY a.privilege_type)) AS g
@@ -93,14 +118,15 @@ SELECT json_build_object(
           lower(g.privilege_type), string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum)) FROM pg_attribute a,
           aclexplode(a.attacl) g WHERE a.attrelid = c.oid AND NOT a.attisdropped AND g.grantee <> c.relowner
           GROUP BY g.grantee, g.privilege_type ORDER BY 1) x),
-  'partition_of', CASE WHEN c.relispartition THEN (SELECT inhparent::regclass::text || ' ' ||
-      pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits WHERE inhrelid = c.oid) END,
-  'partition_by', CASE WHEN c.relkind = 'p' THEN pg_get_partkeydef(c.oid) END,
-  'partitions', CASE WHEN c.relkind = 'p' THEN (SELECT json_agg(p.text) FROM (SELECT format('%s %s', l.oid::regclass,
-      pg_get_expr(l.relpartbound, l.oid)) AS text FROM pg_inherits i JOIN pg_class l ON l.oid = i.inhrelid
+  'partition_of', CASE WHEN c.relispartition THEN (SELECT concat_ws(' ', inhparent::regclass,
+      CASE WHEN NOT {_CLOSED} THEN pg_get_expr(c.relpartbound, c.oid) END) FROM pg_inherits WHERE inhrelid = c.oid) END,
+  'partition_by', CASE WHEN c.relkind = 'p' AND NOT {_CLOSED} THEN pg_get_partkeydef(c.oid) END,
+  'partitions', CASE WHEN c.relkind = 'p' THEN (SELECT json_agg(p.text) FROM (SELECT concat_ws(' ', l.oid::regclass,
+      CASE WHEN NOT {IS_LOCKED.format(oid="l.oid")} THEN pg_get_expr(l.relpartbound, l.oid) END) AS text
+      FROM pg_inherits i JOIN pg_class l ON l.oid = i.inhrelid
       WHERE i.inhparent = c.oid ORDER BY 1) p) END,
-  'definition', CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid, true) END,
-  'sequence', CASE WHEN c.relkind = 'S' THEN (SELECT format('type %s, from %s to %s by %s, now %s',
+  'definition', CASE WHEN c.relkind IN ('v', 'm') AND NOT {_CLOSED} THEN pg_get_viewdef(c.oid, true) END,
+  'sequence', CASE WHEN c.relkind = 'S' AND NOT {_CLOSED} THEN (SELECT format('type %s, from %s to %s by %s, now %s',
       format_type(q.seqtypid, NULL), q.seqmin, q.seqmax,
       q.seqincrement, pg_sequence_last_value(c.oid)) FROM pg_sequence q WHERE q.seqrelid = c.oid
       AND has_sequence_privilege(c.oid, 'SELECT')) END
@@ -216,7 +242,8 @@ async def describe_all(session: Session, tables: list[dict[str, Any]]) -> list[d
     """Return everything about the tables of `list_objects`; those that went away meanwhile are left out."""
     await session.audit.refresh_visible(session)
     oids = "{" + ",".join(item["oid"] for item in tables) + "}"
-    cursor = await session.cursor().execute(_DESCRIBE.encode(), [oids])
+    sql = session.audit.visible.fill_placeholders(_DESCRIBE)
+    cursor = await session.cursor().execute(sql.encode(), [oids])
     described: dict[str, dict[str, Any]] = {}
     for row in await cursor.fetchall():
         description = json.loads(row[0])

@@ -5,6 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, SCHEMA_NAMED, WHOLE_SCHEMA_LISTED
+from mcp_postgres.engine.catalog.locked_relations import (
+    IS_CLOSED,
+    IS_LOCKED,
+    LOCKED_RELATIONS,
+    PARTITION_TREE,
+    TOTAL_SIZE,
+)
 from mcp_postgres.engine.catalog.relation_sql import QUALIFIED_NAME, RELATION_KIND, USER_SCHEMA
 from mcp_postgres.engine.connection.session import Session, fetch_json
 
@@ -12,12 +19,13 @@ __all__ = ["list_objects", "list_schemas"]
 
 # What every new database says of its schema `public` tells nothing of this one.
 _SCHEMAS = f"""
-SELECT coalesce(json_agg(x ORDER BY x.name), '[]')::text FROM (
+WITH {LOCKED_RELATIONS} SELECT coalesce(json_agg(x ORDER BY x.name), '[]')::text FROM (
     SELECT n.nspname AS name, quote_ident(n.nspname) AS spelled,
         nullif(obj_description(n.oid, 'pg_namespace'), 'standard public schema') AS comment,
         count(c.oid) FILTER (WHERE c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition) AS tables,
         count(c.oid) FILTER (WHERE c.relkind IN ('v', 'm')) AS views,
-        coalesce(sum(pg_total_relation_size(c.oid)) FILTER (WHERE c.relkind IN ('r', 'm')), 0) AS bytes
+        coalesce(sum({TOTAL_SIZE}) FILTER (WHERE c.relkind IN ('r', 'm')), 0) AS bytes,
+        count(*) FILTER (WHERE c.relkind IN ('r', 'm') AND {IS_LOCKED.format(oid="c.oid")}) AS locked
     FROM pg_namespace n LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'f', 'v', 'm')
         AND {RELATION_LISTED}
     WHERE {USER_SCHEMA} AND {SCHEMA_NAMED} AND has_schema_privilege(n.oid, 'USAGE') GROUP BY n.oid) x
@@ -39,14 +47,16 @@ _REFERENCED_TABLE = (
 )
 
 _TABLES = f"""
+WITH {LOCKED_RELATIONS}
 SELECT n.nspname AS schema, c.relname AS name, c.oid::text, {QUALIFIED_NAME} AS spelled, {RELATION_KIND} AS kind,
     obj_description(c.oid, 'pg_class') AS comment,
     CASE WHEN c.relkind = 'p' THEN (SELECT CASE WHEN max(l.reltuples) < 0 THEN -1 ELSE
-      sum(greatest(l.reltuples, 0)) END FROM pg_partition_tree(c.oid) t
-        JOIN pg_class l ON l.oid = t.relid WHERE t.isleaf) ELSE c.reltuples END::bigint AS rows,
-    CASE WHEN c.relkind = 'p' THEN (SELECT sum(pg_total_relation_size(t.relid)) FROM pg_partition_tree(c.oid) t)
-        WHEN c.relkind IN ('r', 'm') THEN pg_total_relation_size(c.oid) END AS bytes,
-    CASE WHEN c.relkind = 'p' THEN (SELECT count(*) FROM pg_partition_tree(c.oid) t WHERE t.isleaf) END AS partitions,
+      sum(greatest(l.reltuples, 0)) END FROM {PARTITION_TREE} t
+        JOIN pg_class l ON l.oid = t.relid WHERE l.relkind <> 'p') ELSE c.reltuples END::bigint AS rows,
+    {TOTAL_SIZE} AS bytes, (SELECT k.holder FROM locked k WHERE k.oid = c.oid OR c.relkind = 'p'
+        AND k.oid IN (SELECT t.relid FROM {PARTITION_TREE} t) LIMIT 1) AS locked,
+    CASE WHEN c.relkind = 'p' THEN (SELECT count(*) FROM {PARTITION_TREE} t JOIN pg_class l ON l.oid = t.relid
+        WHERE l.relkind <> 'p') END AS partitions,
     (SELECT json_agg(quote_ident(a.attname) || coalesce((SELECT ' -> ' || string_agg({_REFERENCED_TABLE}, ', ' ORDER
     BY k.conname)
             FROM pg_constraint k JOIN pg_class f ON f.oid = k.confrelid JOIN pg_namespace fn ON fn.oid = f.relnamespace
@@ -103,14 +113,18 @@ SELECT n.nspname AS schema, e.extname AS name, quote_ident(e.extname) AS spelled
 FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE $1::text IS NULL OR n.nspname = $1
 """
 _TRIGGERS = f"""
+WITH {LOCKED_RELATIONS}
 SELECT n.nspname AS schema, t.tgname AS name, format('%I on %s', t.tgname, {QUALIFIED_NAME}) AS spelled,
     'trigger' || CASE t.tgenabled WHEN 'D' THEN ', switched off' ELSE '' END AS kind,
     obj_description(t.oid, 'pg_trigger') AS comment,
-    ': ' || regexp_replace(pg_get_triggerdef(t.oid), '^CREATE (CONSTRAINT )?TRIGGER (".*?"|\\S+) ', '') AS signature
+    CASE WHEN t.tgqual IS NULL OR NOT {IS_CLOSED.format(oid="c.oid")} THEN
+        ': ' || regexp_replace(pg_get_triggerdef(t.oid), '^CREATE (CONSTRAINT )?TRIGGER (".*?"|\\S+) ', '')
+        ELSE (SELECT format(': not known now: %s', k.holder) FROM closed k WHERE k.oid = c.oid LIMIT 1) END AS signature
 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE {_IN_SCHEMA} AND {RELATION_LISTED} AND NOT t.tgisinternal AND t.tgparentid = 0
 """
 _POLICIES = f"""
+WITH {LOCKED_RELATIONS}
 SELECT n.nspname AS schema, p.polname AS name, format('%I on %s', p.polname, {QUALIFIED_NAME}) AS spelled,
     CASE WHEN p.polpermissive THEN 'policy' ELSE 'restrictive policy' END
         || CASE WHEN c.relrowsecurity THEN '' ELSE ', without effect: row level security is off' END AS kind,
@@ -118,8 +132,10 @@ SELECT n.nspname AS schema, p.polname AS name, format('%I on %s', p.polname, {QU
     concat(' for ', CASE p.polcmd WHEN 'r' THEN 'select' WHEN 'a' THEN 'insert' WHEN 'w' THEN 'update' WHEN 'd' THEN
         'delete' ELSE 'all' END, ' to ', (SELECT string_agg(CASE r.oid WHEN 0 THEN 'public' ELSE
         quote_ident(pg_get_userbyid(r.oid)) END, ', ') FROM unnest(p.polroles) r (oid)),
-        ' using (' || pg_get_expr(p.polqual, p.polrelid) || ')',
-        ' with check (' || pg_get_expr(p.polwithcheck, p.polrelid) || ')') AS signature
+        CASE WHEN {IS_CLOSED.format(oid="c.oid")} THEN (SELECT format('; its condition is not known now: %s', k.holder)
+            FROM closed k WHERE k.oid = c.oid LIMIT 1)
+        ELSE concat(' using (' || pg_get_expr(p.polqual, p.polrelid) || ')',
+            ' with check (' || pg_get_expr(p.polwithcheck, p.polrelid) || ')') END) AS signature
 FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE {_IN_SCHEMA} AND {RELATION_LISTED}
 """

@@ -13,6 +13,7 @@ from mcp_batteries.sql.results.changes import Change, Step
 from mcp_postgres.engine.admission.statements import TransactionLimits
 from mcp_postgres.engine.change.objects import diff_objects, read_objects
 from mcp_postgres.engine.connection.errors import to_problem
+from mcp_postgres.engine.connection.lock_holders import describe_lock_holders
 from mcp_postgres.engine.connection.pool import ConnectionPool
 from mcp_postgres.engine.connection.role import Role
 from mcp_postgres.policy import ReadStatement
@@ -44,8 +45,9 @@ async def run_non_transactional(
             async with asyncio.timeout(limits.statement_seconds):
                 await session.run_pipeline((statement.sql, ()))
         except TimeoutError:
+            holders = await describe_lock_holders(session, statement.sql)
             failure = Unavailable(
-                f"{tag} was stopped at its time limit, {limits.statement_seconds:g} s.",
+                f"{tag} was stopped at its time limit, {limits.statement_seconds:g} s. {holders}".rstrip(),
                 "The operator can raise `--timeout`; `list_sessions` shows what it may have waited for.",
             )
         except psycopg.Error as error:

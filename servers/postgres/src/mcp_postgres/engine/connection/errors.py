@@ -12,7 +12,15 @@ import psycopg
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
 
-__all__ = ["MissingName", "hide_values", "in_doubt_problem", "locate_problem", "to_problem", "unreachable_problem"]
+__all__ = [
+    "LockTimeout",
+    "MissingName",
+    "hide_values",
+    "in_doubt_problem",
+    "locate_problem",
+    "to_problem",
+    "unreachable_problem",
+]
 
 _VALUES_HIDDEN: ContextVar[bool] = ContextVar("terse", default=False)
 
@@ -42,6 +50,8 @@ _NOT_UTF8 = (
     "A database whose encoding is SQL_ASCII may hold bytes that are not UTF-8. As another encoding, such as LATIN1, a "
     "column is read by convert_from(convert(convert_to(name, 'SQL_ASCII'), 'LATIN1', 'UTF8'), 'SQL_ASCII')."
 )
+# What PostgreSQL says of a row that another transaction has changed.
+_LOCKED_ROW = re.compile(r'while \w+ tuple \(\d+,\d+\) in relation "(.+)"')
 _QUOTED_PATH = re.compile(r'"[^"]*[/\\]([^"/\\]+)"')
 # The next move, where PostgreSQL tells none.
 _NEXT_MOVES = {
@@ -99,6 +109,18 @@ class MissingName(NotFound):
         )
 
 
+class LockTimeout(Conflict):
+    """A statement gave up waiting for what another session has locked.
+
+    Attributes:
+        row_table: the table of which it waited for a row, where PostgreSQL says so.
+    """
+
+    def __init__(self, failure: str, fix: str, *, row_table: str | None = None) -> None:
+        super().__init__(failure, fix)
+        self.row_table = row_table
+
+
 @contextmanager
 def hide_values(hidden: bool) -> Generator[None]:
     """Within the block, if that is wanted, no problem quotes values of rows: masked columns are among them."""
@@ -134,6 +156,8 @@ def locate_problem(problem: Problem, prefix: str) -> Problem:
     """Return the same problem, of one of several statements."""
     if isinstance(problem, MissingName):
         return MissingName(f"{prefix}{problem.failure}", problem.fix, kind=problem.kind, name=problem.name)
+    if isinstance(problem, LockTimeout):
+        return LockTimeout(f"{prefix}{problem.failure}", problem.fix, row_table=problem.row_table)
     return type(problem)(f"{prefix}{problem.failure}", problem.fix)
 
 
@@ -225,7 +249,14 @@ def _interrupted_problem(report: _Report) -> Problem | None:
             )
         case "57014":
             return Unavailable("The statement was cancelled: `query_canceled`.")
-        case "55P03" | "40P01" | "40001":
+        case "55P03" | "40P01":
+            row = _LOCKED_ROW.search(report.error.diag.context or "")
+            return LockTimeout(
+                f"Other sessions hold what it needs: {report.quoted}.",
+                "Try again a little later.",
+                row_table=row[1] if row else None,
+            )
+        case "40001":
             return Conflict(f"Other sessions hold what it needs: {report.quoted}.", "Try again a little later.")
         case _:
             return None

@@ -30,7 +30,14 @@ from mcp_batteries.errors import Problem, Refused, Unavailable, quote
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_postgres.engine.audit.function_audit import CodeAudit
 from mcp_postgres.engine.audit.visible_schema import VisibleObjects
-from mcp_postgres.engine.connection.errors import hide_values, in_doubt_problem, to_problem, unreachable_problem
+from mcp_postgres.engine.connection.errors import (
+    LockTimeout,
+    hide_values,
+    in_doubt_problem,
+    to_problem,
+    unreachable_problem,
+)
+from mcp_postgres.engine.connection.lock_holders import name_lock_holders
 from mcp_postgres.engine.connection.passwords import Passwords
 from mcp_postgres.engine.connection.pipeline import Connection
 from mcp_postgres.engine.connection.role import READ_ROLE, Role
@@ -156,8 +163,15 @@ class ConnectionPool:
                     await self._discard(session)
                     raise self._explain_timeout(session) from None
                 except psycopg.Error as error:
+                    problem = to_problem(error, self.database.name)
+                    if isinstance(problem, LockTimeout):
+                        problem = await name_lock_holders(session, problem)
                     await self._release(session)
-                    raise to_problem(error, self.database.name) from error
+                    raise problem from error
+                except LockTimeout as unnamed:
+                    named = await name_lock_holders(session, unnamed)
+                    await self._release(session)
+                    raise named from unnamed
                 except BaseException:
                     await self._release(session)
                     raise

@@ -60,6 +60,8 @@ class Session:
         self.must_be_closed = False
         # Whether a commit was sent that nobody has answered.
         self.in_doubt = False
+        # The text sent last, other than to go back.
+        self.last_sql = ""
         self._pipeline: Pipeline | None = None
 
     def cursor(self) -> AsyncRawCursor[Any]:
@@ -108,12 +110,15 @@ class Session:
 
     async def _send(self, *statements: Statement, flush_after: int = 0) -> Pipeline:
         await self.finish_pipeline()
+        self.last_sql = "\n".join(sql for sql, _ in statements)
         self._pipeline = Pipeline(self.connection, statements, flush_after=flush_after)
         await self._pipeline.send()
         return self._pipeline
 
     async def run(self, sql: str) -> None:
         """Run statements of our own, several in one trip."""
+        if not sql.startswith("ROLLBACK"):
+            self.last_sql = sql
         await run_simple_query(self.connection, sql)
 
     async def commit(self, sql: str) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import psycopg
 
 from mcp_postgres.engine.audit.visible_schema import SESSION_QUERY
+from mcp_postgres.engine.catalog.locked_relations import IS_LOCKED, LOCKED_RELATIONS
 from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.models import Report
 
@@ -19,6 +20,11 @@ __all__ = ["CHECKS_BY_AREA", "run_checks"]
 _NOW, _SOON, _LATER = range(3)
 _WHEN = ("To do now:", "To do soon:", "To do when there is time:")
 _USER = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
+
+_INDEX_SIZE = (
+    f"CASE WHEN {IS_LOCKED.format(oid='{index}.indrelid')} THEN 'size unknown: its table is locked'"
+    " ELSE pg_size_pretty(pg_relation_size({index}.indexrelid)) END"
+)
 
 _INDEXES = [
     # A failed CREATE INDEX CONCURRENTLY leaves one behind, which costs writes and serves nobody.
@@ -33,13 +39,16 @@ _INDEXES = [
     (
         _LATER,
         "DROP INDEX CONCURRENTLY it: the other does the same",
-        f"""SELECT format('duplicate index %s (%s) of %s on %s', a.indexrelid::regclass,
-        pg_size_pretty(pg_relation_size(a.indexrelid)), b.indexrelid::regclass, a.indrelid::regclass)
+        f"""WITH {LOCKED_RELATIONS}
+    SELECT format('duplicate index %s (%s) of %s on %s', a.indexrelid::regclass,
+        {_INDEX_SIZE.format(index="a")}, b.indexrelid::regclass, a.indrelid::regclass)
     FROM pg_index a JOIN pg_index b ON a.indrelid = b.indrelid AND a.indexrelid <> b.indexrelid
         AND a.indkey = b.indkey AND a.indclass = b.indclass AND a.indcollation = b.indcollation AND a.indoption =
             b.indoption
-        AND coalesce(pg_get_expr(a.indexprs, a.indrelid), '') = coalesce(pg_get_expr(b.indexprs, b.indrelid), '')
-        AND coalesce(pg_get_expr(a.indpred, a.indrelid), '') = coalesce(pg_get_expr(b.indpred, b.indrelid), '')
+        AND CASE WHEN num_nulls(a.indexprs, a.indpred, b.indexprs, b.indpred) = 4 THEN true
+            WHEN {IS_LOCKED.format(oid="a.indrelid")} THEN false
+            ELSE (pg_get_expr(a.indexprs, a.indrelid), pg_get_expr(a.indpred, a.indrelid))
+                IS NOT DISTINCT FROM (pg_get_expr(b.indexprs, b.indrelid), pg_get_expr(b.indpred, b.indrelid)) END
     JOIN pg_class c ON c.oid = a.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_class d ON d.oid = b.indexrelid AND d.relam = c.relam
     WHERE {_USER} AND NOT a.indisprimary AND a.indisvalid AND b.indisvalid
@@ -49,9 +58,10 @@ _INDEXES = [
     (
         _LATER,
         "DROP INDEX CONCURRENTLY it, unless it is needed for being small",
-        f"""SELECT format('index %s (%s) on %s is covered by %s, which begins with the same columns',
+        f"""WITH {LOCKED_RELATIONS}
+    SELECT format('index %s (%s) on %s is covered by %s, which begins with the same columns',
         a.indexrelid::regclass,
-        pg_size_pretty(pg_relation_size(a.indexrelid)), a.indrelid::regclass, b.indexrelid::regclass)
+        {_INDEX_SIZE.format(index="a")}, a.indrelid::regclass, b.indexrelid::regclass)
     FROM pg_index a JOIN pg_index b ON a.indrelid = b.indrelid AND b.indnkeyatts > a.indnkeyatts
         AND (string_to_array(b.indkey::text, ' '))[1:a.indnkeyatts] = string_to_array(a.indkey::text, ' ')
         AND (string_to_array(b.indclass::text, ' '))[1:a.indnkeyatts] = string_to_array(a.indclass::text, ' ')
@@ -63,14 +73,17 @@ _INDEXES = [
     (
         _LATER,
         "DROP INDEX CONCURRENTLY it, if it isn't used on a standby either",
-        f"""SELECT format('index %s (%s) on %s was never used on this %s since %s', s.indexrelid::regclass,
-        pg_size_pretty(pg_relation_size(s.indexrelid)), s.relid::regclass,
+        f"""WITH {LOCKED_RELATIONS}
+    SELECT format('index %s (%s) on %s was never used on this %s since %s', s.indexrelid::regclass,
+        {_INDEX_SIZE.format(index="i")}, s.relid::regclass,
         CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'primary' END,
         coalesce((SELECT stats_reset FROM pg_stat_database WHERE datname = current_database())::date::text,
                  'statistics began'))
     FROM pg_stat_user_indexes s JOIN pg_index i ON i.indexrelid = s.indexrelid
     JOIN pg_class c ON c.oid = s.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE {_USER} AND s.idx_scan = 0 AND NOT i.indisunique AND i.indisvalid AND pg_relation_size(s.indexrelid) > 1000000
+    WHERE {_USER} AND s.idx_scan = 0 AND NOT i.indisunique AND i.indisvalid
+        AND CASE WHEN {IS_LOCKED.format(oid="i.indrelid")} THEN c.relpages * 8192::bigint
+            ELSE pg_relation_size(s.indexrelid) END > 1000000
         AND NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = s.indexrelid)""",
     ),
     (
@@ -270,9 +283,11 @@ _SEQUENCES = [
     (
         _NOW,
         "ALTER the column and the sequence to bigint before it ends",
-        f"""SELECT format('sequence %s is at %s of %s (%s %%)', x.oid::regclass, x.last, x.most, round(100.0 * x.last /
+        f"""WITH {LOCKED_RELATIONS}
+    SELECT format('sequence %s is at %s of %s (%s %%)', x.oid::regclass, x.last, x.most, round(100.0 * x.last /
         x.most))
-    FROM (SELECT c.oid, (CASE WHEN c.relkind = 'S' THEN pg_sequence_last_value(c.oid) END)::numeric AS last,
+    FROM (SELECT c.oid, (CASE WHEN c.relkind = 'S' AND NOT {IS_LOCKED.format(oid="c.oid")} THEN
+        pg_sequence_last_value(c.oid) END)::numeric AS last,
         least(q.seqmax, CASE a.atttypid
             WHEN 'int2'::regtype THEN 32767 WHEN 'int4'::regtype THEN 2147483647 ELSE q.seqmax END)::numeric AS most
         FROM pg_sequence q JOIN pg_class c ON c.oid = q.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace
