@@ -1,4 +1,4 @@
-"""A lock on one table hides nothing else: lists answer at once and say what they leave out, and errors name its holder."""
+"""A lock on one table hides nothing else: lists answer at once, saying what they leave out; errors name its holder."""
 
 import threading
 import time

@@ -95,7 +95,10 @@ async def test_tables_tell_keys_and_frequent_values(shop: Path) -> None:
         said = text_of(await wire.call("list_tables"))
         assert "- orders 0 rows: id (key), customer_id -> customers, title text, placed text\n" in said
         assert '- customers 60 rows: id (key), name text, state ("active":40|"gone":20)\n' in said
-        assert said.splitlines()[1].endswith("in the first 1,000 rows, :rows with each)") and "NOT NULL" not in said
+        assert (
+            said.splitlines()[1].endswith("(in brackets: the values of columns with few, :rows with each)")
+            and "NOT NULL" not in said
+        )
         described = text_of(await wire.call("get_table", table="customers"))
         assert 'frequent values:\n- state: "active" (40), "gone" (20)\n' in described
         assert ";\nfrequent" in described and "- name" not in described and "columns:" not in described
@@ -115,12 +118,12 @@ async def test_a_short_list_tells_types_nulls_and_times(shop: Path) -> None:
         days = '("2025-01-02" to "2033-03-20")'
         at = '("2025-01-01 10:00:00" to "2025-05-06 00:00:00")'
         visits = f"- visits 3,000 rows: id (key), day date! {days}, at text {at}, code text, free, "
-        assert f'{visits}k! ("0"|"1"|"2"|"3")\n' in said, said
+        assert f"{visits}k! (~" in said and "behind ~ those of about 1,000 rows only" in said, said
         assert "(!: NOT NULL; in brackets" in said and '"gone":20' in said
     run(shop, "".join(f"CREATE TABLE more_{chr(97 + n)} (id INTEGER PRIMARY KEY, c{n} TEXT);" for n in range(20)))
     async with served(shop) as wire:
         said = text_of(await wire.call("list_tables"))
-        assert 'k ("0"|"1"|"2"|"3")\n' in said and "day, at, code, free" in said and ":20" not in said, said
+        assert " k (~" in said and "day, at, code, free" in said and ":20" not in said, said
 
 
 async def test_tables_tell_how_they_are_joined(shop: Path) -> None:
@@ -154,8 +157,11 @@ async def test_values_in_the_list_are_few_short_and_soon_there(shop: Path) -> No
     async with served(shop) as wire:
         await wire.call("query_rows", sql="SELECT 1")
         said = text_of(await wire.call("list_tables", name="wide"))
-        assert "wide 400,000 rows: id (key), few (1|0|2), many, long, state (null)\n" in said
-        assert "all values of columns with few, in the first 1,000 rows" in said
+        line = next(line for line in said.splitlines() if line.startswith("- wide"))
+        assert re.fullmatch(
+            r"- wide 400,000 rows: id \(key\), few \(~[012]\|[012]\|[012]\), many, long, state \(~null\)", line
+        )
+        assert "(in brackets: the values of columns with few; behind ~ those of about 1,000 rows only)" in said
         assert len(text_of(await wire.call("list_tables")).encode()) < 12_000
 
 
@@ -250,3 +256,30 @@ async def test_one_locked_database_makes_no_other_wait(tmp_path: Path) -> None:
 
 def test_what_a_model_reads_of_all_tools_has_a_bound() -> None:
     assert snapshot(build(load(Settings, ["--demo"])))["bytes"]["tools_list"] <= 1700 * 4
+
+
+async def test_counts_of_a_sample_are_called_so_and_the_sample_is_of_the_whole_table(shop: Path) -> None:
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000) SELECT i FROM n"
+    rows = f"SELECT i, CASE WHEN i <= 15000 THEN 'early' ELSE 'late' END FROM ({numbers})"
+    run(
+        shop,
+        f"CREATE TABLE many (id INTEGER PRIMARY KEY, state text); INSERT INTO many {rows};"
+        "CREATE TABLE gaps (id INTEGER PRIMARY KEY, state text); INSERT INTO gaps SELECT id * 1000000, state FROM many;"
+        "CREATE TABLE odd (rowid text, oid text, state text); INSERT INTO odd SELECT id, id, state FROM many;"
+        "CREATE TABLE keyed (id integer PRIMARY KEY, state text) WITHOUT ROWID; INSERT INTO keyed SELECT * FROM many;"
+        "CREATE TABLE few AS SELECT * FROM many WHERE id > 14000 AND id <= 18000",
+    )
+    async with served(shop) as wire:
+        await wire.call("query_rows", sql="SELECT 1")
+        for table in ("many", "gaps", "odd"):
+            said = text_of(await wire.call("get_table", table=table))
+            found = re.search(
+                r'in a sample, 5,000 rows from all over the table:\n.*"early" \((\d+)\), "late" \((\d+)', said
+            )
+            assert found and abs(int(found[1]) - 3750) < 100 and int(found[1]) + int(found[2]) == 5000, said
+        said = text_of(await wire.call("get_table", table="keyed"))
+        assert 'in a sample, the first 5,000 rows:\n- state: "early" (5000)' in said
+        said = text_of(await wire.call("get_table", table="few"))
+        assert 'frequent values:\n- state: "late" (3000), "early" (1000)' in said
+        listed = text_of(await wire.call("list_tables"))
+        assert 'state (~"early"|"late")' in listed and "behind ~ those of about 1,000 rows only" in listed

@@ -163,7 +163,10 @@ def _format_rows(group: Sequence[_Json]) -> str:
         return "not analyzed"
     unit = "row" if row_counts == [1] else "rows"
     each = " each" if len(group) > 1 else ""
-    return f"about {format_number_ranges(row_counts)} {unit}{each}"
+    text = f"about {format_number_ranges(row_counts)} {unit}{each}"
+    if group[0]["uncounted"]:
+        text += f" without {format_count(group[0]['uncounted'], 'partition')} that nobody analyzed"
+    return text
 
 
 @dataclass(frozen=True)
@@ -286,7 +289,7 @@ def _format_values(column: _Json) -> list[str]:
     shares: Mapping[str, int] = column["values"] or {}
     if not shares:
         return []
-    return ["common values " + ", ".join(f"{value} {share} %" for value, share in shares.items())]
+    return ["common values by the last ANALYZE " + ", ".join(f"{value} {share} %" for value, share in shares.items())]
 
 
 _WITH_INDEX = ("PRIMARY KEY", "UNIQUE", "EXCLUDE")

@@ -76,10 +76,18 @@ def _list_legend(tables: Sequence[_Json]) -> list[str]:
     if any(table["needed"] and table["columns"] and table["detailed"] for table in tables):
         legend.append("!: NOT NULL")
     if any(table["values"] for table in tables):
-        has_counts = any(table["counts"] and table["values"] for table in tables)
-        counts = ", :rows with each" if has_counts else ""
-        legend.append(f"in brackets: all values of columns with few, in the first 1,000 rows{counts}")
+        legend.append(_describe_values([table for table in tables if table["values"]]))
     return legend
+
+
+def _describe_values(tables: Sequence[_Json]) -> str:
+    """Return what the values of columns are, of tables that have some."""
+    words = "in brackets: the values of columns with few"
+    if any(table["counts"] for table in tables):
+        words += ", :rows with each"
+    if any(table["sampled"] for table in tables):
+        words += "; behind ~ those of about 1,000 rows only"
+    return words
 
 
 def _guess_keys(database: _Json) -> dict[str, dict[str, str]]:
@@ -134,7 +142,8 @@ def _render_listed_column(table: _Json, name: str, type_name: str, guesses: Mapp
     if name in table["keys"]:
         return f"{column} -> {table['keys'][name]}"
     if name in table["values"]:
-        return f"{column} ({'|'.join(table['values'][name])})"
+        sign = "~" if table["sampled"] else ""
+        return f"{column} ({sign}{'|'.join(table['values'][name])})"
     if name in table["times"]:
         return f"{column} ({' to '.join(table['times'][name])})"
     if name in guesses:
@@ -216,13 +225,22 @@ class TableInfo:
         """Return the definition, and facts about the columns that it does not contain."""
         columns = [column for column in self.description["columns"] if column.get("values")]
         values = [f"{column['name']}: {column['values']}" for column in columns]
-        return [f"{self.description['sql']};", *_render_list("frequent values:", values)]
+        return [f"{self.description['sql']};", *_render_list(self._values_heading(), values)]
+
+    def _values_heading(self) -> str:
+        """Return what the counts of values are counts of."""
+        if self.description["values_of"]:
+            return f"frequent values in a sample, {self.description['values_of']}:"
+        return "frequent values:"
 
     def _render_columns(self) -> list[str]:
         lines = ["columns:"]
         if self.description["broken"]:
             lines.append(f"- none: it can't be read: {self.description['broken']}")
-        lines += [to_one_line(f"- {_render_column(column)}") for column in self.description["columns"]]
+        lines += [
+            to_one_line(f"- {_render_column(column, self.description['values_of'])}")
+            for column in self.description["columns"]
+        ]
         return [*lines, *_render_list("refers to:", map(_render_own_key, self.description["refers_to"]))]
 
     def _render_triggers(self) -> list[str]:
@@ -270,7 +288,7 @@ def _render_list(heading: str, items: Iterable[str]) -> list[str]:
     return [heading, *lines] if lines else []
 
 
-def _render_column(column: _Json) -> str:
+def _render_column(column: _Json, sample: str) -> str:
     facts = [str(column["type"] or "any")]
     if column["key"]:
         facts.append("primary key" if column["key"] == 1 else f"primary key, part {column['key']}")
@@ -285,7 +303,9 @@ def _render_column(column: _Json) -> str:
     if column["masked"]:
         facts.append("masked")
     line = f"{column['name']}: {', '.join(facts)}"
-    if column.get("values"):
+    if column.get("values") and sample:
+        line += f"; values in a sample, {sample}: {column['values']}"
+    elif column.get("values"):
         line += f"; values: {column['values']}"
     return line
 

@@ -15,6 +15,7 @@ from mcp_postgres.engine.catalog.locked_relations import (
     LOCKED_RELATIONS,
     PARTITION_TREE,
     TOTAL_SIZE,
+    UNANALYZED,
 )
 from mcp_postgres.engine.catalog.relation_sql import QUALIFIED_NAME, RELATION_KIND, USER_SCHEMA
 from mcp_postgres.engine.connection.errors import MissingName
@@ -59,6 +60,7 @@ WITH {LOCKED_RELATIONS} SELECT json_build_object(
   'rows', CASE WHEN c.relkind = 'p' THEN (SELECT CASE WHEN max(l.reltuples) < 0 THEN -1 ELSE
       sum(greatest(l.reltuples, 0)) END FROM {PARTITION_TREE} t
       JOIN pg_class l ON l.oid = t.relid WHERE l.relkind <> 'p') ELSE c.reltuples END::bigint,
+  'uncounted', {UNANALYZED},
   'bytes', {TOTAL_SIZE}, 'locked', (SELECT k.holder FROM locked k WHERE k.oid = c.oid OR c.relkind = 'p'
       AND k.oid IN (SELECT t.relid FROM {PARTITION_TREE} t) LIMIT 1),
   'closed', (SELECT k.holder FROM closed k WHERE k.oid = c.oid LIMIT 1),

@@ -11,6 +11,7 @@ from mcp_postgres.engine.catalog.locked_relations import (
     LOCKED_RELATIONS,
     PARTITION_TREE,
     TOTAL_SIZE,
+    UNANALYZED,
 )
 from mcp_postgres.engine.catalog.relation_sql import QUALIFIED_NAME, RELATION_KIND, USER_SCHEMA
 from mcp_postgres.engine.connection.session import Session, fetch_json
@@ -53,6 +54,7 @@ SELECT n.nspname AS schema, c.relname AS name, c.oid::text, {QUALIFIED_NAME} AS 
     CASE WHEN c.relkind = 'p' THEN (SELECT CASE WHEN max(l.reltuples) < 0 THEN -1 ELSE
       sum(greatest(l.reltuples, 0)) END FROM {PARTITION_TREE} t
         JOIN pg_class l ON l.oid = t.relid WHERE l.relkind <> 'p') ELSE c.reltuples END::bigint AS rows,
+    {UNANALYZED} AS uncounted,
     {TOTAL_SIZE} AS bytes, (SELECT k.holder FROM locked k WHERE k.oid = c.oid OR c.relkind = 'p'
         AND k.oid IN (SELECT t.relid FROM {PARTITION_TREE} t) LIMIT 1) AS locked,
     CASE WHEN c.relkind = 'p' THEN (SELECT count(*) FROM {PARTITION_TREE} t JOIN pg_class l ON l.oid = t.relid

@@ -8,7 +8,7 @@ from __future__ import annotations
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED
 from mcp_postgres.engine.connection.lock_holders import LOCK_HOLDER
 
-__all__ = ["IS_CLOSED", "IS_LOCKED", "LOCKED_RELATIONS", "PARTITION_TREE", "TOTAL_SIZE"]
+__all__ = ["IS_CLOSED", "IS_LOCKED", "LOCKED_RELATIONS", "PARTITION_TREE", "TOTAL_SIZE", "UNANALYZED"]
 
 # `locked` are relations that cannot be opened, `closed` also those whose definitions read such a relation.
 LOCKED_RELATIONS = f"""strong AS MATERIALIZED (
@@ -41,6 +41,11 @@ IS_CLOSED = "EXISTS (SELECT 1 FROM closed k WHERE k.oid = {oid})"
 PARTITION_TREE = (
     "(WITH RECURSIVE tree (relid) AS (SELECT c.oid UNION ALL SELECT i.inhrelid FROM pg_inherits i"
     " JOIN tree t ON t.relid = i.inhparent) SELECT relid FROM tree)"
+)
+# How many partitions of a partitioned table `c` have no estimate of their rows.
+UNANALYZED = (
+    f"CASE WHEN c.relkind = 'p' THEN (SELECT count(*) FROM {PARTITION_TREE} t JOIN pg_class l ON l.oid = t.relid"
+    " WHERE l.relkind <> 'p' AND l.reltuples < 0) END"
 )
 # The bytes of a relation `c` with its indexes; NULL where it can't be measured.
 TOTAL_SIZE = f"""CASE WHEN c.relkind = 'p' THEN (SELECT CASE WHEN NOT bool_or({IS_LOCKED.format(oid="t.relid")}) THEN

@@ -79,11 +79,17 @@ class _Layout:
 
 @dataclass
 class _Values:
-    """The frequent values of columns, the first and last times, and whether counts of values are among them."""
+    """The frequent values of columns, the first and last times.
+
+    Attributes:
+        has_counts: whether counts of values are among them.
+        is_sample: whether the values are those of a part of the rows.
+    """
 
     values: dict[str, list[str]]
     times: dict[str, list[str]]
     has_counts: bool
+    is_sample: bool = False
 
 
 def list_tables(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
@@ -174,6 +180,7 @@ def _describe_entry(
         "values": values.values,
         "times": values.times,
         "counts": values.has_counts,
+        "sampled": values.is_sample,
         "detailed": layout.is_detailed,
         "kind": shape.kind,
         "columns": columns[:_MAX_COLUMNS],
@@ -188,16 +195,16 @@ def _read_values(
     database: Database, table: str, shape: _Shape, rows: RowCount, layout: _Layout, deadline: float
 ) -> _Values:
     columns = find_plain_columns(database, table, list_columns(database, table)[:_MAX_COLUMNS], shape.keys)
-    counts = count_values(database, table, columns, deadline - time.monotonic(), _VALUE_LIMITS)
-    has_counts = layout.is_detailed and rows.is_at_most(_VALUE_LIMITS.rows)
+    counts = count_values(database, table, columns, rows, deadline - time.monotonic(), _VALUE_LIMITS)
+    has_counts = layout.is_detailed and not counts.sample
     values: dict[str, list[str]] = {}
-    for column, items in counts.items():
+    for column, items in counts.by_column.items():
         values[column] = [f"{item.text}:{item.frequency}" if has_counts else item.text for item in items]
     times: dict[str, list[str]] = {}
     if layout.is_detailed and rows.is_at_most(_MAX_ROWS_WITH_TIMES):
         names = [str(column.name) for column in columns if not column.key_position and column.name not in values]
         times = _read_times(database, table, names, deadline)
-    return _Values(values, times, has_counts)
+    return _Values(values, times, has_counts, is_sample=bool(counts.sample))
 
 
 def _read_times(database: Database, table: str, columns: Sequence[str], deadline: float) -> dict[str, list[str]]:

@@ -20,7 +20,7 @@ from mcp_sqlite.worker.schema.shapes import (
     name_kind,
     read_primary_keys,
 )
-from mcp_sqlite.worker.schema.value_counts import ValueCount, ValueLimits, count_values
+from mcp_sqlite.worker.schema.value_counts import ValueCount, ValueCounts, ValueLimits, count_values
 
 __all__ = ["describe_table"]
 
@@ -58,16 +58,17 @@ def describe_table(connections: Connections, request: dict[str, Any]) -> dict[st
     columns, error = _read_columns(database, name)
     own_keys = list_foreign_keys(database, name)
     all_keys = _read_all_keys(database)
-    values: dict[str, list[ValueCount]] = {}
+    values = ValueCounts({})
     if kind == "table":
         plain = find_plain_columns(database, name, columns, {str(key.column) for key in own_keys})
-        values = count_values(database, name, plain, _VALUES_SECONDS, ValueLimits())
+        values = count_values(database, name, plain, rows, _VALUES_SECONDS, ValueLimits())
     description: dict[str, Any] = {
         "name": name,
         "kind": name_kind(kind, sql or ""),
         "rows": rows.number,
         "exact": rows.is_exact,
-        "columns": _describe_columns(database, name, columns, values),
+        "columns": _describe_columns(database, name, columns, values.by_column),
+        "values_of": values.sample,
         "broken": error,
         "refers_to": [_describe_own_key(key) for key in own_keys],
         "referred_by": _describe_incoming_keys(all_keys, name),

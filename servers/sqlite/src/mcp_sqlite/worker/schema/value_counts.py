@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -11,9 +12,10 @@ from typing import Any, NamedTuple
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.values import encode_value
-from mcp_sqlite.worker.schema.lookup import Column
+from mcp_sqlite.worker.schema.lookup import Column, list_columns
+from mcp_sqlite.worker.schema.shapes import RowCount
 
-__all__ = ["ValueCount", "ValueLimits", "count_values"]
+__all__ = ["ValueCount", "ValueCounts", "ValueLimits", "count_values"]
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class ValueLimits:
     """What a column's values have to be to be listed.
 
     Attributes:
-        rows: the rows that are read, the first of the table.
+        rows: rows up to which a table is read whole; of a larger one so many are a sample.
         values: different values, at most.
         characters: of a value, at most.
     """
@@ -38,34 +40,105 @@ class ValueCount(NamedTuple):
     frequency: int
 
 
+@dataclass
+class ValueCounts:
+    """The values of columns that have few, the most frequent first.
+
+    Attributes:
+        sample: which rows were read, in words; empty where all were.
+    """
+
+    by_column: dict[str, list[ValueCount]]
+    sample: str = ""
+
+
+class _Source(NamedTuple):
+    """The rows that are read: SQL that follows FROM, its parameters, and words for them where they are not all."""
+
+    sql: str
+    parameters: list[str]
+    words: str
+
+
 def count_values(
-    database: Database, table: str, columns: Sequence[Column], seconds: float, limits: ValueLimits
-) -> dict[str, list[ValueCount]]:
-    """Return values and how often they occur, by column, the most frequent first; of columns with few of them."""
-    counts: dict[str, list[ValueCount]] = {}
+    database: Database, table: str, columns: Sequence[Column], rows: RowCount, seconds: float, limits: ValueLimits
+) -> ValueCounts:
+    """Return values and how often they occur, by column; of columns with few of them.
+
+    Args:
+        rows: how many the table has.
+    """
+    counts = ValueCounts({})
     deadline = time.monotonic() + seconds
+    try:
+        with database.interrupt.shorten(max(0.001, seconds)):
+            source = _choose_rows(database, table, rows, limits)
+    except sqlite3.Error:
+        database.interrupt.check()
+        return counts
     for column in columns:
         seconds_left = deadline - time.monotonic()
         if column.key_position or column.hidden == 1 or seconds_left <= 0:
             continue
         try:
             with database.interrupt.shorten(seconds_left):
-                rows = _query_values(database, table, column, limits)
+                found = _query_values(database, source, column, limits)
         except sqlite3.Error:
             database.interrupt.check()
             break
-        values = [ValueCount(encode_value(value), frequency) for value, frequency in rows]
+        values = [ValueCount(encode_value(value), frequency) for value, frequency in found]
         if _are_worth_listing(values, limits):
-            counts[str(column.name)] = values
+            counts.by_column[str(column.name)] = values
+            counts.sample = source.words
     return counts
 
 
-def _query_values(database: Database, table: str, column: Column, limits: ValueLimits) -> list[tuple[Any, ...]]:
+def _choose_rows(database: Database, table: str, rows: RowCount, limits: ValueLimits) -> _Source:
+    """Return all rows of a small table; of another some from all over it, or its first where it has no rowids."""
+    source = quote_identifier(table)
+    if rows.is_at_most(limits.rows):
+        return _Source(source, [], "")
+    rowid = _find_rowid(database, table)
+    if rowid is None:
+        return _Source(f"(SELECT * FROM {source} LIMIT {limits.rows})", [], f"the first {limits.rows:,} rows")
+    (bounds,) = database.run_internal(
+        f"SELECT (SELECT min({rowid}) FROM {source}), (SELECT max({rowid}) FROM {source})"
+    )
+    first, last = bounds
+    if first is None:
+        return _Source(source, [], "")
+    starts = [first + (last - first) * place // limits.rows for place in range(limits.rows)]
+    found = database.run_internal(
+        f"SELECT DISTINCT (SELECT {rowid} FROM {source} WHERE {rowid} >= e.value ORDER BY {rowid} LIMIT 1)"
+        " FROM json_each(?) e",
+        [json.dumps(starts)],
+    )
+    # Rowids with gaps lead from several places to one row.
+    chosen = [row[0] for row in found if row[0] is not None]
+    sql = f"(SELECT * FROM {source} WHERE {rowid} IN (SELECT value FROM json_each(?)))"
+    return _Source(sql, [json.dumps(chosen)], f"{len(chosen):,} rows from all over the table")
+
+
+def _find_rowid(database: Database, table: str) -> str | None:
+    """Return a name of the rowid that no column has; None for a table without rowids."""
+    columns = {str(column.name).lower() for column in list_columns(database, table)}
+    for name in ("rowid", "_rowid_", "oid"):
+        if name in columns:
+            continue
+        try:
+            database.run_internal(f"SELECT {name} FROM {quote_identifier(table)} LIMIT 0")
+        except sqlite3.OperationalError:
+            return None
+        return name
+    return None
+
+
+def _query_values(database: Database, source: _Source, column: Column, limits: ValueLimits) -> list[tuple[Any, ...]]:
     """Return values and their counts, one value more than is listed."""
     name = quote_identifier(str(column.name))
     return database.run_internal(
-        f"SELECT {name}, count(*) FROM (SELECT {name} FROM {quote_identifier(table)} LIMIT {limits.rows}) GROUP BY 1 "
-        f"ORDER BY 2 DESC, 1 LIMIT {limits.values + 1}"
+        f"SELECT {name}, count(*) FROM {source.sql} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {limits.values + 1}",
+        source.parameters,
     )
 
 
