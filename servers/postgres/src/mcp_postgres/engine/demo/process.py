@@ -51,7 +51,7 @@ class _Stopped(Exception):
     """The start was given up."""
 
 
-def run_cluster(folder: str, programs: str, password: str, script: str, options: list[str]) -> int:
+def run_cluster(folder: str, programs: str, password: str, script: str, options: list[str], major: int) -> int:
     """Keep a cluster in `folder` until standard input ends; tell its port as a line of JSON once it is ready.
 
     Args:
@@ -59,12 +59,15 @@ def run_cluster(folder: str, programs: str, password: str, script: str, options:
         password: of the superuser `postgres`.
         script: SQL run before anybody is told the port.
         options: more of `postgres`.
+        major: the version that it has to be; 0 for any.
     """
     data = os.path.join(folder, "data")
     server = guard = None
     threading.Thread(target=_wait_for_stop, daemon=True).start()
     try:
         user, programs = _choose_user(folder, programs)
+        if major:
+            _check_major(programs, major, user)
         secret = os.path.join(folder, "password")
         with open(os.open(secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
             file.write(password)
@@ -100,6 +103,13 @@ def run_cluster(folder: str, programs: str, password: str, script: str, options:
             _stop(server)
         shutil.rmtree(folder, ignore_errors=True)
     return 0
+
+
+def _check_major(programs: str, major: int, user: dict[str, Any]) -> None:
+    """Raise `RuntimeError` if the programs are of another PostgreSQL."""
+    version = _run(programs, ["postgres", "--version"], user).strip()
+    if f" {major}." not in version:
+        raise RuntimeError(f"the wheel brings {version or 'no version'}, PostgreSQL {major} was expected")
 
 
 def _wait_for_stop() -> None:
@@ -163,7 +173,8 @@ def _run(
     *,
     input_text: str = "",
     environment: dict[str, str] | None = None,
-) -> None:
+) -> str:
+    """Run one of the programs; returns what it prints."""
     child = subprocess.Popen(
         [os.path.join(programs, command[0]), *command[1:]],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
@@ -174,7 +185,7 @@ def _run(
     try:
         if _stop_requested.is_set():
             raise _Stopped
-        _, complaints = child.communicate(input_text, timeout=_MAX_SECONDS)
+        output, complaints = child.communicate(input_text, timeout=_MAX_SECONDS)
     finally:
         child.kill()
         child.wait()
@@ -183,6 +194,7 @@ def _run(
         raise _Stopped
     if child.returncode:
         raise RuntimeError(f"{command[0]}: {complaints.strip() or child.returncode}")
+    return output
 
 
 def free_port() -> int:

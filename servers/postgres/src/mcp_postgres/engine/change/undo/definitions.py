@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 
 from mcp_postgres.engine.catalog.relation_sql import QUALIFIED_NAME_OF
+from mcp_postgres.engine.change.objects import COLUMN_OPTIONS
 from mcp_postgres.engine.change.undo.definition_requests import DefinitionRequest
 from mcp_postgres.engine.change.undo.schema_change import LATE_RANK, RankedLine
 from mcp_postgres.engine.connection.session import Session
@@ -212,8 +213,8 @@ UNION ALL SELECT w.key, x.rank, concat({_ALTER}, x.what, ';', CASE x.rank WHEN 2
     UNION ALL SELECT 5, 'SET COMPRESSION ' || CASE a.attcompression WHEN 'p' THEN 'pglz' WHEN 'l' THEN 'lz4' ELSE
         'default' END WHERE 7 = ANY (w.parts)
     UNION ALL SELECT 5, format('RESET (%s)', w.options) WHERE 8 = ANY (w.parts) AND w.options <> ''
-    UNION ALL SELECT 5, format('SET (%s)', array_to_string(a.attoptions, ', ')) WHERE 8 = ANY (w.parts)
-        AND cardinality(a.attoptions) > 0
+    UNION ALL SELECT 5, format('SET (%s)', array_to_string({COLUMN_OPTIONS}, ', '))
+        WHERE 8 = ANY (w.parts) AND cardinality({COLUMN_OPTIONS}) > 0
     ) x WHERE w.kind = 'a' AND NOT (w.is_gone AND x.rank < 5)
 UNION ALL SELECT w.key, 4, concat({_ALTER}, coalesce('RESTART WITH ' || x.next, 'RESTART'), ';',
     CASE WHEN x.next IS NULL THEN ' -- {_SPENT}' END)
