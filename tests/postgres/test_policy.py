@@ -256,3 +256,16 @@ def test_part_of_a_statement_is_for_the_same_database_and_values() -> None:
 def test_another_systems_address_is_not_served(address: str) -> None:
     with pytest.raises(Unavailable):
         policy(address)
+
+
+def test_a_database_is_called_after_its_service_and_keeps_letters_of_every_script() -> None:
+    for address, name in (
+        ("postgresql://?service=shop", "shop"),
+        ("postgresql://host/?dbname=orders", "orders"),
+        ("postgresql://host/%E8%AE%A2%E5%8D%95", "订单"),
+        ("Größe=postgresql://host/x", "größe"),
+        ("客户=host=h dbname=x", "客户"),
+    ):
+        policy = Policy(load(Settings, [address]))
+        assert list(policy.databases) == [name], address
+    assert Policy(load(Settings, ["订单=postgresql://host/x"])).databases["订单"].uri_name == "%E8%AE%A2%E5%8D%95"

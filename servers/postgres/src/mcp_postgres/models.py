@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from mcp_batteries.sql.language.identifiers import unquote_identifier
 from mcp_batteries.sql.language.table_groups import format_number_ranges, group_numbered_tables
@@ -48,7 +49,7 @@ class Catalog:
 
 
 def _format_database(name: str, remarks: str, schemas: Sequence[_Json], objects: Sequence[_Json]) -> str:
-    lines = [f"{name}: {remarks}; postgres://{name}/.schema"]
+    lines = [f"{name}: {remarks}; postgres://{quote(name, safe='')}/.schema"]
     lines += map(_format_schema, schemas)
     lines += _format_objects(objects)
     if not schemas and not objects:

@@ -78,7 +78,7 @@ class Resources(resources.Resources[Policy, Engine]):
             return []  # a database that is down shows nothing
         found: list[Resource] = []
         for what in ("schema", "role", "health", "activity"):
-            uri = f"postgres://{database.name}/.{what}"
+            uri = f"postgres://{database.uri_name}/.{what}"
             mime_type = JSON_MIME_TYPE if what == "activity" else _TEXT
             name = f"{database.name} {what}"
             found.append(Resource(uri=uri, name=name, title=what.capitalize(), mime_type=mime_type))

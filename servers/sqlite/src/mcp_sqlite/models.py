@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from mcp_batteries.clipping import clip
 from mcp_batteries.sql.language.joins import JoinKey, describe_joins, guess_join_keys
@@ -58,7 +59,10 @@ def _render_database(name: str, database: _Json) -> str:
     ]
     if database["immutable"]:
         facts.append("opened as a file that can't change: what other programs write is not seen")
-    lines = [f"{name}: {', '.join(facts)}; sqlite://{name}/.schema"]
+    title = name
+    if database["folder"]:
+        title = f"{name} (in {database['folder']})"
+    lines = [f"{title}: {', '.join(facts)}; sqlite://{quote(name, safe='')}/.schema"]
     if database["compact"]:
         lines.append("(columns: `get_table`, or `list_tables` with `name`)")
     legend = _list_legend(tables)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from urllib.parse import unquote
 
@@ -34,6 +34,7 @@ from mcp_batteries.sql.policy import (
     check_database_name,
     escape_uri_part,
 )
+from mcp_sqlite.settings import split_named_path
 
 __all__ = [
     "Database",
@@ -145,18 +146,24 @@ class Policy(sql.Policy[Table, Request]):
     """
 
     SCHEME = "sqlite"
+    # SQLite has schemas of these names in every connection.
+    RESERVED_NAMES = frozenset({"main", "temp"})
 
     def __init__(self, settings: PolicySettings, *, demo: str | None = None) -> None:
         super().__init__(settings)
         if demo is not None:
             self.serve("demo", demo)
-        for path in settings.databases:
+        for text in settings.databases:
+            wanted, path = split_named_path(text)
             _check_file(path, create=settings.create)
             # By the name that was given: where that is a link, it may lead to another file tomorrow.
             served_files = {os.path.realpath(item.address) for item in self.databases.values()}
             if os.path.realpath(path) not in served_files:
-                name, _ = os.path.splitext(os.path.basename(path))
-                self.serve(name, os.path.abspath(path))
+                stem, _ = os.path.splitext(os.path.basename(path))
+                self.serve(wanted or stem, os.path.abspath(path))
+        self.databases = {
+            name: replace(database, folder=self._distinct_folder(database)) for name, database in self.databases.items()
+        }
         if not self.databases:
             raise Unavailable("There is no database to serve.", "Name a file, or pass --demo.")
         self.limit(settings.only, settings.mask)
@@ -164,8 +171,25 @@ class Policy(sql.Policy[Table, Request]):
 
     def database_by_name(self, name: str) -> Database | None:
         """Return the database that is meant by the path or the name of its file, if only one has it."""
-        matches = [item for item in self.databases.values() if name in (item.address, os.path.basename(item.address))]
+        matches: list[Database] = []
+        for item in self.databases.values():
+            file_name = os.path.basename(item.address)
+            if name in (item.address, file_name, os.path.splitext(file_name)[0]):
+                matches.append(item)
         return matches[0] if len(matches) == 1 else None
+
+    def _distinct_folder(self, database: Database) -> str:
+        """Return the end of the folder of a database's file that no other file of that name has; else empty."""
+        file_name = os.path.basename(database.address)
+        alike = [item.address for item in self.databases.values() if os.path.basename(item.address) == file_name]
+        if len(alike) < 2:
+            return ""
+        folders = [os.path.dirname(address).split(os.sep) for address in alike]
+        own = os.path.dirname(database.address).split(os.sep)
+        for depth in range(1, len(own) + 1):
+            if [folder[-depth:] for folder in folders].count(own[-depth:]) == 1:
+                return "/".join(own[-depth:])
+        return "/".join(own)
 
     def read(self, database: str | None, sql: str, parameters: Any = None) -> ReadStatement:
         """Return a statement that only reads, in one database or in several that are named as `one,other`."""
@@ -250,7 +274,7 @@ def internal_statement(database: Database, sql: str) -> ReadStatement:
 
 def table_uri(database: Database, name: str) -> str:
     """Return the URI of a table's first rows."""
-    return f"sqlite://{database.name}/{escape_uri_part(name)}"
+    return f"sqlite://{database.uri_name}/{escape_uri_part(name)}"
 
 
 def _check_file(path: str, *, create: bool) -> None:

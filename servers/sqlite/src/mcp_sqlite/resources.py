@@ -59,7 +59,7 @@ class Resources(resources.Resources[Policy, Engine]):
     read_row = declare_row_reader(_TABLE)
 
     async def listed(self, database: Database) -> list[Resource]:
-        uri = f"sqlite://{database.name}/.schema"
+        uri = f"sqlite://{database.uri_name}/.schema"
         resources = [Resource(uri=uri, name=f"{database.name} schema", title="Schema", mime_type=_SQL)]
         for name in (await self.engine.names(self.policy.names(database.name, "table", "")))[:MAX_LISTED]:
             uri = table_uri(database, name)

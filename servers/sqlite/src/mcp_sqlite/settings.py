@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import os
+import re
 from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
 from mcp_batteries.settings import ABSOLUTE, Dependencies, InstallQuestion, Positional, to_absolute_path
 from mcp_batteries.settings import Settings as Common
+from mcp_batteries.sql.language.database_names import NAME_PATTERN
 
-__all__ = ["Settings"]
+__all__ = ["Settings", "split_named_path"]
+
+
+_NAMED = re.compile(rf"(?P<name>{NAME_PATTERN})=(?P<path>.+)", re.DOTALL)
+
+
+def split_named_path(text: str) -> tuple[str, str]:
+    """Return the name that stands before a path as `name=path`, empty if none does, and the path."""
+    named = _NAMED.fullmatch(text)
+    if named is None or os.path.exists(text):
+        return "", text
+    return named["name"], named["path"]
+
+
+def _absolute_path(text: str) -> str:
+    name, path = split_named_path(text)
+    if not name:
+        return to_absolute_path(text)
+    return f"{name}={to_absolute_path(path)}"
 
 
 class Settings(Common):
@@ -24,7 +45,7 @@ class Settings(Common):
     EXAMPLES: ClassVar[tuple[str, ...]] = ("--demo", "app.db", "--write --ddl --files ./exports app.db")
 
     databases: Annotated[tuple[str, ...], Positional()] = Field(
-        (), description="Database files to serve, each named after its file without the extension."
+        (), description="Database files to serve, each as `name=path`, or named after its file without the extension."
     )
     demo: bool = Field(False, description="Also serve `demo`, a temporary sample database of a small library.")
     create: bool = Field(False, description="Create missing database files instead of refusing to start.")
@@ -52,7 +73,7 @@ class Settings(Common):
     def _absolute(cls, databases: tuple[str, ...]) -> tuple[str, ...]:
         # Hosts start servers in folders of their own: what the operator meant is fixed here.
         # A URL stays one, so that the refusal can say whose it is.
-        return tuple(path if "://" in path else to_absolute_path(path) for path in databases)
+        return tuple(path if "://" in path else _absolute_path(path) for path in databases)
 
     @model_validator(mode="after")
     def _part(self) -> Settings:

@@ -56,5 +56,5 @@ class Prompts(Generic[R]):
     async def with_resource(self, ask: str, database: str, path: str = ".schema") -> Messages:
         """A prompt's text with a resource of a database."""
         policy = self.resources.policy
-        uri = f"{policy.SCHEME}://{policy.database(database).name}/{path}"
+        uri = f"{policy.SCHEME}://{policy.database(database).uri_name}/{path}"
         return [ask, await self.resources.contents(uri)]

@@ -354,7 +354,7 @@ _END = re.compile(r"(?:COMMIT|END)(?:\s+(?:WORK|TRANSACTION))?", re.I)
 
 def table_uri(database: Database, schema: str, name: str) -> str:
     """Return the URI of a table's first rows."""
-    return f"postgres://{database.name}/{escape_uri_part(schema)}/{escape_uri_part(name)}"
+    return f"postgres://{database.uri_name}/{escape_uri_part(schema)}/{escape_uri_part(name)}"
 
 
 def _table_path(table: Table) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings.addresses import unencoded_signs
+from mcp_batteries.sql.language.database_names import NAME_PATTERN
 from mcp_batteries.sql.language.database_systems import refuse_other_systems
 
 __all__ = ["parse_named_address"]
 
-_NAMED = re.compile(r"(?P<name>[A-Za-z0-9_-]+)=(?P<rest>(?:postgres(?:ql)?://|[a-z_]+=).*)", re.DOTALL)
+_NAMED = re.compile(rf"(?P<name>{NAME_PATTERN})=(?P<rest>(?:postgres(?:ql)?://|[a-z_]+=).*)", re.DOTALL)
 # Words of libpq's that `key=value` text begins with.
 _LIBPQ_KEYWORDS = (
     "dbname",
@@ -79,4 +80,5 @@ def _database_of_url(url: str) -> str:
             "A database's URL has an `@` behind its host, or no number for a port.",
             "Write what a password has of / ? # @ : as %2F %3F %23 %40 %3A, or give it by PGPASSWORD.",
         )
-    return unquote(parts.path.lstrip("/"))
+    options = dict(parse_qsl(parts.query))
+    return unquote(parts.path.lstrip("/")) or options.get("dbname", "") or options.get("service", "")

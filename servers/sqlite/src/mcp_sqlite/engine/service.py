@@ -158,7 +158,7 @@ class Engine:
                     raise
                 entries.append((database.name, {"problem": str(problem)}))
                 continue
-            entries.append((database.name, answer))
+            entries.append((database.name, {**answer, "folder": database.folder}))
             limit -= len(answer["tables"])
             bytes_left -= answer["size"]
             is_full = limit <= 0 or bytes_left <= 0

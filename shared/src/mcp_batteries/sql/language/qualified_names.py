@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from mcp_batteries.errors import Unavailable, quote
+from mcp_batteries.sql.language.database_names import NAME_PATTERN, fold_name
 from mcp_batteries.sql.language.identifiers import unquote_identifier
 
 __all__ = ["QUALIFIED_NAME_FORMAT", "parse_qualified_names"]
@@ -14,7 +15,7 @@ QUALIFIED_NAME_FORMAT = (
     "Write names with dots between their parts, quoted as in SQL where they need it, behind `database=` if need be."
 )
 _PART = r'(?:"(?:[^"]|"")+"|[^\s",.=]+)'
-_NAME = re.compile(rf"(?:(?P<database>[\w-]+)=)?(?P<name>{_PART}(?:\.{_PART})*)(?=[\s,]|$)")
+_NAME = re.compile(rf"(?:(?P<database>{NAME_PATTERN})=)?(?P<name>{_PART}(?:\.{_PART})*)(?=[\s,]|$)")
 _SEPARATORS = re.compile(r"[\s,]*")
 
 
@@ -31,7 +32,7 @@ def parse_qualified_names(flag: str, values: Sequence[str]) -> list[tuple[str | 
             match = _NAME.match(value, position)
             if match is None:
                 raise Unavailable(f"{quote(value)} can't be the value of `{flag}`.", QUALIFIED_NAME_FORMAT)
-            database = match["database"] and match["database"].lower()
+            database = match["database"] and fold_name(match["database"])
             words: list[str] = re.findall(_PART, match["name"])
             names.append((database, tuple(map(unquote_identifier, words))))
             position = _skip_separators(value, match.end())

@@ -7,13 +7,13 @@ Policy does not decide by looking at a statement what it may do. The tool that a
 from __future__ import annotations
 
 import os
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from urllib.parse import parse_qsl, quote_from_bytes, unquote
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote
+from mcp_batteries.sql.language.database_names import fold_name, to_name
 from mcp_batteries.sql.language.qualified_names import QUALIFIED_NAME_FORMAT, parse_qualified_names
 from mcp_batteries.sql.policy.requests import (
     Database,
@@ -93,6 +93,8 @@ class Policy(ABC, Generic[T, R]):
     SCHEME: ClassVar[str]
     # A name that `--only` lists may have so many parts.
     ONLY: ClassVar[tuple[int, ...]] = (1,)
+    # Names that mean something else in statements.
+    RESERVED_NAMES: ClassVar[frozenset[str]] = frozenset()
     folder: str | None = None
 
     def __init__(self, switches: Switches) -> None:
@@ -103,7 +105,9 @@ class Policy(ABC, Generic[T, R]):
 
     def serve(self, wanted: str, address: str) -> None:
         """Serve a database, under the wanted name or a similar free one."""
-        plain = re.sub(r"[^a-z0-9_-]+", "_", wanted.lower()).strip("_") or "database"
+        plain = to_name(wanted) or "database"
+        if plain in self.RESERVED_NAMES:
+            plain = f"{plain}_db"
         name = plain
         number = 2
         while name in self.databases:
@@ -173,7 +177,7 @@ class Policy(ABC, Generic[T, R]):
             if len(self.databases) > 1:
                 raise Invalid("Several databases are served.", f"Name one as `database`: {names}.")
             return next(iter(self.databases.values()))
-        match = self.databases.get(name.lower()) or self.database_by_name(name)
+        match = self.databases.get(fold_name(name)) or self.database_by_name(name)
         if match is None:
             raise NotFound(f"There is no database {quote(name)}.", f"There are: {names}.")
         return match
@@ -300,8 +304,10 @@ class Policy(ABC, Generic[T, R]):
         database = self.database(unquote(first))
         request = self.request(database, path, dict(parse_qsl(query, keep_blank_values=True)))
         if request is None:
-            raise NotFound(f"No resource has the URI {quote(uri)}.", f"`{top}{database.name}/.schema` is the schema.")
-        return Readable(f"{top}{database.name}/{self.path(request)}", database, request)
+            raise NotFound(
+                f"No resource has the URI {quote(uri)}.", f"`{top}{database.uri_name}/.schema` is the schema."
+            )
+        return Readable(f"{top}{database.uri_name}/{self.path(request)}", database, request)
 
     def rows(self, table: T, options: Mapping[str, str]) -> RowsOf[T]:
         """The rows that the query part of a table's URI means.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
+from urllib.parse import quote as percent_encode
 
 from mcp_batteries.errors import Invalid, quote
 
@@ -33,14 +34,21 @@ class Database:
     """A served database.
 
     Attributes:
-        name: its name for callers, in characters that need no escapes in a URI.
+        name: its name for callers: letters of any script, digits, `_` and `-`.
         address: the path of its file, or its server's address; never shown.
         role: the caller's role in the database, if each caller has a separate one.
+        folder: the end of its file's folder, where another file has the same name.
     """
 
     name: str
     address: str = field(repr=False)
     role: str | None = None
+    folder: str = ""
+
+    @property
+    def uri_name(self) -> str:
+        """The name as a segment of a URI."""
+        return percent_encode(self.name, safe="")
 
 
 @dataclass(frozen=True)
