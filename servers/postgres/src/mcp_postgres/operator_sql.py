@@ -35,13 +35,17 @@ GRANT pg_read_all_data TO mcp_reader;
 GRANT pg_monitor TO mcp_reader;
 -- Before PostgreSQL 15 everybody may create in public:
 --   REVOKE CREATE ON SCHEMA public FROM PUBLIC;
--- Everybody may write messages to the write-ahead log, and end sessions of their own role, by a query. This takes it
--- from all roles in this database; GRANT it to those who need it.
+-- Everybody may write messages to the write-ahead log, and end sessions of their own role, by a query; up to PostgreSQL
+-- 15 also make and write large objects in a transaction that only reads. This takes it from all roles in this
+-- database; GRANT it to those who need it. Superusers keep it.
 DO $$
 DECLARE item regprocedure;
 BEGIN
     FOR item IN SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
-        AND proname IN ('pg_logical_emit_message', 'pg_terminate_backend', 'pg_cancel_backend') LOOP
+        AND proname IN ('pg_logical_emit_message', 'pg_terminate_backend', 'pg_cancel_backend')
+        OR pronamespace = 'pg_catalog'::regnamespace AND current_setting('server_version_num')::integer < 160000
+        AND proname IN ('lo_creat', 'lo_create', 'lo_from_bytea', 'lo_put', 'lowrite', 'lo_truncate', 'lo_truncate64',
+            'lo_unlink', 'lo_import', 'lo_export') LOOP
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', item);
     END LOOP;
 END $$;
