@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from mcp_batteries.errors import Unavailable
+from mcp_batteries.errors import Invalid, Unavailable
 from mcp_batteries.settings import load
 from mcp_sqlite.policy import Policy
 from mcp_sqlite.settings import Settings
@@ -74,3 +74,9 @@ async def test_two_of_one_name_show_their_folders(tmp_path: Path) -> None:
         assert "shop (in one/data): 1 table" in listed and "shop_2 (in two/data): 1 table" in listed, listed
         assert "\nalone: 1 table" in listed
         assert '["two/data"]' in text_of(await wire.call("query_rows", database="shop_2", sql="SELECT * FROM t"))
+
+
+def test_the_limit_of_a_statement_names_what_takes_more(tmp_path: Path) -> None:
+    policy = Policy(load(Settings, [str(make(tmp_path / "x.db", "x"))]))
+    with pytest.raises(Invalid, match=r"`parameters`.*`copy_from_file`"):
+        policy.read(None, "SELECT " + "1" * 100_000)

@@ -365,7 +365,10 @@ def _text(sql: str) -> str:
     if "\0" in sql:
         raise Invalid("`sql` holds a NUL character, `\\0`.", "Bind bytes as a parameter.")
     if len(sql) > MAX_SQL:
-        raise Invalid(f"`sql` has {len(sql):,} characters, the limit is {MAX_SQL:,}.", "Bind big values as parameters.")
+        raise Invalid(
+            f"`sql` has {len(sql):,} characters, the limit is {MAX_SQL:,}.",
+            "Bind big values by `parameters`; many rows come from a file by `copy_from_file`.",
+        )
     if not is_complete_text(sql):
         raise Invalid("`sql` holds half of a character (a lone surrogate).", "Send whole characters.")
     return bare_sql(sql)
