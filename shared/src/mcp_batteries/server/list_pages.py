@@ -23,7 +23,7 @@ def page_of(kind: str, items: Sequence[T], cursor: str | None, scope: Any = None
         MCPError: the cursor belongs to another list.
     """
     start = 0
-    if cursor is not None:
+    if cursor:
         try:
             start = int(Cursor.decode(kind, cursor, scope))
         except Invalid as problem:

@@ -144,6 +144,42 @@ async def test_null_is_taken_for_an_argument_that_is_left_out(case: Case) -> Non
 
 
 @pytest.mark.anyio
+async def test_an_optional_argument_that_says_nothing_is_left_out(case: Case) -> None:
+    """Models in strict modes must send every argument; a call without the required ones runs nothing."""
+    name, arguments = case.read
+    async with Client(case.build()) as client:
+        for tool in (await client.list_tools()).tools:
+            required = tool.input_schema.get("required", ())
+            nothing = {
+                argument: _say_nothing(schema)
+                for argument, schema in tool.input_schema.get("properties", {}).items()
+                if argument not in required
+            }
+            if tool.name == name:
+                result = await client.call_tool(name, {**nothing, **arguments})
+                assert not result.is_error, text_of(result)
+            elif required and nothing:
+                text = text_of(await client.call_tool(tool.name, nothing))
+                blamed = [argument for argument in nothing if f"`{argument}` must be" in text]
+                assert not blamed, f"{tool.name}: {text}"
+
+
+def _say_nothing(schema: dict[str, Any]) -> Any:
+    """What a strict mode sends for an argument that it wants to leave out."""
+    match schema.get("type"):
+        case "integer" | "number":
+            return schema.get("default", 0)
+        case "boolean":
+            return schema.get("default", False)
+        case "array":
+            return []
+        case "object":
+            return {}
+        case _:
+            return schema.get("enum", [""])[0]
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["legacy", MODERN])
 async def test_a_tool_that_is_not_there_is_an_error_of_the_protocol(case: Case, mode: str) -> None:
     name, _ = case.read

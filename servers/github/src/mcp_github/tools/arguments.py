@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from mcp_batteries.errors import Invalid
-from mcp_batteries.server.declaration.fields import in_header
+from mcp_batteries.server.declaration.fields import EMPTY_COUNTS, in_header
 from mcp_github.client.polling import MAX_WAIT_SECONDS, Poller
 from mcp_github.policy import Owner, Policy
 from mcp_github.policy import Ref as TrustedRef
@@ -335,7 +335,7 @@ Waiting = Annotated[int | None, AfterValidator(_check_wait), Field(description="
 _TIME_FIELD = Field(description="ISO 8601")
 Since = Annotated[str | None, AfterValidator(_time_parser("00:00:00")), _TIME_FIELD]
 Until = Annotated[str | None, AfterValidator(_time_parser("23:59:59")), _TIME_FIELD]
-Due = Annotated[str | None, AfterValidator(_parse_due), _TIME_FIELD]
+Due = Annotated[str | None, AfterValidator(_parse_due), _TIME_FIELD, EMPTY_COUNTS]
 _TITLE_FIELD = Field(description="One line")
 _TITLE_FITS = AfterValidator(_at_most(_MAX_TITLE_CHARACTERS))
 Title = Annotated[str, _TITLE_FIELD, AfterValidator(_check_not_empty), _TITLE_FITS]
@@ -343,6 +343,6 @@ OptionalTitle = Annotated[str | None, _TITLE_FIELD, _TITLE_FITS]
 _BODY_FIELD = Field(description="Markdown")
 _BODY_FITS = AfterValidator(_at_most(_MAX_BODY_CHARACTERS))
 Body = Annotated[str, _BODY_FIELD, AfterValidator(_check_not_empty), _BODY_FITS]
-OptionalBody = Annotated[str | None, _BODY_FIELD, _BODY_FITS]
+OptionalBody = Annotated[str | None, _BODY_FIELD, _BODY_FITS, EMPTY_COUNTS]
 NameList = Annotated[list[str] | None, AfterValidator(_split_names)]
-Names = Annotated[NameList, Field(description="All, or +name and -name")]
+Names = Annotated[NameList, Field(description="All, or +name and -name"), EMPTY_COUNTS]

@@ -18,12 +18,15 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 
 from mcp_batteries.errors import Invalid, quote
+from mcp_batteries.server.declaration.fields import EmptyCounts
 
 __all__ = ["check_arguments", "normalize_name", "parse_json", "publish_schema", "slim_schema"]
 
 Schema = dict[str, Any]
 
 _EMPTY_DEFAULTS: tuple[Any, ...] = ([], {}, "")
+# What clients and models send in place of a text that they leave out.
+_NOTHING_WORDS = ("", "null", "None")
 _LOWER_BOUNDS = ("minimum", "minItems", "minLength")
 _MIN_FAR_BOUND = 1000
 
@@ -134,11 +137,15 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
     properties = cast("dict[str, Schema]", schema.get("properties", {}))
     renamed = _rename(arguments, properties)
     mistakes = _name_mistakes(renamed, schema)
+    required = schema.get("required", ())
+    counting = _find_empty_counts(model)
     values: dict[str, Any] = {}
     for name, value in renamed.items():
         if name not in properties:
             continue
         if value is None and _may_be_left_out(name, schema):
+            continue
+        if name not in required and name not in counting and _says_nothing(value, properties[name]):
             continue
         values[name] = _interpret(value, properties[name])
         mistakes.extend(_booleans_for_numbers(values[name], properties[name], f"`{name}`"))
@@ -181,6 +188,39 @@ def _kinds(schema: Schema) -> set[Any]:
 
 def _may_be_left_out(name: str, schema: Schema) -> bool:
     return name not in schema.get("required", ()) and "null" not in _kinds(schema["properties"][name])
+
+
+def _find_empty_counts(model: type[BaseModel]) -> set[str]:
+    """Return the names of arguments whose empty value says something."""
+    names: set[str] = set()
+    for name, field in model.model_fields.items():
+        if any(isinstance(item, EmptyCounts) for item in field.metadata):
+            names.add(field.alias or name)
+    return names
+
+
+def _says_nothing(value: Any, schema: Schema) -> bool:
+    """Return whether a client sent `value` for an optional argument that it wanted to leave out.
+
+    Models in strict modes must send every argument, and have no null for one that is of a single type.
+    """
+    match value:
+        case bool():
+            return False
+        case str():
+            return value in _NOTHING_WORDS and value not in schema.get("enum", ())
+        case list() | dict():
+            return not value
+        case int() | float():
+            return value == 0 and _lowest(schema) > 0
+        case _:
+            return False
+
+
+def _lowest(schema: Schema) -> float:
+    """Return the lower bound of a number; 0 if it has none."""
+    bounds = [item.get("minimum", item.get("exclusiveMinimum", 0)) for item in (schema, *schema.get("anyOf", ()))]
+    return max(bounds)
 
 
 def _rename(members: Mapping[str, Any], properties: Mapping[str, Schema]) -> dict[str, Any]:

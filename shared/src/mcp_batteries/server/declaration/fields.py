@@ -6,10 +6,17 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-__all__ = ["IN_HEADER", "Cursor", "DryRun", "Limit", "MaxBytes", "in_header"]
+__all__ = ["EMPTY_COUNTS", "IN_HEADER", "Cursor", "DryRun", "EmptyCounts", "Limit", "MaxBytes", "in_header"]
 
 # This key is our own, because the SDK takes its published one for no argument that may be null.
 IN_HEADER = "in-header"
+
+
+class EmptyCounts:
+    """Marks, inside `Annotated`, an argument of which an empty value says something: an empty text clears a field."""
+
+
+EMPTY_COUNTS = EmptyCounts()
 
 
 def in_header(name: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.fields import EMPTY_COUNTS
 from mcp_github.invisible import unescape_path
 from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing, Record
@@ -53,7 +54,7 @@ class GistTools:
         self,
         texts: Texts,
         gist: Annotated[str | None, Field(description="Id of the one to change")] = None,
-        description: Annotated[str | None, Field(description="One line")] = None,
+        description: Annotated[str | None, Field(description="One line"), EMPTY_COUNTS] = None,
         public: Annotated[bool, Field(description="A new one is listed")] = False,
     ) -> Done:
         """Create a gist, or change the one with the id `gist`: files not named stay, one that is null is deleted."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from mcp_batteries.server.declaration.decorators import tool
-from mcp_batteries.server.declaration.fields import DryRun
+from mcp_batteries.server.declaration.fields import EMPTY_COUNTS, DryRun
 from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
@@ -56,7 +56,7 @@ def _check_milestone(value: object) -> object:
 
 
 _SORT = AfterValidator(one_of("created", "updated", "comments"))
-Type = Annotated[str | None, Field(description="Name")]
+Type = Annotated[str | None, Field(description="Name"), EMPTY_COUNTS]
 Milestone = Annotated[int | None, BeforeValidator(_check_milestone), AfterValidator(_check_from_0)]
 Custom = Annotated[dict[str, Any] | None, Field(description="Values by field name")]
 Review = Annotated[bool, Field(description="One on lines of code")]

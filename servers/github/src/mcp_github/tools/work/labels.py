@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.fields import EMPTY_COUNTS
 from mcp_github.models import Done
 from mcp_github.policy import Policy
 from mcp_github.requests.work.labels import Labels
@@ -29,7 +30,7 @@ def _parse_color(text: str | None) -> str | None:
 
 LabelName = Annotated[str, Field(max_length=200, description="Of the label")]
 Color = Annotated[str | None, AfterValidator(_parse_color), Field(description="Hex")]
-Description = Annotated[str | None, Field(description="One line")]
+Description = Annotated[str | None, Field(description="One line"), EMPTY_COUNTS]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.fields import EMPTY_COUNTS
 from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Policy
@@ -132,7 +133,7 @@ class ProjectTools:
         project: Number,
         item: Number,
         field: Annotated[str, Field(description="Name")],
-        value: Annotated[str | float | None, Field(description="As shown; null clears")] = None,
+        value: Annotated[str | float | None, Field(description="As shown; null clears"), EMPTY_COUNTS] = None,
     ) -> Done:
         """Set a field of an item, such as its status, in place of what it was. `list_projects` has fields and items."""
         self.policy.require_write()
