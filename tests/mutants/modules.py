@@ -110,18 +110,24 @@ MODULES = {
             "tests/weather/test_units_and_airports.py",
             "tests/weather/test_upstream_failures.py",
             "tests/weather/test_tools.py",
+            "tests/weather/test_day_words.py",
+            "tests/weather/test_spellings.py",
         )
         for name in (
             "__init__",
             "airport",
             "alert_cursor",
+            "day_words",
             "days",
+            "language",
             "place",
+            "place_readings",
             "place_search",
             "place_text",
             "policy",
             "resource_uri",
             "units",
+            "weather_words",
         )
     },
 }
