@@ -74,8 +74,8 @@ class HostDefinition(_Table):
     page: HostPage = HostPage()
 
     @model_validator(mode="after")
-    def _refuse_without_reason(self) -> HostDefinition:
-        """Refuse a host that takes no entry for a URL and does not say why."""
+    def _require_entry_or_refusal(self) -> HostDefinition:
+        """Require for each transport either an entry or the reason why the host takes none."""
         for transport in ("http", "sse"):
             if (getattr(self.entry, transport) is None) == (getattr(self.refusals, transport) is None):
                 raise ValueError(f"needs either `entry.{transport}` or `refusals.{transport}`")

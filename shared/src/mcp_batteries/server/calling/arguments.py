@@ -137,15 +137,11 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
     properties = cast("dict[str, Schema]", schema.get("properties", {}))
     renamed = _rename(arguments, properties)
     mistakes = _name_mistakes(renamed, schema)
-    required = schema.get("required", ())
-    counting = _find_empty_counts(model)
     values: dict[str, Any] = {}
     for name, value in renamed.items():
         if name not in properties:
             continue
-        if value is None and _may_be_left_out(name, schema):
-            continue
-        if name not in required and name not in counting and _says_nothing(value, properties[name]):
+        if _is_left_out(name, value, model, schema):
             continue
         values[name] = _interpret(value, properties[name])
         mistakes.extend(_booleans_for_numbers(values[name], properties[name], f"`{name}`"))
@@ -188,6 +184,15 @@ def _kinds(schema: Schema) -> set[Any]:
 
 def _may_be_left_out(name: str, schema: Schema) -> bool:
     return name not in schema.get("required", ()) and "null" not in _kinds(schema["properties"][name])
+
+
+def _is_left_out(name: str, value: Any, model: type[BaseModel], schema: Schema) -> bool:
+    """Return whether what was sent for an argument means that it is left out."""
+    if value is None:
+        return _may_be_left_out(name, schema)
+    if name in schema.get("required", ()) or not _says_nothing(value, schema["properties"][name]):
+        return False
+    return name not in _find_empty_counts(model)
 
 
 def _find_empty_counts(model: type[BaseModel]) -> set[str]:

@@ -87,23 +87,30 @@ def read_table(
         variables = {
             name: move_to_beginning(name, values, seconds, _STEP_SECONDS[step]) for name, values in variables.items()
         }
-    labels = _label_rows(step, seconds, document)
+    rows = _choose_rows(_label_rows(step, seconds, document), seconds, _STEP_SECONDS[step], now)
     has_moved = step != "daily" and any(interval_of(name) is not Interval.INSTANT for name in variables)
-    rows: dict[str, int] = {}
-    for row, label in enumerate(labels):
-        # A row without a time says nothing, nor does one whose time was there before: two days that are one.
-        if label is None or label in rows:
-            continue
-        if now is not None and seconds[row] + _STEP_SECONDS[step] <= now:
-            continue
-        if has_moved and row == len(seconds) - 1:
-            continue
-        rows[label] = row
+    if has_moved:
+        rows = {label: row for label, row in rows.items() if row != len(seconds) - 1}
     unit_names = as_object(document.get(f"{step}_units"))
     columns: list[Column] = []
     for name, values in variables.items():
         columns.append(_read_column(name, [values[row] for row in rows.values()], unit_names, units))
     return make_table(rows, columns, origin)
+
+
+def _choose_rows(
+    labels: Sequence[str | None], seconds: Sequence[Any], step_seconds: int, now: float | None
+) -> dict[str, int]:
+    """Return the rows to show by their labels, without those that ended by `now`."""
+    rows: dict[str, int] = {}
+    for row, label in enumerate(labels):
+        # A row without a time says nothing, nor does one whose time was there before: two days that are one.
+        if label is None or label in rows:
+            continue
+        if now is not None and seconds[row] + step_seconds <= now:
+            continue
+        rows[label] = row
+    return rows
 
 
 def _recount_days(

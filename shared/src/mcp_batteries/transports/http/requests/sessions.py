@@ -133,11 +133,11 @@ class Session(SessionTransport):
         if scope["method"] != "GET":
             await super().handle_request(scope, receive, send)
             return
-        while await self._is_second_stream(scope, receive, send):
+        while not await self._answer_unless_second(scope, receive, send):
             await self._end_streams()
 
-    async def _is_second_stream(self, scope: Scope, receive: Receive, send: Send) -> bool:
-        """Answer a GET request, unless the session has a stream already: return whether it has."""
+    async def _answer_unless_second(self, scope: Scope, receive: Receive, send: Send) -> bool:
+        """Answer a GET request; return False, with nothing sent, if the session has a stream already."""
         stream = _NotificationStream(send)
         self._streams.add(stream)
         try:
@@ -146,7 +146,7 @@ class Session(SessionTransport):
         finally:
             self._streams.discard(stream)
             stream.ended.set()
-        return stream.is_second
+        return not stream.is_second
 
     async def _end_streams(self) -> None:
         """End the stream that the session has; cancel it if its client does not take the end."""
