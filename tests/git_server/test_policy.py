@@ -7,12 +7,13 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
 from git_server.made import Made
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable
+from mcp_batteries.server.declaration.decorators import DeclaredTool, declarations
 from mcp_git.policy import (
     RESOURCE_KINDS,
     GitResource,
@@ -27,6 +28,7 @@ from mcp_git.policy import (
     parse_revision,
 )
 from mcp_git.settings import Settings
+from mcp_git.tools import read, remote, write
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it only reads there yet, and links need a right")
 
@@ -282,6 +284,18 @@ def test_a_remote_by_a_relative_path_lies_beside_the_repository(tmp_path: Path, 
     layout = served.layout(served.repository(""))
     found = served.remote(parse_remote_name("o"), layout, [("remote.o.url", "../far")], ()).address
     assert found == served.remote(parse_remote_name("o"), layout, [("remote.o.url", str(far.path))], ()).address
+
+
+def test_every_tool_that_pushes_asks_first() -> None:
+    pushing = [
+        function
+        for room in (read, write, remote)
+        for declared, function in declarations(room)
+        if isinstance(declared, DeclaredTool) and "push" in declared.gates
+    ]
+    assert pushing
+    for function in pushing:
+        assert "consented" in repr(get_type_hints(function, include_extras=True)["plan"]).lower(), function
 
 
 def test_a_push_has_one_address(tmp_path: Path, made: Made) -> None:

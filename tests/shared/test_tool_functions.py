@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import anyio
 import pytest
 from mcp import Client
+from mcp.server.mcpserver import Context
 from mcp_types import ElicitResult, TextContent
 from pydantic import BaseModel, Field
 
@@ -23,7 +24,7 @@ from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_batteries.server.calling.bound_function import TimeLimits, bind_tool
 from mcp_batteries.server.calling.results import DataResult
 from mcp_batteries.server.declaration.decorators import DeclaredTool, tool, toolsets_of
-from mcp_batteries.server.declaration.trusted import consented, default, trusted
+from mcp_batteries.server.declaration.trusted import FreeText, consented, default, trusted
 from mcp_batteries.settings import Settings
 
 DECLARED = DeclaredTool("A tool", "read", True, False, 60.0)
@@ -57,6 +58,10 @@ class Policy:
             raise Refused(f"{quote(name)} leads out.", "Stay inside.")
         return Folder(f"{self.root}/{name}")
 
+    async def find_folder(self, name: str) -> Folder:
+        await anyio.lowlevel.checkpoint()
+        return self.folder(name)
+
 
 class Store:
     def __init__(self) -> None:
@@ -81,11 +86,11 @@ async def get_folder(
     *,
     folder: ServedFolder = default("top"),
     name: SomeName | None = None,
-    label: Annotated[Name | None, trusted(parse_name, empty_is_none=True), Field(max_length=9)] = None,
+    label: Annotated[Name | None, trusted(parse_name), Field(max_length=9)] = None,
     names: Annotated[list[Name], trusted(parse_names)] = default([]),
     mark: Annotated[Name | None, trusted(parse_name), Field(description="Any.")] = None,
     other: Annotated[SomeName | None, Field(description="Any.")] = None,
-    text: Annotated[str | None, Field(description="Any.")] = None,
+    text: Annotated[FreeText | None, Field(description="Any.")] = None,
     kind: Literal["a", "b"] = "a",
 ) -> str:
     """Get a folder."""
@@ -94,12 +99,25 @@ async def get_folder(
 
 
 @tool("Read thing", work="The look")
-def read_thing(cancel: CancelToken, policy: Policy, *, thing: str) -> str:
+def read_thing(cancel: CancelToken, policy: Policy, *, thing: FreeText) -> str:
     """Read a thing."""
     while thing == "endless":
         cancel.check()
         time.sleep(0.001)
     return f"{thing} of {policy.root} on {threading.current_thread().name}"
+
+
+@tool("Find folder")
+def find_folder(store: Store, *, folder: Annotated[Folder, trusted(Policy.find_folder)]) -> str:
+    """Find a folder."""
+    return f"{folder.path} on {threading.current_thread().name}"
+
+
+@tool("Get client")
+async def get_client(context: Context, store: Store, *, greeting: FreeText) -> str:
+    """Get the client's name."""
+    params = context.session.client_params
+    return f"{greeting} {params.client_info.name if params else None} {len(store.written)}"
 
 
 class Count(DataResult):
@@ -124,7 +142,7 @@ def plan_erasure(store: Store, *, folder: ServedFolder, quietly: bool = False) -
 
 @tool("Delete folder", effect="destroy")
 def delete_folder(
-    store: Store, plan: Annotated[Erasure, consented(plan_erasure, fix="Do it by hand.")], *, note: str = ""
+    store: Store, plan: Annotated[Erasure, consented(plan_erasure, fix="Do it by hand.")], *, note: FreeText = ""
 ) -> str:
     """Delete a folder."""
     store.written.append(plan.folder.path)
@@ -187,6 +205,21 @@ async def test_texts_become_trusted_types_by_the_policy_of_this_server() -> None
         assert "None None []" in await answer(one, "get_folder", name=None)
         assert await answer(one, "get_folder", folder="../x") == "`../x` leads out. Stay inside."
         assert "`label` must be a string" in await answer(one, "get_folder", label="0123456789")
+
+
+@pytest.mark.anyio
+async def test_a_parser_may_wait() -> None:
+    async with connected("/r") as client:
+        assert await answer(client, "find_folder", folder="a") == "/r/a on work"
+        assert await answer(client, "find_folder", folder="..") == "`..` leads out. Stay inside."
+
+
+@pytest.mark.anyio
+async def test_a_function_gets_the_context_of_its_call() -> None:
+    async with connected("/r") as client:
+        assert (await answer(client, "get_client", greeting="Hello")).startswith("Hello mcp")
+        schemas = {entry.name: entry.input_schema for entry in (await client.list_tools()).tools}
+        assert list(schemas["get_client"]["properties"]) == ["greeting"]
 
 
 @pytest.mark.anyio
@@ -295,17 +328,28 @@ def test_a_function_keeps_its_name_its_words_and_its_toolset() -> None:
     assert toolsets_of(DECLARED, bound.method) == ("test_tool_functions",)
 
 
+class Label(BaseModel):
+    text: Annotated[str, Field(max_length=9)]
+
+
 def takes_trusted_without_parser(*, folder: Folder) -> str: ...
 def takes_list_without_parser(*, folders: list[Folder]) -> str: ...
 def takes_pair(*, pair: Pair | None = None) -> str: ...
 def takes_box(*, box: Box) -> str: ...
 def takes_other_type(*, folder: Annotated[Name, trusted(Policy.folder)]) -> str: ...
 def has_trusted_default(*, name: SomeName = Name("X")) -> str: ...
-def needs_another(settings: Settings, *, name: str) -> str: ...
+def needs_another(settings: Settings, *, name: FreeText) -> str: ...
 def sends_before_the_star(name: str) -> str: ...
 def sends_list_before_the_star(names: list[str]) -> str: ...
 def needs_one_of_two(name: Name) -> str: ...
 async def cancels_itself(cancel: CancelToken) -> str: ...
+def takes_text(*, text: str) -> str: ...
+def takes_texts(*, texts: dict[Literal["a"], list[str]] | None = None) -> str: ...
+def takes_model_of_texts(*, label: Label) -> str: ...
+def parses_each(*, names: list[SomeName]) -> str: ...
+def has_context_on_a_thread(context: Context) -> str: ...
+async def plan_with_context(context: Context, *, folder: ServedFolder) -> Erasure: ...
+def agrees(plan: Annotated[Erasure, consented(plan_with_context, fix="")]) -> str: ...
 def disagrees(plan: Annotated[Erasure, consented(plan_erasure, fix="")], *, folder: SomeName) -> str: ...
 
 
@@ -324,6 +368,12 @@ def disagrees(plan: Annotated[Erasure, consented(plan_erasure, fix="")], *, fold
         (needs_one_of_two, "2 dependencies that `name` can be"),
         (cancels_itself, "needs no token"),
         (disagrees, "take different `folder`"),
+        (takes_text, "`text` is a text without a parser"),
+        (takes_texts, "`texts` is a text without a parser"),
+        (takes_model_of_texts, "`label` is a text without a parser"),
+        (parses_each, "one parser makes the whole value"),
+        (has_context_on_a_thread, "has to be `async def`"),
+        (agrees, "makes a plan, which has no context"),
     ],
 )
 def test_a_wrong_signature_is_seen_when_the_server_is_built(function: Callable[..., str], message: str) -> None:
@@ -332,7 +382,8 @@ def test_a_wrong_signature_is_seen_when_the_server_is_built(function: Callable[.
 
 
 class Filter(BaseModel):
-    names: list[str] = []
+    names: list[FreeText] = []
+    text: Annotated[FreeText, Field(max_length=9)] = ""
 
 
 class Color(Enum):
@@ -340,7 +391,7 @@ class Color(Enum):
 
 
 def takes_plain_values(
-    *, filters: list[Filter], color: Color, day: date | None = None, values: dict[str, Any] | None = None
+    *, filters: list[Filter], color: Color, day: date | None = None, values: dict[FreeText, Any] | None = None
 ) -> str: ...
 
 

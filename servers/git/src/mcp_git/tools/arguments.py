@@ -47,9 +47,9 @@ FetchableRepo = Annotated[FetchableRepository, trusted(Policy.fetchable_reposito
 PushableRepo = Annotated[PushableRepository, trusted(Policy.pushable_repository), _REPO]
 
 Rev = Annotated[Revision, trusted(parse_revision), Field(description="Commit, branch, tag or `HEAD~2`.")]
-OptionalRevision = Annotated[Revision | None, trusted(parse_revision, empty_is_none=True)]
-OptionalRef = Annotated[Revision | None, trusted(parse_ref, empty_is_none=True)]
-OptionalName = Annotated[NewName | None, trusted(parse_new_name, empty_is_none=True)]
+OptionalRevision = Annotated[Revision | None, trusted(parse_revision)]
+OptionalRef = Annotated[Revision | None, trusted(parse_ref)]
+OptionalName = Annotated[NewName | None, trusted(parse_new_name)]
 FilePath = Annotated[RepositoryPath, trusted(parse_path), _PATH]
-OptionalFilePath = Annotated[RepositoryPath | None, trusted(parse_path, empty_is_none=True), _PATH]
+OptionalFilePath = Annotated[RepositoryPath | None, trusted(parse_path), _PATH]
 LineNumber = Annotated[int, Field(ge=1)]

@@ -10,7 +10,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import Cursor, Limit
-from mcp_batteries.server.declaration.trusted import default, trusted
+from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
 from mcp_git.engine.history import blame, diff, files, log, refs
 from mcp_git.engine.history.diff import Comparison, UncommittedPart
 from mcp_git.engine.history.files import TextSearch
@@ -65,12 +65,12 @@ def list_commits(
     lines: Annotated[
         LineRange | None, trusted(parse_lines), Field(description="Of `path`: `10-20`, or a function.")
     ] = None,
-    author: Annotated[str | None, Field(description="Part of a name or address.")] = None,
-    message: Annotated[str | None, Field(description="Part of a message.")] = None,
-    text: Annotated[str | None, Field(description="Added or removed.")] = None,
+    author: Annotated[FreeText | None, Field(description="Part of a name or address.")] = None,
+    message: Annotated[FreeText | None, Field(description="Part of a message.")] = None,
+    text: Annotated[FreeText | None, Field(description="Added or removed.")] = None,
     regex: Annotated[bool, Field(description="`author`, `message` and `text` (of a line) are POSIX regexes.")] = False,
-    since: Annotated[str | None, Field(description="`2026-01-31`, `2 weeks ago`")] = None,
-    until: Annotated[str | None, Field(description="As `since`.")] = None,
+    since: Annotated[FreeText | None, Field(description="`2026-01-31`, `2 weeks ago`")] = None,
+    until: Annotated[FreeText | None, Field(description="As `since`.")] = None,
     all_branches: bool = False,
     graph: bool = False,
     limit: Limit = 50,
@@ -227,7 +227,7 @@ def search_text(
     git: Git,
     cancel: CancelToken,
     *,
-    pattern: Annotated[str, Field(description="POSIX extended regular expression.")],
+    pattern: Annotated[FreeText, Field(description="POSIX extended regular expression.")],
     repo: Repo = default(""),
     rev: Rev = default("HEAD"),
     path: FilePath = default(""),

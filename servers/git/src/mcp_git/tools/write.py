@@ -10,7 +10,7 @@ from pydantic import Field
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
-from mcp_batteries.server.declaration.trusted import default, trusted
+from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
 from mcp_git.engine.operation.operation import GitInput, Operation, UndoKind
 from mcp_git.engine.operation.plan import OperationPlanner
 from mcp_git.engine.operation.run import OperationRunner
@@ -66,7 +66,7 @@ def edit_index(
     cancel: CancelToken,
     *,
     paths: Paths = default([]),
-    patch: Annotated[str, Field(description="Unified diff of single hunks, in place of `paths`.")] = "",
+    patch: Annotated[FreeText, Field(description="Unified diff of single hunks, in place of `paths`.")] = "",
     unstage: bool = False,
     rev: Annotated[
         OptionalRevision, Field(description="What unstaged `paths` are staged as then; by default HEAD.")
@@ -103,7 +103,7 @@ def create_commit(
     paths: Annotated[
         PathList, Field(max_length=1000, description="To stage first, new ones too; `.` is all.")
     ] = default([]),
-    patch: Annotated[str, Field(description="Unified diff of single hunks to stage first.")] = "",
+    patch: Annotated[FreeText, Field(description="Unified diff of single hunks to stage first.")] = "",
     all_tracked: Annotated[bool, Field(description="Stage what changed in tracked files first.")] = False,
     amend: Annotated[bool, Field(description="Replace the last commit.")] = False,
     repo: WritableRepo = default(""),

@@ -7,14 +7,15 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from mcp.server.mcpserver import Context
 from pydantic import BaseModel
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.server.declaration.decorators import DeclaredTool
-from mcp_batteries.server.declaration.trusted import Consented, Default, Plan, Trusted
+from mcp_batteries.server.declaration.trusted import Consented, Default, FreeTextMark, Plan, Trusted
 
 __all__ = ["BoundTool", "Planner", "TimeLimits", "bind_tool"]
 
@@ -95,6 +96,8 @@ def bind_tool(
     if bound.consented is not None:
         parameter, marker = bound.consented
         planning = _BoundFunction(marker.make_plan, dependencies)
+        if planning.context_parameter is not None:
+            raise TypeError(f"`{planning.name}` makes a plan, which has no context of the SDK")
         arguments |= planning.arguments
         planner = Planner(parameter, _with_deadline(planning, limits.here, marker.work), marker.fix)
     for name, argument in bound.arguments.items():
@@ -109,6 +112,7 @@ class _BoundFunction:
 
     Attributes:
         consented: the parameter that takes the plan of a call, and its metadata.
+        context_parameter: the parameter that takes the SDK's context of the call.
         arguments: what callers send.
     """
 
@@ -117,6 +121,7 @@ class _BoundFunction:
         self.name = function.__name__
         self.is_async = inspect.iscoroutinefunction(function)
         self.consented: tuple[str, Consented] | None = None
+        self.context_parameter: str | None = None
         self.arguments: dict[str, _Argument] = {}
         self._injected: dict[str, object] = {}
         self._cancel_parameter: str | None = None
@@ -139,6 +144,11 @@ class _BoundFunction:
                 raise TypeError(f"`{self.name}` is `async def`, so it is cancelled itself and needs no token")
             self._cancel_parameter = name
             return
+        if wanted is Context or get_origin(wanted) is Context:
+            if not self.is_async:
+                raise TypeError(f"`{self.name}` has to be `async def` to use the SDK's context")
+            self.context_parameter = name
+            return
         matches = [item for item in dependencies if isinstance(wanted, type) and isinstance(item, wanted)]
         if len(matches) != 1:
             raise TypeError(
@@ -156,10 +166,12 @@ class _BoundFunction:
         """
         arguments = dict(self._injected)
         for name, argument in self.arguments.items():
-            arguments[name] = argument.parse(values[name])
+            arguments[name] = await argument.parse(values[name])
         if self.consented is not None:
             parameter, _ = self.consented
             arguments[parameter] = values[parameter]
+        if self.context_parameter is not None:
+            arguments[self.context_parameter] = values[self.context_parameter]
         if self.is_async:
             return await self.function(**arguments)
 
@@ -188,12 +200,19 @@ def _publish(
 
     returns = get_type_hints(bound.function).get("return", inspect.Signature.empty)
     parameters = [argument.parameter for argument in arguments]
+    annotations = {"return": returns}
+    if bound.context_parameter is not None:
+        # The SDK finds the parameter of its context by the annotation, and publishes it to nobody.
+        annotations[bound.context_parameter] = Context
+        parameters.append(
+            inspect.Parameter(bound.context_parameter, inspect.Parameter.KEYWORD_ONLY, annotation=Context)
+        )
     published = cast("Any", method)
     published.__name__ = bound.name
     published.__module__ = bound.function.__module__
     published.__doc__ = bound.function.__doc__
     published.__signature__ = inspect.Signature(parameters, return_annotation=returns)
-    published.__annotations__ = {"return": returns}
+    published.__annotations__ = annotations
     return method
 
 
@@ -208,14 +227,14 @@ class _Argument:
 
     parameter: inspect.Parameter
     parser: Callable[[Any], Any] | None = None
-    empty_is_none: bool = False
 
-    def parse(self, value: Any) -> Any:
+    async def parse(self, value: Any) -> Any:
         if self.parser is None or value is None:
             return value
-        if self.empty_is_none and value == "":
-            return None
-        return self.parser(value)
+        parsed = self.parser(value)
+        if inspect.isawaitable(parsed):
+            return await parsed
+        return parsed
 
 
 def _read_argument(
@@ -232,11 +251,14 @@ def _read_argument(
     """
     marker = _find_metadata(hint, Trusted)
     if marker is None:
-        _refuse_forgeable(function, parameter.name, wanted)
+        _refuse_unparsed(function, parameter.name, hint)
         return _Argument(parameter.replace(annotation=hint))
     types = get_type_hints(marker.parse)
     if _without_none(types["return"]) != _without_none(wanted):
-        raise TypeError(f"`{function}`: {marker.parse.__qualname__} does not return what `{parameter.name}` is")
+        raise TypeError(
+            f"`{function}`: {marker.parse.__qualname__} does not return what `{parameter.name}` is; one parser makes "
+            "the whole value, also of a list"
+        )
     parser = _bind_parser(marker.parse, dependencies)
     sent_type = types[next(iter(inspect.signature(parser).parameters))]
     sent_default = parameter.default
@@ -245,8 +267,6 @@ def _read_argument(
             sent_default = value
         case inspect.Parameter.empty:
             pass
-        case None if marker.empty_is_none:
-            sent_default = ""
         case None if get_origin(hint) is not Union:
             # So the schema is the one of a plain optional argument with the same metadata.
             sent_type = sent_type | None
@@ -255,27 +275,37 @@ def _read_argument(
         case _:
             raise TypeError(f"`{function}`: what `{parameter.name}` is if left out has to be parsed: `default(...)`")
     annotation = Annotated[(sent_type, *_metadata(hint))]
-    return _Argument(parameter.replace(annotation=annotation, default=sent_default), parser, marker.empty_is_none)
+    return _Argument(parameter.replace(annotation=annotation, default=sent_default), parser)
 
 
-def _refuse_forgeable(function: str, name: str, wanted: Any) -> None:
-    """Refuse the classes of which callers could otherwise send instances that no parser has checked.
+def _refuse_unparsed(function: str, name: str, hint: Any) -> None:
+    """Refuse a type of which callers could send values that no parser has checked.
 
     Pydantic would make a dataclass or a named tuple of a JSON object, so a trusted type without its parser would be one
-    in name only.
+    in name only. A text that says nothing of itself may be the name of something, whose parser was forgotten.
 
     Raises:
         TypeError: there is one in a type.
     """
-    for member in get_args(wanted):
-        _refuse_forgeable(function, name, member)
-    if not isinstance(wanted, type) or wanted.__module__ in _PLAIN_MODULES:
+    if get_origin(hint) is Annotated:
+        annotated, *metadata = get_args(hint)
+        if not any(isinstance(item, FreeTextMark) for item in metadata):
+            _refuse_unparsed(function, name, annotated)
         return
-    if issubclass(wanted, BaseModel):
-        for model_field in wanted.model_fields.values():
-            _refuse_forgeable(function, name, model_field.annotation)
-    elif not issubclass(wanted, Enum):
-        raise TypeError(f"`{function}`: `{name}` holds {wanted.__qualname__}, which needs a parser: `trusted(...)`")
+    if hint is str:
+        raise TypeError(f"`{function}`: `{name}` is a text without a parser: `trusted(...)`, or `FreeText` for content")
+    if get_origin(hint) is Literal:
+        return
+    for member in get_args(hint):
+        _refuse_unparsed(function, name, member)
+    if not isinstance(hint, type) or hint.__module__ in _PLAIN_MODULES:
+        return
+    if issubclass(hint, BaseModel):
+        for model_field in hint.model_fields.values():
+            # Pydantic has taken the metadata out of the annotation.
+            _refuse_unparsed(function, name, Annotated[(model_field.annotation, None, *model_field.metadata)])
+    elif not issubclass(hint, Enum):
+        raise TypeError(f"`{function}`: `{name}` holds {hint.__qualname__}, which needs a parser: `trusted(...)`")
 
 
 def _bind_parser(parse: Callable[..., Any], dependencies: Sequence[object]) -> Callable[[Any], Any]:

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from mcp_batteries.server.declaration.trusted import FreeText
+
 __all__ = ["EMPTY_COUNTS", "IN_HEADER", "Cursor", "DryRun", "EmptyCounts", "Limit", "MaxBytes", "in_header"]
 
 # This key is our own, because the SDK takes its published one for no argument that may be null.
@@ -29,7 +31,7 @@ def in_header(name: str) -> dict[str, Any]:
 
 
 # A cursor comes from an answer that was cut, which says so.
-Cursor = Annotated[str | None, Field()]
+Cursor = Annotated[FreeText | None, Field()]
 Limit = Annotated[int, Field(ge=1, le=5000)]
 DryRun = Annotated[bool, Field(description="Only show what it would do.")]
 MaxBytes = Annotated[int, Field(ge=1000, le=1_000_000, description="Bytes per answer.")]

@@ -3,19 +3,31 @@
     Rev = Annotated[Revision, trusted(parse_revision), Field(description="Commit, branch, tag or `HEAD~2`.")]
     Repo = Annotated[Repository, trusted(Policy.repository)]
 
-    @tool("Read file", work="Reading")
-    def read_file(git: Git, cancel: CancelToken, *, repo: Repo, rev: Rev = default("HEAD")) -> Answer: ...
+    @tool("Find text", work="The search")
+    def find_text(
+        git: Git, cancel: CancelToken, *, text: FreeText, repo: Repo, rev: Rev = default("HEAD")
+    ) -> Answer: ...
 
-What stands before the `*` is injected by its type, what stands behind it is sent by the caller.
+What stands before the `*` is injected by its type, what stands behind it is sent by the caller. A text is either parsed
+into a trusted type or declared free: a plain `str` is refused when the server is built, so that no name of a file or
+repository can reach an engine unparsed because somebody forgot its parser.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
-__all__ = ["Consented", "Default", "Plan", "Trusted", "consented", "default", "trusted"]
+__all__ = ["Consented", "Default", "FreeText", "FreeTextMark", "Plan", "Trusted", "consented", "default", "trusted"]
+
+
+class FreeTextMark:
+    """Marks, inside `Annotated`, a text that names nothing; see `FreeText`."""
+
+
+# Content, such as a message or a search text: any text is right, and no policy has to agree to it.
+FreeText = Annotated[str, FreeTextMark()]
 
 
 @dataclass(frozen=True)
@@ -23,18 +35,17 @@ class Trusted:
     """Metadata of an argument that is parsed before the call; see `trusted`."""
 
     parse: Callable[..., Any]
-    empty_is_none: bool
 
 
-def trusted(parse: Callable[..., Any], *, empty_is_none: bool = False) -> Trusted:
+def trusted(parse: Callable[..., Any]) -> Trusted:
     """Have what the caller sends parsed into a trusted type before the call.
 
     Args:
-        parse: a function, or a method of a class of which the server has one instance, such as its policy. The type of
-            its argument is the one in the published schema; the type that it returns is that of the tool's argument.
-        empty_is_none: whether an empty text stands for an argument that is left out.
+        parse: a function, or a method of a class of which the server has one instance, such as its policy; it may be
+            `async def`. The type of its argument is the one in the published schema; the type that it returns is that
+            of the tool's argument. It does not get None, which stands for an argument that is left out.
     """
-    return Trusted(parse, empty_is_none)
+    return Trusted(parse)
 
 
 @dataclass(frozen=True)
@@ -45,7 +56,10 @@ class Default:
 
 
 def default(value: Any) -> Any:
-    """Return the default of a trusted argument: what is parsed where the caller leaves it out, as a caller sends it."""
+    """Return the default of a trusted argument: what is parsed where the caller leaves it out, as a caller sends it.
+
+    Its type is `Any`, as that of pydantic's `Field`, because it stands where a trusted value would.
+    """
     return Default(value)
 
 
