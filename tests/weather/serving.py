@@ -18,6 +18,7 @@ from mcp_weather.engine.requests.queries import scope_of
 from mcp_weather.engine.requests.upstream import Upstream as Fetcher
 from mcp_weather.engine.saved_places import SavedPlaces
 from mcp_weather.models import Astronomy
+from mcp_weather.policy.days import TODAY, WrittenDay
 from mcp_weather.policy.place import Place
 from mcp_weather.policy.policy import Policy
 from mcp_weather.server import build
@@ -78,7 +79,7 @@ class World:
     async def sky(self, text: str, day: str | None) -> Astronomy:
         place = await self.place(text)
         here = await find_local_time(self.engine, place)
-        wanted = self.policy.parse_astronomy_day(day, here.today, here.zone)
+        wanted = (TODAY if day is None else WrittenDay(day)).in_astronomy(here.today, here.zone)
         return compute_astronomy(place, wanted, here.zone, here.notes)
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from mcp_batteries.errors import Invalid
 from mcp_weather.engine.answers.forecasts import fetch_day
-from mcp_weather.engine.answers.local_time import find_local_time
-from mcp_weather.policy.days import Day
+from mcp_weather.policy.days import Day, WrittenDay, parse_astronomy_day, parse_forecast_day, parse_past_days
 from mcp_weather.policy.policy import Policy
 from weather.serving import World, client, text
 from weather.upstream import Upstream
@@ -44,30 +43,30 @@ policy = Policy(dict, nowhere)
 )  # fmt: skip
 def test_days_in_other_languages(words: str, days: int) -> None:
     for word in words.split():
-        assert policy.parse_forecast_day(word, TODAY) == Day(TODAY + timedelta(days=days)), word
+        assert parse_forecast_day(word, TODAY) == Day(TODAY + timedelta(days=days)), word
 
 
 @pytest.mark.parametrize("word", ["Freitag", "周五", "금요일", "пятница", "الجمعة"])
 def test_a_past_weekday_is_the_last_one(word: str) -> None:
-    assert policy.parse_past_days(word, None, today=TODAY, max_days=9).first == date(2026, 11, 20)
+    assert parse_past_days(word, None, today=TODAY, max_days=9).first == date(2026, 11, 20)
 
 
 @pytest.mark.parametrize(
     "words", ["day after tomorrow", "pasado mañana", "i morgon", "ngày mai", "am Sonntag", "le dimanche"]
 )
 def test_days_of_several_words(words: str) -> None:
-    assert policy.parse_forecast_day(words, TODAY).date > TODAY
+    assert parse_forecast_day(words, TODAY).date > TODAY
 
 
 @pytest.mark.parametrize("word", ["gestern", "昨天", "어제", "вчера", "hier", "ayer", "ieri", "أمس", "कल"])
 def test_what_was_is_past(word: str) -> None:
-    assert policy.parse_past_days(word, None, today=TODAY, max_days=9).first == date(2026, 11, 20)
+    assert parse_past_days(word, None, today=TODAY, max_days=9).first == date(2026, 11, 20)
 
 
 @pytest.mark.parametrize("word", ["13月1日", "2月30日", "mañanas", "morgens früh", "明天后天", "周八"])
 def test_what_is_no_day_in_any_language_is_refused(word: str) -> None:
     with pytest.raises(Invalid, match="a day"):
-        policy.parse_forecast_day(word, TODAY)
+        parse_forecast_day(word, TODAY)
 
 
 @pytest.mark.parametrize(
@@ -86,8 +85,8 @@ def test_what_is_no_day_in_any_language_is_refused(word: str) -> None:
     ],
 )
 def test_tonight_is_a_night(words: str) -> None:
-    assert policy.parse_forecast_day(words, TODAY) == Day(TODAY, is_night=True)
-    assert policy.parse_astronomy_day(words, TODAY) == Day(TODAY)
+    assert parse_forecast_day(words, TODAY) == Day(TODAY, is_night=True)
+    assert parse_astronomy_day(words, TODAY) == Day(TODAY)
 
 
 @pytest.mark.anyio
@@ -108,9 +107,7 @@ async def test_tonight_is_from_this_evening_to_tomorrow_morning(
     at = datetime.fromisoformat(now).replace(tzinfo=zone).timestamp()
     async with World(upstream, now=at) as world:
         zurich = await world.place("Zurich")
-        here = await find_local_time(world.engine, zurich)
-        tonight = world.policy.parse_forecast_day("tonight", here.today)
-        forecast = await fetch_day(world.engine, zurich, ("basic",), tonight, here, "metric")
+        forecast = await fetch_day(world.engine, zurich, ("basic",), WrittenDay("tonight"), "metric")
         times = forecast.tables["best_match"].time
         assert (times[0][:16], times[-1][:16], len(times)) == (first, last, hours)
         assert any("18:00 to " in note for note in forecast.notes)

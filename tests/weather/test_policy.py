@@ -16,12 +16,12 @@ from mcp_weather.engine.requests.queries import archive_key, current_key, daily_
 from mcp_weather.engine.saved_places import SavedPlaces
 from mcp_weather.engine.services.nws import may_cover
 from mcp_weather.geography.geocoder_results import Candidate, full_name, list_names, merge_candidates, population
-from mcp_weather.policy.days import Day, Days
+from mcp_weather.policy.days import Day, Days, parse_astronomy_day, parse_forecast_day, parse_past_days
 from mcp_weather.policy.place import Place, point_at
 from mcp_weather.policy.place_search import place_from_result
 from mcp_weather.policy.place_text import PlaceName
 from mcp_weather.policy.policy import Policy
-from mcp_weather.policy.units import CustomUnits
+from mcp_weather.policy.units import CustomUnits, parse_units
 
 HOME = Place("Home", 47.37, 8.55, None, None, "saved as home")
 
@@ -102,7 +102,7 @@ def test_a_postal_code_is_looked_up(code: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_a_day(text: str, day: str) -> None:
-    assert policy.parse_astronomy_day(text, TODAY) == Day(date.fromisoformat(day))
+    assert parse_astronomy_day(text, TODAY) == Day(date.fromisoformat(day))
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,9 @@ def test_what_is_a_day(text: str, day: str) -> None:
 )
 def test_what_is_no_day(text: str) -> None:
     with pytest.raises(Invalid, match=r"(can.t be read as|is not) a day.*YYYY-MM-DD"):
-        policy.parse_astronomy_day(text, TODAY)
+        parse_astronomy_day(text, TODAY)
     with pytest.raises(Invalid, match=r"(can.t be read as|is not) a day.*YYYY-MM-DD"):
-        policy.parse_past_days("2026-01-01", text, today=TODAY, max_days=92)
+        parse_past_days("2026-01-01", text, today=TODAY, max_days=92)
 
 
 @pytest.mark.parametrize(
@@ -134,12 +134,12 @@ def test_what_is_no_day(text: str) -> None:
 )
 def test_a_day_that_may_be_two_is_asked_back(text: str, days: str) -> None:
     with pytest.raises(Invalid, match=f"may be {days}"):
-        policy.parse_forecast_day(text, TODAY)
+        parse_forecast_day(text, TODAY)
 
 
 def test_a_weekday_that_the_date_is_not_is_told() -> None:
     with pytest.raises(Invalid, match="2026-11-25, for `Friday, 25 November`, is a Wednesday"):
-        policy.parse_forecast_day("Friday, 25 November", TODAY)
+        parse_forecast_day("Friday, 25 November", TODAY)
 
 
 def test_without_a_year_a_past_day_was_the_last_one() -> None:
@@ -149,7 +149,7 @@ def test_without_a_year_a_past_day_was_the_last_one() -> None:
         ("Nov 25", "2025-11-25"),
         ("Feb 29", "2024-02-29"),
     ):
-        assert policy.parse_past_days(text, None, today=TODAY, max_days=1).first == date.fromisoformat(day)
+        assert parse_past_days(text, None, today=TODAY, max_days=1).first == date.fromisoformat(day)
 
 
 WRITTEN = [
@@ -182,8 +182,7 @@ def test_coordinates_are_read_as_people_write_them(form: str, latitude: int, lon
 @pytest.mark.parametrize("text", ["0001-01-01", "1899-12-31", "2100-01-01", "9999-12-31"])
 def test_the_sky_is_computed_for_the_years_of_its_formulas(text: str) -> None:
     with pytest.raises(Invalid, match="computed from 1900-01-01 to 2099-12-31"):
-        policy.parse_astronomy_day(text, TODAY)
-    assert policy.parse_astronomy_day(None, TODAY) == Day(TODAY)
+        parse_astronomy_day(text, TODAY)
 
 
 @given(st.text(max_size=60))
@@ -239,21 +238,21 @@ def test_other_uris_are_of_another_kind(uri: str) -> None:
 )  # fmt: skip
 def test_days_that_cannot_be_had(start: str, end: str | None, reason: str) -> None:
     with pytest.raises(Invalid, match=reason):
-        policy.parse_past_days(start, end, today=TODAY, max_days=92)
+        parse_past_days(start, end, today=TODAY, max_days=92)
 
 
 def test_as_many_days_as_one_call_takes_can_be_had() -> None:
-    days = policy.parse_past_days("2025-01-01", "2025-04-02", today=TODAY, max_days=92)
+    days = parse_past_days("2025-01-01", "2025-04-02", today=TODAY, max_days=92)
     assert days == Days(date(2025, 1, 1), date(2025, 4, 2))
 
 
 def test_the_forecast_by_hour_covers_fifteen_days() -> None:
     for text, day in (("today", TODAY), ("tomorrow", date(2026, 11, 22)), ("2026-12-05", date(2026, 12, 5))):
-        assert policy.parse_forecast_day(text, TODAY) == Day(day)
+        assert parse_forecast_day(text, TODAY) == Day(day)
     with pytest.raises(Invalid, match=r"from 2026-11-21 to 2026-12-05, not for 2026-12-06\. Ask for an earlier day"):
-        policy.parse_forecast_day("2026-12-06", TODAY)
+        parse_forecast_day("2026-12-06", TODAY)
     with pytest.raises(Invalid, match=r"not for 2026-11-20\. Use `get_history`"):
-        policy.parse_forecast_day("yesterday", TODAY)
+        parse_forecast_day("yesterday", TODAY)
 
 
 @pytest.mark.anyio
@@ -356,17 +355,15 @@ SPELLED = {
 
 
 def test_a_unit_alone_is_that_of_its_quantity() -> None:
-    assert policy.parse_units("celsius", "imperial") == CustomUnits("imperial", (("temperature", "°C"),))
-    assert policy.parse_units("US, knots", "metric") == CustomUnits("imperial", (("wind", "kn"),))
+    assert parse_units("celsius", "imperial") == CustomUnits("imperial", (("temperature", "°C"),))
+    assert parse_units("US, knots", "metric") == CustomUnits("imperial", (("wind", "kn"),))
 
 
 @pytest.mark.parametrize("quantity", SPELLED)
 def test_a_unit_is_known_by_each_of_its_names(quantity: str) -> None:
     for unit, names in SPELLED[quantity].items():
         for name in names.split():
-            assert policy.parse_units(f"{quantity}={name}", "metric") == CustomUnits("metric", ((quantity, unit),)), (
-                name
-            )
+            assert parse_units(f"{quantity}={name}", "metric") == CustomUnits("metric", ((quantity, unit),)), name
 
 
 @pytest.mark.parametrize(
@@ -405,7 +402,7 @@ def test_each_kind_has_a_uri(kind: str) -> None:
 
 def test_one_day_is_a_span_of_one() -> None:
     for end in (None, "today", "2026-11-21"):
-        assert policy.parse_past_days("today", end, today=TODAY, max_days=1) == Days(TODAY, TODAY)
+        assert parse_past_days("today", end, today=TODAY, max_days=1) == Days(TODAY, TODAY)
 
 
 def test_the_weather_service_is_asked_only_where_it_may_answer() -> None:
@@ -466,7 +463,7 @@ def test_a_saved_country_is_known_by_each_of_its_names(said: str, tmp_path) -> N
 def test_a_day_that_never_was_has_no_sky(zone: str, day: str) -> None:
     """West of the date line one day, east of it the next: the one between was no polar night."""
     with pytest.raises(Invalid, match=f"There was no {day} there"):
-        policy.parse_astronomy_day(day, TODAY, ZoneInfo(zone))
+        parse_astronomy_day(day, TODAY, ZoneInfo(zone))
     for beside in (-1, 1):
         other = date.fromisoformat(day) + timedelta(days=beside)
-        assert policy.parse_astronomy_day(other.isoformat(), TODAY, ZoneInfo(zone)) == Day(other)
+        assert parse_astronomy_day(other.isoformat(), TODAY, ZoneInfo(zone)) == Day(other)

@@ -15,7 +15,7 @@ from mcp_weather.engine.computed.unit_conversion import convert_values
 from mcp_weather.engine.computed.weather_codes import describe_weather
 from mcp_weather.engine.services.open_meteo_documents import label_days, read_table
 from mcp_weather.models import Origin, Table
-from mcp_weather.policy.policy import Policy
+from mcp_weather.policy.units import parse_units
 
 FROM = Origin(source="test", licence="none", fetched_at="2026-01-01T00:00+00:00", age_s=0, stale=False)
 
@@ -197,4 +197,4 @@ def test_a_sum_is_the_same_rain_in_both_systems(amounts: list[float], snow: bool
     ],
 )  # fmt: skip
 def test_a_height_is_no_distance(name: str, said: str, value: float, shown: tuple[str, float]) -> None:
-    assert convert_values(name, [value], "m", Policy.parse_units(said, "metric")) == (shown[0], [shown[1]])
+    assert convert_values(name, [value], "m", parse_units(said, "metric")) == (shown[0], [shown[1]])

@@ -15,6 +15,7 @@ from mcp_weather.engine.answers.history import fetch_history
 from mcp_weather.engine.answers.local_time import find_local_time
 from mcp_weather.engine.answers.overview import fetch_overview
 from mcp_weather.engine.computed.astronomy import EVENTS
+from mcp_weather.policy.days import WrittenDay
 from mcp_weather.server import build
 from weather.serving import World, client, settings, text
 from weather.upstream import Upstream
@@ -131,7 +132,7 @@ async def test_normals_are_means_of_the_same_days_of_thirty_years(upstream: Upst
         start, end = "2024-02-28", "2024-03-01"
         zurich = await world.place("Zurich")
         here = await find_local_time(world.engine, zurich)
-        days = world.policy.parse_past_days(start, end, today=here.today, max_days=14)
+        days = WrittenDay(start).until(WrittenDay(end), today=here.today, max_days=14)
         found = await fetch_history(world.engine, zurich, days, here, "metric", normals=True)
         assert found.normals is not None
         assert found.normals.time == ["02-28", "02-29", "03-01"]
@@ -312,9 +313,7 @@ async def test_a_day_has_all_of_its_hours(day: str, now: str, hours: int, upstre
     at = datetime.fromisoformat(now).replace(tzinfo=ZoneInfo("Europe/Zurich")).timestamp()
     async with World(upstream, now=at) as world:
         zurich = await world.place("Zurich")
-        here = await find_local_time(world.engine, zurich)
-        wanted = world.policy.parse_forecast_day(day, here.today)
-        found = await fetch_day(world.engine, zurich, ("basic",), wanted, here, "metric")
+        found = await fetch_day(world.engine, zurich, ("basic",), WrittenDay(day), "metric")
         times = found.tables["best_match"].time
         assert len(times) == hours and times[-1].startswith(f"{day}T23:00")
 

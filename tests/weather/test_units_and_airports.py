@@ -9,21 +9,13 @@ from mcp_weather.engine.computed.ensemble import compute_percentiles
 from mcp_weather.engine.computed.unit_conversion import convert_values
 from mcp_weather.engine.services.open_meteo_documents import read_table
 from mcp_weather.models import Origin
-from mcp_weather.policy.policy import Policy
-from mcp_weather.policy.units import CustomUnits, System
+from mcp_weather.policy.units import CustomUnits, System, parse_aviation_units, parse_units
 from weather.serving import client, text
 from weather.upstream import MEMBERS, Upstream
 
 pytestmark = pytest.mark.anyio
 
 FROM = Origin(source="s", licence="l", fetched_at="2026-01-01T00:00+00:00", age_s=0, stale=False)
-
-
-async def nowhere(name: str, languages: Any) -> Any:
-    raise AssertionError((name, languages))
-
-
-POLICY = Policy(dict, nowhere)
 
 
 @pytest.mark.parametrize(
@@ -41,14 +33,14 @@ POLICY = Policy(dict, nowhere)
     ],
 )  # fmt: skip
 def test_each_quantity_has_the_unit_that_is_asked_for(said: str, unit: str, value: float, shown: Any) -> None:
-    name, values = convert_values("x", [value, None], unit, POLICY.parse_units(said, "metric"))
+    name, values = convert_values("x", [value, None], unit, parse_units(said, "metric"))
     assert (name, values) == (shown[0], [shown[1], None])
 
 
 def test_the_force_of_a_wind_changes_at_the_limits_of_the_scale() -> None:
     """WMO, Manual on Codes: the mean winds of each force in metres a second, to a tenth."""
     upper = [0.2, 1.5, 3.3, 5.4, 7.9, 10.7, 13.8, 17.1, 20.7, 24.4, 28.4, 32.6]
-    units = POLICY.parse_units("wind=bft", "metric")
+    units = parse_units("wind=bft", "metric")
     for force, limit in enumerate(upper):
         winds = [limit * 3.6, (limit + 0.1) * 3.6, None]
         assert convert_values("wind_speed_10m", winds, "km/h", units) == ("Bft", [force, force + 1, None])
@@ -70,12 +62,12 @@ def test_less_than_no_rain_is_none(name: str, units: Any) -> None:
 @pytest.mark.parametrize(
     ("said", "default", "unit"),
     [
-        (None, "metric", "kn"), ("metric", "metric", "kn"), ("imperial", "metric", "kn"), (None, "imperial", "kn"),
+        ("", "metric", "kn"), ("metric", "metric", "kn"), ("imperial", "metric", "kn"), ("", "imperial", "kn"),
         ("pressure=inHg", "metric", "kn"), ("wind=m/s", "metric", "m/s"), ("metric,wind=km/h", "metric", "km/h"),
     ],
 )  # fmt: skip
-def test_aviation_has_knots_unless_another_unit_of_wind_is_named(said: str | None, default: System, unit: str) -> None:
-    units = POLICY.parse_aviation_units(said, default)
+def test_aviation_has_knots_unless_another_unit_of_wind_is_named(said: str, default: System, unit: str) -> None:
+    units = parse_aviation_units(said, default)
     assert convert_values("wind_speed", [18.52], "km/h", units)[0] == unit
     temperature = "°F" if "imperial" in (said, default) else "°C"
     assert convert_values("temperature", [1], "°C", units)[0] == temperature
@@ -101,12 +93,12 @@ async def test_a_picture_and_a_text_are_of_one_document(upstream: Upstream) -> N
 def test_units_that_are_none_are_refused_with_those_there_are() -> None:
     for said, words in (("furlongs", "metric"), ("wind=furlongs", "km/h"), ("wind", "km/h"), ("mood=good", "pressure")):
         with pytest.raises(Invalid, match=words):
-            POLICY.parse_units(said, "metric")
-    own = POLICY.parse_units("imperial,wind=kn", "metric")
-    assert isinstance(own, CustomUnits) and POLICY.parse_units(None, own) is own
+            parse_units(said, "metric")
+    own = parse_units("imperial,wind=kn", "metric")
+    assert isinstance(own, CustomUnits) and parse_units("", own) == own
     # What is asked for one call changes what the server says, one by one.
-    assert POLICY.parse_units("pressure=inHg", own) == CustomUnits("imperial", (("wind", "kn"), ("pressure", "inHg")))
-    assert all(POLICY.parse_units(system, own) == system for system in get_args(System))
+    assert parse_units("pressure=inHg", own) == CustomUnits("imperial", (("wind", "kn"), ("pressure", "inHg")))
+    assert all(parse_units(system, own) == system for system in get_args(System))
 
 
 async def test_quarters_of_an_hour_begin_now_and_are_summed_up(upstream: Upstream) -> None:

@@ -129,7 +129,7 @@ class Resources:
                 return _to_json(await fetch_air_quality(self.engine, place, self.units, 24, pollen=False))
             case _:
                 alerts = await self.engine.alerts.fetch(place)
-                return _to_json(take_page(alerts, self.policy.parse_alerts_cursor(None, place)))
+                return _to_json(take_page(alerts))
 
 
 def _to_json(model: BaseModel) -> str:

@@ -16,12 +16,11 @@ from mcp_weather.engine.requests.queries import scope_of
 from mcp_weather.engine.requests.upstream import Upstream
 from mcp_weather.engine.saved_places import SavedPlaces
 from mcp_weather.policy.policy import Policy
+from mcp_weather.policy.units import parse_units
 from mcp_weather.prompts import Prompts
 from mcp_weather.resources import Resources
 from mcp_weather.settings import Settings
-from mcp_weather.tools.conditions import ConditionTools
-from mcp_weather.tools.forecast import ForecastTools
-from mcp_weather.tools.places import PlaceTools
+from mcp_weather.tools import conditions, forecast, places
 
 __all__ = ["build"]
 
@@ -37,21 +36,22 @@ def build(settings: Settings) -> Assembled:
     upstream = Upstream(settings, store)
     cache = Cache(store, upstream.fetch, scope=scope_of)
     engine = Engine(cache, language=settings.language)
-    policy = Policy(saved_places.all, engine.geocode)
-    units = policy.parse_units(settings.units, "metric")
+    units = parse_units(settings.units, "metric")
+    policy = Policy(saved_places.all, engine.geocode, units)
     resources = Resources(policy, engine, saved_places, units)
     remote = make_weather_source(resources)
     return assemble(
         settings.COMMAND,
         settings,
         rooms=[
-            ForecastTools(policy, engine, units),
-            ConditionTools(policy, engine, units),
-            PlaceTools(policy, saved_places, settings.language),
+            forecast,
+            conditions,
+            places,
             resources,
             Prompts(),
             Completions(policy, settings.language),
         ],
+        dependencies=[policy, engine, saved_places],
         opens=[upstream, cache],
         explains=translate_error,
         sources=[PlacesWatcher(saved_places, remote), remote],

@@ -30,11 +30,11 @@ class Engine:
         self.open_meteo = OpenMeteo(cache)
         self.nws = NationalWeatherService(cache)
         self.alerts = AlertServices(cache, self.nws, self.open_meteo, language)
-        self._language = language
+        self.language = language
 
     async def geocode(self, name: str, languages: Sequence[str | None]) -> list[list[dict[str, Any]]]:
         """Return the geocoder's results for `name` in each of `languages`; None is the server's own."""
-        requested = dict.fromkeys(language or self._language for language in languages)
+        requested = dict.fromkeys(language or self.language for language in languages)
         return await gather(*(partial(self.open_meteo.fetch_results, name, language) for language in requested))
 
     async def cache_keys(self, place: Place, kind: str) -> list[str]:

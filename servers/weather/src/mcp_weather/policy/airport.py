@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass
 
-__all__ = ["AirportCode", "parse_airport_code"]
+from mcp_weather.policy.place import Place
+
+__all__ = ["AirportCode", "NamedAirport", "parse_airport_code"]
 
 _ICAO_CODE = re.compile("[A-Z]{4}")
 
@@ -16,6 +18,21 @@ class AirportCode:
     """The ICAO code of an airport."""
 
     code: str
+
+
+@dataclass(frozen=True)
+class NamedAirport:
+    """An airport by its code, or the nearest to a place: a text of four letters may be either.
+
+    Attributes:
+        code: that of the text, if it is written like one.
+        code_in_small_letters: that of the text if no place has this name; None if it can be none.
+        find_place: looks up the place that the text means.
+    """
+
+    code: AirportCode | None
+    code_in_small_letters: AirportCode | None
+    find_place: Callable[[], Awaitable[Place]]
 
 
 def parse_airport_code(text: str, aliases: Container[str]) -> AirportCode | None:

@@ -6,27 +6,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp_batteries.cursors import Cursor
-from mcp_weather.policy.place import Place
 
-__all__ = ["AlertPosition", "alert_scope", "parse_alerts_cursor"]
+__all__ = ["AlertCursor", "alert_scope"]
 
 
 @dataclass(frozen=True)
-class AlertPosition:
-    """The position of the last alert that was shown; empty before the first page."""
+class AlertCursor:
+    """Where a page of alerts begins, as the page before says it: the place decides whether it is one of its own."""
 
-    sort_key: tuple[Any, ...]
+    text: str
 
+    @classmethod
+    def parse(cls, text: str) -> AlertCursor:
+        """Take any text; see `last_shown`."""
+        return cls(text)
 
-def parse_alerts_cursor(cursor: str | None, place: Place) -> AlertPosition:
-    """Return where the next page of the alerts of `place` begins.
+    def last_shown(self, latitude: float, longitude: float) -> tuple[Any, ...]:
+        """Return the sort key of the last alert of a place that was shown.
 
-    Raises:
-        Invalid: the cursor belongs to another place, or was not made here.
-    """
-    if not cursor:
-        return AlertPosition(())
-    return AlertPosition(tuple(Cursor.decode("alerts", cursor, alert_scope(place.latitude, place.longitude))))
+        Raises:
+            Invalid: the cursor belongs to another place, or was not made here.
+        """
+        return tuple(Cursor.decode("alerts", self.text, alert_scope(latitude, longitude)))
 
 
 def alert_scope(latitude: float, longitude: float) -> str:

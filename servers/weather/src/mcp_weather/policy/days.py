@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from mcp_batteries.errors import Invalid, quote
 from mcp_weather.policy.day_words import RelativeDay, find_relative_day, find_weekday
 
-__all__ = ["Day", "Days", "parse_astronomy_day", "parse_forecast_day", "parse_past_days"]
+__all__ = ["TODAY", "Day", "Days", "WrittenDay", "parse_astronomy_day", "parse_forecast_day", "parse_past_days"]
 
 # The reanalysis behind past weather begins on this day.
 FIRST_PAST_DAY = date(1940, 1, 1)
@@ -77,6 +77,33 @@ class Days:
         return [self.first + timedelta(days=offset) for offset in range((self.last - self.first).days + 1)]
 
 
+@dataclass(frozen=True)
+class WrittenDay:
+    """A day as a caller writes it: which one it is depends on the day that it is at the place."""
+
+    text: str
+
+    @classmethod
+    def parse(cls, text: str) -> WrittenDay:
+        """Take any text: what it means is decided, or refused, once the day at the place is known."""
+        return cls(text)
+
+    def in_forecast(self, today: date) -> Day:
+        """Return the day of the next two weeks; see `parse_forecast_day`."""
+        return parse_forecast_day(self.text, today)
+
+    def in_astronomy(self, today: date, zone: tzinfo) -> Day:
+        """Return a day of the years for which sun and moon can be computed; see `parse_astronomy_day`."""
+        return parse_astronomy_day(self.text, today, zone)
+
+    def until(self, end: WrittenDay | None, *, today: date, max_days: int) -> Days:
+        """Return the past days from this one to `end`; see `parse_past_days`."""
+        return parse_past_days(self.text, None if end is None else end.text, today=today, max_days=max_days)
+
+
+TODAY = WrittenDay("today")
+
+
 def parse_forecast_day(text: str, today: date) -> Day:
     """Return the day of the next two weeks that `text` means.
 
@@ -92,13 +119,13 @@ def parse_forecast_day(text: str, today: date) -> Day:
     return Day(day, is_night=relative is not None and relative.is_night)
 
 
-def parse_astronomy_day(text: str | None, today: date, zone: tzinfo = UTC) -> Day:
-    """Return the day whose sun and moon can be computed; `today` without `text`.
+def parse_astronomy_day(text: str, today: date, zone: tzinfo = UTC) -> Day:
+    """Return the day whose sun and moon can be computed.
 
     Raises:
         Invalid: it means none, one for which the formulas are not made, or one that `zone` never had.
     """
-    day = today if text is None else _parse_day(text, today)
+    day = _parse_day(text, today)
     if not FIRST_ASTRONOMY_DAY.year <= day.year <= LAST_ASTRONOMY_DAY.year:
         raise Invalid(f"Sun and moon are computed from {FIRST_ASTRONOMY_DAY} to {LAST_ASTRONOMY_DAY}, not for {day}.")
     if _midnight(day, zone) >= _midnight(day + timedelta(days=1), zone):  # as in Samoa, 30 December 2011

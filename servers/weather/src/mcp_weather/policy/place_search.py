@@ -104,8 +104,10 @@ async def resolve_name(place_name: PlaceName, geocoder: Geocoder) -> Place:
     )
 
 
-async def find_places(place_name: PlaceName, language: str, geocoder: Geocoder) -> list[FoundPlace]:
-    """Return all places that the name may mean."""
+async def find_places(place_name: Place | PlaceName, language: str, geocoder: Geocoder) -> list[FoundPlace]:
+    """Return all places that the name may mean; one that is known already is the only one."""
+    if isinstance(place_name, Place):
+        return [FoundPlace(place_name, None)]
     candidates: list[Candidate] = []
     readings = [*_list_first_readings(place_name), place_name, *shorten(place_name), *other_readings(place_name)]
     for reading in readings:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from urllib.parse import unquote
 
-from mcp_weather.policy.airport import AirportCode, parse_airport_code
-from mcp_weather.policy.alert_cursor import parse_alerts_cursor
-from mcp_weather.policy.days import parse_astronomy_day, parse_forecast_day, parse_past_days
-from mcp_weather.policy.language import parse_language
+from mcp_weather.policy.airport import NamedAirport, parse_airport_code
 from mcp_weather.policy.place import Place
 from mcp_weather.policy.place_search import FoundPlace, Geocoder, find_places, resolve_name
 from mcp_weather.policy.place_text import PlaceName, parse_place
 from mcp_weather.policy.resource_uri import RESOURCE_KINDS, RESOURCE_URI, ResourceUri, resource_uri
-from mcp_weather.policy.units import parse_aviation_units, parse_units
+from mcp_weather.policy.units import Units, parse_aviation_units, parse_units
 
 __all__ = ["Policy"]
 
@@ -24,19 +22,15 @@ class Policy:
     Args:
         saved_places: returns the saved places by alias, in lower case; called each time, because they may be edited.
         geocoder: looks a name up.
+        units: of all values, unless a call says otherwise.
     """
 
-    parse_language = staticmethod(parse_language)
-    parse_units = staticmethod(parse_units)
-    parse_aviation_units = staticmethod(parse_aviation_units)
-    parse_forecast_day = staticmethod(parse_forecast_day)
-    parse_astronomy_day = staticmethod(parse_astronomy_day)
-    parse_past_days = staticmethod(parse_past_days)
-    parse_alerts_cursor = staticmethod(parse_alerts_cursor)
-
-    def __init__(self, saved_places: Callable[[], Mapping[str, Place]], geocoder: Geocoder) -> None:
+    def __init__(
+        self, saved_places: Callable[[], Mapping[str, Place]], geocoder: Geocoder, units: Units = "metric"
+    ) -> None:
         self._saved_places = saved_places
         self._geocoder = geocoder
+        self._units: Units = units
 
     def saved_places(self) -> Mapping[str, Place]:
         """Return the saved places by alias, in lower case."""
@@ -69,18 +63,34 @@ class Policy:
         Raises:
             Invalid: it can't be the name of a place.
         """
-        parsed = self.parse_place(text)
-        if isinstance(parsed, Place):
-            return [FoundPlace(parsed, None)]
-        return await find_places(parsed, language, self._geocoder)
+        return await find_places(self.parse_place(text), language, self._geocoder)
 
-    def parse_airport_code(self, text: str) -> AirportCode | None:
-        """Return the airport whose code `text` may be; None if it must be a place."""
-        return parse_airport_code(text, self._saved_places())
+    def parse_search(self, text: str) -> Place | PlaceName | None:
+        """Return what is searched for; None if `text` is blank.
 
-    def parse_lowercase_airport_code(self, text: str) -> AirportCode | None:
-        """Return the airport whose code `text` may be in small letters, if no place has that name."""
-        return self.parse_airport_code(text.upper())
+        Raises:
+            Invalid: it can't be the name of a place.
+        """
+        if not text.strip():
+            return None
+        return self.parse_place(text)
+
+    def parse_airport(self, text: str) -> NamedAirport:
+        """Return the airport whose code `text` may be, or near whose place it is."""
+        aliases = self._saved_places()
+        return NamedAirport(
+            code=parse_airport_code(text, aliases),
+            code_in_small_letters=parse_airport_code(text.upper(), aliases),
+            find_place=partial(self.resolve_place, text),
+        )
+
+    def parse_units(self, text: str) -> Units:
+        """Return the units in `text`; see `units.parse_units`."""
+        return parse_units(text, self._units)
+
+    def parse_aviation_units(self, text: str) -> Units:
+        """Return the units in `text`, for airports; see `units.parse_aviation_units`."""
+        return parse_aviation_units(text, self._units)
 
     def parse_uri(self, uri: str) -> ResourceUri | None:
         """Return the canonical form of `uri`; None if it is of another kind.

@@ -47,14 +47,12 @@ class CustomUnits:
 Units = System | CustomUnits
 
 
-def parse_units(text: str | None, default: Units) -> Units:
-    """Return the units in `text`: a system, quantities with units of their own, or both.
+def parse_units(text: str, default: Units) -> Units:
+    """Return the units in `text`: a system, quantities with units of their own, or both; `default` if it is empty.
 
     Raises:
         Invalid: a quantity or a unit is not known.
     """
-    if text is None:
-        return default
     if isinstance(default, CustomUnits):
         system = default.system
         overrides = dict(default.overrides)
@@ -76,7 +74,7 @@ def parse_units(text: str | None, default: Units) -> Units:
     return system
 
 
-def parse_aviation_units(text: str | None, default: Units) -> Units:
+def parse_aviation_units(text: str, default: Units) -> Units:
     """Return the units for airports, where wind is in knots unless a unit of wind is named.
 
     Raises:

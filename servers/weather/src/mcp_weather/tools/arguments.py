@@ -1,4 +1,4 @@
-"""Arguments that several tools share, described in the same words everywhere."""
+"""Arguments that several tools share, described in the same words everywhere, with the parser of each."""
 
 from __future__ import annotations
 
@@ -7,26 +7,46 @@ from typing import Annotated, TypeVar
 from pydantic import Field
 
 from mcp_batteries.server.declaration.fields import in_header
+from mcp_batteries.server.declaration.trusted import trusted
 from mcp_weather.engine.requests.queries import Group, Model
 from mcp_weather.models import AirQuality, Forecast, Marine
+from mcp_weather.policy.airport import NamedAirport
+from mcp_weather.policy.days import WrittenDay
+from mcp_weather.policy.place import Place
+from mcp_weather.policy.policy import Policy
+from mcp_weather.policy.units import Units
 
-__all__ = ["Day", "Groups", "Hours", "Models", "PlaceText", "UnitSystem", "note_limit"]
-
-PlaceText = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=200,
-        description="Name (`Springfield, Illinois`), `lat,lon` or alias.",
-        json_schema_extra=in_header("Place"),
-    ),
+__all__ = [
+    "AirportOrPlace",
+    "AviationUnits",
+    "DayText",
+    "Groups",
+    "Hours",
+    "Models",
+    "SomePlace",
+    "SomeUnits",
+    "note_limit",
 ]
-UnitSystem = Annotated[
-    str | None,
-    Field(description="metric, imperial, nautical or `metric,wind=kn`."),
+
+_PLACE = Field(
+    min_length=1,
+    max_length=200,
+    description="Name (`Springfield, Illinois`), `lat,lon` or alias.",
+    json_schema_extra=in_header("Place"),
+)
+_UNITS = Field(description="metric, imperial, nautical or `metric,wind=kn`.")
+
+SomePlace = Annotated[Place, trusted(Policy.resolve_place), _PLACE]
+AirportOrPlace = Annotated[NamedAirport, trusted(Policy.parse_airport), _PLACE]
+# Left out, each is the server's own: `default("")`.
+SomeUnits = Annotated[Units, trusted(Policy.parse_units), _UNITS]
+AviationUnits = Annotated[Units, trusted(Policy.parse_aviation_units), _UNITS]
+DayText = Annotated[
+    WrittenDay,
+    trusted(WrittenDay.parse),
+    Field(max_length=40, description="YYYY-MM-DD, `yesterday` or `today`."),
 ]
 Hours = Annotated[int, Field(ge=1, le=168)]
-Day = Annotated[str, Field(max_length=40, description="YYYY-MM-DD, `yesterday` or `today`.")]
 Groups = Annotated[list[Group], Field(min_length=1, description="Groups of columns.")]
 Models = Annotated[list[Model], Field(min_length=1, max_length=4, description="Several are compared.")]
 

@@ -14,6 +14,7 @@ from pydantic import Field
 from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.trusted import default
 from mcp_batteries.server.declaration.views import FORECAST
 from mcp_weather.engine.answers.forecasts import (
     ForecastQuery,
@@ -22,18 +23,17 @@ from mcp_weather.engine.answers.forecasts import (
     fetch_forecast,
     fetch_quarter_hours,
 )
-from mcp_weather.engine.answers.local_time import find_local_time
 from mcp_weather.engine.answers.overview import fetch_overview
 from mcp_weather.engine.computed import plot
 from mcp_weather.engine.engine import Engine
 from mcp_weather.engine.requests.queries import Group, Model
 from mcp_weather.models import Forecast, Picture, Weather
+from mcp_weather.policy.days import WrittenDay
 from mcp_weather.policy.place import Place
-from mcp_weather.policy.policy import Policy
 from mcp_weather.policy.units import Units
-from mcp_weather.tools.arguments import Day, Groups, Hours, Models, PlaceText, UnitSystem, note_limit
+from mcp_weather.tools.arguments import DayText, Groups, Hours, Models, SomePlace, SomeUnits, note_limit
 
-__all__ = ["ForecastTools"]
+__all__ = ["get_forecast", "get_weather", "plot_forecast"]
 
 _PLOTTED_GROUPS: tuple[Group, ...] = ("basic", "wind")
 _DEFAULT_GROUPS: list[Group] = ["basic"]
@@ -54,7 +54,7 @@ class _Arguments:
     step: Step | None
     hours: int | None
     days: int | None
-    day: str | None
+    day: WrittenDay | None
     groups: Sequence[Group]
     models: Sequence[Model]
     spread: bool
@@ -122,104 +122,87 @@ class _Arguments:
             raise Invalid("`day` goes with `variables` and `units` only.", "Leave the other arguments out.")
 
 
-@dataclass(frozen=True)
-class ForecastTools:
-    """The tools for the weather now and to come.
+@tool("Weather", open_world=True, view=FORECAST)
+async def get_weather(
+    engine: Engine,
+    *,
+    place: SomePlace,
+    days: Annotated[int, Field(ge=1, le=16)] = 3,
+    units: SomeUnits = default(""),
+) -> Weather:
+    """Get the weather now, the next days and alerts in one call.
 
-    Attributes:
-        units: of all values, unless a call says otherwise.
+    Begin here. The values are a model's, in the US also those of a station. For hours use `get_forecast`, for past
+    days `get_history`.
     """
+    return await fetch_overview(engine, place, units, days)
 
-    policy: Policy
-    engine: Engine
-    units: Units
 
-    @tool("Weather", open_world=True, view=FORECAST)
-    async def get_weather(
-        self, place: PlaceText, days: Annotated[int, Field(ge=1, le=16)] = 3, units: UnitSystem = None
-    ) -> Weather:
-        """Get the weather now, the next days and alerts in one call.
+@tool("Forecast", open_world=True, view=FORECAST)
+async def get_forecast(
+    engine: Engine,
+    *,
+    place: SomePlace,
+    step: Step | None = None,
+    hours: Annotated[Hours | None, Field(description="Default: 24, or 6 by 15 minutes.")] = None,
+    days: Annotated[int | None, Field(ge=1, le=16, description="Default: 7.")] = None,
+    day: Annotated[DayText | None, Field(description="Hours of one day: YYYY-MM-DD, `tomorrow`, `tonight`.")] = None,
+    variables: Groups = _DEFAULT_GROUPS,
+    models: Models = _DEFAULT_MODELS,
+    spread: Annotated[bool, Field(description="Also how certain: p10, median, p90 of an ensemble.")] = False,
+    source: Annotated[ForecastSource, Field(description="nws: official, US only.")] = "open-meteo",
+    units: SomeUnits = default(""),
+) -> Forecast:
+    """Get a forecast by hour, by day or by 15 minutes (rain and gusts), with sums and extremes.
 
-        Begin here. The values are a model's, in the US also those of a station. For hours use `get_forecast`, for past
-        days `get_history`.
-        """
-        resolved_place = await self.policy.resolve_place(place)
-        return await fetch_overview(self.engine, resolved_place, self.policy.parse_units(units, self.units), days)
+    Pass `hours`, `days` or one `day`; several `models`, or `spread`, tell how certain it is. Times are local to the
+    place. For the weather now use `get_weather`, for past days `get_history`.
+    """
+    arguments = _Arguments(step, hours, days, day, variables, models, spread, source)
+    arguments.validate()
+    if step == "15-minute":
+        wanted_hours = hours or _DEFAULT_QUARTERED_HOURS
+        forecast = await fetch_quarter_hours(engine, place, min(wanted_hours, _MAX_QUARTERED_HOURS), units)
+        return note_limit(forecast, wanted_hours, _MAX_QUARTERED_HOURS)
+    if day is not None:
+        return await fetch_day(engine, place, variables, day, units)
+    forecast = await _fetch_span(engine, place, arguments, units)
+    if spread:
+        return await add_spread(engine, forecast, place, arguments.span, units)
+    return note_limit(forecast, arguments.requested_hours, _MAX_HOURS, " For more days pass `step` daily.")
 
-    @tool("Forecast", open_world=True, view=FORECAST)
-    async def get_forecast(
-        self,
-        place: PlaceText,
-        step: Step | None = None,
-        hours: Annotated[Hours | None, Field(description="Default: 24, or 6 by 15 minutes.")] = None,
-        days: Annotated[int | None, Field(ge=1, le=16, description="Default: 7.")] = None,
-        day: Annotated[Day | None, Field(description="Hours of one day: YYYY-MM-DD, `tomorrow`, `tonight`.")] = None,
-        variables: Groups = _DEFAULT_GROUPS,
-        models: Models = _DEFAULT_MODELS,
-        spread: Annotated[bool, Field(description="Also how certain: p10, median, p90 of an ensemble.")] = False,
-        source: Annotated[ForecastSource, Field(description="nws: official, US only.")] = "open-meteo",
-        units: UnitSystem = None,
-    ) -> Forecast:
-        """Get a forecast by hour, by day or by 15 minutes (rain and gusts), with sums and extremes.
 
-        Pass `hours`, `days` or one `day`; several `models`, or `spread`, tell how certain it is. Times are local to the
-        place. For the weather now use `get_weather`, for past days `get_history`.
-        """
-        arguments = _Arguments(step, hours, days, day, variables, models, spread, source)
-        resolved_place = await self.policy.resolve_place(place)
-        parsed_units = self.policy.parse_units(units, self.units)
-        arguments.validate()
-        if arguments.step == "15-minute":
-            return await self._fetch_quarter_hours(resolved_place, hours or _DEFAULT_QUARTERED_HOURS, parsed_units)
-        if day is not None:
-            return await self._fetch_day(resolved_place, day, variables, parsed_units)
-        forecast = await self._fetch_span(resolved_place, arguments, parsed_units)
-        if spread:
-            return await add_spread(self.engine, forecast, resolved_place, arguments.span, parsed_units)
-        return note_limit(forecast, arguments.requested_hours, _MAX_HOURS, " For more days pass `step` daily.")
+async def _fetch_span(engine: Engine, place: Place, arguments: _Arguments, units: Units) -> Forecast:
+    """Return the next hours or days, from the models or from the Weather Service."""
+    step = arguments.chosen_step
+    if arguments.source == "nws":
+        return await engine.nws.fetch_forecast(place, step, arguments.span, units)
+    models = list(dict.fromkeys(arguments.models))
+    query = ForecastQuery(place, step, arguments.groups, arguments.span, units, models)
+    return await fetch_forecast(engine, query)
 
-    async def _fetch_quarter_hours(self, place: Place, hours: int, units: Units) -> Forecast:
-        forecast = await fetch_quarter_hours(self.engine, place, min(hours, _MAX_QUARTERED_HOURS), units)
-        return note_limit(forecast, hours, _MAX_QUARTERED_HOURS)
 
-    async def _fetch_day(self, place: Place, day: str, groups: Sequence[Group], units: Units) -> Forecast:
-        local_time = await find_local_time(self.engine, place)
-        forecast_day = self.policy.parse_forecast_day(day, local_time.today)
-        return await fetch_day(self.engine, place, groups, forecast_day, local_time, units)
+@tool("Plot a forecast", open_world=True)
+async def plot_forecast(
+    engine: Engine, *, place: SomePlace, hours: Hours = 48, units: SomeUnits = default("")
+) -> Picture | CallToolResult:
+    """Plot temperature, precipitation and wind of the next hours as a picture for people.
 
-    async def _fetch_span(self, place: Place, arguments: _Arguments, units: Units) -> Forecast:
-        """Return the next hours or days, from the models or from the Weather Service."""
-        step = arguments.chosen_step
-        if arguments.source == "nws":
-            return await self.engine.nws.fetch_forecast(place, step, arguments.span, units)
-        models = list(dict.fromkeys(arguments.models))
-        query = ForecastQuery(place, step, arguments.groups, arguments.span, units, models)
-        return await fetch_forecast(self.engine, query)
-
-    @tool("Plot a forecast", open_world=True)
-    async def plot_forecast(
-        self, place: PlaceText, hours: Hours = 48, units: UnitSystem = None
-    ) -> Picture | CallToolResult:
-        """Plot temperature, precipitation and wind of the next hours as a picture for people.
-
-        The answer is a PNG, without the figures: for those use `get_forecast`.
-        """
-        resolved_place = await self.policy.resolve_place(place)
-        parsed_units = self.policy.parse_units(units, self.units)
-        query = ForecastQuery(resolved_place, "hourly", _PLOTTED_GROUPS, hours, parsed_units)
-        forecast = await fetch_forecast(self.engine, query)
-        table = next(iter(forecast.tables.values()))
-        png = await run_in_thread(lambda cancel: plot.draw_png(table, resolved_place.name), description="Plotting")
-        picture = Picture(
-            place=forecast.place,
-            hours=len(table.time),
-            series=list(plot.select_series(table)),
-            origin=table.origin,
-        )
-        return CallToolResult(
-            content=[
-                TextContent(type="text", text=picture.text() + "\n"),
-                ImageContent(type="image", data=base64.b64encode(png).decode(), mime_type="image/png"),
-            ],
-            structured_content=picture.model_dump(mode="json", exclude_none=True),
-        )
+    The answer is a PNG, without the figures: for those use `get_forecast`.
+    """
+    forecast = await fetch_forecast(engine, ForecastQuery(place, "hourly", _PLOTTED_GROUPS, hours, units))
+    table = next(iter(forecast.tables.values()))
+    png = await run_in_thread(lambda cancel: plot.draw_png(table, place.name), description="Plotting")
+    picture = Picture(
+        place=forecast.place,
+        hours=len(table.time),
+        series=list(plot.select_series(table)),
+        origin=table.origin,
+    )
+    return CallToolResult(
+        content=[
+            TextContent(type="text", text=picture.text() + "\n"),
+            ImageContent(type="image", data=base64.b64encode(png).decode(), mime_type="image/png"),
+        ],
+        structured_content=picture.model_dump(mode="json", exclude_none=True),
+    )

@@ -10,7 +10,7 @@ from mcp_batteries.cursors import Cursor
 from mcp_weather.engine.computed.timestamps import parse_timestamp
 from mcp_weather.engine.services.service_alerts import ServiceAlerts
 from mcp_weather.models import Alert, Alerts, Origin, PlaceInfo
-from mcp_weather.policy.alert_cursor import AlertPosition, alert_scope
+from mcp_weather.policy.alert_cursor import AlertCursor, alert_scope
 
 __all__ = ["combine_alerts", "take_page"]
 
@@ -105,15 +105,19 @@ def _oldest_origin(answers: Sequence[ServiceAlerts]) -> Origin | None:
     return max(origins, key=lambda origin: (origin.stale, origin.age_s), default=None)
 
 
-def take_page(answer: Alerts, position: AlertPosition) -> Alerts:
+def take_page(answer: Alerts, cursor: AlertCursor | None = None) -> Alerts:
     """Return as many alerts of `answer` as fit into a page, the worst first.
 
     Args:
-        position: of the last alert of the page before.
+        cursor: from the page before.
+
+    Raises:
+        Invalid: the cursor is that of another place.
     """
     remaining = answer.alerts
-    if position.sort_key:
-        remaining = [alert for alert in answer.alerts if _sort_key(alert) > position.sort_key]
+    if cursor is not None:
+        last_shown = cursor.last_shown(answer.place.latitude, answer.place.longitude)
+        remaining = [alert for alert in answer.alerts if _sort_key(alert) > last_shown]
     page: list[Alert] = []
     size = 0
     for alert in remaining:
@@ -122,11 +126,11 @@ def take_page(answer: Alerts, position: AlertPosition) -> Alerts:
         if page and size > _MAX_PAGE_BYTES:
             break
         page.append(alert)
-    cursor = None
+    next_cursor = None
     if len(remaining) > len(page):
         scope = alert_scope(answer.place.latitude, answer.place.longitude)
-        cursor = Cursor.encode("alerts", _sort_key(page[-1]), scope)
-    return answer.model_copy(update={"alerts": page, "next_cursor": cursor})
+        next_cursor = Cursor.encode("alerts", _sort_key(page[-1]), scope)
+    return answer.model_copy(update={"alerts": page, "next_cursor": next_cursor})
 
 
 def _sort_key(alert: Alert) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, time, timedelta, tzinfo
 from functools import partial
 
 from mcp_batteries.errors import Problem, Unavailable
-from mcp_weather.engine.answers.local_time import LocalTime
+from mcp_weather.engine.answers.local_time import find_local_time
 from mcp_weather.engine.computed.ensemble import compute_percentiles
 from mcp_weather.engine.computed.series import list_empty_columns, require_rows, rows_between, take_rows
 from mcp_weather.engine.computed.summary import summarize
@@ -23,7 +23,7 @@ from mcp_weather.engine.services.open_meteo import LocalTable
 from mcp_weather.engine.services.open_meteo_documents import OPEN_METEO, read_table
 from mcp_weather.engine.services.source import origin_of
 from mcp_weather.models import Forecast, Table
-from mcp_weather.policy.days import Day
+from mcp_weather.policy.days import WrittenDay
 from mcp_weather.policy.place import Place
 from mcp_weather.policy.units import Units
 
@@ -82,9 +82,15 @@ async def fetch_forecast(engine: Engine, query: ForecastQuery) -> Forecast:
 
 
 async def fetch_day(
-    engine: Engine, place: Place, groups: Sequence[Group], day: Day, local_time: LocalTime, units: Units
+    engine: Engine, place: Place, groups: Sequence[Group], written_day: WrittenDay, units: Units
 ) -> Forecast:
-    """Return the hours of one day, or of the night that begins on it: from the evening to the next morning."""
+    """Return the hours of one day, or of the night that begins on it: from the evening to the next morning.
+
+    Raises:
+        Invalid: there is no forecast of that day.
+    """
+    local_time = await find_local_time(engine, place)
+    day = written_day.in_forecast(local_time.today)
     begin = datetime.combine(day.date, time.min, local_time.zone)
     end_of_day = datetime.combine(day.date + timedelta(days=1), time.min, local_time.zone)
     if day.is_night:

@@ -17,7 +17,7 @@ from mcp_weather.engine.json_values import as_objects
 from mcp_weather.engine.requests import queries
 from mcp_weather.engine.services.source import Source, origin_of
 from mcp_weather.models import Airport, Origin, Reading, Value
-from mcp_weather.policy.airport import AirportCode
+from mcp_weather.policy.airport import AirportCode, NamedAirport
 from mcp_weather.policy.place import Place, point_at
 from mcp_weather.policy.units import Units
 
@@ -66,6 +66,34 @@ class _Report:
     fields: dict[str, Any]
     distance_km: float
     snapshot: Snapshot
+
+
+async def fetch_named_airport(cache: Cache, airport: NamedAirport, units: Units) -> Airport:
+    """Return what an airport reports, by its code if there is one with it, else by the place of that name.
+
+    Raises:
+        NotFound: there is neither, or no report.
+    """
+    if airport.code is None:
+        return await fetch_airport(cache, await _find_location(airport), units)
+    try:
+        return await fetch_airport(cache, airport.code, units)
+    except NotFound as problem:
+        try:
+            place = await airport.find_place()
+        except NotFound:
+            raise problem from None
+        return await fetch_airport(cache, place, units)
+
+
+async def _find_location(airport: NamedAirport) -> Place | AirportCode:
+    """Return the place of that name, else the airport whose code it may be in small letters."""
+    try:
+        return await airport.find_place()
+    except NotFound:
+        if airport.code_in_small_letters is None:
+            raise
+        return airport.code_in_small_letters
 
 
 async def fetch_airport(cache: Cache, location: Place | AirportCode, units: Units) -> Airport:
