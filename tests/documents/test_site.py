@@ -41,7 +41,7 @@ async def test_the_server_of_the_page_works(tmp_path: Path) -> None:
             target.write_text(block.text + "\n", "utf-8")
             written.append(title[1])
     (tmp_path / "mcp_words/__init__.py").touch()
-    assert len(written) == 4
+    assert len(written) == 6
     (tmp_path / "notes.txt").write_text("one two three\n", "utf-8")
     command = [sys.executable, "-m", "mcp_words", str(tmp_path)]
     async with StdioWire(command, env={**os.environ, "PYTHONPATH": str(tmp_path)}) as wire:
