@@ -28,7 +28,7 @@ coverage *arguments:
 
 # Regenerate README tables, snapshots, pages for hosts, manifests and registry entries.
 docs:
-    uv run python -m mcp_batteries.testing.docs servers/*
+    uv run python -m tools.docs servers/*
 
 # The documents as a site, in build/site.
 site:
@@ -36,8 +36,8 @@ site:
 
 # Every server's image, and both compose files, built and tried.
 images:
-    uv run python docker/images.py
-    uv run python docker/deployments.py
+    uv run python -m docker.images
+    uv run python -m docker.deployments
 
 # Every suite on CPython for Windows, under Wine (Debian); prints a table.
 windows *suites:

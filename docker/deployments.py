@@ -1,4 +1,4 @@
-"""Bring the compose files up and use what runs: `uv run python docker/deployments.py`.
+"""Bring the compose files up and use what runs: `uv run python -m docker.deployments`.
 
 With Docker the images of PostgreSQL, Valkey and HAProxy come from the registry. Without an engine this takes
 podman-compose and Debian's podman with netavark and aardvark-dns (`images.py` says what else), and stand-ins made of
@@ -19,10 +19,10 @@ from pathlib import Path
 
 import anyio
 import httpx2
-from images import BASE, ROOT, Engine, engine, run
 
-from mcp_batteries.testing.members import Member, members
+from docker.images import BASE, ROOT, Engine, engine, run
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireError
+from tools.members import Member, members
 
 COMPOSER = "podman-compose==1.6.0"
 PACKAGES = "postgresql valkey-server haproxy"

@@ -1,4 +1,4 @@
-"""Build every server's image and try it: `uv run python docker/images.py [mcp-fs ...]`.
+"""Build every server's image and try it: `uv run python -m docker.images [mcp-fs ...]`.
 
 With Docker it builds from the registry's base images. Without an engine it takes Debian's podman, buildah and runc
 (`apt-get install --no-install-recommends podman buildah runc debootstrap`, as root), makes the base images itself
@@ -29,9 +29,9 @@ from pathlib import Path
 
 import anyio
 
-from mcp_batteries.testing.members import Member, members
-from mcp_batteries.testing.offline import LINUX, download, locked
 from mcp_batteries.testing.wire import HttpWire, StdioWire, WireClosed
+from tools.members import Member, members
+from tools.offline import LINUX, download, locked
 
 ROOT = Path(__file__).parents[1]
 DEBIAN = "trixie"

@@ -10,7 +10,7 @@ import markers
 from contract.cases import CASES
 from mcp_batteries.testing.case import Case
 from mcp_batteries.testing.contract import *  # noqa: F403
-from mcp_batteries.testing.docs import package_of
+from tools.docs import package_of
 
 anyio_backend = markers.anyio_backend  # not the contract's own: on Windows psycopg needs another loop
 ROOT = Path(__file__).parents[2]

@@ -26,8 +26,8 @@ import jsonschema
 import yaml
 
 from documents.schemas import DEV_CONTAINER, HOSTS, VSCODE_INPUT, VSCODE_SERVERS
-from mcp_batteries.testing.members import INSTALLED, Member, members
-from mcp_batteries.testing.pages import WINDOWS_HOME
+from tools.members import INSTALLED, Member, members
+from tools.pages import WINDOWS_HOME
 
 ROOT = Path(__file__).parents[2]
 SERVERS = members(ROOT)

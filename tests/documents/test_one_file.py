@@ -13,7 +13,7 @@ import pytest
 
 from documents.snippets import ROOT, Block, blocks
 from e2e.installing import UV, clean_environment
-from mcp_batteries.testing.members import CHECKOUT
+from tools.members import CHECKOUT
 
 PAGE = list(blocks(ROOT / "docs/one-file.md"))
 FILES = [block for block in PAGE if block.info == 'title="words.py"']

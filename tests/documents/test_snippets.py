@@ -32,11 +32,11 @@ from e2e import installing
 from e2e.installing import UV, answers, clean_environment
 from e2e.serving import listening
 from mcp_batteries.hosts.definition import load_host
-from mcp_batteries.testing.docs import generated
-from mcp_batteries.testing.members import CHECKOUT, INSTALLED, REPOSITORY, Member
-from mcp_batteries.testing.pages import URL
 from mcp_batteries.testing.wire import REVISIONS, HttpWire
 from thinning import some
+from tools.docs import generated
+from tools.members import CHECKOUT, INSTALLED, REPOSITORY, Member
+from tools.pages import URL
 
 SCRIPTS = Path(sys.executable).parent
 TRANSLATED = [page for page in pages() if page.name.endswith(".zh-CN.md")]

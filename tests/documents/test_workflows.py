@@ -94,9 +94,9 @@ def test_compose_files_are_what_the_specification_says() -> None:
 def test_a_release_takes_the_members_at_the_version_of_the_tag() -> None:
     version = SERVERS[0].project["version"]
     python = Path(sys.executable).name
-    status, said = checked(python, "-m", "mcp_batteries.testing.members", f"v{version}")
+    status, said = checked(python, "-m", "tools.members", f"v{version}")
     assert status == 0 and all(f'"{server.command}"' in said for server in SERVERS), said
-    assert checked(python, "-m", "mcp_batteries.testing.members", "v99.0.0")[0] != 0
+    assert checked(python, "-m", "tools.members", "v99.0.0")[0] != 0
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from mcp_batteries.testing.members import Member, members
 from mcp_batteries.testing.wire import REVISIONS, StdioWire, WireClosed
+from tools.members import Member, members
 
 ROOT = Path(__file__).parents[2]
 SERVERS = members(ROOT)

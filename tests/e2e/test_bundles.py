@@ -12,8 +12,8 @@ import pytest
 
 from e2e import npm
 from e2e.installing import ROOT, SERVERS, UV, answers, arguments, data
-from mcp_batteries.testing.bundles import LOCALE, bundle, registry_entry
-from mcp_batteries.testing.members import NAMESPACE, Member
+from tools.bundles import LOCALE, bundle, registry_entry
+from tools.members import NAMESPACE, Member
 
 MCPB = "@anthropic-ai/mcpb"
 MCPB_VERSION = "2.1.2"

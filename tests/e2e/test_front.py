@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 from contract.cases import CASES
 from e2e.installing import SERVERS, arguments, data
 from e2e.starts import ENDS, ERAS, Start, start_twice
-from mcp_batteries.testing.members import Member
 from mcp_batteries.testing.wire import REVISIONS, StdioWire
 from mcp_batteries.transports.stdio.cached_handshake import replay
+from tools.members import Member
 
 KEEPING = [server for server in SERVERS if server.command != "mcp-postgres"]
 """The servers whose description of themselves depends on nothing that they find out while they run."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from e2e.installing import ROOT, SERVERS, answers, arguments, clean_environment, data
-from mcp_batteries.testing.offline import SYSTEMS, collect, locked
+from tools.offline import SYSTEMS, collect, locked
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 ALONE = ["unshare", "--net"]

@@ -12,9 +12,9 @@ from zipfile import ZipFile
 import pytest
 
 from e2e.installing import ROOT, SERVERS, UV, answers, arguments, data, run
-from mcp_batteries.testing.members import Member
 from mcp_batteries.testing.wire import REVISIONS
 from thinning import some
+from tools.members import Member
 
 
 @pytest.fixture

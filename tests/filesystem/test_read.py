@@ -20,7 +20,6 @@ from filesystem.reading import fill, on_linux, served
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound, Refused
 from mcp_batteries.settings import load
-from mcp_batteries.testing.docs import snapshot
 from mcp_fs.engine.mime_types import mime_type
 from mcp_fs.engine.reading import entry_info as info_module
 from mcp_fs.engine.reading import text_page as read_module
@@ -36,6 +35,7 @@ from mcp_fs.resources import Resources
 from mcp_fs.server import build
 from mcp_fs.settings import Settings
 from mcp_fs.tools.read import ReadTools
+from tools.docs import snapshot
 
 MB = 1024 * 1024
 NO_RANGE = "does not exist" if os.name == "posix" else "is not a name"

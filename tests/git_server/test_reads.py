@@ -14,12 +14,12 @@ from git_server.made import Made
 from git_server.serving import Asking, everything, serving
 from mcp_batteries.errors import Invalid, Unavailable
 from mcp_batteries.settings import load
-from mcp_batteries.testing.docs import snapshot
 from mcp_batteries.testing.wire import StdioWire
 from mcp_git.engine.history.patterns import refuse_foreign_syntax
 from mcp_git.engine.program.private_git_dir import _link_on_windows
 from mcp_git.server import build
 from mcp_git.settings import Settings
+from tools.docs import snapshot
 
 
 def history(folder: Path) -> Made:

@@ -13,9 +13,9 @@ from packaging.specifiers import SpecifierSet
 
 from contract.test_contract import FOLDERS, ROOT
 from mcp_batteries.settings import load
-from mcp_batteries.testing.docs import filled, generated, package_of, snapshot, tables
-from mcp_batteries.testing.languages import chinese
-from mcp_batteries.testing.members import REPOSITORY
+from tools.docs import filled, generated, package_of, snapshot, tables
+from tools.languages import chinese
+from tools.members import REPOSITORY
 
 PUBLISHED = [folder for folder in FOLDERS if package_of(folder) and folder.parent.name == "servers"]
 

@@ -7,7 +7,7 @@ import pytest
 
 from contract.test_contract import FOLDERS, ROOT
 from house.rules import made_elsewhere, never_read, parsed_elsewhere, private_imports, shown_as_windows
-from mcp_batteries.testing.docs import package_of
+from tools.docs import package_of
 
 SERVERS = [folder for folder in FOLDERS if package_of(folder)]
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from mcp_batteries.settings import load
-from mcp_batteries.testing.docs import snapshot
 from mcp_batteries.testing.wire import StdioWire
 from mcp_postgres.engine.demo import process
 from mcp_postgres.engine.demo.cluster import _find_programs
 from mcp_postgres.server import build
 from mcp_postgres.settings import Settings
 from postgres.serving import Base, cluster, inside, make, served, text_of
+from tools.docs import snapshot
 
 VALUES = {
     "9007199254740992::bigint": 9007199254740992, "9007199254740993::bigint": "9007199254740993",

@@ -20,11 +20,11 @@ from contract.test_contract import FOLDERS
 from git_server.made import Made
 from mcp_batteries.cli.hosts import entry
 from mcp_batteries.settings import Host, Positional, Secret, Settings, file_variable, load, variable
-from mcp_batteries.testing.docs import package_of
 from mcp_batteries.testing.wire import MODERN, HttpWire
 from mcp_batteries.transports.http.auth.tokens import create_token
 from shared.http_subject import running
 from shared.test_observed import collecting
+from tools.docs import package_of
 
 CANARY = "c4n4ry-7f3e"
 KINDS: list[type[Settings]] = [

@@ -24,7 +24,7 @@ from mcp_batteries.settings import (
     placeholder,
     to_absolute_path,
 )
-from mcp_batteries.testing.docs import package_of
+from tools.docs import package_of
 
 KINDS: list[type[Settings]] = [
     importlib.import_module(f"{found}.settings").Settings for folder in FOLDERS if (found := package_of(folder))

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from mcp_batteries.settings import load
-from mcp_batteries.testing.docs import snapshot
 from mcp_batteries.testing.wire import WireError
 from mcp_sqlite.server import build
 from mcp_sqlite.settings import Settings
 from sqlite.serving import make, run, served, text_of
+from tools.docs import snapshot
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 import pytest
 from jsonschema import Draft202012Validator
 
-from mcp_batteries.testing.docs import snapshot
 from mcp_weather.engine.answers.forecasts import ForecastQuery, fetch_day, fetch_forecast
 from mcp_weather.engine.answers.history import fetch_history
 from mcp_weather.engine.answers.local_time import find_local_time
@@ -17,6 +16,7 @@ from mcp_weather.engine.answers.overview import fetch_overview
 from mcp_weather.engine.computed.astronomy import EVENTS
 from mcp_weather.policy.days import WrittenDay
 from mcp_weather.server import build
+from tools.docs import snapshot
 from weather.serving import World, client, settings, text
 from weather.upstream import Upstream
 

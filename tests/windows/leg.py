@@ -41,7 +41,7 @@ ROOT = TESTS.parent
 ARCHIVE = Path(__file__).with_name("archive.py")
 # A process starts several times slower under Wine; the wire reads this when it is imported.
 os.environ.setdefault("MCP_TEST_SECONDS", "90")
-sys.path.append(str(TESTS))
+sys.path += [str(TESTS), str(TESTS.parent)]
 from contract.cases import CASES  # noqa: E402
 from e2e.starts import ENDS, ERAS, Start, start_twice  # noqa: E402
 from mcp_batteries.testing.case import Case  # noqa: E402

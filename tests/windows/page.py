@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mcp_batteries.testing.docs import filled
+from tools.docs import filled
 
 PAGE = Path(__file__).parents[2] / "docs" / "windows.md"
 KINDS = ("passed", "left", "listed", "skipped", "failed")

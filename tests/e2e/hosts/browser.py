@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from e2e import npm
 from e2e.hosts.run import documented, first_tool
 from e2e.installing import ROOT, SERVERS, data
-from mcp_batteries.testing.members import Member
+from tools.members import Member
 
 INSPECTOR = "@modelcontextprotocol/inspector"
 PACKAGES = (f"{INSPECTOR}@2.12.0", "playwright-core@1.65.1")

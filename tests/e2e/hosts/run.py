@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from e2e import npm
 from e2e.hosts.model import StandIn
 from e2e.installing import ROOT, SERVERS, data
-from mcp_batteries.testing.members import INSTALLED, Member
+from tools.members import INSTALLED, Member
 
 SECONDS = 150
 PROMPT = "Call the tool."

@@ -1,6 +1,6 @@
 """The entry for a host's configuration, exact for the way in which this process was installed.
 
-What differs between hosts is in the files of `mcp_batteries.hosts`. The generated pages (`testing.pages`) come from
+What differs between hosts is in the files of `mcp_batteries.hosts`. The generated pages (`tools.pages`) come from
 the same functions, so what a page shows is what `--print-config` prints.
 """
 

@@ -1,7 +1,7 @@
 """Collects what a machine without a network needs: wheels, requirements with hashes, entries for hosts, images.
 
     uv build --all-packages --out-dir dist
-    uv run python -m mcp_batteries.testing.offline dist offline --for windows --python 3.13
+    uv run python -m tools.offline dist offline --for windows --python 3.13
 
 Run it on a machine with a network; the options select the system and Python of the target.
 """
@@ -23,7 +23,7 @@ from packaging.markers import Marker
 from mcp_batteries.cli.hosts import make_start_entry
 from mcp_batteries.hosts import HOST_NAMES
 from mcp_batteries.hosts.definition import load_host
-from mcp_batteries.testing.members import Member, members
+from tools.members import Member, members
 
 __all__ = ["LINUX", "SYSTEMS", "System", "collect", "download", "locked"]
 

@@ -3,7 +3,7 @@
 `manifest.json` and `server.json` stand beside each server's README, generated. A bundle carries the wheels of the
 server and of the common package, because no index has them under our names, and the versions of `uv.lock`:
 
-    python -m mcp_batteries.testing.bundles dist bundles
+    python -m tools.bundles dist bundles
     npx @anthropic-ai/mcpb pack bundles/mcp-fs
 
 Sources: MCPB manifest specification 0.4 (server type `uv`); registry schema 2025-12-11.
@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from mcp_batteries.settings import InstallQuestion, variable
-from mcp_batteries.testing.languages import ENGLISH, Language
-from mcp_batteries.testing.members import NAMESPACE, PUBLISHED, REPOSITORY, Member, members
+from tools.languages import ENGLISH, Language
+from tools.members import NAMESPACE, PUBLISHED, REPOSITORY, Member, members
 
 __all__ = ["LOCALE", "bundle", "localized", "manifest", "registry_entry"]
 

@@ -18,8 +18,8 @@ from mcp_batteries.cli.hosts import Input, make_start_entry, make_url_entry, pla
 from mcp_batteries.errors import Invalid
 from mcp_batteries.hosts import HOST_NAMES
 from mcp_batteries.hosts.definition import load_host
-from mcp_batteries.testing.languages import ENGLISH, Language
-from mcp_batteries.testing.members import Member
+from tools.languages import ENGLISH, Language
+from tools.members import Member
 
 __all__ = ["URL", "WINDOWS_HOME", "badges", "host_pages"]
 

@@ -1,6 +1,6 @@
 """Generates the tables in each server's README, the snapshots of what a client sees, and the pages for hosts.
 
-`python -m mcp_batteries.testing.docs servers/*` writes all; the tests call the same functions and compare.
+`python -m tools.docs servers/*` writes all; the tests call the same functions and compare.
 A README marks its places with `<!-- tools -->` ... `<!-- /tools -->`, likewise resources, prompts, settings.
 """
 
@@ -21,10 +21,10 @@ from pydantic import BaseModel
 from mcp_batteries import user_folders
 from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.settings import Positional, Settings, load, placeholder, variable
-from mcp_batteries.testing.bundles import LOCALE, localized, manifest, registry_entry
-from mcp_batteries.testing.languages import ENGLISH, Language, chinese
-from mcp_batteries.testing.members import Member, members, package_of
-from mcp_batteries.testing.pages import badges, host_pages
+from tools.bundles import LOCALE, localized, manifest, registry_entry
+from tools.languages import ENGLISH, Language, chinese
+from tools.members import Member, members, package_of
+from tools.pages import badges, host_pages
 
 __all__ = ["filled", "generated", "package_of", "snapshot", "tables"]
 

@@ -1,4 +1,4 @@
-"""Makes an animated picture of what a command really prints: `python -m mcp_batteries.testing.picture FILE TITLE
+"""Makes an animated picture of what a command really prints: `python -m tools.picture FILE TITLE
 [WORDS...]`.
 
 The command runs, and its output becomes an SVG with colours and without external resources. The lines appear one by
