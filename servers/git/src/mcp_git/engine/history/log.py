@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -263,9 +262,7 @@ def _read_page(
     git: Git, repository: Repository, command: _LogCommand, page: _CommitPage, limit: int, cancel: CancelToken
 ) -> list[str]:
     """Read a page, and return its rows."""
-    with git.stream(
-        repository, command.arguments, cancel, stdin=command.stdin, is_repeated=command.is_repeated
-    ) as pieces:
+    with git.stream(repository, command.arguments, cancel) as pieces:
         lines = split_records(pieces, b"\n")
         page.read(lines, command.ignored_commits, limit)
         rows = _format_rows(page)
@@ -294,15 +291,12 @@ class _LogCommand:
 
     Attributes:
         ignored_commits: how many of the first commits that it prints are those of earlier pages.
-        is_repeated: whether the same arguments are likely to come again.
         described_lines: what the answer says of the lines of a file.
     """
 
     arguments: Sequence[str]
-    stdin: bytes
     ignored_commits: int
-    is_repeated: bool
-    described_lines: str
+    described_lines: str = ""
 
     @classmethod
     def build(
@@ -323,16 +317,11 @@ class _LogCommand:
         if query.lines is not None:
             span = resolve_lines(git, repository, query.path, query.newest, query.lines, cancel, next(iter(tips), ""))
             arguments += [f"-L{span.numbers}:{query.path.text}", "--no-patch", *revisions, "--"]
-            return cls(arguments, b"", ignored, False, span.description)
+            return cls(arguments, ignored, span.description)
         operands = [*revisions, "--"]
         if query.path.text:
             operands.append(query.path.text)
-        has_line_break = re.search("[\r\n]", query.path.text) is not None
-        if query.options or has_line_break:
-            return cls([*arguments, *operands], b"", ignored, False, "")
-        # What is asked for goes through standard input, so that the arguments are always the same.
-        stdin = os.fsencode("\n".join(operands) + "\n")
-        return cls([*arguments, "--stdin"], stdin, ignored, not position.skip, "")
+        return cls([*arguments, *operands], ignored)
 
 
 def _start_revisions(query: LogQuery) -> list[str]:

@@ -14,9 +14,9 @@ from mcp_batteries.processes.confinement import Confinement
 from mcp_git import git_config
 from mcp_git.engine.program.git_binary import GitBinary, GitFailed
 from mcp_git.engine.program.output import Output
-from mcp_git.engine.program.prespawn import Prespawner, RunningGit
 from mcp_git.engine.program.private_git_dir import PrivateGitDir, PrivateGitDirs
 from mcp_git.engine.program.process import Command
+from mcp_git.engine.program.running_git import RunningGit, start_git
 from mcp_git.policy import Policy, Repository
 from mcp_git.remote_addresses import Address
 from mcp_git.repository_paths import Layout, refuse_links_below, refuse_nested_repositories
@@ -43,7 +43,6 @@ class Git:
         self._policy = policy
         self.binary = GitBinary(policy)
         self._private_git_dirs = PrivateGitDirs(self.binary)
-        self._prespawner = Prespawner(self.binary)
 
     def layout(self, repository: Repository, *, writes: bool = False) -> Layout:
         """Return where the parts of a repository are now, looked at before each run.
@@ -134,15 +133,12 @@ class Git:
         layout: Layout | None = None,
         scratch_index: str = "",
         remarks: list[str] | None = None,
-        is_repeated: bool = False,
     ) -> Generator[Generator[bytes]]:
         """Run git for a block that takes what it prints piece by piece, and may leave before its end.
 
         Args:
             layout: of the repository, if the policy has just told it.
             remarks: gets what git said besides, once all is read.
-            is_repeated: whether the same arguments are likely to be run again, so that a git for them is started ahead.
-                What varies goes by `stdin` then.
 
         Raises:
             GitFailed: it ended otherwise than `exit_codes`, and was read to its end.
@@ -163,18 +159,10 @@ class Git:
         confinement = self._private_git_dirs.confinement(
             layout, private_git_dir, writes=writes, scratch_index=scratch_index
         )
-        starting = self._start(
-            layout,
-            private_git_dir,
-            arguments,
-            environment,
-            confinement,
-            cancel,
-            stdin,
-            exit_codes,
-            is_repeated=is_repeated,
-        )
-        with starting as (pieces, read_stderr):
+        with self._start(layout, private_git_dir, arguments, environment, confinement, cancel, stdin, exit_codes) as (
+            pieces,
+            read_stderr,
+        ):
             yield pieces
             if remarks is not None:
                 remarks.append(read_stderr())
@@ -232,15 +220,14 @@ class Git:
         stdin: bytes,
         exit_codes: Iterable[int],
         on_stderr: Callable[[str], None] | None = None,
-        is_repeated: bool = False,
     ) -> Generator[tuple[Generator[bytes], Callable[[], str]]]:
         folder = layout.work_tree or layout.git_dir
         command = Command(self.binary.program, arguments, folder, environment, confinement)
-        running = self._take_or_start(command, stdin, is_repeated, new_session=on_stderr is not None)
+        running = start_git(command, stdin, self.binary.scratch_folder, new_session=on_stderr is not None)
         hidden_paths = (
             private.folder, layout.git_dir, layout.common_dir, layout.work_tree, self.binary.scratch_folder
         )  # fmt: skip
-        run = _Run(self._prespawner, command, running, cancel, stdin, exit_codes, on_stderr, is_repeated, hidden_paths)
+        run = _Run(running, cancel, exit_codes, on_stderr, hidden_paths)
         try:
             yield run.read_stdout(), run.read_stderr
             failure = run.find_failure()
@@ -251,13 +238,6 @@ class Git:
                 raise failure
         finally:
             run.running.close()
-
-    def _take_or_start(self, command: Command, stdin: bytes, is_repeated: bool, *, new_session: bool) -> RunningGit:
-        if is_repeated:
-            running = self._prespawner.take(command, stdin)
-            if running is not None:
-                return running
-        return self._prespawner.start(command, stdin, new_session=new_session)
 
     @contextmanager
     def copy_index(self, layout: Layout) -> Generator[str]:
@@ -321,39 +301,23 @@ class _Run:
     """One run of git.
 
     Attributes:
-        running: the git that runs, or the one that took its place.
         exit_codes: how it may end.
         on_stderr: is given the latest of what it says meanwhile.
-        is_repeated: whether another is to be started ahead for the same arguments.
         hidden_paths: those of this machine that what it says may name.
         is_read: whether its output was read to the end.
     """
 
-    prespawner: Prespawner
-    command: Command
     running: RunningGit
     cancel: CancelToken
-    stdin: bytes
     exit_codes: Iterable[int]
     on_stderr: Callable[[str], None] | None
-    is_repeated: bool
     hidden_paths: Sequence[str | None]
     is_read: bool = False
 
     def read_stdout(self) -> Generator[bytes]:
         """Return what git prints, until its end."""
-        if self.is_repeated:
-            self.prespawner.prespawn(self.command, has_stdin=bool(self.stdin))
         meanwhile = self._report_stderr if self.on_stderr else None
-        is_silent = True
-        for piece in self.running.stream(self.cancel, meanwhile):
-            is_silent = False
-            yield piece
-        if is_silent and self.running.link and self.running.wait() not in self.exit_codes:
-            # Whatever was the matter, a git that was not started ahead tells it.
-            self.running.close()
-            self.running = self.prespawner.start(self.command, self.stdin)
-            yield from self.running.stream(self.cancel)
+        yield from self.running.stream(self.cancel, meanwhile)
         self.is_read = True
 
     def read_stderr(self) -> str:

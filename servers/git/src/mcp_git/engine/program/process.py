@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import IO, TypeVar
 
@@ -28,7 +28,6 @@ __all__ = [
     "Command",
     "PipeReader",
     "Process",
-    "StandbyProcess",
     "limit_memory",
     "open_unnamed_file",
     "start",
@@ -49,8 +48,6 @@ _UNKNOWN_EXIT_CODE = 255
 _WINDOWS_COMMAND_TOO_LONG = 206
 # For git to remove its locks.
 _TERMINATION_SECONDS = 2.0
-# The descriptor that a git reads which waits.
-_STANDBY_DESCRIPTOR = 3
 # Signals that Python ignores, and what it starts would too.
 _RESET_SIGNALS = [getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name)]
 
@@ -237,61 +234,7 @@ def start(command: Command, *, stdin: IO[bytes] | None, stderr: IO[bytes], new_s
         ) from None
 
 
-class StandbyProcess:
-    """A git that has started and goes no further than its user's configuration, for which it reads a pipe.
-
-    Args:
-        stderr: as `start`.
-        has_stdin: whether it is to read something.
-
-    Raises:
-        OSError: there is no room for it.
-    """
-
-    def __init__(self, command: Command, stderr: IO[bytes], *, has_stdin: bool) -> None:
-        self._feed = reads = -1
-        waits, self._gate = os.pipe()
-        environment = {**command.environment, "GIT_CONFIG_GLOBAL": f"/dev/fd/{_STANDBY_DESCRIPTOR}"}
-        try:
-            if has_stdin:
-                reads, self._feed = os.pipe()
-            spawned = _spawn(
-                replace(command, environment=environment), reads if has_stdin else None, stderr.fileno(), gate=waits
-            )
-            if spawned is None:
-                raise OSError(errno.EBADF, "standard descriptors are closed")
-            self.process = spawned
-        except OSError:
-            self._close()
-            raise
-        finally:
-            for descriptor in (waits, reads):
-                if descriptor >= 0:
-                    os.close(descriptor)
-
-    def release(self, stdin: bytes) -> None:
-        """Let it go on, with less than a pipe holds to read."""
-        try:
-            if self._feed >= 0:
-                with suppress(BrokenPipeError):  # it has ended, which its reader notices
-                    os.write(self._feed, stdin)
-        finally:
-            self._close()
-
-    def terminate(self) -> None:
-        """It is not needed."""
-        terminate(self.process)
-        self.process.stdout.close()
-        self._close()
-
-    def _close(self) -> None:
-        for descriptor in (self._feed, self._gate):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self._feed = self._gate = -1
-
-
-def _spawn(command: Command, stdin: int | None, stderr: int, gate: int | None = None) -> _SpawnedProcess | None:
+def _spawn(command: Command, stdin: int | None, stderr: int) -> _SpawnedProcess | None:
     """Start a process by `posix_spawn`; return None where standard descriptors were closed."""
     assert sys.platform != "win32"
     _close_on_exec()
@@ -303,7 +246,6 @@ def _spawn(command: Command, stdin: int | None, stderr: int, gate: int | None = 
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0) if stdin is None else (os.POSIX_SPAWN_DUP2, stdin, 0),
             (os.POSIX_SPAWN_DUP2, write_end, 1),
             (os.POSIX_SPAWN_DUP2, stderr, 2),
-            *([] if gate is None else [(os.POSIX_SPAWN_DUP2, gate, _STANDBY_DESCRIPTOR)]),
         ]
 
         def spawn(words: Sequence[str]) -> int:

@@ -26,11 +26,10 @@ def read_status(
     if layout is None:
         layout = git.layout(repository)
     arguments = ["status", "--porcelain=v2", "--branch", "--show-stash", "-z", "--ignore-submodules=dirty", "--"]
-    is_whole_tree = path is None or not path.text
     if path is not None and path.text:
         arguments.append(path.text)
     status = Status()
-    with git.stream(repository, arguments, cancel, layout=layout, is_repeated=is_whole_tree) as pieces:
+    with git.stream(repository, arguments, cancel, layout=layout) as pieces:
         status.in_progress = find_operations_in_progress(git, repository, layout, cancel)
         records = split_records(pieces)
         for record in records:

@@ -1,0 +1,73 @@
+"""A git at work: started, read piece by piece, and ended at once with everything that it started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from typing import IO
+
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_git.engine.program.process import (
+    Command,
+    PipeReader,
+    Process,
+    limit_memory,
+    open_unnamed_file,
+    start,
+    terminate,
+)
+
+__all__ = ["RunningGit", "start_git"]
+
+
+class RunningGit:
+    """A git at work.
+
+    Attributes:
+        stderr: what it says besides.
+    """
+
+    def __init__(self, process: Process, stderr: IO[bytes]) -> None:
+        assert process.stdout is not None
+        self._process = process
+        self.stderr = stderr
+        self._pipe = PipeReader(process.stdout)
+
+    def stream(self, cancel: CancelToken, meanwhile: Callable[[], None] | None = None) -> Generator[bytes]:
+        """Return what it prints, as `PipeReader.stream`."""
+        return self._pipe.stream(cancel, meanwhile)
+
+    def wait(self) -> int:
+        """Wait for its end, and return its exit code."""
+        return self._process.wait()
+
+    def close(self) -> None:
+        """End it, unless it has ended."""
+        terminate(self._process)
+        self._pipe.close()
+        self.stderr.close()
+
+
+def start_git(command: Command, stdin: bytes, scratch_folder: str, *, new_session: bool = False) -> RunningGit:
+    """Start a git.
+
+    Args:
+        stdin: what it reads.
+        scratch_folder: for what it reads and says, where the system keeps no unnamed files in memory.
+        new_session: as `process.start`.
+    """
+    with ExitStack() as files:
+        stderr = files.enter_context(open_unnamed_file(scratch_folder))
+        process = _start(command, stdin, stderr, scratch_folder, new_session)
+        files.pop_all()
+    limit_memory(process.pid)
+    return RunningGit(process, stderr)
+
+
+def _start(command: Command, stdin: bytes, stderr: IO[bytes], scratch_folder: str, new_session: bool) -> Process:
+    if not stdin:
+        return start(command, stdin=None, stderr=stderr, new_session=new_session)
+    with open_unnamed_file(scratch_folder) as file:
+        file.write(stdin)
+        file.seek(0)
+        return start(command, stdin=file, stderr=stderr, new_session=new_session)
