@@ -2,15 +2,17 @@
 
 import os
 import re
+import shutil
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from git_server.made import Made
 from git_server.serving import everything, serving
+from mcp_git.engine.program.git_binary import GitBinary, GitFailed
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="links need a right, and names a file system"),
@@ -265,6 +267,28 @@ async def test_a_repository_that_changes_under_the_reads(tmp_path: Path) -> None
     finally:
         over.set()
         thread.join()
+
+
+async def test_a_configuration_that_is_replaced_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel lets git read the file that was there when it started, not the one that took its name since."""
+    made = usual(tmp_path)
+    read = GitBinary.run_config
+    replaced: list[str] = []
+
+    def replace_first(self: GitBinary, arguments: Sequence[str], path: str, *, writes: bool = False) -> bytes:
+        if not replaced and "--list" in arguments:
+            replaced.append(path)
+            shutil.copy(path, f"{path}.new")
+            os.replace(f"{path}.new", path)
+            raise GitFailed("fatal: unable to access: Permission denied", 128)
+        return read(self, arguments, path, writes=writes)
+
+    monkeypatch.setattr(GitBinary, "run_config", replace_first)
+    async with serving(made.path) as asking:
+        assert "first" in await asking("list_commits")
+    assert replaced
 
 
 async def test_a_password_in_a_reflog_is_not_shown(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ __all__ = ["PrivateGitDir", "PrivateGitDirs"]
 
 _INDEX_TIMEOUT_SECONDS = 60
 _MAX_CONFIGURATION_BYTES = 1024 * 1024
+_MAX_READS_OF_CONFIGURATION = 5
 _BAD_INDEX = re.compile(rb"(?:^|\0)/|(?:^|[\0/])(?:\.\.?|\.git)?(?:/|\0)", re.I)
 _STAGED = re.compile(rb"(^|\0)\d{6} [0-9a-f]+ \d\t")
 _SUBMODULE = re.compile(rb"(?:^|\0)160000 [0-9a-f]+ \d\t([^\0]+)")
@@ -184,17 +185,21 @@ class PrivateGitDirs:
         private.written_signature = _signature(private.config_path)
 
     def _read_configuration(self, path: str) -> list[git_config.Entry]:
-        signature = _signature(path)
-        if signature is None:
-            return []
-        if signature[1] > _MAX_CONFIGURATION_BYTES:
-            raise Refused("The configuration of this repository is larger than 1 MB.", "The operator can shorten it.")
-        try:
-            return git_config.parse_entries(self._binary.run_config(["--no-includes", "--list", "-z"], path))
-        except GitFailed:
-            raise Refused(
-                "The configuration of this repository can't be read (`config`).", "The operator can mend it."
-            ) from None
+        for _ in range(_MAX_READS_OF_CONFIGURATION):
+            signature = _signature(path)
+            if signature is None:
+                return []
+            if signature[1] > _MAX_CONFIGURATION_BYTES:
+                raise Refused(
+                    "The configuration of this repository is larger than 1 MB.", "The operator can shorten it."
+                )
+            try:
+                return git_config.parse_entries(self._binary.run_config(["--no-includes", "--list", "-z"], path))
+            except GitFailed:
+                if _signature(path) == signature:
+                    break
+                # Another git has put a new file in its place, which the confinement of this one does not know.
+        raise Refused("The configuration of this repository can't be read (`config`).", "The operator can mend it.")
 
     def _refuse_index_outside(self, private: PrivateGitDir, layout: Layout, environment: Mapping[str, str]) -> None:
         """Check that all names in the index lie in the work tree: git checks them when they come in, not when it reads.
