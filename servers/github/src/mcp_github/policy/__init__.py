@@ -7,7 +7,7 @@ path can't leave its place there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 from mcp_batteries.errors import Refused, Unavailable, quote
 from mcp_batteries.server.tool_filter import ClosedGate
@@ -19,22 +19,42 @@ from mcp_github.policy.names import (
     HEAD,
     FilePath,
     Gist,
+    LabelName,
+    NodeId,
     Ref,
+    TeamSlug,
+    Workflow,
     file,
     gist,
+    label,
     node,
     ref,
     require_logins,
     team,
     workflow,
 )
-from mcp_github.policy.repositories import Head, Owner, Repo, WriteRepo
+from mcp_github.policy.repositories import (
+    DeleteReleaseRepo,
+    DeleteRepo,
+    ForceRepo,
+    Head,
+    MergeRepo,
+    Owner,
+    ReleaseRepo,
+    Repo,
+    RunRepo,
+    WriteOwner,
+    WriteRepo,
+)
 from mcp_github.settings import TOOLSETS
 
 __all__ = [
-    "HEAD", "ApiUrl", "DownloadUrl", "FilePath", "Gate", "Gist", "Head", "Owner", "Policy", "PolicySettings", "Ref",
-    "Repo", "WriteRepo",
+    "HEAD", "ApiUrl", "DeleteReleaseRepo", "DeleteRepo", "DownloadUrl", "FilePath", "ForceRepo", "Gate", "Gist", "Head",
+    "LabelName", "MergeRepo", "NodeId", "Owner", "Policy", "PolicySettings", "Ref", "ReleaseRepo", "Repo", "RunRepo",
+    "TeamSlug", "Workflow", "WriteOwner", "WriteRepo",
 ]  # fmt: skip
+
+W = TypeVar("W", bound=WriteRepo)
 
 _NO_TOKEN = "The operator can set `GITHUB_TOKEN`, or the user can run `gh auth login`."
 
@@ -101,6 +121,7 @@ class Policy(RepositoryAllowList, Gates, FlowRules):
     workflow = staticmethod(workflow)
     team = staticmethod(team)
     gist = staticmethod(gist)
+    label = staticmethod(label)
     node = staticmethod(node)
     logins = staticmethod(require_logins)
     deletable_branch = staticmethod(deletable_branch)
@@ -152,11 +173,48 @@ class Policy(RepositoryAllowList, Gates, FlowRules):
         Raises:
             Refused: the operator has not allowed writes, or it is not on the allow-list.
         """
+        return self._open_repo(WriteRepo, text, *gates)
+
+    def merge_repo(self, text: str) -> MergeRepo:
+        """Return the repository that `text` names, to merge a pull request of it; see `write_repo`."""
+        return self._open_repo(MergeRepo, text, "merge")
+
+    def delete_repo(self, text: str) -> DeleteRepo:
+        """Return the repository that `text` names, to delete it or something in it; see `write_repo`."""
+        return self._open_repo(DeleteRepo, text, "delete")
+
+    def run_repo(self, text: str) -> RunRepo:
+        """Return the repository that `text` names, to run a workflow of it; see `write_repo`."""
+        return self._open_repo(RunRepo, text, "runs")
+
+    def release_repo(self, text: str) -> ReleaseRepo:
+        """Return the repository that `text` names, to make or change a release; see `write_repo`."""
+        return self._open_repo(ReleaseRepo, text, "releases")
+
+    def delete_release_repo(self, text: str) -> DeleteReleaseRepo:
+        """Return the repository that `text` names, to delete a release; see `write_repo`."""
+        return self._open_repo(DeleteReleaseRepo, text, "releases", "delete")
+
+    def force_repo(self, text: str) -> ForceRepo:
+        """Return the repository that `text` names, to move a branch; see `write_repo`."""
+        return self._open_repo(ForceRepo, text, "force")
+
+    def write_owner(self, text: str) -> WriteOwner:
+        """Return the user or organisation that `text` names, to write to their projects.
+
+        Raises:
+            Refused: the operator has not allowed writes, or no repository of theirs is on the allow-list.
+        """
+        self.require_write()
+        return WriteOwner(self.owner(text).login)
+
+    def _open_repo(self, kind: type[W], text: str, *gates: Gate) -> W:
+        """Return the repository that `text` names, if it is served and these gates are open."""
         repo = self.repo(text)
         self.require_write()
         for gate in gates:
             self.require_gate(gate)
-        return WriteRepo(repo.owner, repo.name)
+        return kind(repo.owner, repo.name)
 
 
 def _require_usable_auth(settings: PolicySettings) -> None:

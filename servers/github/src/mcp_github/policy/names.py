@@ -11,8 +11,8 @@ from mcp_batteries.errors import Invalid, Unavailable, quote
 from mcp_github.invisible import escape_path, unescape_path
 
 __all__ = [
-    "HEAD", "LOGIN", "FilePath", "Gist", "Ref", "file", "gist", "is_encodable", "node", "parse_owner_setting", "ref",
-    "require_logins", "team", "workflow",
+    "HEAD", "LOGIN", "FilePath", "Gist", "LabelName", "NodeId", "Ref", "TeamSlug", "Workflow", "file", "gist",
+    "is_encodable", "label", "node", "parse_owner_setting", "ref", "require_logins", "team", "workflow",
 ]  # fmt: skip
 
 LOGIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}(?:\[bot\])?")
@@ -60,6 +60,38 @@ class Gist:
     id: str
 
 
+@dataclass(frozen=True)
+class LabelName:
+    """The name of a label that may exist."""
+
+    text: str
+
+    @property
+    def path(self) -> str:
+        return percent(self.text, safe="")
+
+
+@dataclass(frozen=True)
+class NodeId:
+    """An opaque id that GitHub issued, for GraphQL; its owner is checked before it is used."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class TeamSlug:
+    """The slug of a team."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Workflow:
+    """A workflow's id or the name of its file, as it stands in a path."""
+
+    path: str
+
+
 def ref(text: str) -> Ref:
     """Return a branch, tag or commit, by the rules of git-check-ref-format.
 
@@ -104,19 +136,19 @@ def file(text: str, *, is_escaped: bool = True) -> FilePath:
     return FilePath(name)
 
 
-def workflow(text: str) -> str:
+def workflow(text: str) -> Workflow:
     """Return a workflow's id or the name of its file, as it stands in a path."""
     text = text.removeprefix(".github/workflows/")
     if not re.fullmatch(r"\d{1,20}|[A-Za-z0-9_][A-Za-z0-9._ -]{0,200}\.ya?ml", text):
         raise Invalid(f"{quote(text)} is not a workflow.", "`list_actions` with kind=workflows shows them.")
-    return percent(text, safe="")
+    return Workflow(percent(text, safe=""))
 
 
-def team(text: str) -> str:
+def team(text: str) -> TeamSlug:
     """Return a team's slug."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", text):
         raise Invalid(f"{quote(text)} is not a slug of a team.", "`list_people` without arguments shows yours.")
-    return text
+    return TeamSlug(text)
 
 
 def gist(text: str) -> Gist:
@@ -128,11 +160,18 @@ def gist(text: str) -> Gist:
     return Gist(text)
 
 
-def node(text: str) -> str:
-    """Return an opaque id that GitHub issued, for GraphQL; its owner is checked before it is used."""
+def label(text: str) -> LabelName:
+    """Return the name of a label that may exist."""
+    if text in (".", ".."):
+        raise Invalid(f"{quote(text)} is not a label.")
+    return LabelName(text)
+
+
+def node(text: str) -> NodeId:
+    """Return an opaque id that GitHub issued, for GraphQL."""
     if not re.fullmatch(r"[A-Za-z0-9_=-]{4,200}", text):
         raise Invalid(f"{quote(text)} is not an id from an earlier answer.")
-    return text
+    return NodeId(text)
 
 
 def is_encodable(text: str) -> bool:

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote as percent
 
-__all__ = ["Head", "Owner", "Repo", "WriteRepo"]
+__all__ = [
+    "DeleteReleaseRepo", "DeleteRepo", "ForceRepo", "Head", "MergeRepo", "Owner", "ReleaseRepo", "Repo", "RunRepo",
+    "WriteOwner", "WriteRepo",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,36 @@ class WriteRepo(Repo):
 
 
 @dataclass(frozen=True)
+class MergeRepo(WriteRepo):
+    """A repository whose pull requests may be merged."""
+
+
+@dataclass(frozen=True)
+class DeleteRepo(WriteRepo):
+    """A repository that may be deleted, and what is in it."""
+
+
+@dataclass(frozen=True)
+class RunRepo(WriteRepo):
+    """A repository whose workflows may be run."""
+
+
+@dataclass(frozen=True)
+class ReleaseRepo(WriteRepo):
+    """A repository whose releases may be made and changed."""
+
+
+@dataclass(frozen=True)
+class DeleteReleaseRepo(ReleaseRepo, DeleteRepo):
+    """A repository whose releases may be deleted."""
+
+
+@dataclass(frozen=True)
+class ForceRepo(WriteRepo):
+    """A repository whose branches may be moved."""
+
+
+@dataclass(frozen=True)
 class Owner:
     """A user or an organisation."""
 
@@ -52,6 +85,11 @@ class Owner:
 
     def __str__(self) -> str:
         return percent(self.login, safe="")
+
+
+@dataclass(frozen=True)
+class WriteOwner(Owner):
+    """A user or an organisation whose projects may be written to."""
 
 
 @dataclass(frozen=True)

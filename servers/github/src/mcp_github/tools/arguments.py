@@ -23,15 +23,31 @@ from pydantic import (
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declaration.fields import EMPTY_COUNTS, in_header
+from mcp_batteries.server.declaration.trusted import trusted
 from mcp_github.client.polling import MAX_WAIT_SECONDS, Poller
-from mcp_github.policy import Owner, Policy
-from mcp_github.policy import Ref as TrustedRef
+from mcp_github.policy import (
+    DeleteReleaseRepo,
+    DeleteRepo,
+    FilePath,
+    ForceRepo,
+    MergeRepo,
+    Owner,
+    Policy,
+    Ref,
+    ReleaseRepo,
+    Repo,
+    RunRepo,
+    WriteRepo,
+)
 
 __all__ = [
-    "Body", "Branch", "Comment", "Cursor", "Due", "Fields", "Limit", "Login", "NameList", "Names", "Number",
-    "OptionalBody", "OptionalComment", "OptionalNumber", "OptionalPath", "OptionalRef", "OptionalRepo",
-    "OptionalTitle", "Path", "Ref", "RepoName", "Since", "Title", "Until", "Waiting", "check_message", "drop_unset",
-    "is_on_lines", "make_poller", "one_of", "parse_other_user", "parse_ref", "refuse_beside",
+    "Body", "BranchName", "BranchText", "Comment", "Cursor", "DeleteReleaseRepoName", "DeleteRepoName", "Due", "Fields",
+    "ForceRepoName", "FreeText", "Limit", "Login", "MergeRepoName", "NameList", "Names", "Number", "OptionalBody",
+    "OptionalComment", "OptionalNumber", "OptionalPath", "OptionalRefName", "OptionalRefText", "OptionalRepoName",
+    "OptionalRepoText", "OptionalTitle", "OptionalWriteRepoName", "PathName", "PathText", "RefName", "RefText",
+    "ReleaseRepoName", "RepoName", "RepoText", "RunRepoName", "Since", "Title", "Until", "Waiting", "WriteRepoName",
+    "check_message", "drop_unset", "is_on_lines", "make_poller", "one_of", "parse_other_user", "parse_ref",
+    "refuse_beside",
 ]  # fmt: skip
 
 # Where an address has the number, by the argument's name.
@@ -80,7 +96,7 @@ def drop_unset(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def parse_ref(policy: Policy, text: str | None) -> TrustedRef | None:
+def parse_ref(policy: Policy, text: str | None) -> Ref | None:
     """Return the branch, tag or commit that the caller named, if any."""
     if not text:
         return None
@@ -305,22 +321,43 @@ def _check_not_empty(text: str) -> str:
     return text
 
 
+FreeText = str
 _REPO_FIELD = Field(description="owner/name", json_schema_extra=in_header("Repo"))
 _UNQUOTED = BeforeValidator(_strip_quotes)
-RepoName = Annotated[str, _UNQUOTED, _REPO_FIELD]
-OptionalRepo = Annotated[str | None, _UNQUOTED, _REPO_FIELD]
+RepoName = Annotated[Repo, trusted(Policy.repo), _UNQUOTED, _REPO_FIELD]
+OptionalRepoName = Annotated[Repo | None, trusted(Policy.repo), _UNQUOTED, _REPO_FIELD]
+WriteRepoName = Annotated[WriteRepo, trusted(Policy.write_repo), _UNQUOTED, _REPO_FIELD]
+OptionalWriteRepoName = Annotated[WriteRepo | None, trusted(Policy.write_repo), _UNQUOTED, _REPO_FIELD]
+DeleteRepoName = Annotated[DeleteRepo, trusted(Policy.delete_repo), _UNQUOTED, _REPO_FIELD]
+MergeRepoName = Annotated[MergeRepo, trusted(Policy.merge_repo), _UNQUOTED, _REPO_FIELD]
+RunRepoName = Annotated[RunRepo, trusted(Policy.run_repo), _UNQUOTED, _REPO_FIELD]
+ReleaseRepoName = Annotated[ReleaseRepo, trusted(Policy.release_repo), _UNQUOTED, _REPO_FIELD]
+DeleteReleaseRepoName = Annotated[DeleteReleaseRepo, trusted(Policy.delete_release_repo), _UNQUOTED, _REPO_FIELD]
+ForceRepoName = Annotated[ForceRepo, trusted(Policy.force_repo), _UNQUOTED, _REPO_FIELD]
+RepoText = Annotated[str, _UNQUOTED, _REPO_FIELD]
+OptionalRepoText = Annotated[str | None, _UNQUOTED, _REPO_FIELD]
 Number = Annotated[int, BeforeValidator(_parse_number), AfterValidator(_check_positive)]
 OptionalNumber = Annotated[int | None, BeforeValidator(_parse_number), AfterValidator(_check_positive)]
 Comment = Annotated[int, WrapValidator(_parse_comment), AfterValidator(_check_positive)]
 OptionalComment = Annotated[int | None, WrapValidator(_parse_comment), AfterValidator(_check_positive)]
 _REF_DESCRIPTION = "Branch, tag, commit"
-Ref = Annotated[str, Field(description=_REF_DESCRIPTION)]
-OptionalRef = Annotated[
+_REF_FIELD = Field(description=_REF_DESCRIPTION)
+RefName = Annotated[Ref, trusted(Policy.ref), _REF_FIELD]
+OptionalRefName = Annotated[
+    Ref | None,
+    trusted(Policy.ref),
+    BeforeValidator(_ref_of_address),
+    Field(description=_REF_DESCRIPTION, validate_default=True),
+]
+BranchName = Annotated[Ref, trusted(Policy.ref), Field(description="Name")]
+RefText = Annotated[str, Field(description=_REF_DESCRIPTION)]
+OptionalRefText = Annotated[
     str | None, BeforeValidator(_ref_of_address), Field(description=_REF_DESCRIPTION, validate_default=True)
 ]
-Branch = Annotated[str, Field(description="Name")]
+BranchText = Annotated[str, Field(description="Name")]
 _PATH_FIELD = Field(description="In `repo`")
-Path = Annotated[str, _PATH_FIELD]
+PathName = Annotated[FilePath, trusted(Policy.file), _PATH_FIELD]
+PathText = Annotated[str, _PATH_FIELD]
 OptionalPath = Annotated[str | None, _PATH_FIELD]
 Fields = Annotated[
     list[str] | None,

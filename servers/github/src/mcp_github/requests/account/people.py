@@ -78,6 +78,6 @@ class People:
         """Return a page of who belongs to an organisation, or to one of its teams."""
         query = ListQuery(f"/orgs/{organisation}/members", f"the organisation `{organisation.login}`", PERSON)
         if team is not None:
-            path = f"/orgs/{organisation}/teams/{self.api.policy.team(team)}/members"
+            path = f"/orgs/{organisation}/teams/{self.api.policy.team(team).text}/members"
             query = ListQuery(path, f"the team {quote(team)}", PERSON)
         return await fetch_page(self.api, query, options)

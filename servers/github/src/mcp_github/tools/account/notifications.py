@@ -13,7 +13,7 @@ from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
 from mcp_github.requests.account.notifications import NotificationAction, Notifications, SubscriptionState
-from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepo, RepoName, Since
+from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepoText, RepoText, Since
 
 __all__ = ["NotificationTools"]
 
@@ -26,7 +26,7 @@ class NotificationTools:
     @tool("List notifications", toolset="notifications", open_world=True)
     async def list_notifications(
         self,
-        repo: OptionalRepo = None,
+        repo: OptionalRepoText = None,
         include_read: bool = False,
         participating: bool = False,
         since: Since = None,
@@ -49,7 +49,7 @@ class NotificationTools:
         self,
         action: NotificationAction,
         notification: Annotated[int | None, Field(ge=1, description="Its id; all of them without")] = None,
-        repo: OptionalRepo = None,
+        repo: OptionalRepoText = None,
         before: Since = None,
     ) -> Done:
         """Mark a notification as read or done, or hear no more of it; without an id, mark all as read.
@@ -69,12 +69,12 @@ class NotificationTools:
         return await self.notifications.settle_all(trusted_repo, before)
 
     @tool("Get a subscription", toolset="notifications", open_world=True)
-    async def get_subscription(self, repo: RepoName) -> Record:
+    async def get_subscription(self, repo: RepoText) -> Record:
         """Get whether you watch or ignore a repository. To change it: `edit_subscription`."""
         return await self.notifications.get_subscription(self.policy.repo(repo))
 
     @tool("Watch a repository", toolset="notifications", effect="write", idempotent=True, open_world=True)
-    async def edit_subscription(self, repo: RepoName, state: SubscriptionState) -> Done:
+    async def edit_subscription(self, repo: RepoText, state: SubscriptionState) -> Done:
         """Set what of a repository you are notified of: everything, what you take part in, or nothing.
 
         As it is now: `get_subscription`.

@@ -13,7 +13,7 @@ from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Listing, Record
 from mcp_github.policy import Policy
 from mcp_github.requests.account.people import People
-from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepo, refuse_beside
+from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepoText, refuse_beside
 
 __all__ = ["PeopleTools"]
 
@@ -34,7 +34,7 @@ class PeopleTools:
     @tool("List people or teams", toolset="context", open_world=True)
     async def list_people(
         self,
-        repo: OptionalRepo = None,
+        repo: OptionalRepoText = None,
         org: Annotated[str | None, Field(description="Login")] = None,
         team: Annotated[str | None, Field(description="Slug, with `org`")] = None,
         fields: Fields = None,

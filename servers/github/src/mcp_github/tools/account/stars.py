@@ -9,7 +9,7 @@ from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Policy
 from mcp_github.requests.account.stars import Stars
-from mcp_github.tools.arguments import Cursor, Fields, Limit, Login, RepoName, parse_other_user
+from mcp_github.tools.arguments import Cursor, Fields, Limit, Login, RepoText, parse_other_user
 
 __all__ = ["StarTools"]
 
@@ -27,6 +27,6 @@ class StarTools:
         return await self.stars.list(parse_other_user(self.policy, user), PageOptions(fields, limit, cursor))
 
     @tool("Star or unstar", toolset="stars", effect="write", idempotent=True, open_world=True)
-    async def edit_star(self, repo: RepoName, starred: bool = True) -> Done:
+    async def edit_star(self, repo: RepoText, starred: bool = True) -> Done:
         """Star a repository in your name, or take the star off with starred=false. Yours: `list_stars`."""
         return await self.stars.edit(self.policy.write_repo(repo), starred=starred)

@@ -21,8 +21,8 @@ from mcp_github.tools.arguments import (
     Limit,
     Number,
     OptionalNumber,
-    Ref,
-    RepoName,
+    RefText,
+    RepoText,
     Waiting,
     make_poller,
     one_of,
@@ -49,7 +49,7 @@ class ActionTools:
     @tool("List runs, jobs, workflows or artifacts", toolset="actions", open_world=True)
     async def list_actions(
         self,
-        repo: RepoName,
+        repo: RepoText,
         kind: ActionsKind = "runs",
         run_id: OptionalNumber = None,
         workflow: Annotated[str | None, Field(description="File name or id")] = None,
@@ -72,11 +72,11 @@ class ActionTools:
         filters = {"branch": branch, "status": status, "event": event}
         trusted_workflow = None
         if workflow:
-            trusted_workflow = self.policy.workflow(workflow)
+            trusted_workflow = self.policy.workflow(workflow).path
         return await self.runs.list_runs(self.policy.repo(repo), trusted_workflow, filters, options)
 
     @tool("Get a run", toolset="actions", open_world=True, seconds=MAX_WAIT_SECONDS + 120)
-    async def get_run(self, repo: RepoName, run_id: Number, wait: Waiting = None) -> Record:
+    async def get_run(self, repo: RepoText, run_id: Number, wait: Waiting = None) -> Record:
         """Get a workflow run with its jobs and the steps that failed; with `wait`, why, from their logs.
 
         Whole logs: `read_job_log`.
@@ -86,7 +86,7 @@ class ActionTools:
     @tool("Read a job's log", toolset="actions", open_world=True)
     async def read_job_log(
         self,
-        repo: RepoName,
+        repo: RepoText,
         job_id: OptionalNumber = None,
         run_id: OptionalNumber = None,
         pattern: Annotated[str | None, Field(description="Lines with this")] = None,
@@ -106,7 +106,7 @@ class ActionTools:
     @tool("Get minutes used", toolset="actions", open_world=True)
     async def get_usage(
         self,
-        repo: RepoName,
+        repo: RepoText,
         run_id: OptionalNumber = None,
         workflow: Annotated[str | None, Field(description="File or id")] = None,
     ) -> Record:
@@ -118,13 +118,13 @@ class ActionTools:
         if run_id is not None and not workflow:
             return await self.runs.get_run_usage(trusted_repo, run_id)
         if workflow and run_id is None:
-            return await self.runs.get_workflow_usage(trusted_repo, self.policy.workflow(workflow))
+            return await self.runs.get_workflow_usage(trusted_repo, self.policy.workflow(workflow).path)
         raise Invalid("One of `run_id` and `workflow` has to be given.")
 
     @tool("Read an artifact", toolset="actions", open_world=True)
     async def read_artifact(
         self,
-        repo: RepoName,
+        repo: RepoText,
         artifact: Number,
         path: Annotated[str | None, Field(description="In the artifact")] = None,
         pattern: Annotated[str | None, Field(description="Lines with this")] = None,
@@ -141,21 +141,21 @@ class ActionTools:
     @tool("Run a workflow", toolset="actions", gate="runs", effect="write", open_world=True)
     async def run_workflow(
         self,
-        repo: RepoName,
+        repo: RepoText,
         workflow: Annotated[str, Field(description="File name or id")],
-        ref: Ref,
+        ref: RefText,
         inputs: Annotated[dict[str, Any], Field(description="As the workflow declares them")] = {},  # noqa: B006
     ) -> Done:
         """Start a workflow that allows being started by hand. The run appears in `list_actions`."""
         trusted_repo = self.policy.write_repo(repo, "runs")
-        return await self.runs.start(trusted_repo, self.policy.workflow(workflow), self.policy.ref(ref), inputs)
+        return await self.runs.start(trusted_repo, self.policy.workflow(workflow).path, self.policy.ref(ref), inputs)
 
     @tool("Rerun or cancel", toolset="actions", gate="runs", effect="destroy", open_world=True)
-    async def edit_run(self, repo: RepoName, run_id: Number, action: RunAction) -> Done:
+    async def edit_run(self, repo: RepoText, run_id: Number, action: RunAction) -> Done:
         """Rerun a workflow run or what failed in it, or cancel it, which loses its work. New: `run_workflow`."""
         return await self.runs.edit(self.policy.write_repo(repo, "runs"), run_id, action)
 
     @tool("Delete logs", toolset="actions", gate="delete", effect="destroy", open_world=True)
-    async def delete_run_logs(self, repo: RepoName, run_id: Number) -> Done:
+    async def delete_run_logs(self, repo: RepoText, run_id: Number) -> Done:
         """Delete the logs of a run, for good; its result stays. To read them first: `read_job_log`."""
         return await self.runs.delete_logs(self.policy.write_repo(repo, "delete"), run_id)

@@ -13,7 +13,16 @@ from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Listing, Record
 from mcp_github.policy import Policy
 from mcp_github.requests.automation.security_alerts import AlertKind, SecurityAlerts
-from mcp_github.tools.arguments import Cursor, Fields, Limit, Number, OptionalRef, OptionalRepo, RepoName, refuse_beside
+from mcp_github.tools.arguments import (
+    Cursor,
+    Fields,
+    Limit,
+    Number,
+    OptionalRefText,
+    OptionalRepoText,
+    RepoText,
+    refuse_beside,
+)
 
 __all__ = ["SecurityTools"]
 
@@ -28,11 +37,11 @@ class SecurityTools:
     @tool("List security alerts", toolset="security", open_world=True)
     async def list_alerts(
         self,
-        repo: RepoName,
+        repo: RepoText,
         kind: AlertKind,
         state: Annotated[str | None, Field(description="open, fixed, dismissed or resolved")] = None,
         severity: Severity = None,
-        ref: OptionalRef = None,
+        ref: OptionalRefText = None,
         fields: Fields = None,
         limit: Limit = 30,
         cursor: Cursor = None,
@@ -52,14 +61,14 @@ class SecurityTools:
         )  # fmt: skip
 
     @tool("Get a security alert", toolset="security", open_world=True)
-    async def get_alert(self, repo: RepoName, kind: AlertKind, number: Number) -> Record:
+    async def get_alert(self, repo: RepoText, kind: AlertKind, number: Number) -> Record:
         """Get one alert: where it is, how severe, what mends it. Its number is from `list_alerts`."""
         return await self.alerts.get(self.policy.repo(repo), kind, number)
 
     @tool("List advisories", toolset="security", open_world=True)
     async def list_advisories(
         self,
-        repo: OptionalRepo = None,
+        repo: OptionalRepoText = None,
         org: Annotated[str | None, Field(description="All of its repositories")] = None,
         package: Annotated[str | None, Field(description="name or name@version")] = None,
         ecosystem: Annotated[str | None, Field(description="Such as pip or npm")] = None,

@@ -11,7 +11,7 @@ from mcp_batteries.server.declaration.decorators import tool
 from mcp_github.models import Listing
 from mcp_github.policy import Policy
 from mcp_github.requests.code.blame import Blame
-from mcp_github.tools.arguments import OptionalRef, Path, RepoName, parse_ref
+from mcp_github.tools.arguments import OptionalRefText, PathText, RepoText, parse_ref
 
 __all__ = ["BlameTools"]
 
@@ -24,9 +24,9 @@ class BlameTools:
     @tool("Read blame", toolset="code", open_world=True)
     async def read_blame(
         self,
-        repo: RepoName,
-        path: Path,
-        ref: OptionalRef = None,
+        repo: RepoText,
+        path: PathText,
+        ref: OptionalRefText = None,
         start_line: Annotated[int, Field(ge=1)] = 1,
         lines: Annotated[int, Field(ge=1, le=5000)] = 500,
     ) -> Listing:

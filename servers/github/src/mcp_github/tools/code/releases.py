@@ -18,9 +18,9 @@ from mcp_github.tools.arguments import (
     Fields,
     Limit,
     OptionalBody,
-    OptionalRef,
+    OptionalRefText,
     OptionalTitle,
-    RepoName,
+    RepoText,
     drop_unset,
     parse_ref,
 )
@@ -37,7 +37,7 @@ class ReleaseTools:
 
     @tool("List releases", toolset=("repos", "releases"), open_world=True)
     async def list_releases(
-        self, repo: RepoName, fields: Fields = None, limit: Limit = 20, cursor: Cursor = None
+        self, repo: RepoText, fields: Fields = None, limit: Limit = 20, cursor: Cursor = None
     ) -> Listing:
         """List a repository's releases, newest first.
 
@@ -47,7 +47,7 @@ class ReleaseTools:
 
     @tool("Get a release", toolset=("repos", "releases"), open_world=True)
     async def get_release(
-        self, repo: RepoName, tag: Annotated[str | None, Field(description="Latest by default")] = None
+        self, repo: RepoText, tag: Annotated[str | None, Field(description="Latest by default")] = None
     ) -> Record:
         """Get a release with its notes and assets: that of `tag`, or the latest.
 
@@ -58,9 +58,9 @@ class ReleaseTools:
     @tool("Create a release", toolset="releases", gate="releases", effect="write", open_world=True)
     async def create_release(
         self,
-        repo: RepoName,
+        repo: RepoText,
         tag: Tag,
-        ref: OptionalRef = None,
+        ref: OptionalRefText = None,
         title: OptionalTitle = None,
         body: OptionalBody = None,
         draft: bool = True,
@@ -83,7 +83,7 @@ class ReleaseTools:
     @tool("Change a release", toolset="releases", gate="releases", effect="destroy", open_world=True)
     async def edit_release(
         self,
-        repo: RepoName,
+        repo: RepoText,
         tag: Tag,
         title: OptionalTitle = None,
         body: OptionalBody = None,
@@ -98,7 +98,7 @@ class ReleaseTools:
         return await self.releases.edit(trusted_repo, self.policy.ref(tag), changes)
 
     @tool("Delete a release", toolset="releases", gate=("releases", "delete"), effect="destroy", open_world=True)
-    async def delete_release(self, repo: RepoName, tag: Tag) -> Done:
+    async def delete_release(self, repo: RepoText, tag: Tag) -> Done:
         """Delete a release with its assets, for good; its tag stays. To change it: `edit_release`."""
         trusted_repo = self.policy.write_repo(repo, "releases", "delete")
         return await self.releases.delete(trusted_repo, self.policy.ref(tag))

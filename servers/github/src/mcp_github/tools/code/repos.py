@@ -22,17 +22,17 @@ from mcp_github.requests.code.diffs import Diffs, diff_source
 from mcp_github.requests.code.files import BinaryFile, Files
 from mcp_github.requests.code.repositories import Repositories
 from mcp_github.tools.arguments import (
-    Branch,
+    BranchText,
     Cursor,
     Fields,
     Limit,
     Number,
     OptionalNumber,
     OptionalPath,
-    OptionalRef,
-    Path,
-    Ref,
-    RepoName,
+    OptionalRefText,
+    PathText,
+    RefText,
+    RepoText,
     Since,
     Until,
     check_message,
@@ -87,7 +87,7 @@ class RepoTools:
     branches: Branches
 
     @tool("Get a repository", toolset="repos", open_world=True)
-    async def get_repository(self, repo: RepoName, fields: Fields = None) -> Record:
+    async def get_repository(self, repo: RepoText, fields: Fields = None) -> Record:
         """Get a repository: description, default branch, visibility, your permission.
 
         A private one may read as not found. To find one use `search_github`.
@@ -97,9 +97,9 @@ class RepoTools:
     @tool("List files", toolset="repos", open_world=True)
     async def list_files(
         self,
-        repo: RepoName,
-        path: Path = "",
-        ref: OptionalRef = None,
+        repo: RepoText,
+        path: PathText = "",
+        ref: OptionalRefText = None,
         recursive: bool = False,
         pattern: Annotated[str | None, Field(description="As *.py")] = None,
         fields: Fields = None,
@@ -118,9 +118,9 @@ class RepoTools:
     @tool("Read a file", toolset="repos", open_world=True)
     async def read_file(
         self,
-        repo: RepoName,
-        path: Path,
-        ref: OptionalRef = None,
+        repo: RepoText,
+        path: PathText,
+        ref: OptionalRefText = None,
         start_line: Number = 1,
         lines: OptionalNumber = None,
     ) -> Text | EmbeddedResource | ImageContent:
@@ -144,9 +144,9 @@ class RepoTools:
     @tool("Read a diff", toolset="repos", open_world=True)
     async def read_diff(
         self,
-        repo: RepoName,
+        repo: RepoText,
         number: OptionalNumber = None,
-        ref: OptionalRef = None,
+        ref: OptionalRefText = None,
         base: Annotated[str | None, Field(description="Compare `ref` with this")] = None,
         path: OptionalPath = None,
         summary: bool = False,
@@ -167,8 +167,8 @@ class RepoTools:
     @tool("List commits", toolset="repos", open_world=True)
     async def list_commits(
         self,
-        repo: RepoName,
-        ref: OptionalRef = None,
+        repo: RepoText,
+        ref: OptionalRefText = None,
         path: OptionalPath = None,
         number: OptionalNumber = None,
         author: Annotated[str | None, Field(description="Login or email")] = None,
@@ -195,14 +195,14 @@ class RepoTools:
         return await self.commit_log.list(trusted_repo, _parse_ref(self.policy, ref), filters, options)
 
     @tool("Get a commit", toolset="repos", open_world=True)
-    async def get_commit(self, repo: RepoName, ref: Ref) -> Record:
+    async def get_commit(self, repo: RepoText, ref: RefText) -> Record:
         """Get a commit: message, author, and its files (60 at most) with counts. For its changes use `read_diff`."""
         return await self.commit_log.get(self.policy.repo(repo), self.policy.ref(ref))
 
     @tool("List branches or tags", toolset="repos", open_world=True)
     async def list_refs(
         self,
-        repo: RepoName,
+        repo: RepoText,
         kind: RefKind = "branches",
         fields: Fields = None,
         limit: Limit = 30,
@@ -217,8 +217,8 @@ class RepoTools:
     @tool("Commit files", toolset="repos", effect="destroy", open_world=True)
     async def write_files(
         self,
-        repo: RepoName,
-        branch: Branch,
+        repo: RepoText,
+        branch: BranchText,
         message: Annotated[str, AfterValidator(check_message), Field(description="Of the commit")],
         files: Annotated[list[Change], AfterValidator(_check_count)],
     ) -> Done:
@@ -228,7 +228,7 @@ class RepoTools:
         return await self.commit_files.commit(trusted_repo, self.policy.ref(branch), message, changes)
 
     @tool("Create a branch", toolset="repos", effect="write", open_world=True)
-    async def create_branch(self, repo: RepoName, branch: Branch, ref: OptionalRef = None) -> Done:
+    async def create_branch(self, repo: RepoText, branch: BranchText, ref: OptionalRefText = None) -> Done:
         """Create a branch at `ref`, else at the default branch. A name that exists is refused.
 
         Commit with `write_files`.
@@ -239,7 +239,7 @@ class RepoTools:
     @tool("Create a repository", toolset="repos", effect="write", open_world=True)
     async def create_repository(
         self,
-        repo: RepoName,
+        repo: RepoText,
         description: Annotated[str | None, Field(description="One line")] = None,
         private: bool = True,
         readme: bool = True,
@@ -252,7 +252,7 @@ class RepoTools:
         return await self.repositories.create(trusted_repo, description=description, private=private, readme=readme)
 
     @tool("Fork a repository", toolset="repos", effect="write", open_world=True)
-    async def copy_repository(self, repo: RepoName, target: Annotated[str, Field(description="owner/name")]) -> Done:
+    async def copy_repository(self, repo: RepoText, target: Annotated[str, Field(description="owner/name")]) -> Done:
         """Fork a repository as `target`, in your account or an organisation.
 
         An empty one: `create_repository`.
@@ -260,17 +260,17 @@ class RepoTools:
         return await self.repositories.fork(self.policy.repo(repo), self.policy.write_repo(target))
 
     @tool("Delete a branch", toolset="repos", gate="delete", effect="destroy", open_world=True)
-    async def delete_branch(self, repo: RepoName, branch: Branch) -> Done:
+    async def delete_branch(self, repo: RepoText, branch: BranchText) -> Done:
         """Delete a branch, but never the default one. Its commits stay only where others reach them."""
         return await self.branches.delete(self.policy.write_repo(repo, "delete"), self.policy.ref(branch))
 
     @tool("Delete a repository", toolset="repos", gate="delete", effect="destroy", open_world=True)
-    async def delete_repository(self, repo: RepoName) -> Done:
+    async def delete_repository(self, repo: RepoText) -> Done:
         """Delete a repository with everything in it, for good. A branch: `delete_branch`."""
         return await self.repositories.delete(self.policy.write_repo(repo, "delete"))
 
     @tool("Move a branch", toolset="repos", gate="force", effect="destroy", open_world=True)
-    async def move_branch(self, repo: RepoName, branch: Branch, ref: Ref, force: bool = False) -> Done:
+    async def move_branch(self, repo: RepoText, branch: BranchText, ref: RefText, force: bool = False) -> Done:
         """Point a branch at `ref`; only `force` loses commits. For a new one use `create_branch`."""
         trusted_repo = self.policy.write_repo(repo, "force")
         return await self.branches.move(trusted_repo, self.policy.ref(branch), self.policy.ref(ref), force=force)

@@ -12,7 +12,7 @@ from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
 from mcp_github.requests.code.rules import RuleKind, Rules
-from mcp_github.tools.arguments import Cursor, Fields, Limit, Number, RepoName, parse_ref, refuse_beside
+from mcp_github.tools.arguments import Cursor, Fields, Limit, Number, RepoText, parse_ref, refuse_beside
 
 __all__ = ["RuleTools"]
 
@@ -27,7 +27,7 @@ class RuleTools:
     @tool("List rules or properties", toolset="rules", open_world=True)
     async def list_rules(
         self,
-        repo: RepoName,
+        repo: RepoText,
         kind: RuleKind = "rulesets",
         branch: Annotated[str | None, Field(description="For its rules")] = None,
         fields: Fields = None,
@@ -44,11 +44,11 @@ class RuleTools:
         return await self.rules.list(self.policy.repo(repo), kind, trusted_branch, PageOptions(fields, limit, cursor))
 
     @tool("Get a ruleset", toolset="rules", open_world=True)
-    async def get_ruleset(self, repo: RepoName, ruleset: Number) -> Record:
+    async def get_ruleset(self, repo: RepoText, ruleset: Number) -> Record:
         """Get a ruleset: its rules, where it applies, who may bypass it. Ids: `list_rules`."""
         return await self.rules.get(self.policy.repo(repo), ruleset)
 
     @tool("Set custom properties", toolset="rules", effect="destroy", idempotent=True, open_world=True)
-    async def write_properties(self, repo: RepoName, properties: Values) -> Done:
+    async def write_properties(self, repo: RepoText, properties: Values) -> Done:
         """Set custom properties that the organisation has; others stay. To see them use `list_rules`."""
         return await self.rules.write_properties(self.policy.write_repo(repo), properties)

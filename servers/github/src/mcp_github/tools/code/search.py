@@ -11,7 +11,7 @@ from mcp_batteries.server.declaration.decorators import tool
 from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Listing
 from mcp_github.requests.code.search import Search, SearchKind
-from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepo
+from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepoText
 
 __all__ = ["SearchTools"]
 
@@ -25,7 +25,7 @@ class SearchTools:
         self,
         kind: SearchKind,
         query: Annotated[str, Field(description="Words, qualifiers as is:open")],
-        repo: OptionalRepo = None,
+        repo: OptionalRepoText = None,
         sort: Annotated[str | None, Field(description="stars, updated, comments ...")] = None,
         order: Literal["asc", "desc"] | None = None,
         fields: Fields = None,

@@ -13,7 +13,7 @@ from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
 from mcp_github.requests.work.discussions import Discussions
-from mcp_github.tools.arguments import Body, Cursor, Limit, Number, OptionalBody, RepoName, Title, refuse_beside
+from mcp_github.tools.arguments import Body, Cursor, Limit, Number, OptionalBody, RepoText, Title, refuse_beside
 
 __all__ = ["DiscussionTools"]
 
@@ -28,7 +28,7 @@ class DiscussionTools:
     @tool("List discussions", toolset="discussions", open_world=True)
     async def list_discussions(
         self,
-        repo: RepoName,
+        repo: RepoText,
         kind: Literal["discussions", "categories"] = "discussions",
         category: Annotated[str | None, Field(description="Name")] = None,
         answered: bool | None = None,
@@ -47,7 +47,7 @@ class DiscussionTools:
         return await self.discussions.list(trusted_repo, options, category=category, answered=answered)
 
     @tool("Get a discussion", toolset="discussions", open_world=True)
-    async def get_discussion(self, repo: RepoName, number: Number, limit: Limit = 20, cursor: Cursor = None) -> Record:
+    async def get_discussion(self, repo: RepoText, number: Number, limit: Limit = 20, cursor: Cursor = None) -> Record:
         """Get a discussion with its comments and replies; `limit` counts comments.
 
         All: `list_discussions`.
@@ -57,7 +57,7 @@ class DiscussionTools:
     @tool("Create a discussion", toolset="discussions", effect="write", open_world=True)
     async def create_discussion(
         self,
-        repo: RepoName,
+        repo: RepoText,
         title: Title,
         body: Body,
         category: Annotated[str, Field(description="Of kind=categories")],
@@ -68,7 +68,7 @@ class DiscussionTools:
     @tool("Comment on a discussion", toolset="discussions", effect="write", open_world=True)
     async def create_discussion_comment(
         self,
-        repo: RepoName,
+        repo: RepoText,
         number: Number,
         body: Body,
         reply_to: Annotated[str | None, Field(description="Id of a comment")] = None,
@@ -80,13 +80,13 @@ class DiscussionTools:
         trusted_repo = self.policy.write_repo(repo)
         trusted_comment = None
         if reply_to:
-            trusted_comment = self.policy.node(reply_to)
+            trusted_comment = self.policy.node(reply_to).text
         return await self.discussions.comment(trusted_repo, number, body, trusted_comment)
 
     @tool("Change a discussion's comment", toolset="discussions", effect="destroy", open_world=True)
     async def edit_discussion_comment(
         self,
-        repo: RepoName,
+        repo: RepoText,
         number: Number,
         comment_id: CommentId,
         body: OptionalBody = None,
@@ -100,11 +100,11 @@ class DiscussionTools:
             raise Invalid("Nothing was given to change.", "Pass `body` or `answer`.")
         trusted_repo = self.policy.write_repo(repo)
         return await self.discussions.edit_comment(
-            trusted_repo, number, self.policy.node(comment_id), body, is_answer=answer
+            trusted_repo, number, self.policy.node(comment_id).text, body, is_answer=answer
         )
 
     @tool("Delete a discussion's comment", toolset="discussions", gate="delete", effect="destroy", open_world=True)
-    async def delete_discussion_comment(self, repo: RepoName, number: Number, comment_id: CommentId) -> Done:
+    async def delete_discussion_comment(self, repo: RepoText, number: Number, comment_id: CommentId) -> Done:
         """Delete a comment of a discussion, for good. To change it: `edit_discussion_comment`."""
         trusted_repo = self.policy.write_repo(repo, "delete")
-        return await self.discussions.delete_comment(trusted_repo, number, self.policy.node(comment_id))
+        return await self.discussions.delete_comment(trusted_repo, number, self.policy.node(comment_id).text)

@@ -17,9 +17,9 @@ from mcp_github.tools.arguments import (
     Number,
     OptionalBody,
     OptionalNumber,
-    OptionalRef,
+    OptionalRefText,
     OptionalTitle,
-    RepoName,
+    RepoText,
     parse_ref,
 )
 
@@ -34,7 +34,7 @@ class IssueRelationTools:
     @tool("Set what an issue waits for", toolset="planning", effect="write", idempotent=True, open_world=True)
     async def edit_dependency(
         self,
-        repo: RepoName,
+        repo: RepoText,
         number: Number,
         blocked_by: Number,
         action: DependencyAction = "add",
@@ -53,7 +53,7 @@ class IssueRelationTools:
     @tool("Find duplicates", toolset="planning", open_world=True)
     async def find_duplicates(
         self,
-        repo: RepoName,
+        repo: RepoText,
         number: OptionalNumber = None,
         title: OptionalTitle = None,
         body: OptionalBody = None,
@@ -73,9 +73,9 @@ class IssueRelationTools:
     @tool("Hand to Copilot", toolset="planning", effect="write", open_world=True)
     async def run_copilot(
         self,
-        repo: RepoName,
+        repo: RepoText,
         number: Number,
-        base: OptionalRef = None,
+        base: OptionalRefText = None,
         instructions: Annotated[OptionalBody, Field(description="Beside what the issue says")] = None,
     ) -> Done:
         """Have GitHub's Copilot work on an issue: it starts from the branch `base` and opens a pull request."""

@@ -30,7 +30,7 @@ from mcp_github.tools.arguments import (
     OptionalComment,
     OptionalNumber,
     OptionalTitle,
-    RepoName,
+    RepoText,
     Since,
     Title,
     drop_unset,
@@ -71,7 +71,7 @@ class IssueTools:
     @tool("List issues", toolset="issues", open_world=True, view=ISSUES)
     async def list_issues(
         self,
-        repo: RepoName,
+        repo: RepoText,
         state: Literal["open", "closed", "all"] = "open",
         labels: Annotated[NameList, Field(description="All of these")] = None,
         assignee: Annotated[str | None, Field(description="Login, none, or * for any")] = None,
@@ -99,7 +99,7 @@ class IssueTools:
         return await self.issues.list(self.policy.repo(repo), params, options, labels=labels or (), custom=custom)
 
     @tool("Get an issue", toolset="issues", open_world=True)
-    async def get_issue(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:
+    async def get_issue(self, repo: RepoText, number: Number, fields: Fields = None) -> Record:
         """Get an issue: text, state, labels, parent, sub-issues and what it waits for.
 
         For comments use `list_comments`, for a pull request `get_pull_request`.
@@ -108,7 +108,7 @@ class IssueTools:
 
     @tool("List choices for issues", toolset=("issues", "labels"), open_world=True)
     async def list_issue_options(
-        self, repo: RepoName, kind: IssueOption, limit: Limit = 50, cursor: Cursor = None
+        self, repo: RepoText, kind: IssueOption, limit: Limit = 50, cursor: Cursor = None
     ) -> Listing:
         """List the values an issue of `repo` can have, by `kind`: labels, milestones, assignees, types, custom fields.
 
@@ -118,7 +118,7 @@ class IssueTools:
 
     @tool("List comments", toolset=("issues", "pull_requests"), open_world=True)
     async def list_comments(
-        self, repo: RepoName, number: Number, since: Since = None, fields: Fields = None, limit: Limit = 30,
+        self, repo: RepoText, number: Number, since: Since = None, fields: Fields = None, limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:  # fmt: skip
         """List comments of an issue or pull request, oldest first.
@@ -130,7 +130,7 @@ class IssueTools:
     @tool("Create an issue", toolset="issues", effect="write", open_world=True, view=DRAFT)
     async def create_issue(
         self,
-        repo: RepoName,
+        repo: RepoText,
         title: Title,
         body: OptionalBody = None,
         labels: Annotated[NameList, Field(description="Names")] = None,
@@ -152,7 +152,7 @@ class IssueTools:
     @tool("Change an issue", toolset="issues", effect="destroy", open_world=True)
     async def edit_issue(
         self,
-        repo: RepoName,
+        repo: RepoText,
         number: Number,
         title: OptionalTitle = None,
         body: OptionalBody = None,
@@ -178,7 +178,7 @@ class IssueTools:
     @tool("Arrange sub-issues", toolset="issues", effect="write", open_world=True)
     async def edit_sub_issue(
         self,
-        repo: RepoName,
+        repo: RepoText,
         number: Number,
         sub_issue: Number,
         action: SubIssueAction,
@@ -211,7 +211,7 @@ class IssueTools:
     @tool("Comment", toolset=("issues", "pull_requests"), effect="write", open_world=True)
     async def create_comment(
         self,
-        repo: RepoName,
+        repo: RepoText,
         number: Number,
         body: Body,
         thread: Annotated[str | None, Field(description="From `list_reviews`, to reply")] = None,
@@ -220,11 +220,11 @@ class IssueTools:
         trusted_repo = self.policy.write_repo(repo)
         trusted_thread = None
         if thread:
-            trusted_thread = self.policy.node(thread)
+            trusted_thread = self.policy.node(thread).text
         return await self.comments.create(trusted_repo, number, body, trusted_thread)
 
     @tool("Change a comment", toolset=("issues", "pull_requests"), effect="destroy", open_world=True)
-    async def edit_comment(self, repo: RepoName, comment: Comment, body: Body, review: Review = False) -> Done:
+    async def edit_comment(self, repo: RepoText, comment: Comment, body: Body, review: Review = False) -> Done:
         """Replace the whole text of a comment, if you may change it.
 
         A new one: `create_comment`.
@@ -235,7 +235,7 @@ class IssueTools:
     @tool("React", toolset=("issues", "pull_requests"), effect="write", idempotent=True, open_world=True)
     async def create_reaction(
         self,
-        repo: RepoName,
+        repo: RepoText,
         reaction: Literal["+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"],
         number: OptionalNumber = None,
         comment: OptionalComment = None,
@@ -248,7 +248,7 @@ class IssueTools:
         )
 
     @tool("Delete a comment", toolset=("issues", "pull_requests"), gate="delete", effect="destroy", open_world=True)
-    async def delete_comment(self, repo: RepoName, comment: Comment, review: Review = False) -> Done:
+    async def delete_comment(self, repo: RepoText, comment: Comment, review: Review = False) -> Done:
         """Delete a comment, or one on lines (`review`), for good. To reword it use `edit_comment`."""
         trusted_repo = self.policy.write_repo(repo, "delete")
         return await self.comments.delete(trusted_repo, comment, is_on_lines=is_on_lines(comment, review))

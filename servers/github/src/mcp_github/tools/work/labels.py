@@ -14,7 +14,7 @@ from mcp_batteries.server.declaration.fields import EMPTY_COUNTS
 from mcp_github.models import Done
 from mcp_github.policy import Policy
 from mcp_github.requests.work.labels import Labels
-from mcp_github.tools.arguments import Due, OptionalNumber, OptionalTitle, RepoName, drop_unset
+from mcp_github.tools.arguments import Due, OptionalNumber, OptionalTitle, RepoText, drop_unset
 
 __all__ = ["LabelTools"]
 
@@ -40,7 +40,7 @@ class LabelTools:
 
     @tool("Create a label", toolset="labels", effect="write", open_world=True)
     async def create_label(
-        self, repo: RepoName, name: LabelName, color: Color = None, description: Description = None
+        self, repo: RepoText, name: LabelName, color: Color = None, description: Description = None
     ) -> Done:
         """Create a label of a repository. A name that exists is refused.
 
@@ -52,7 +52,7 @@ class LabelTools:
     @tool("Change a label", toolset="labels", effect="destroy", open_world=True)
     async def edit_label(
         self,
-        repo: RepoName,
+        repo: RepoText,
         name: LabelName,
         new_name: Annotated[str | None, Field(description="To rename it")] = None,
         color: Color = None,
@@ -70,7 +70,7 @@ class LabelTools:
     @tool("Write a milestone", toolset="labels", effect="destroy", open_world=True)
     async def write_milestone(
         self,
-        repo: RepoName,
+        repo: RepoText,
         number: OptionalNumber = None,
         title: OptionalTitle = None,
         description: Description = None,
@@ -88,6 +88,6 @@ class LabelTools:
         return await self.labels.edit_milestone(trusted_repo, number, fields)
 
     @tool("Delete a label", toolset="labels", gate="delete", effect="destroy", open_world=True)
-    async def delete_label(self, repo: RepoName, name: LabelName) -> Done:
+    async def delete_label(self, repo: RepoText, name: LabelName) -> Done:
         """Delete a label, wherever it is used. The issues stay. To rename: `edit_label`."""
         return await self.labels.delete(self.policy.write_repo(repo, "delete"), name)

@@ -15,7 +15,7 @@ from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Policy
 from mcp_github.requests.work.projects import FieldType, Layout, NewField, Part, Projects, ProjectStatus, StatusUpdate
-from mcp_github.tools.arguments import Cursor, Fields, Limit, NameList, Number, OptionalBody, RepoName, Title
+from mcp_github.tools.arguments import Cursor, Fields, Limit, NameList, Number, OptionalBody, RepoText, Title
 
 __all__ = ["ProjectTools"]
 
@@ -117,11 +117,11 @@ class ProjectTools:
         trusted_owner = self.policy.owner(owner)
         content = StatusUpdate(status, body, start, due)
         if update:
-            return await self.projects.edit_update(trusted_owner, project, self.policy.node(update), content)
+            return await self.projects.edit_update(trusted_owner, project, self.policy.node(update).text, content)
         return await self.projects.create_update(trusted_owner, project, content)
 
     @tool("Add to a project", toolset="projects", effect="write", idempotent=True, open_world=True)
-    async def create_project_item(self, owner: OwnerName, project: Number, repo: RepoName, number: Number) -> Done:
+    async def create_project_item(self, owner: OwnerName, project: Number, repo: RepoText, number: Number) -> Done:
         """Put an issue or pull request on a project; one there stays as it is. Values: `edit_project_item`."""
         trusted_repo = self.policy.write_repo(repo)
         return await self.projects.add_item(self.policy.owner(owner), project, trusted_repo, number)

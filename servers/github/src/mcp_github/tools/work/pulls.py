@@ -28,9 +28,9 @@ from mcp_github.tools.arguments import (
     Number,
     OptionalBody,
     OptionalNumber,
-    OptionalRef,
+    OptionalRefText,
     OptionalTitle,
-    RepoName,
+    RepoText,
     Title,
     Waiting,
     drop_unset,
@@ -79,7 +79,7 @@ class PullTools:
     @tool("List pull requests", toolset="pull_requests", open_world=True, view=ISSUES)
     async def list_pull_requests(
         self,
-        repo: RepoName,
+        repo: RepoText,
         state: Literal["open", "closed", "all"] = "open",
         head: Annotated[str | None, Field(description="owner:branch")] = None,
         base: Annotated[str | None, Field(description="Branch")] = None,
@@ -102,7 +102,7 @@ class PullTools:
         return await self.pulls.list(trusted_repo, params, PageOptions(fields, limit, cursor))
 
     @tool("Get a pull request", toolset="pull_requests", open_world=True, view=PULL)
-    async def get_pull_request(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:
+    async def get_pull_request(self, repo: RepoText, number: Number, fields: Fields = None) -> Record:
         """Get a pull request: text, branches, whether it can be merged, reviewers.
 
         `mergeable` is null while GitHub works it out. For its changes use `read_diff`.
@@ -112,7 +112,7 @@ class PullTools:
     @tool("List reviews", toolset="pull_requests", open_world=True)
     async def list_reviews(
         self,
-        repo: RepoName,
+        repo: RepoText,
         number: Number,
         kind: Literal["reviews", "threads"] = "reviews",
         unresolved: bool = False,
@@ -133,9 +133,9 @@ class PullTools:
     @tool("List checks", toolset="pull_requests", open_world=True, seconds=MAX_WAIT_SECONDS + 120)
     async def list_checks(
         self,
-        repo: RepoName,
+        repo: RepoText,
         number: OptionalNumber = None,
-        ref: OptionalRef = None,
+        ref: OptionalRefText = None,
         wait: Waiting = None,
         limit: Limit = 50,
         cursor: Cursor = None,
@@ -157,7 +157,7 @@ class PullTools:
     @tool("Create a pull request", toolset="pull_requests", effect="write", open_world=True, view=DRAFT)
     async def create_pull_request(
         self,
-        repo: RepoName,
+        repo: RepoText,
         title: Title,
         head: Annotated[str, Field(description="Branch, or owner:branch of a fork")],
         base: Base,
@@ -183,7 +183,7 @@ class PullTools:
     @tool("Change a pull request", toolset="pull_requests", effect="destroy", open_world=True)
     async def edit_pull_request(
         self,
-        repo: RepoName,
+        repo: RepoText,
         number: Number,
         title: OptionalTitle = None,
         body: OptionalBody = None,
@@ -209,7 +209,7 @@ class PullTools:
     @tool("Review", toolset="pull_requests", effect="write", open_world=True)
     async def create_review(
         self,
-        repo: RepoName,
+        repo: RepoText,
         number: Number,
         event: Annotated[Verdict | None, Field(description="Verdict")] = None,
         body: OptionalBody = None,
@@ -234,7 +234,7 @@ class PullTools:
     @tool("Finish a review", toolset="pull_requests", effect="destroy", open_world=True)
     async def edit_review(
         self,
-        repo: RepoName,
+        repo: RepoText,
         number: Number,
         review_id: Number,
         action: ReviewAction,
@@ -248,14 +248,14 @@ class PullTools:
     @tool("Resolve a thread", toolset="pull_requests", effect="write", idempotent=True, open_world=True)
     async def edit_thread(
         self,
-        repo: RepoName,
+        repo: RepoText,
         number: Number,
         thread: Annotated[str, Field(description="From `list_reviews`")],
         resolved: bool = True,
     ) -> Done:
         """Resolve or reopen a review's thread; its comments stay. To reply: `create_comment`."""
         trusted_repo = self.policy.write_repo(repo)
-        return await self.reviews.resolve_thread(trusted_repo, number, self.policy.node(thread), resolved=resolved)
+        return await self.reviews.resolve_thread(trusted_repo, number, self.policy.node(thread).text, resolved=resolved)
 
     async def _resolve_reviewer(self, name: str) -> str:
         """Return the login or team that GitHub knows for `name`."""
@@ -268,7 +268,7 @@ class PullTools:
     @tool("Merge a pull request", toolset="pull_requests", gate="merge", effect="destroy", open_world=True)
     async def run_merge(
         self,
-        repo: RepoName,
+        repo: RepoText,
         number: Number,
         head_sha: Annotated[str, AfterValidator(_check_sha), Field(description="Head you looked at")],
         method: MergeMethod = "merge",
