@@ -43,7 +43,6 @@ from mcp_github.requests.work.comments import Comments
 from mcp_github.requests.work.discussions import Discussions
 from mcp_github.requests.work.issue_relations import IssueRelations
 from mcp_github.requests.work.issues import Issues
-from mcp_github.requests.work.labels import Labels
 from mcp_github.requests.work.projects import Projects
 from mcp_github.requests.work.pulls import Pulls
 from mcp_github.requests.work.reviews import Reviews
@@ -62,10 +61,10 @@ from mcp_github.tools.code.releases import ReleaseTools
 from mcp_github.tools.code.repos import RepoTools
 from mcp_github.tools.code.rules import RuleTools
 from mcp_github.tools.code.search import SearchTools
+from mcp_github.tools.work import labels
 from mcp_github.tools.work.discussions import DiscussionTools
 from mcp_github.tools.work.issue_relations import IssueRelationTools
 from mcp_github.tools.work.issues import IssueTools
-from mcp_github.tools.work.labels import LabelTools
 from mcp_github.tools.work.projects import ProjectTools
 from mcp_github.tools.work.pulls import PullTools
 from mcp_github.watch.conditional_requests import ConditionalFetcher
@@ -102,6 +101,7 @@ def build(settings: Settings) -> Assembled:
             Prompts(policy),
             Completions(policy, api),
         ],
+        dependencies=[policy, api],
         opens=[api],
         sources=_sources(settings, policy, followed, watch_list),
         middleware=middleware,
@@ -137,7 +137,7 @@ def _tools(policy: Policy, api: Api, files: Files) -> list[object]:
         DiscussionTools(policy, Discussions(api)),
         NotificationTools(policy, Notifications(api)),
         GistTools(policy, Gists(api)),
-        LabelTools(policy, Labels(api)),
+        labels,
         ProjectTools(policy, Projects(api)),
         StarTools(policy, Stars(api)),
         SecurityTools(policy, SecurityAlerts(api)),

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 _MAYBE_DONE = "It may have been done all the same: look before you try again."
 # An exception that passed through one of these came of an answer that nobody foresaw.
-_ANSWER_ROOMS = tuple(f"mcp_github.{room}." for room in ("client", "listing", "requests", "safety", "watch"))
+_ANSWER_ROOMS = tuple(f"mcp_github.{room}." for room in ("client", "listing", "requests", "safety", "tools", "watch"))
 _PAGING_PARAMS = ("page", "after", "before", "cursor", "since")
 _MAX_CACHED_RESPONSES = 200
 _MAX_CACHED_BYTES = 300_000
