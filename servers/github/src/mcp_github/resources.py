@@ -9,10 +9,10 @@ from urllib.parse import parse_qs, unquote
 from mcp_types import BlobResourceContents, Resource, TextResourceContents
 
 from mcp_batteries.server.declaration.decorators import lists_resources, resource
+from mcp_github.client.api import Api
 from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Listing, Record
 from mcp_github.policy import Policy, Repo
-from mcp_github.requests.account.notifications import Notifications
 from mcp_github.requests.automation.workflow_runs import WorkflowRuns
 from mcp_github.requests.code.diffs import Diffs, diff_source
 from mcp_github.requests.code.files import Files
@@ -20,6 +20,7 @@ from mcp_github.requests.code.releases import Releases
 from mcp_github.requests.code.repositories import Repositories
 from mcp_github.requests.work.issues import Issues
 from mcp_github.requests.work.pulls import Pulls
+from mcp_github.tools.account.notifications import fetch_inbox
 from mcp_github.watch.followed_uris import NOTIFICATIONS, WATCH_LIST, parse_number
 from mcp_github.watch.watch_list import WatchList
 
@@ -133,12 +134,12 @@ class WatchListResources:
 class InboxResources:
     """With the toolset notifications."""
 
-    notifications: Notifications
+    api: Api
 
     @resource(NOTIFICATIONS, name="notifications", title="Your inbox", mime_type=_JSON_TYPE)
     async def read_notifications(self) -> TextResourceContents:
         """Return unread notifications of what is served, without their texts."""
-        unread = await self.notifications.list(None, {}, PageOptions(limit=_MAX_NOTIFICATIONS))
+        unread = await fetch_inbox(self.api, None, {}, PageOptions(limit=_MAX_NOTIFICATIONS))
         return TextResourceContents(uri=NOTIFICATIONS, mime_type=_JSON_TYPE, text=unread.text())
 
 

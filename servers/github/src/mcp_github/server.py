@@ -21,10 +21,6 @@ from mcp_github.login_prompt import LoginPrompt
 from mcp_github.permissions import PERMISSIONS_BY_TOOL
 from mcp_github.policy import Policy
 from mcp_github.prompts import Prompts
-from mcp_github.requests.account.gists import Gists
-from mcp_github.requests.account.notifications import Notifications
-from mcp_github.requests.account.people import People
-from mcp_github.requests.account.stars import Stars
 from mcp_github.requests.automation.artifacts import Artifacts
 from mcp_github.requests.automation.checks import Checks
 from mcp_github.requests.automation.security_alerts import SecurityAlerts
@@ -50,10 +46,7 @@ from mcp_github.resources import InboxResources, Resources, WatchListResources
 from mcp_github.safety.consent import Consent
 from mcp_github.settings import TOOLSETS, Settings
 from mcp_github.token_verifier import GitHubTokenVerifier, caller_of
-from mcp_github.tools.account.gists import GistTools
-from mcp_github.tools.account.notifications import NotificationTools
-from mcp_github.tools.account.people import PeopleTools
-from mcp_github.tools.account.stars import StarTools
+from mcp_github.tools.account import gists, notifications, people, stars
 from mcp_github.tools.automation.actions import ActionTools
 from mcp_github.tools.automation.security import SecurityTools
 from mcp_github.tools.code.blame import BlameTools
@@ -126,7 +119,7 @@ def build(settings: Settings) -> Assembled:
 def _tools(policy: Policy, api: Api, files: Files) -> list[object]:
     """Return the tools, a class a toolset, in the order in which they are listed."""
     return [
-        PeopleTools(policy, People(api)),
+        people,
         SearchTools(Search(api)),
         RepoTools(policy, Repositories(api), files, Diffs(api), CommitLog(api), CommitFiles(api, files), Branches(api)),
         ReleaseTools(policy, Releases(api)),
@@ -135,11 +128,11 @@ def _tools(policy: Policy, api: Api, files: Files) -> list[object]:
         ActionTools(policy, WorkflowRuns(api), Artifacts(api)),
         BlameTools(policy, Blame(api)),
         DiscussionTools(policy, Discussions(api)),
-        NotificationTools(policy, Notifications(api)),
-        GistTools(policy, Gists(api)),
+        notifications,
+        gists,
         labels,
         ProjectTools(policy, Projects(api)),
-        StarTools(policy, Stars(api)),
+        stars,
         SecurityTools(policy, SecurityAlerts(api)),
         IssueRelationTools(policy, IssueRelations(api)),
         RuleTools(policy, Rules(api)),
@@ -162,7 +155,7 @@ def _resources(settings: Settings, policy: Policy, api: Api, files: Files, watch
         ),
     ]
     if "notifications" in policy.toolsets:
-        resources.append(InboxResources(Notifications(api)))
+        resources.append(InboxResources(api))
     if settings.watch_list:
         resources.append(WatchListResources(watch_list))
     return resources

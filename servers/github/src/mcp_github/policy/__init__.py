@@ -120,7 +120,6 @@ class Policy(RepositoryAllowList, Gates, FlowRules):
     file = staticmethod(file)
     workflow = staticmethod(workflow)
     team = staticmethod(team)
-    gist = staticmethod(gist)
     label = staticmethod(label)
     node = staticmethod(node)
     logins = staticmethod(require_logins)
@@ -207,6 +206,22 @@ class Policy(RepositoryAllowList, Gates, FlowRules):
         """
         self.require_write()
         return WriteOwner(self.owner(text).login)
+
+    def other_user(self, text: str) -> Owner | None:
+        """Return the user that `text` names; None for `@me`, the one of the token."""
+        if text.lower() == "@me":
+            return None
+        return self.owner(text)
+
+    def gist_owner(self, text: str) -> Owner | None:
+        """Return the user whose gists are meant, None for the one of the token; with an allow-list there are none."""
+        self.require_no_allow_list("Gists")
+        return self.other_user(text)
+
+    def gist(self, text: str) -> Gist:
+        """Return the gist with this id or address; with an allow-list there are none."""
+        self.require_no_allow_list("Gists")
+        return gist(text)
 
     def _open_repo(self, kind: type[W], text: str, *gates: Gate) -> W:
         """Return the repository that `text` names, if it is served and these gates are open."""

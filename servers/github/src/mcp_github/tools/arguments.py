@@ -23,7 +23,7 @@ from pydantic import (
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declaration.fields import EMPTY_COUNTS, in_header
-from mcp_batteries.server.declaration.trusted import trusted
+from mcp_batteries.server.declaration.trusted import FreeText, trusted
 from mcp_github.client.polling import MAX_WAIT_SECONDS, Poller
 from mcp_github.policy import (
     DeleteReleaseRepo,
@@ -37,17 +37,18 @@ from mcp_github.policy import (
     ReleaseRepo,
     Repo,
     RunRepo,
+    WriteOwner,
     WriteRepo,
 )
 
 __all__ = [
     "Body", "BranchName", "BranchText", "Comment", "Cursor", "DeleteReleaseRepoName", "DeleteRepoName", "Due", "Fields",
-    "ForceRepoName", "FreeText", "Limit", "Login", "MergeRepoName", "NameList", "Names", "Number", "OptionalBody",
-    "OptionalComment", "OptionalNumber", "OptionalPath", "OptionalRefName", "OptionalRefText", "OptionalRepoName",
-    "OptionalRepoText", "OptionalTitle", "OptionalWriteRepoName", "PathName", "PathText", "RefName", "RefText",
-    "ReleaseRepoName", "RepoName", "RepoText", "RunRepoName", "Since", "Title", "Until", "Waiting", "WriteRepoName",
-    "check_message", "drop_unset", "is_on_lines", "make_poller", "one_of", "parse_other_user", "parse_ref",
-    "refuse_beside",
+    "ForceRepoName", "Limit", "Login", "MergeRepoName", "NameList", "Names", "Number", "OptionalBody",
+    "OptionalComment", "OptionalNumber", "OptionalOwnerName", "OptionalPath", "OptionalRefName", "OptionalRefText",
+    "OptionalRepoName", "OptionalRepoText", "OptionalTitle", "OptionalWriteRepoName", "OwnerName", "PathName",
+    "PathText", "RefName", "RefText", "ReleaseRepoName", "RepoName", "RepoText", "RunRepoName", "Since", "Title",
+    "Until", "Waiting", "WriteOwnerName", "WriteRepoName", "check_message", "drop_unset", "is_on_lines", "make_poller",
+    "one_of", "parse_other_user", "parse_ref", "refuse_beside",
 ]  # fmt: skip
 
 # Where an address has the number, by the argument's name.
@@ -321,7 +322,6 @@ def _check_not_empty(text: str) -> str:
     return text
 
 
-FreeText = str
 _REPO_FIELD = Field(description="owner/name", json_schema_extra=in_header("Repo"))
 _UNQUOTED = BeforeValidator(_strip_quotes)
 RepoName = Annotated[Repo, trusted(Policy.repo), _UNQUOTED, _REPO_FIELD]
@@ -334,8 +334,8 @@ RunRepoName = Annotated[RunRepo, trusted(Policy.run_repo), _UNQUOTED, _REPO_FIEL
 ReleaseRepoName = Annotated[ReleaseRepo, trusted(Policy.release_repo), _UNQUOTED, _REPO_FIELD]
 DeleteReleaseRepoName = Annotated[DeleteReleaseRepo, trusted(Policy.delete_release_repo), _UNQUOTED, _REPO_FIELD]
 ForceRepoName = Annotated[ForceRepo, trusted(Policy.force_repo), _UNQUOTED, _REPO_FIELD]
-RepoText = Annotated[str, _UNQUOTED, _REPO_FIELD]
-OptionalRepoText = Annotated[str | None, _UNQUOTED, _REPO_FIELD]
+RepoText = Annotated[FreeText, _UNQUOTED, _REPO_FIELD]
+OptionalRepoText = Annotated[FreeText | None, _UNQUOTED, _REPO_FIELD]
 Number = Annotated[int, BeforeValidator(_parse_number), AfterValidator(_check_positive)]
 OptionalNumber = Annotated[int | None, BeforeValidator(_parse_number), AfterValidator(_check_positive)]
 Comment = Annotated[int, WrapValidator(_parse_comment), AfterValidator(_check_positive)]
@@ -350,36 +350,40 @@ OptionalRefName = Annotated[
     Field(description=_REF_DESCRIPTION, validate_default=True),
 ]
 BranchName = Annotated[Ref, trusted(Policy.ref), Field(description="Name")]
-RefText = Annotated[str, Field(description=_REF_DESCRIPTION)]
+RefText = Annotated[FreeText, Field(description=_REF_DESCRIPTION)]
 OptionalRefText = Annotated[
-    str | None, BeforeValidator(_ref_of_address), Field(description=_REF_DESCRIPTION, validate_default=True)
+    FreeText | None, BeforeValidator(_ref_of_address), Field(description=_REF_DESCRIPTION, validate_default=True)
 ]
-BranchText = Annotated[str, Field(description="Name")]
+BranchText = Annotated[FreeText, Field(description="Name")]
 _PATH_FIELD = Field(description="In `repo`")
 PathName = Annotated[FilePath, trusted(Policy.file), _PATH_FIELD]
-PathText = Annotated[str, _PATH_FIELD]
-OptionalPath = Annotated[str | None, _PATH_FIELD]
+PathText = Annotated[FreeText, _PATH_FIELD]
+OptionalPath = Annotated[FreeText | None, _PATH_FIELD]
 Fields = Annotated[
-    list[str] | None,
+    list[FreeText] | None,
     BeforeValidator(_split_fields),
     # One text is what models write with the fewest tokens; a list is taken as well.
     WithJsonSchema({"type": "string", "description": "Only these: `a,b`"}),
 ]
 Limit = Annotated[int, AfterValidator(_check_limit)]
-Login = Annotated[str | None, Field(description="Login")]
-Cursor = Annotated[str | None, Field()]
+_LOGIN_FIELD = Field(description="Login")
+Login = Annotated[FreeText | None, _LOGIN_FIELD]
+OwnerName = Annotated[Owner, trusted(Policy.owner), _LOGIN_FIELD]
+OptionalOwnerName = Annotated[Owner | None, trusted(Policy.owner), _LOGIN_FIELD]
+WriteOwnerName = Annotated[WriteOwner, trusted(Policy.write_owner), _LOGIN_FIELD]
+Cursor = Annotated[FreeText | None, Field()]
 Waiting = Annotated[int | None, AfterValidator(_check_wait), Field(description="Seconds")]
 _TIME_FIELD = Field(description="ISO 8601")
-Since = Annotated[str | None, AfterValidator(_time_parser("00:00:00")), _TIME_FIELD]
-Until = Annotated[str | None, AfterValidator(_time_parser("23:59:59")), _TIME_FIELD]
-Due = Annotated[str | None, AfterValidator(_parse_due), _TIME_FIELD, EMPTY_COUNTS]
+Since = Annotated[FreeText | None, AfterValidator(_time_parser("00:00:00")), _TIME_FIELD]
+Until = Annotated[FreeText | None, AfterValidator(_time_parser("23:59:59")), _TIME_FIELD]
+Due = Annotated[FreeText | None, AfterValidator(_parse_due), _TIME_FIELD, EMPTY_COUNTS]
 _TITLE_FIELD = Field(description="One line")
 _TITLE_FITS = AfterValidator(_at_most(_MAX_TITLE_CHARACTERS))
-Title = Annotated[str, _TITLE_FIELD, AfterValidator(_check_not_empty), _TITLE_FITS]
-OptionalTitle = Annotated[str | None, _TITLE_FIELD, _TITLE_FITS]
+Title = Annotated[FreeText, _TITLE_FIELD, AfterValidator(_check_not_empty), _TITLE_FITS]
+OptionalTitle = Annotated[FreeText | None, _TITLE_FIELD, _TITLE_FITS]
 _BODY_FIELD = Field(description="Markdown")
 _BODY_FITS = AfterValidator(_at_most(_MAX_BODY_CHARACTERS))
-Body = Annotated[str, _BODY_FIELD, AfterValidator(_check_not_empty), _BODY_FITS]
-OptionalBody = Annotated[str | None, _BODY_FIELD, _BODY_FITS, EMPTY_COUNTS]
-NameList = Annotated[list[str] | None, AfterValidator(_split_names)]
+Body = Annotated[FreeText, _BODY_FIELD, AfterValidator(_check_not_empty), _BODY_FITS]
+OptionalBody = Annotated[FreeText | None, _BODY_FIELD, _BODY_FITS, EMPTY_COUNTS]
+NameList = Annotated[list[FreeText] | None, AfterValidator(_split_names)]
 Names = Annotated[NameList, Field(description="All, or +name and -name"), EMPTY_COUNTS]

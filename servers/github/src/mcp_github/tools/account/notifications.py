@@ -1,82 +1,188 @@
-"""The user's inbox, as tools."""
+"""The user's inbox, and what of a repository they are notified of."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from mcp_batteries.errors import Invalid
+from mcp_batteries.errors import Invalid, NotFound
 from mcp_batteries.server.declaration.decorators import tool
-from mcp_github.listing.pages import PageOptions
+from mcp_github.client.api import Api
+from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, keep_served
+from mcp_github.listing.projections import Item, Projection, pick, same_names
 from mcp_github.models import Done, Listing, Record
-from mcp_github.policy import Policy
-from mcp_github.requests.account.notifications import NotificationAction, Notifications, SubscriptionState
-from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepoText, RepoText, Since
+from mcp_github.policy import Repo, WriteRepo
+from mcp_github.tools.arguments import (
+    Cursor,
+    Fields,
+    Limit,
+    OptionalRepoName,
+    OptionalWriteRepoName,
+    RepoName,
+    Since,
+    WriteRepoName,
+)
 
-__all__ = ["NotificationTools"]
+__all__ = ["edit_notification", "edit_subscription", "fetch_inbox", "get_subscription", "list_notifications"]
+
+NotificationAction = Literal["read", "done", "ignore", "unsubscribe"]
+SubscriptionState = Literal["watching", "participating", "ignoring"]
+
+# GitHub lists no more of them on a page.
+_MAX_LIMIT = 50
+_REPO_PATH = "repository.full_name"
 
 
-@dataclass(frozen=True)
-class NotificationTools:
-    policy: Policy
-    notifications: Notifications
+def _is_private(notification: Item) -> bool:
+    return bool(pick(notification, "repository.private"))
 
-    @tool("List notifications", toolset="notifications", open_world=True)
-    async def list_notifications(
-        self,
-        repo: OptionalRepoText = None,
-        include_read: bool = False,
-        participating: bool = False,
-        since: Since = None,
-        fields: Fields = None,
-        limit: Limit = 30,
-        cursor: Cursor = None,
-    ) -> Listing:
-        """List your notifications; `participating` leaves out what you only watch.
 
-        To settle them: `edit_notification`.
-        """
-        params = {"all": include_read, "participating": participating, "since": since}
-        trusted_repo = None
-        if repo:
-            trusted_repo = self.policy.repo(repo)
-        return await self.notifications.list(trusted_repo, params, PageOptions(fields, limit, cursor))
+def _number_of(notification: Item) -> int | None:
+    """Return the number of the issue or pull request that a notification is about."""
+    number = str(pick(notification, "subject.url") or "").rpartition("/")[2]
+    if not number.isdecimal():
+        return None
+    return int(number)
 
-    @tool("Settle notifications", toolset="notifications", effect="write", idempotent=True, open_world=True)
-    async def edit_notification(
-        self,
-        action: NotificationAction,
-        notification: Annotated[int | None, Field(ge=1, description="Its id; all of them without")] = None,
-        repo: OptionalRepoText = None,
-        before: Since = None,
-    ) -> Done:
-        """Mark a notification as read or done, or hear no more of it; without an id, mark all as read.
 
-        Ids: `list_notifications`.
-        """
-        if notification is not None:
-            self.policy.require_write()
-            return await self.notifications.settle(notification, action)
-        if action != "read":
-            raise Invalid(f"`{action}` is for one notification.", "Pass its id as `notification`.")
-        if repo is None:
-            self.policy.require_no_allow_list("Notifications of all repositories")
-        trusted_repo = None
-        if repo:
-            trusted_repo = self.policy.write_repo(repo)
-        return await self.notifications.settle_all(trusted_repo, before)
+_NOTIFICATION = Projection(
+    {
+        **same_names("id", "reason", "unread", "updated_at"),
+        "repo": _REPO_PATH,
+        "kind": "subject.type",
+        "title": "subject.title",
+        "number": _number_of,
+    },
+    ("id", "repo", "kind", "number", "title", "reason", "unread", "updated_at"),
+)
 
-    @tool("Get a subscription", toolset="notifications", open_world=True)
-    async def get_subscription(self, repo: RepoText) -> Record:
-        """Get whether you watch or ignore a repository. To change it: `edit_subscription`."""
-        return await self.notifications.get_subscription(self.policy.repo(repo))
 
-    @tool("Watch a repository", toolset="notifications", effect="write", idempotent=True, open_world=True)
-    async def edit_subscription(self, repo: RepoText, state: SubscriptionState) -> Done:
-        """Set what of a repository you are notified of: everything, what you take part in, or nothing.
+@tool("List notifications", toolset="notifications", open_world=True)
+async def list_notifications(
+    api: Api,
+    *,
+    repo: OptionalRepoName = None,
+    include_read: bool = False,
+    participating: bool = False,
+    since: Since = None,
+    fields: Fields = None,
+    limit: Limit = 30,
+    cursor: Cursor = None,
+) -> Listing:
+    """List your notifications; `participating` leaves out what you only watch.
 
-        As it is now: `get_subscription`.
-        """
-        return await self.notifications.set_subscription(self.policy.write_repo(repo), state)
+    To settle them: `edit_notification`.
+    """
+    params = {"all": include_read, "participating": participating, "since": since}
+    return await fetch_inbox(api, repo, params, PageOptions(fields, limit, cursor))
+
+
+@tool("Settle notifications", toolset="notifications", effect="write", idempotent=True, open_world=True)
+async def edit_notification(
+    api: Api,
+    *,
+    action: NotificationAction,
+    notification: Annotated[int | None, Field(ge=1, description="Its id; all of them without")] = None,
+    repo: OptionalWriteRepoName = None,
+    before: Since = None,
+) -> Done:
+    """Mark a notification as read or done, or hear no more of it; without an id, mark all as read.
+
+    Ids: `list_notifications`.
+    """
+    if notification is not None:
+        return await _settle(api, notification, action)
+    if action != "read":
+        raise Invalid(f"`{action}` is for one notification.", "Pass its id as `notification`.")
+    return await _settle_all(api, repo, before)
+
+
+@tool("Get a subscription", toolset="notifications", open_world=True)
+async def get_subscription(api: Api, *, repo: RepoName) -> Record:
+    """Get whether you watch or ignore a repository. To change it: `edit_subscription`."""
+    data: dict[str, Any] = {"repo": repo.full_name, "state": "participating"}
+    try:
+        response = await api.get(f"{repo.path}/subscription", _describe_subscription(repo), internal=True)
+    except NotFound:
+        return Record(data=data)
+    subscription = response.data
+    if subscription.get("ignored"):
+        data["state"] = "ignoring"
+    elif subscription.get("subscribed"):
+        data["state"] = "watching"
+    data["since"] = subscription.get("created_at")
+    return Record(data=data)
+
+
+@tool("Watch a repository", toolset="notifications", effect="write", idempotent=True, open_world=True)
+async def edit_subscription(api: Api, *, repo: WriteRepoName, state: SubscriptionState) -> Done:
+    """Set what of a repository you are notified of: everything, what you take part in, or nothing.
+
+    As it is now: `get_subscription`.
+    """
+    path = f"{repo.path}/subscription"
+    description = _describe_subscription(repo)
+    if state == "participating":
+        await api.write("DELETE", path, description, repo=repo)
+    else:
+        body = {"subscribed": state == "watching", "ignored": state == "ignoring"}
+        await api.write("PUT", path, description, body, repo=repo)
+    return Done(done=f"{repo.full_name}: {state}.")
+
+
+async def fetch_inbox(api: Api, repo: Repo | None, params: Mapping[str, Any], options: PageOptions) -> Listing:
+    """Return a page of the notifications of what is served, or of one repository.
+
+    Args:
+        params: as GitHub names them: all, participating, since.
+    """
+
+    def select(items: Sequence[Item]) -> Sequence[Item]:
+        return keep_served(api, items, repo_getter=_REPO_PATH, private_getter=_is_private)
+
+    query = ListQuery(_path(repo), "your notifications", _NOTIFICATION, params=params, select=select)
+    return await fetch_page(api, query, replace(options, limit=min(options.limit, _MAX_LIMIT)))
+
+
+async def _settle(api: Api, thread: int, action: NotificationAction) -> Done:
+    """Mark a notification as read or done, or hear no more of it."""
+    api.policy.require_write()
+    path = f"/notifications/threads/{thread}"
+    description = f"notification `{thread}`"
+    if api.policy.allow_list:
+        notification = await api.get(path, description, internal=True)
+        api.policy.require_served(str(pick(notification.data, _REPO_PATH) or ""), description)
+    match action:
+        case "read":
+            await api.write("PATCH", path, description)
+        case "done":
+            await api.write("DELETE", path, description)
+        case "ignore":
+            await api.write("PUT", f"{path}/subscription", description, {"ignored": True})
+        case "unsubscribe":
+            await api.write("DELETE", f"{path}/subscription", description)
+    return Done(done=f"Notification {thread}: {action}.")
+
+
+async def _settle_all(api: Api, repo: WriteRepo | None, before: str | None) -> Done:
+    """Mark everything as read that is older than `before`, of one repository or of all."""
+    if repo is None:
+        api.policy.require_no_allow_list("Notifications of all repositories")
+    body: dict[str, str] = {}
+    if before:
+        body["last_read_at"] = before
+    await api.write("PUT", _path(repo), "your notifications", body)
+    return Done(done="Marked as read.")
+
+
+def _path(repo: Repo | None) -> str:
+    if repo is None:
+        return "/notifications"
+    return f"{repo.path}/notifications"
+
+
+def _describe_subscription(repo: Repo) -> str:
+    return f"your subscription of `{repo.full_name}`"

@@ -1,58 +1,111 @@
-"""Tools for the user and the people they work with."""
+"""The user, their teams, and the people they work with."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any, cast
 
 from pydantic import Field
 
-from mcp_batteries.errors import Invalid
+from mcp_batteries.errors import Invalid, Refused, quote
 from mcp_batteries.server.declaration.decorators import tool
-from mcp_github.listing.pages import PageOptions
+from mcp_batteries.server.declaration.trusted import trusted
+from mcp_github.client.api import Api
+from mcp_github.listing.columns import PERSON, TEAM
+from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page
+from mcp_github.listing.projections import Item, pick
 from mcp_github.models import Listing, Record
-from mcp_github.policy import Policy
-from mcp_github.requests.account.people import People
-from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepoText, refuse_beside
+from mcp_github.policy import Owner, Policy, TeamSlug
+from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalOwnerName, OptionalRepoName, refuse_beside
 
-__all__ = ["PeopleTools"]
+__all__ = ["get_me", "list_people"]
+
+_USER_COLUMNS = ("login", "name", "company", "location", "bio", "url")
 
 
-@dataclass(frozen=True)
-class PeopleTools:
-    policy: Policy
-    people: People
+@tool("Who am I", toolset="context", open_world=True)
+async def get_me(api: Api) -> Record:
+    """Get whose token is used, what it may do here, and how many requests are left this hour.
 
-    @tool("Who am I", toolset="context", open_world=True)
-    async def get_me(self) -> Record:
-        """Get whose token is used, what it may do here, and how many requests are left this hour.
+    For other people use `list_people`.
+    """
+    data = await _describe_server(api)
+    credentials = api.client.credentials
+    if not credentials.source:
+        searched = ""
+        if credentials.searched_places:
+            searched = f" (looked in {credentials.searched_places})"
+        note = f"There is no token{searched}: only public repositories can be read."
+        return Record(note=note, data=data)
+    data["token_from"] = credentials.source
+    data["token_kind"] = credentials.kind
+    note = None
+    try:
+        user = await api.get("/user", "the user of this token", internal=True)
+    except Refused as problem:
+        note = f"The token acts for no user. {problem.failure}"
+    else:
+        data |= PERSON.to_record(user.data, _USER_COLUMNS)
+        data["scopes"] = user.headers.get("x-oauth-scopes")
+        data["token_expires"] = user.headers.get("github-authentication-token-expiration")
+        if data["scopes"] is None:
+            note = "GitHub tells the permissions of such a token only when a call is refused."
+    return Record(note=note, data=data)
 
-        For other people use `list_people`.
-        """
-        return await self.people.get_me()
 
-    @tool("List people or teams", toolset="context", open_world=True)
-    async def list_people(
-        self,
-        repo: OptionalRepoText = None,
-        org: Annotated[str | None, Field(description="Login")] = None,
-        team: Annotated[str | None, Field(description="Slug, with `org`")] = None,
-        fields: Fields = None,
-        limit: Limit = 30,
-        cursor: Cursor = None,
-    ) -> Listing:
-        """List collaborators of `repo`, members of `org` or of its `team`; without any of them, your own teams.
+@tool("List people or teams", toolset="context", open_world=True)
+async def list_people(
+    api: Api,
+    *,
+    repo: OptionalRepoName = None,
+    org: OptionalOwnerName = None,
+    team: Annotated[TeamSlug | None, trusted(Policy.team), Field(description="Slug, with `org`")] = None,
+    fields: Fields = None,
+    limit: Limit = 30,
+    cursor: Cursor = None,
+) -> Listing:
+    """List collaborators of `repo`, members of `org` or of its `team`; without any of them, your own teams.
 
-        Collaborators need push access to `repo`. Yourself: `get_me`.
-        """
-        options = PageOptions(fields, limit, cursor)
-        if repo is None and org is None:
-            if team is not None:
-                raise Invalid("A team is one of an organisation.", "Pass its `org` too.")
-            return await self.people.list_teams(options)
-        if repo is not None and org is not None:
-            raise Invalid("Only one of `repo` and `org` can be given.")
-        if repo is not None:
-            refuse_beside("`repo`", team=team)
-            return await self.people.list_collaborators(self.policy.repo(repo), options)
-        return await self.people.list_members(self.policy.owner(org or ""), team, options)
+    Collaborators need push access to `repo`. Yourself: `get_me`.
+    """
+    if repo is not None and org is not None:
+        raise Invalid("Only one of `repo` and `org` can be given.")
+    if repo is not None:
+        refuse_beside("`repo`", team=team)
+        query = ListQuery(f"{repo.path}/collaborators", f"the collaborators of `{repo.full_name}`", PERSON, repo=repo)
+    elif org is not None:
+        query = _query_members(org, team)
+    elif team is not None:
+        raise Invalid("A team is one of an organisation.", "Pass its `org` too.")
+    else:
+        query = _query_own_teams(api)
+    return await fetch_page(api, query, PageOptions(fields, limit, cursor))
+
+
+async def _describe_server(api: Api) -> dict[str, Any]:
+    """Return what is served here, and how many requests are left."""
+    limits = await api.get("/rate_limit", "the rate limits", internal=True)
+    core = cast("dict[str, Any]", pick(limits.data, "resources.core") or {})
+    return {
+        "served": api.policy.allow_list_text,
+        "toolsets": sorted(api.policy.toolsets),
+        "may": api.policy.allowed_actions,
+        "requests_left": core.get("remaining"),
+        "requests_of": core.get("limit"),
+    }
+
+
+def _query_own_teams(api: Api) -> ListQuery:
+    """Return the list of the teams of the token's user."""
+
+    def select(teams: Sequence[Item]) -> Sequence[Item]:
+        return api.policy.only_owners_served(teams, key=lambda team: str(pick(team, "organization.login")))
+
+    return ListQuery("/user/teams", "your teams", TEAM, select=select)
+
+
+def _query_members(org: Owner, team: TeamSlug | None) -> ListQuery:
+    """Return the list of who belongs to an organisation, or to one of its teams."""
+    if team is None:
+        return ListQuery(f"/orgs/{org}/members", f"the organisation `{org.login}`", PERSON)
+    return ListQuery(f"/orgs/{org}/teams/{team.text}/members", f"the team {quote(team.text)}", PERSON)

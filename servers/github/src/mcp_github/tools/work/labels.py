@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.fields import EMPTY_COUNTS
-from mcp_batteries.server.declaration.trusted import trusted
+from mcp_batteries.server.declaration.trusted import FreeText, trusted
 from mcp_github.client.api import Api
 from mcp_github.listing.columns import LABEL, MILESTONE
 from mcp_github.models import Done
@@ -18,7 +18,6 @@ from mcp_github.policy import LabelName, Policy, Repo
 from mcp_github.tools.arguments import (
     DeleteRepoName,
     Due,
-    FreeText,
     OptionalNumber,
     OptionalTitle,
     WriteRepoName,

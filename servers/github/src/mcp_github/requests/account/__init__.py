@@ -1,1 +1,0 @@
-"""Requests for what belongs to the user: people, notifications, gists and stars."""
