@@ -13,7 +13,6 @@ from mcp_github.client.api import Api
 from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Listing, Record
 from mcp_github.policy import Policy, Repo
-from mcp_github.requests.automation.workflow_runs import WorkflowRuns
 from mcp_github.requests.code.diffs import Diffs, diff_source
 from mcp_github.requests.code.files import Files
 from mcp_github.requests.code.releases import Releases
@@ -21,6 +20,7 @@ from mcp_github.requests.code.repositories import Repositories
 from mcp_github.requests.work.issues import Issues
 from mcp_github.requests.work.pulls import Pulls
 from mcp_github.tools.account.notifications import fetch_inbox
+from mcp_github.tools.automation.actions import get_run
 from mcp_github.watch.followed_uris import NOTIFICATIONS, WATCH_LIST, parse_number
 from mcp_github.watch.watch_list import WatchList
 
@@ -43,7 +43,7 @@ class Resources:
     issues: Issues
     pulls: Pulls
     releases: Releases
-    runs: WorkflowRuns
+    api: Api
     watch_list: WatchList
 
     @lists_resources
@@ -107,7 +107,7 @@ class Resources:
 
     @resource("github://{owner}/{repo}/runs/{run_id}", name="run", title="A workflow run", mime_type=_JSON_TYPE)
     async def read_run(self, owner: str, repo: str, run_id: str, uri: str) -> TextResourceContents:
-        return _to_json(uri, await self.runs.get(self._parse_repo(owner, repo), parse_number(run_id)))
+        return _to_json(uri, await get_run(self.api, repo=self._parse_repo(owner, repo), run_id=parse_number(run_id)))
 
     def _parse_repo(self, owner: str, name: str) -> Repo:
         return self.policy.repo(f"{unquote(owner)}/{unquote(name)}")

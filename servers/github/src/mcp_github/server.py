@@ -21,10 +21,6 @@ from mcp_github.login_prompt import LoginPrompt
 from mcp_github.permissions import PERMISSIONS_BY_TOOL
 from mcp_github.policy import Policy
 from mcp_github.prompts import Prompts
-from mcp_github.requests.automation.artifacts import Artifacts
-from mcp_github.requests.automation.checks import Checks
-from mcp_github.requests.automation.security_alerts import SecurityAlerts
-from mcp_github.requests.automation.workflow_runs import WorkflowRuns
 from mcp_github.requests.code.blame import Blame
 from mcp_github.requests.code.branches import Branches
 from mcp_github.requests.code.commit_files import CommitFiles
@@ -47,8 +43,7 @@ from mcp_github.safety.consent import Consent
 from mcp_github.settings import TOOLSETS, Settings
 from mcp_github.token_verifier import GitHubTokenVerifier, caller_of
 from mcp_github.tools.account import gists, notifications, people, stars
-from mcp_github.tools.automation.actions import ActionTools
-from mcp_github.tools.automation.security import SecurityTools
+from mcp_github.tools.automation import actions, security
 from mcp_github.tools.code.blame import BlameTools
 from mcp_github.tools.code.releases import ReleaseTools
 from mcp_github.tools.code.repos import RepoTools
@@ -124,8 +119,8 @@ def _tools(policy: Policy, api: Api, files: Files) -> list[object]:
         RepoTools(policy, Repositories(api), files, Diffs(api), CommitLog(api), CommitFiles(api, files), Branches(api)),
         ReleaseTools(policy, Releases(api)),
         IssueTools(policy, Issues(api), Comments(api)),
-        PullTools(policy, Pulls(api), Checks(api), Reviews(api)),
-        ActionTools(policy, WorkflowRuns(api), Artifacts(api)),
+        PullTools(policy, Pulls(api), Reviews(api)),
+        actions,
         BlameTools(policy, Blame(api)),
         DiscussionTools(policy, Discussions(api)),
         notifications,
@@ -133,7 +128,7 @@ def _tools(policy: Policy, api: Api, files: Files) -> list[object]:
         labels,
         ProjectTools(policy, Projects(api)),
         stars,
-        SecurityTools(policy, SecurityAlerts(api)),
+        security,
         IssueRelationTools(policy, IssueRelations(api)),
         RuleTools(policy, Rules(api)),
     ]
@@ -150,7 +145,7 @@ def _resources(settings: Settings, policy: Policy, api: Api, files: Files, watch
             Issues(api),
             Pulls(api),
             Releases(api),
-            WorkflowRuns(api),
+            api,
             watch_list,
         ),
     ]

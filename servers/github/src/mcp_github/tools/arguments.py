@@ -111,10 +111,8 @@ def parse_other_user(policy: Policy, text: str | None) -> Owner | None:
     return policy.owner(text)
 
 
-def make_poller(seconds: int | None) -> Poller | None:
-    """Return what waits for so many seconds; None where the caller does not wait."""
-    if seconds is None:
-        return None
+def make_poller(seconds: int) -> Poller:
+    """Return what waits for so many seconds."""
     return Poller(seconds)
 
 
@@ -372,7 +370,7 @@ OwnerName = Annotated[Owner, trusted(Policy.owner), _LOGIN_FIELD]
 OptionalOwnerName = Annotated[Owner | None, trusted(Policy.owner), _LOGIN_FIELD]
 WriteOwnerName = Annotated[WriteOwner, trusted(Policy.write_owner), _LOGIN_FIELD]
 Cursor = Annotated[FreeText | None, Field()]
-Waiting = Annotated[int | None, AfterValidator(_check_wait), Field(description="Seconds")]
+Waiting = Annotated[Poller | None, trusted(make_poller), AfterValidator(_check_wait), Field(description="Seconds")]
 _TIME_FIELD = Field(description="ISO 8601")
 Since = Annotated[FreeText | None, AfterValidator(_time_parser("00:00:00")), _TIME_FIELD]
 Until = Annotated[FreeText | None, AfterValidator(_time_parser("23:59:59")), _TIME_FIELD]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import tempfile
 import zipfile
 import zlib
-from dataclasses import dataclass
 from typing import IO
 
 from mcp_batteries.concurrency.cancellation import CancelToken
@@ -21,7 +20,7 @@ from mcp_github.listing.line_window import LineWindow
 from mcp_github.models import Text
 from mcp_github.policy import FilePath, Repo
 
-__all__ = ["Artifacts"]
+__all__ = ["read_artifact_file"]
 
 _MAX_ZIP_BYTES = 100_000_000
 _MAX_UNPACKED_BYTES = 200_000_000
@@ -42,25 +41,21 @@ _BROKEN_ZIP_ERRORS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Artifacts:
-    api: Api
+async def read_artifact_file(
+    api: Api, repo: Repo, artifact: int, path: FilePath | None, *, start_line: int, pattern: str | None
+) -> Text:
+    """Return the files in an artifact, or lines of one of them."""
+    description = f"artifact `{artifact}` of `{repo.full_name}`"
+    url_path = f"{repo.path}/actions/artifacts/{artifact}/zip"
+    with tempfile.SpooledTemporaryFile(_MAX_MEMORY_BYTES) as file:
 
-    async def read(
-        self, repo: Repo, artifact: int, path: FilePath | None, *, start_line: int, pattern: str | None
-    ) -> Text:
-        """Return the files in an artifact, or lines of one of them."""
-        description = f"artifact `{artifact}` of `{repo.full_name}`"
-        url_path = f"{repo.path}/actions/artifacts/{artifact}/zip"
-        with tempfile.SpooledTemporaryFile(_MAX_MEMORY_BYTES) as file:
+        def store(data: bytes) -> bool:
+            file.write(data)
+            return False
 
-            def store(data: bytes) -> bool:
-                file.write(data)
-                return False
-
-            await self.api.download(url_path, description, repo=repo, max_bytes=_MAX_ZIP_BYTES, feed=store)
-            window = LineWindow(start_line=start_line, pattern=pattern, is_log=False)
-            return await run_in_thread(lambda cancel: _read_zip(file, description, path, window, cancel))
+        await api.download(url_path, description, repo=repo, max_bytes=_MAX_ZIP_BYTES, feed=store)
+        window = LineWindow(start_line=start_line, pattern=pattern, is_log=False)
+        return await run_in_thread(lambda cancel: _read_zip(file, description, path, window, cancel))
 
 
 def _read_zip(

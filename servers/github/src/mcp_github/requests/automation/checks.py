@@ -16,7 +16,7 @@ from mcp_github.models import Listing
 from mcp_github.policy import Ref, Repo
 from mcp_github.requests.code.branches import resolve_sha
 
-__all__ = ["Checks"]
+__all__ = ["list_checks_of_commit", "list_checks_of_pull"]
 
 _NO_CHECK_RUNS = (
     "Fine-grained tokens can't read check runs: these are runs of Actions, and statuses; checks of other apps are "
@@ -51,51 +51,50 @@ class _UpstreamList:
     params: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Checks:
-    api: Api
+async def list_checks_of_pull(
+    api: Api, repo: Repo, number: int, options: PageOptions, poller: Poller | None = None
+) -> Listing:
+    """Return a page of the checks of a pull request's head, see `list`."""
+    description = f"pull request #{number} of `{repo.full_name}`"
+    hint = f"If #{number} is an issue, it has no checks."
+    pull = await api.get(f"{repo.path}/pulls/{number}", description, internal=True, hint=hint)
+    head = api.policy.ref(str(pick(pull.data, "head.sha")))
+    return await list_checks_of_commit(api, repo, head, options, poller)
 
-    async def list_of_pull(
-        self, repo: Repo, number: int, options: PageOptions, poller: Poller | None = None
-    ) -> Listing:
-        """Return a page of the checks of a pull request's head, see `list`."""
-        description = f"pull request #{number} of `{repo.full_name}`"
-        hint = f"If #{number} is an issue, it has no checks."
-        pull = await self.api.get(f"{repo.path}/pulls/{number}", description, internal=True, hint=hint)
-        head = self.api.policy.ref(str(pick(pull.data, "head.sha")))
-        return await self.list(repo, head, options, poller)
 
-    async def list(self, repo: Repo, ref: Ref, options: PageOptions, poller: Poller | None = None) -> Listing:
-        """Return a page of the checks of a commit, on the first with the statuses that other services set.
+async def list_checks_of_commit(
+    api: Api, repo: Repo, ref: Ref, options: PageOptions, poller: Poller | None = None
+) -> Listing:
+    """Return a page of the checks of a commit, on the first with the statuses that other services set.
 
-        Args:
-            poller: waits until the checks have ended.
+    Args:
+        poller: waits until the checks have ended.
 
-        Raises:
-            Refused: the token may see neither check runs nor runs of Actions.
-        """
-        commit = _CommitChecks(self.api, repo, ref)
-        is_first_page = options.cursor is None
-        progress = None
-        if poller is not None and is_first_page:
-            progress = await commit.wait(poller)
-        try:
-            page = await commit.fetch_check_runs(options)
-        except Refused as refusal:
-            page = await commit.fetch_workflow_runs(refusal)
-        if not is_first_page:
-            return page
-        wait_note = None
-        if progress:
-            wait_note = f"{progress} Call again to wait on."
-        statuses = await commit.fetch_statuses()
-        return page.model_copy(
-            update={
-                "rows": [*page.rows, *statuses.rows],
-                "removed": ((page.removed or 0) + statuses.removed) or None,
-                "note": join_notes(page.note, wait_note, statuses.note),
-            }
-        )
+    Raises:
+        Refused: the token may see neither check runs nor runs of Actions.
+    """
+    commit = _CommitChecks(api, repo, ref)
+    is_first_page = options.cursor is None
+    progress = None
+    if poller is not None and is_first_page:
+        progress = await commit.wait(poller)
+    try:
+        page = await commit.fetch_check_runs(options)
+    except Refused as refusal:
+        page = await commit.fetch_workflow_runs(refusal)
+    if not is_first_page:
+        return page
+    wait_note = None
+    if progress:
+        wait_note = f"{progress} Call again to wait on."
+    statuses = await commit.fetch_statuses()
+    return page.model_copy(
+        update={
+            "rows": [*page.rows, *statuses.rows],
+            "removed": ((page.removed or 0) + statuses.removed) or None,
+            "note": join_notes(page.note, wait_note, statuses.note),
+        }
+    )
 
 
 @dataclass(frozen=True)

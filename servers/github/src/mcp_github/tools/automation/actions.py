@@ -1,161 +1,486 @@
-"""Actions: runs, jobs and their logs, as tools."""
+"""Actions: what ran, why it failed, and reruns."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, Field
 
-from mcp_batteries.errors import Invalid
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.errors import Invalid, NotFound, Refused, TooLarge, Unavailable
 from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.trusted import FreeText, trusted
+from mcp_github.client.api import Api, ApiResponse
 from mcp_github.client.polling import MAX_WAIT_SECONDS
-from mcp_github.listing.pages import PageOptions
+from mcp_github.listing.line_window import LineWindow
+from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page
+from mcp_github.listing.projections import Item, Projection, clip, same_names
 from mcp_github.models import Done, Listing, Record, Text
-from mcp_github.policy import Policy
-from mcp_github.requests.automation.artifacts import Artifacts
-from mcp_github.requests.automation.workflow_runs import ActionsKind, RunAction, WorkflowRuns
+from mcp_github.policy import FilePath, Policy, Repo, Workflow
+from mcp_github.requests.automation.artifacts import read_artifact_file
+from mcp_github.requests.automation.failure_log_parser import FailureLogParser
+from mcp_github.requests.code.branches import get_default_branch, refuse_workflows, resolve_sha
 from mcp_github.tools.arguments import (
     Cursor,
+    DeleteRepoName,
     Fields,
     Limit,
     Number,
     OptionalNumber,
-    RefText,
-    RepoText,
+    RefName,
+    RepoName,
+    RunRepoName,
     Waiting,
-    make_poller,
     one_of,
     refuse_beside,
 )
 
-__all__ = ["ActionTools"]
+__all__ = [
+    "delete_run_logs", "edit_run", "get_run", "get_usage", "list_actions", "read_artifact", "read_job_log",
+    "run_workflow",
+]  # fmt: skip
+
+ActionsKind = Literal["workflows", "runs", "jobs", "artifacts"]
+RunAction = Literal["rerun", "rerun_failed", "cancel"]
+
+_MAX_LOG_BYTES = 1_000_000_000
+_MAX_JOBS = 300
+_MAX_CAUSES = 5
+_MAX_CAUSE_LOG_BYTES = 200_000_000
+# Failed jobs of a run whose logs share an answer.
+_MAX_LOGS = 6
+_MAX_NAMED_JOBS = 10
+_MAX_JOB_IDS = 20
+_FAILURES = ("failure", "timed_out")
+_ACTION_PATHS: Mapping[RunAction, str] = {"rerun": "rerun", "rerun_failed": "rerun-failed-jobs", "cancel": "cancel"}
+
+_FILE_OR_ID = Field(description="File name or id")
+RunStatus = Annotated[
+    FreeText | None,
+    AfterValidator(
+        one_of(
+            "completed", "action_required", "cancelled", "failure", "neutral", "skipped", "stale", "success",
+            "timed_out", "in_progress", "queued", "requested", "waiting", "pending",
+        )
+    ),
+    Field(description="Of runs: failure, success, in_progress ..."),
+]  # fmt: skip
 
 
-_states = AfterValidator(
-    one_of(
-        "completed", "action_required", "cancelled", "failure", "neutral", "skipped", "stale", "success", "timed_out",
-        "in_progress", "queued", "requested", "waiting", "pending",
-    )
-)  # fmt: skip
+def _failed_steps(job: Item) -> list[str]:
+    steps = cast("list[Any]", job.get("steps") or [])
+    return [f"{step['number']} {step['name']}" for step in steps if step.get("conclusion") == "failure"]
+
+
+_WORKFLOW = Projection(
+    {**same_names("id", "name", "path", "state"), "url": "html_url"}, ("id", "name", "path", "state")
+)
+_RUN = Projection(
+    {
+        "run_id": "id",
+        **same_names("name", "event", "status", "conclusion", "run_number", "run_attempt", "created_at"),
+        "title": clip("display_title", 200),
+        "branch": "head_branch",
+        "sha": "head_sha",
+        "actor": "actor.login",
+        "workflow": "path",
+        "updated_at": "updated_at",
+        "url": "html_url",
+    },
+    ("run_id", "name", "title", "event", "status", "conclusion", "branch", "actor", "created_at"),
+)
+_JOB = Projection(
+    {
+        "job_id": "id",
+        **same_names("name", "status", "conclusion", "started_at", "completed_at"),
+        "failed_steps": _failed_steps,
+        "runner": "runner_name",
+        "url": "html_url",
+    },
+    ("job_id", "name", "status", "conclusion", "failed_steps"),
+)
+_ARTIFACT = Projection(
+    {
+        **same_names("id", "name", "expired", "created_at", "expires_at"),
+        "bytes": "size_in_bytes",
+        "run_id": "workflow_run.id",
+        "branch": "workflow_run.head_branch",
+    },
+    ("id", "name", "bytes", "expired", "created_at", "run_id"),
+)
 
 
 @dataclass(frozen=True)
-class ActionTools:
-    policy: Policy
-    runs: WorkflowRuns
-    artifacts: Artifacts
+class _Jobs:
+    """The jobs of a run, and how many invisible characters were taken out of them."""
 
-    @tool("List runs, jobs, workflows or artifacts", toolset="actions", open_world=True)
-    async def list_actions(
-        self,
-        repo: RepoText,
-        kind: ActionsKind = "runs",
-        run_id: OptionalNumber = None,
-        workflow: Annotated[str | None, Field(description="File name or id")] = None,
-        branch: Annotated[str | None, Field(description="Runs of it")] = None,
-        status: Annotated[str | None, _states, Field(description="Of runs: failure, success, in_progress ...")] = None,
-        event: Annotated[str | None, Field(description="Of runs, such as push")] = None,
-        fields: Fields = None,
-        limit: Limit = 20,
-        cursor: Cursor = None,
-    ) -> Listing:
-        """List workflow runs, newest first, or the jobs of one, workflows or artifacts (`kind`).
+    items: Sequence[dict[str, Any]]
+    removed: int
 
-        One run with its jobs: `get_run`.
-        """
-        options = PageOptions(fields, limit, cursor)
-        if kind != "runs":
-            refuse_beside(f"kind={kind}", workflow=workflow, branch=branch, status=status, event=event)
-            return await self.runs.list_others(self.policy.repo(repo), kind, run_id, options)
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        return [job for job in self.items if job.get("conclusion") in _FAILURES]
+
+
+@dataclass(frozen=True)
+class _LogRequest:
+    """Which lines of a job's log are wanted, see `LineWindow`."""
+
+    start_line: int | None
+    pattern: str | None
+
+    def open_window(self) -> LineWindow:
+        return LineWindow(start_line=self.start_line, pattern=self.pattern)
+
+
+@tool("List runs, jobs, workflows or artifacts", toolset="actions", open_world=True)
+async def list_actions(
+    api: Api,
+    *,
+    repo: RepoName,
+    kind: ActionsKind = "runs",
+    run_id: OptionalNumber = None,
+    workflow: Annotated[Workflow | None, trusted(Policy.workflow), _FILE_OR_ID] = None,
+    branch: Annotated[FreeText | None, Field(description="Runs of it")] = None,
+    status: RunStatus = None,
+    event: Annotated[FreeText | None, Field(description="Of runs, such as push")] = None,
+    fields: Fields = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Listing:
+    """List workflow runs, newest first, or the jobs of one, workflows or artifacts (`kind`).
+
+    One run with its jobs: `get_run`.
+    """
+    if kind == "runs":
         refuse_beside("kind=runs: `get_run` shows one", run_id=run_id)
-        filters = {"branch": branch, "status": status, "event": event}
-        trusted_workflow = None
-        if workflow:
-            trusted_workflow = self.policy.workflow(workflow).path
-        return await self.runs.list_runs(self.policy.repo(repo), trusted_workflow, filters, options)
+        query = _query_runs(repo, workflow, {"branch": branch, "status": status, "event": event})
+    else:
+        refuse_beside(f"kind={kind}", workflow=workflow, branch=branch, status=status, event=event)
+        query = _query_others(repo, kind, run_id)
+    return await fetch_page(api, query, PageOptions(fields, limit, cursor))
 
-    @tool("Get a run", toolset="actions", open_world=True, seconds=MAX_WAIT_SECONDS + 120)
-    async def get_run(self, repo: RepoText, run_id: Number, wait: Waiting = None) -> Record:
-        """Get a workflow run with its jobs and the steps that failed; with `wait`, why, from their logs.
 
-        Whole logs: `read_job_log`.
-        """
-        return await self.runs.get(self.policy.repo(repo), run_id, make_poller(wait))
+@tool("Get a run", toolset="actions", open_world=True, seconds=MAX_WAIT_SECONDS + 120)
+async def get_run(api: Api, *, repo: RepoName, run_id: Number, wait: Waiting = None) -> Record:
+    """Get a workflow run with its jobs and the steps that failed; with `wait`, why, from their logs.
 
-    @tool("Read a job's log", toolset="actions", open_world=True)
-    async def read_job_log(
-        self,
-        repo: RepoText,
-        job_id: OptionalNumber = None,
-        run_id: OptionalNumber = None,
-        pattern: Annotated[str | None, Field(description="Lines with this")] = None,
-        start_line: Annotated[int | None, Field(ge=1)] = None,
-    ) -> Text:
-        """Read a job's log: its last error or end, or from `start_line` on; of a run, those of all failed jobs.
+    Whole logs: `read_job_log`.
+    """
+    description = _describe_run(repo, run_id)
 
-        Only states: `get_run`.
-        """
-        trusted_repo = self.policy.repo(repo)
-        if job_id is not None:
-            return await self.runs.read_job_log(trusted_repo, job_id, start_line=start_line, pattern=pattern)
-        if run_id is not None:
-            return await self.runs.read_failed_logs(trusted_repo, run_id, start_line=start_line, pattern=pattern)
-        raise Invalid("One of `job_id` and `run_id` has to be given.")
+    async def fetch() -> ApiResponse:
+        return await api.get(_run_path(repo, run_id), description, repo=repo)
 
-    @tool("Get minutes used", toolset="actions", open_world=True)
-    async def get_usage(
-        self,
-        repo: RepoText,
-        run_id: OptionalNumber = None,
-        workflow: Annotated[str | None, Field(description="File or id")] = None,
-    ) -> Record:
-        """Get the billable minutes of one run, or of one workflow this month.
+    if wait is None:
+        response = await fetch()
+    else:
+        response = await wait.poll_until_done(fetch, _describe_progress)
+    data = _RUN.to_record(response.data, list(_RUN.getters))
+    is_going_on = _describe_progress(response) is not None
+    note = None
+    if wait is not None and is_going_on:
+        note = f"It is still `{data.get('status')}`: call again to wait on."
+    removed = response.removed
+    try:
+        jobs = await _fetch_jobs(api, repo, run_id, f"the jobs of {description}")
+    except (NotFound, Refused, Unavailable) as problem:
+        note = f"Its jobs are missing here: {problem}"
+    else:
+        removed += jobs.removed
+        data["job_columns"] = list(_JOB.default)
+        data["jobs"] = [_JOB.to_row(job, _JOB.default) for job in jobs.items]
+        if wait is not None and not is_going_on and jobs.failed:
+            data["causes"] = [await _find_cause(api, repo, job) for job in jobs.failed[:_MAX_CAUSES]]
+    return Record(uri=f"{repo.uri}/runs/{run_id}", note=note, removed=removed or None, data=data)
 
-        None if public. How long: `get_run`.
-        """
-        trusted_repo = self.policy.repo(repo)
-        if run_id is not None and not workflow:
-            return await self.runs.get_run_usage(trusted_repo, run_id)
-        if workflow and run_id is None:
-            return await self.runs.get_workflow_usage(trusted_repo, self.policy.workflow(workflow).path)
+
+@tool("Read a job's log", toolset="actions", open_world=True)
+async def read_job_log(
+    api: Api,
+    *,
+    repo: RepoName,
+    job_id: OptionalNumber = None,
+    run_id: OptionalNumber = None,
+    pattern: Annotated[FreeText | None, Field(description="Lines with this")] = None,
+    start_line: Annotated[int | None, Field(ge=1)] = None,
+) -> Text:
+    """Read a job's log: its last error or end, or from `start_line` on; of a run, those of all failed jobs.
+
+    Only states: `get_run`.
+    """
+    request = _LogRequest(start_line, pattern)
+    if job_id is not None:
+        description = f"job `{job_id}` of `{repo.full_name}`"
+        return await _read_log(api, repo, job_id, description, request, DEFAULT_PAGE_BYTES)
+    if run_id is not None:
+        return await _read_failed_logs(api, repo, run_id, request)
+    raise Invalid("One of `job_id` and `run_id` has to be given.")
+
+
+@tool("Get minutes used", toolset="actions", open_world=True)
+async def get_usage(
+    api: Api,
+    *,
+    repo: RepoName,
+    run_id: OptionalNumber = None,
+    workflow: Annotated[Workflow | None, trusted(Policy.workflow), Field(description="File or id")] = None,
+) -> Record:
+    """Get the billable minutes of one run, or of one workflow this month.
+
+    None if public. How long: `get_run`.
+    """
+    if run_id is not None and workflow is None:
+        path = f"{_run_path(repo, run_id)}/timing"
+        thing = f"run `{run_id}`"
+    elif workflow is not None and run_id is None:
+        path = f"{_workflow_path(repo, workflow)}/timing"
+        thing = f"workflow `{workflow.path}`"
+    else:
         raise Invalid("One of `run_id` and `workflow` has to be given.")
+    response = await api.get(path, f"the minutes of {thing} of `{repo.full_name}`", internal=True)
+    note = "GitHub bills only runners of its own in private repositories."
+    return Record(note=note, data=_to_minutes(response.data))
 
-    @tool("Read an artifact", toolset="actions", open_world=True)
-    async def read_artifact(
-        self,
-        repo: RepoText,
-        artifact: Number,
-        path: Annotated[str | None, Field(description="In the artifact")] = None,
-        pattern: Annotated[str | None, Field(description="Lines with this")] = None,
-        start_line: Number = 1,
-    ) -> Text:
-        """List an artifact's files, or read the one at `path` in pages. Logs: `read_job_log`."""
-        trusted_path = None
-        if path:
-            trusted_path = self.policy.file(path)
-        return await self.artifacts.read(
-            self.policy.repo(repo), artifact, trusted_path, start_line=start_line, pattern=pattern
-        )
 
-    @tool("Run a workflow", toolset="actions", gate="runs", effect="write", open_world=True)
-    async def run_workflow(
-        self,
-        repo: RepoText,
-        workflow: Annotated[str, Field(description="File name or id")],
-        ref: RefText,
-        inputs: Annotated[dict[str, Any], Field(description="As the workflow declares them")] = {},  # noqa: B006
-    ) -> Done:
-        """Start a workflow that allows being started by hand. The run appears in `list_actions`."""
-        trusted_repo = self.policy.write_repo(repo, "runs")
-        return await self.runs.start(trusted_repo, self.policy.workflow(workflow).path, self.policy.ref(ref), inputs)
+@tool("Read an artifact", toolset="actions", open_world=True)
+async def read_artifact(
+    api: Api,
+    *,
+    repo: RepoName,
+    artifact: Number,
+    path: Annotated[FilePath | None, trusted(Policy.file), Field(description="In the artifact")] = None,
+    pattern: Annotated[FreeText | None, Field(description="Lines with this")] = None,
+    start_line: Number = 1,
+) -> Text:
+    """List an artifact's files, or read the one at `path` in pages. Logs: `read_job_log`."""
+    return await read_artifact_file(api, repo, artifact, path, start_line=start_line, pattern=pattern)
 
-    @tool("Rerun or cancel", toolset="actions", gate="runs", effect="destroy", open_world=True)
-    async def edit_run(self, repo: RepoText, run_id: Number, action: RunAction) -> Done:
-        """Rerun a workflow run or what failed in it, or cancel it, which loses its work. New: `run_workflow`."""
-        return await self.runs.edit(self.policy.write_repo(repo, "runs"), run_id, action)
 
-    @tool("Delete logs", toolset="actions", gate="delete", effect="destroy", open_world=True)
-    async def delete_run_logs(self, repo: RepoText, run_id: Number) -> Done:
-        """Delete the logs of a run, for good; its result stays. To read them first: `read_job_log`."""
-        return await self.runs.delete_logs(self.policy.write_repo(repo, "delete"), run_id)
+@tool("Run a workflow", toolset="actions", gate="runs", effect="write", open_world=True)
+async def run_workflow(
+    api: Api,
+    *,
+    repo: RunRepoName,
+    workflow: Annotated[Workflow, trusted(Policy.workflow), _FILE_OR_ID],
+    ref: RefName,
+    inputs: Annotated[dict[FreeText, Any], Field(description="As the workflow declares them")] = {},  # noqa: B006
+) -> Done:
+    """Start a workflow that allows being started by hand. The run appears in `list_actions`."""
+    if ref.name != await get_default_branch(api, repo):
+        await refuse_workflows(api, repo, await resolve_sha(api, repo, ref))
+    body = {"ref": ref.name, "inputs": dict(inputs)}
+    description = f"workflow `{workflow.path}` of `{repo.full_name}`"
+    await api.write("POST", f"{_workflow_path(repo, workflow)}/dispatches", description, body, repo=repo)
+    return Done(done=f"Asked GitHub to run {workflow.path} on {ref.name}; it appears among the runs in a moment.")
+
+
+@tool("Rerun or cancel", toolset="actions", gate="runs", effect="destroy", open_world=True)
+async def edit_run(api: Api, *, repo: RunRepoName, run_id: Number, action: RunAction) -> Done:
+    """Rerun a workflow run or what failed in it, or cancel it, which loses its work. New: `run_workflow`."""
+    description = _describe_run(repo, run_id)
+    path = _run_path(repo, run_id)
+    if action != "cancel":
+        run = await api.get(path, description, internal=True)
+        api.policy.require_rerunnable(run.data, description)
+    await api.write("POST", f"{path}/{_ACTION_PATHS[action]}", description, repo=repo)
+    return Done(done=f"Run {run_id}: {action}.", uri=f"{repo.uri}/runs/{run_id}")
+
+
+@tool("Delete logs", toolset="actions", gate="delete", effect="destroy", open_world=True)
+async def delete_run_logs(api: Api, *, repo: DeleteRepoName, run_id: Number) -> Done:
+    """Delete the logs of a run, for good; its result stays. To read them first: `read_job_log`."""
+    description = f"the logs of run `{run_id}` of `{repo.full_name}`"
+    await api.write("DELETE", f"{_run_path(repo, run_id)}/logs", description, repo=repo)
+    return Done(done=f"Deleted the logs of run {run_id}.")
+
+
+def _query_runs(repo: Repo, workflow: Workflow | None, filters: Mapping[str, Any]) -> ListQuery:
+    """Return the list of the runs, newest first.
+
+    Args:
+        filters: as GitHub names them: branch, status, event.
+    """
+    path = f"{repo.path}/actions/runs"
+    if workflow is not None:
+        path = f"{_workflow_path(repo, workflow)}/runs"
+    return ListQuery(
+        path, f"the runs of `{repo.full_name}`", _RUN, params=filters, repo=repo,
+        find_list=lambda data: data["workflow_runs"],
+    )  # fmt: skip
+
+
+def _query_others(repo: Repo, kind: Literal["workflows", "jobs", "artifacts"], run_id: int | None) -> ListQuery:
+    """Return the list of the workflows of a repository, or of the jobs or artifacts of a run."""
+    path = f"{repo.path}/actions/{kind}"
+    match kind:
+        case "workflows":
+            projection = _WORKFLOW
+        case "jobs":
+            projection = _JOB
+            if run_id is None:
+                raise Invalid("Jobs are those of a run.", "Pass `run_id`; kind=runs shows them.")
+            path = f"{_run_path(repo, run_id)}/jobs"
+        case "artifacts":
+            projection = _ARTIFACT
+            if run_id is not None:
+                path = f"{_run_path(repo, run_id)}/artifacts"
+    return ListQuery(
+        path, f"the {kind} of `{repo.full_name}`", projection, repo=repo, find_list=lambda data: data[kind]
+    )
+
+
+async def _find_cause(api: Api, repo: Repo, job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return why one job failed, as its log has it."""
+    job_id = int(job["id"])
+    parser = FailureLogParser()
+    cause: dict[str, Any] = {"job_id": job_id, "job": job.get("name")}
+    try:
+        await api.download(
+            f"{_job_path(repo, job_id)}/logs", f"log of job `{job_id}`", repo=repo,
+            max_bytes=_MAX_CAUSE_LOG_BYTES, feed=parser.feed,
+        )  # fmt: skip
+    except (NotFound, Refused, TooLarge, Unavailable) as problem:
+        cause["missing"] = str(problem)
+    else:
+        cause["log"] = parser.get_cause() or "Its log names no reason: read it with `read_job_log`."
+    return cause
+
+
+async def _fetch_jobs(api: Api, repo: Repo, run_id: int, description: str) -> _Jobs:
+    """Return the jobs of a run, of which a matrix makes 256 at most."""
+    params: dict[str, Any] = {"per_page": 100}
+    items: list[dict[str, Any]] = []
+    removed = 0
+    while len(items) < _MAX_JOBS:
+        response = await api.get(f"{_run_path(repo, run_id)}/jobs", description, params, repo=repo)
+        items += response.data["jobs"]
+        removed += response.removed
+        if not response.next_page:
+            break
+        params = {**params, **response.next_page}
+    return _Jobs(items, removed)
+
+
+async def _read_failed_logs(api: Api, repo: Repo, run_id: int, request: _LogRequest) -> Text:
+    """Return lines of the log of each job of a run that failed; they share an answer.
+
+    Raises:
+        NotFound: no job failed, or the only log was deleted.
+    """
+    description = _describe_run(repo, run_id)
+    jobs = await _fetch_jobs(api, repo, run_id, description)
+    failed = jobs.failed
+    if not failed:
+        raise _no_failure(jobs, description)
+    if len(failed) == 1:
+        (job,) = failed
+        return await _read_log(api, repo, int(job["id"]), _describe_job(repo, job), request, DEFAULT_PAGE_BYTES)
+    if request.start_line is not None:
+        names = _names_of(failed)
+        raise Invalid(f"{len(failed)} jobs of {description} failed.", f"Pass the `job_id` of one of them: {names}.")
+    max_bytes = DEFAULT_PAGE_BYTES // min(len(failed), _MAX_LOGS)
+    logs = [await _try_log(api, repo, job, request, max_bytes) for job in failed[:_MAX_LOGS]]
+    head = f"{len(failed)} failed jobs of {description}"
+    other_ids = [str(job["id"]) for job in failed[_MAX_LOGS : _MAX_LOGS + _MAX_JOB_IDS]]
+    if other_ids:
+        head += f"; failed too: {', '.join(other_ids)}"
+    if len(failed) > _MAX_LOGS + _MAX_JOB_IDS:
+        head += " ..."
+    return Text(head, "\n\n".join(log.text() for log in logs))
+
+
+async def _try_log(api: Api, repo: Repo, job: Mapping[str, Any], request: _LogRequest, max_bytes: int) -> Text:
+    """Return lines of the log of one job among others, or why there is none."""
+    description = _describe_job(repo, job)
+    try:
+        return await _read_log(api, repo, int(job["id"]), description, request, max_bytes)
+    except (NotFound, Refused, TooLarge, Unavailable) as problem:
+        return Text(f"the log of {description} is missing", str(problem))
+
+
+async def _read_log(api: Api, repo: Repo, job_id: int, description: str, request: _LogRequest, max_bytes: int) -> Text:
+    """Return lines of a job's log: its last error or its end, or from a line on.
+
+    Raises:
+        NotFound: the log was deleted.
+        Unavailable: the job is still at work.
+    """
+    window = request.open_window()
+    try:
+        await api.download(
+            f"{_job_path(repo, job_id)}/logs", f"log of {description}", repo=repo, max_bytes=_MAX_LOG_BYTES,
+            feed=window.feed,
+        )  # fmt: skip
+    except NotFound as problem:
+        job = await api.get(_job_path(repo, job_id), description, internal=True)
+        status = job.data.get("status")
+        if status != "completed":
+            raise Unavailable(
+                f"The {description} is `{status}`; its log comes when it has ended.", "Try again later."
+            ) from None
+        raise NotFound(problem.failure, "Logs are kept for some weeks; a rerun makes a new one.") from None
+    return window.render(f"log of {description}", max_bytes)
+
+
+def _to_minutes(usage: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the minutes that something took, and its jobs, by the system that it ran on."""
+    minutes: dict[str, float] = {}
+    jobs: dict[str, int] = {}
+    for system, bill in cast("dict[str, dict[str, Any]]", usage.get("billable") or {}).items():
+        minutes[system.lower()] = round(bill["total_ms"] / 60_000, 2)
+        if "jobs" in bill:
+            jobs[system.lower()] = bill["jobs"]
+    data: dict[str, Any] = {}
+    if minutes:
+        data["billable_minutes"] = minutes
+    if jobs:
+        data["jobs"] = jobs
+    duration = usage.get("run_duration_ms")
+    if duration is not None:
+        data["lasted_minutes"] = round(duration / 60_000, 2)
+    return data
+
+
+def _run_path(repo: Repo, run_id: int) -> str:
+    return f"{repo.path}/actions/runs/{run_id}"
+
+
+def _workflow_path(repo: Repo, workflow: Workflow) -> str:
+    return f"{repo.path}/actions/workflows/{workflow.path}"
+
+
+def _job_path(repo: Repo, job_id: int) -> str:
+    return f"{repo.path}/actions/jobs/{job_id}"
+
+
+def _describe_run(repo: Repo, run_id: int) -> str:
+    return f"run `{run_id}` of `{repo.full_name}`"
+
+
+def _describe_job(repo: Repo, job: Mapping[str, Any]) -> str:
+    return f"job `{job['id']}` ({job['name']}) of `{repo.full_name}`"
+
+
+def _describe_progress(run: ApiResponse, elapsed: float = 0) -> str | None:
+    """Return how a run goes on; None once it has ended."""
+    status = run.data.get("status")
+    if status == "completed":
+        return None
+    return f"The run is {status}."
+
+
+def _names_of(jobs: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(f"{job['id']} {job['name']}" for job in jobs[:_MAX_NAMED_JOBS])
+
+
+def _no_failure(jobs: _Jobs, description: str) -> NotFound:
+    unfinished = [job for job in jobs.items if job.get("status") != "completed"]
+    state = ""
+    if unfinished:
+        state = f"; {len(unfinished)} of its {len(jobs.items)} jobs are still at work"
+    return NotFound(
+        f"No job of {description} failed{state}.", f"Pass `job_id` to read another's log: {_names_of(jobs.items)}."
+    )

@@ -11,11 +11,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.fields import DryRun
-from mcp_github.client.polling import MAX_WAIT_SECONDS
+from mcp_github.client.polling import MAX_WAIT_SECONDS, Poller
 from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
-from mcp_github.requests.automation.checks import Checks
+from mcp_github.requests.automation.checks import list_checks_of_commit, list_checks_of_pull
 from mcp_github.requests.work.name_changes import resolve_names
 from mcp_github.requests.work.pulls import COPILOT_REVIEWER, MergeMethod, Pulls
 from mcp_github.requests.work.reviews import NewReview, ReviewAction, ReviewComment, Reviews, Side, Verdict
@@ -32,9 +32,7 @@ from mcp_github.tools.arguments import (
     OptionalTitle,
     RepoText,
     Title,
-    Waiting,
     drop_unset,
-    make_poller,
     one_of,
     parse_ref,
     refuse_beside,
@@ -46,6 +44,10 @@ __all__ = ["PullTools"]
 
 _SORT = AfterValidator(one_of("created", "updated", "popularity", "long-running"))
 Base = Annotated[str, Field(description="Branch to go into")]
+
+
+def poller(seconds: int | None) -> Poller | None:
+    return None if seconds is None else Poller(seconds)
 
 
 def _check_sha(text: str) -> str:
@@ -73,7 +75,6 @@ class LineComment(BaseModel):
 class PullTools:
     policy: Policy
     pulls: Pulls
-    checks: Checks
     reviews: Reviews
 
     @tool("List pull requests", toolset="pull_requests", open_world=True, view=ISSUES)
@@ -136,7 +137,7 @@ class PullTools:
         repo: RepoText,
         number: OptionalNumber = None,
         ref: OptionalRefText = None,
-        wait: Waiting = None,
+        wait: Annotated[int | None, Field(description="Seconds")] = None,
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> Listing:
@@ -147,12 +148,12 @@ class PullTools:
         options = PageOptions(limit=limit, cursor=cursor)
         if number is not None:
             refuse_beside("`number`", ref=ref)
-            return await self.checks.list_of_pull(self.policy.repo(repo), number, options, make_poller(wait))
+            return await list_checks_of_pull(self.pulls.api, self.policy.repo(repo), number, options, poller(wait))
         trusted_repo = self.policy.repo(repo)
         trusted_ref = parse_ref(self.policy, ref)
         if trusted_ref is None:
             raise Invalid("One of `number` and `ref` has to be given.")
-        return await self.checks.list(trusted_repo, trusted_ref, options, make_poller(wait))
+        return await list_checks_of_commit(self.pulls.api, trusted_repo, trusted_ref, options, poller(wait))
 
     @tool("Create a pull request", toolset="pull_requests", effect="write", open_world=True, view=DRAFT)
     async def create_pull_request(
