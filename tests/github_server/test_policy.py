@@ -344,7 +344,7 @@ def test_under_an_allow_list_a_query_reaches_nothing_else(query: str, word: str)
     with pytest.raises(Refused, match=word.replace(".", r"\.")):
         served.restrict_query(query, None)
     with pytest.raises(Refused):
-        served.restrict_query(query, "octo/site")
+        served.restrict_query(query, served.repo("octo/site"))
     assert served.restrict_query(query, None, bound=False) == query
     assert policy().restrict_query(query, None) == query
 
@@ -352,10 +352,10 @@ def test_under_an_allow_list_a_query_reaches_nothing_else(query: str, word: str)
 def test_a_query_is_bound_to_what_is_served() -> None:
     served = policy("--repos", "octo/site", "--repos", "team/*")
     assert served.restrict_query("bug is:open", None) == "bug is:open repo:octo/site user:team"
-    assert served.restrict_query("bug", "team/x") == "bug repo:team/x"
+    assert served.restrict_query("bug", served.repo("team/x")) == "bug repo:team/x"
     assert (
-        policy().restrict_query("bug", "team/x") == "bug repo:team/x"
-        and policy().restrict_query("", "a/b") == "repo:a/b"
+        policy().restrict_query("bug", policy().repo("team/x")) == "bug repo:team/x"
+        and policy().restrict_query("", policy().repo("a/b")) == "repo:a/b"
     )
     with pytest.raises(Invalid, match="half of a character"):
         policy().restrict_query("a\ud800", None)

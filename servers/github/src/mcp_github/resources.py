@@ -15,12 +15,12 @@ from mcp_github.models import Listing, Record
 from mcp_github.policy import Policy, Repo
 from mcp_github.requests.code.diffs import Diffs, diff_source
 from mcp_github.requests.code.files import Files
-from mcp_github.requests.code.releases import Releases
 from mcp_github.requests.code.repositories import Repositories
 from mcp_github.requests.work.issues import Issues
 from mcp_github.requests.work.pulls import Pulls
 from mcp_github.tools.account.notifications import fetch_inbox
 from mcp_github.tools.automation.actions import get_run
+from mcp_github.tools.code.releases import get_release
 from mcp_github.watch.followed_uris import NOTIFICATIONS, WATCH_LIST, parse_number
 from mcp_github.watch.watch_list import WatchList
 
@@ -42,7 +42,6 @@ class Resources:
     diffs: Diffs
     issues: Issues
     pulls: Pulls
-    releases: Releases
     api: Api
     watch_list: WatchList
 
@@ -103,7 +102,7 @@ class Resources:
     @resource("github://{owner}/{repo}/releases/{tag}", name="release", title="A release", mime_type=_JSON_TYPE)
     async def read_release(self, owner: str, repo: str, tag: str, uri: str) -> TextResourceContents:
         trusted_tag = self.policy.ref(unquote(tag))
-        return _to_json(uri, await self.releases.get(self._parse_repo(owner, repo), trusted_tag))
+        return _to_json(uri, await get_release(self.api, repo=self._parse_repo(owner, repo), tag=trusted_tag))
 
     @resource("github://{owner}/{repo}/runs/{run_id}", name="run", title="A workflow run", mime_type=_JSON_TYPE)
     async def read_run(self, owner: str, repo: str, run_id: str, uri: str) -> TextResourceContents:

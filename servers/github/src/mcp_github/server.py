@@ -21,16 +21,12 @@ from mcp_github.login_prompt import LoginPrompt
 from mcp_github.permissions import PERMISSIONS_BY_TOOL
 from mcp_github.policy import Policy
 from mcp_github.prompts import Prompts
-from mcp_github.requests.code.blame import Blame
 from mcp_github.requests.code.branches import Branches
 from mcp_github.requests.code.commit_files import CommitFiles
 from mcp_github.requests.code.commit_log import CommitLog
 from mcp_github.requests.code.diffs import Diffs
 from mcp_github.requests.code.files import Files
-from mcp_github.requests.code.releases import Releases
 from mcp_github.requests.code.repositories import Repositories
-from mcp_github.requests.code.rules import Rules
-from mcp_github.requests.code.search import Search
 from mcp_github.requests.work.comments import Comments
 from mcp_github.requests.work.discussions import Discussions
 from mcp_github.requests.work.issue_relations import IssueRelations
@@ -44,11 +40,8 @@ from mcp_github.settings import TOOLSETS, Settings
 from mcp_github.token_verifier import GitHubTokenVerifier, caller_of
 from mcp_github.tools.account import gists, notifications, people, stars
 from mcp_github.tools.automation import actions, security
-from mcp_github.tools.code.blame import BlameTools
-from mcp_github.tools.code.releases import ReleaseTools
+from mcp_github.tools.code import blame, releases, rules, search
 from mcp_github.tools.code.repos import RepoTools
-from mcp_github.tools.code.rules import RuleTools
-from mcp_github.tools.code.search import SearchTools
 from mcp_github.tools.work import labels
 from mcp_github.tools.work.discussions import DiscussionTools
 from mcp_github.tools.work.issue_relations import IssueRelationTools
@@ -115,13 +108,13 @@ def _tools(policy: Policy, api: Api, files: Files) -> list[object]:
     """Return the tools, a class a toolset, in the order in which they are listed."""
     return [
         people,
-        SearchTools(Search(api)),
+        search,
         RepoTools(policy, Repositories(api), files, Diffs(api), CommitLog(api), CommitFiles(api, files), Branches(api)),
-        ReleaseTools(policy, Releases(api)),
+        releases,
         IssueTools(policy, Issues(api), Comments(api)),
         PullTools(policy, Pulls(api), Reviews(api)),
         actions,
-        BlameTools(policy, Blame(api)),
+        blame,
         DiscussionTools(policy, Discussions(api)),
         notifications,
         gists,
@@ -130,7 +123,7 @@ def _tools(policy: Policy, api: Api, files: Files) -> list[object]:
         stars,
         security,
         IssueRelationTools(policy, IssueRelations(api)),
-        RuleTools(policy, Rules(api)),
+        rules,
     ]
 
 
@@ -144,7 +137,6 @@ def _resources(settings: Settings, policy: Policy, api: Api, files: Files, watch
             Diffs(api),
             Issues(api),
             Pulls(api),
-            Releases(api),
             api,
             watch_list,
         ),

@@ -169,7 +169,7 @@ class RepositoryAllowList:
             require_logins([owner])
         return f"{owner or repo.owner}:{ref(branch).name}"
 
-    def restrict_query(self, query: str, repo: str | None, *, bound: bool = True) -> str:
+    def restrict_query(self, query: str, repo: Repo | None, *, bound: bool = True) -> str:
         """Return `query` restricted to what is served.
 
         Args:
@@ -182,7 +182,7 @@ class RepositoryAllowList:
             raise Invalid("`query` holds half of a character.")
         qualifiers: list[str] = []
         if repo is not None:
-            qualifiers.append(f"repo:{self.repo(repo).full_name}")
+            qualifiers.append(f"repo:{repo.full_name}")
         if self.allow_list and bound:
             _refuse_bypass(query)
             if repo is None:

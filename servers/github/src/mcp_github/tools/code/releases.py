@@ -1,104 +1,158 @@
-"""Releases, as tools; reading them is offered with repositories too."""
+"""Releases: reading and publishing them; reading is offered with repositories too."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from mcp_batteries.errors import Invalid
+from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_batteries.server.declaration.decorators import tool
-from mcp_github.listing.pages import PageOptions
+from mcp_batteries.server.declaration.trusted import trusted
+from mcp_github.client.api import Api, ApiResponse
+from mcp_github.listing.columns import RELEASE
+from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page
+from mcp_github.listing.projections import clip, pick
 from mcp_github.models import Done, Listing, Record
-from mcp_github.policy import Policy
-from mcp_github.requests.code.releases import Releases
+from mcp_github.policy import Policy, Ref, Repo, WriteRepo
+from mcp_github.requests.code.release_commits import refuse_unseen_commit
 from mcp_github.tools.arguments import (
     Cursor,
+    DeleteReleaseRepoName,
     Fields,
     Limit,
     OptionalBody,
-    OptionalRefText,
+    OptionalRefName,
     OptionalTitle,
-    RepoText,
+    ReleaseRepoName,
+    RepoName,
     drop_unset,
-    parse_ref,
 )
 
-__all__ = ["ReleaseTools"]
+__all__ = ["create_release", "delete_release", "edit_release", "get_release", "list_releases"]
 
-Tag = Annotated[str, Field(description="Its tag")]
+_MAX_BODY_CHARACTERS = 8000
+
+Tag = Annotated[Ref, trusted(Policy.ref), Field(description="Its tag")]
 
 
-@dataclass(frozen=True)
-class ReleaseTools:
-    policy: Policy
-    releases: Releases
+@tool("List releases", toolset=("repos", "releases"), open_world=True)
+async def list_releases(
+    api: Api, *, repo: RepoName, fields: Fields = None, limit: Limit = 20, cursor: Cursor = None
+) -> Listing:
+    """List a repository's releases, newest first.
 
-    @tool("List releases", toolset=("repos", "releases"), open_world=True)
-    async def list_releases(
-        self, repo: RepoText, fields: Fields = None, limit: Limit = 20, cursor: Cursor = None
-    ) -> Listing:
-        """List a repository's releases, newest first.
+    Drafts only if you may push. For notes and assets use `get_release`.
+    """
+    query = ListQuery(f"{repo.path}/releases", f"the releases of `{repo.full_name}`", RELEASE, repo=repo)
+    return await fetch_page(api, query, PageOptions(fields, limit, cursor))
 
-        Drafts only if you may push. For notes and assets use `get_release`.
-        """
-        return await self.releases.list(self.policy.repo(repo), PageOptions(fields, limit, cursor))
 
-    @tool("Get a release", toolset=("repos", "releases"), open_world=True)
-    async def get_release(
-        self, repo: RepoText, tag: Annotated[str | None, Field(description="Latest by default")] = None
-    ) -> Record:
-        """Get a release with its notes and assets: that of `tag`, or the latest.
+@tool("Get a release", toolset=("repos", "releases"), open_world=True)
+async def get_release(
+    api: Api,
+    *,
+    repo: RepoName,
+    tag: Annotated[Ref | None, trusted(Policy.ref), Field(description="Latest by default")] = None,
+) -> Record:
+    """Get a release with its notes and assets: that of `tag`, or the latest.
 
-        The latest is no draft or prerelease. All: `list_releases`.
-        """
-        return await self.releases.get(self.policy.repo(repo), parse_ref(self.policy, tag))
+    The latest is no draft or prerelease. All: `list_releases`.
+    """
+    response = await _find(api, repo, tag)
+    data = RELEASE.to_record(response.data, [name for name in RELEASE.getters if name != "id"])
+    data["body"] = pick(response.data, clip("body", _MAX_BODY_CHARACTERS))
+    uri = f"{repo.uri}/releases/{response.data.get('tag_name')}"
+    return Record(uri=uri, removed=response.removed or None, data=data)
 
-    @tool("Create a release", toolset="releases", gate="releases", effect="write", open_world=True)
-    async def create_release(
-        self,
-        repo: RepoText,
-        tag: Tag,
-        ref: OptionalRefText = None,
-        title: OptionalTitle = None,
-        body: OptionalBody = None,
-        draft: bool = True,
-        prerelease: bool = False,
-        generate_notes: bool = False,
-    ) -> Done:
-        """Create a release, as a draft unless told otherwise; the tag is made at `ref` if it does not exist.
 
-        To publish it then: `edit_release`.
-        """
-        trusted_repo = self.policy.write_repo(repo, "releases")
-        release = drop_unset(
-            tag_name=self.policy.ref(tag).name, name=title, body=body, draft=draft, prerelease=prerelease,
-            generate_release_notes=generate_notes,
-        )  # fmt: skip
-        if ref:
-            release["target_commitish"] = self.policy.ref(ref).name
-        return await self.releases.create(trusted_repo, release)
+@tool("Create a release", toolset="releases", gate="releases", effect="write", open_world=True)
+async def create_release(
+    api: Api,
+    *,
+    repo: ReleaseRepoName,
+    tag: Tag,
+    ref: OptionalRefName = None,
+    title: OptionalTitle = None,
+    body: OptionalBody = None,
+    draft: bool = True,
+    prerelease: bool = False,
+    generate_notes: bool = False,
+) -> Done:
+    """Create a release, as a draft unless told otherwise; the tag is made at `ref` if it does not exist.
 
-    @tool("Change a release", toolset="releases", gate="releases", effect="destroy", open_world=True)
-    async def edit_release(
-        self,
-        repo: RepoText,
-        tag: Tag,
-        title: OptionalTitle = None,
-        body: OptionalBody = None,
-        draft: bool | None = None,
-        prerelease: bool | None = None,
-    ) -> Done:
-        """Change a release's title or notes; publish it with draft=false. What is not given stays."""
-        trusted_repo = self.policy.write_repo(repo, "releases")
-        changes = drop_unset(name=title, body=body, draft=draft, prerelease=prerelease)
-        if not changes:
-            raise Invalid("Nothing was given to change.", "Pass what is to be different.")
-        return await self.releases.edit(trusted_repo, self.policy.ref(tag), changes)
+    To publish it then: `edit_release`.
+    """
+    release = drop_unset(
+        tag_name=tag.name, name=title, body=body, draft=draft, prerelease=prerelease,
+        generate_release_notes=generate_notes,
+    )  # fmt: skip
+    target = None
+    if ref is not None:
+        target = ref.name
+        release["target_commitish"] = target
+    await refuse_unseen_commit(api, repo, tag, target)
+    response = await api.write("POST", f"{repo.path}/releases", _describe(repo, tag), release, repo=repo)
+    return _done(repo, "Created", response.data)
 
-    @tool("Delete a release", toolset="releases", gate=("releases", "delete"), effect="destroy", open_world=True)
-    async def delete_release(self, repo: RepoText, tag: Tag) -> Done:
-        """Delete a release with its assets, for good; its tag stays. To change it: `edit_release`."""
-        trusted_repo = self.policy.write_repo(repo, "releases", "delete")
-        return await self.releases.delete(trusted_repo, self.policy.ref(tag))
+
+@tool("Change a release", toolset="releases", gate="releases", effect="destroy", open_world=True)
+async def edit_release(
+    api: Api,
+    *,
+    repo: ReleaseRepoName,
+    tag: Tag,
+    title: OptionalTitle = None,
+    body: OptionalBody = None,
+    draft: bool | None = None,
+    prerelease: bool | None = None,
+) -> Done:
+    """Change a release's title or notes; publish it with draft=false. What is not given stays."""
+    changes = drop_unset(name=title, body=body, draft=draft, prerelease=prerelease)
+    if not changes:
+        raise Invalid("Nothing was given to change.", "Pass what is to be different.")
+    release = await _find(api, repo, tag, internal=True)
+    if draft is False:
+        # GitHub makes the tag only now, perhaps where somebody else had it point.
+        await refuse_unseen_commit(api, repo, tag, release.data.get("target_commitish"))
+    path = f"{repo.path}/releases/{int(release.data['id'])}"
+    response = await api.write("PATCH", path, _describe(repo, tag), changes, repo=repo)
+    return _done(repo, "Changed", response.data)
+
+
+@tool("Delete a release", toolset="releases", gate=("releases", "delete"), effect="destroy", open_world=True)
+async def delete_release(api: Api, *, repo: DeleteReleaseRepoName, tag: Tag) -> Done:
+    """Delete a release with its assets, for good; its tag stays. To change it: `edit_release`."""
+    release = await _find(api, repo, tag, internal=True)
+    path = f"{repo.path}/releases/{int(release.data['id'])}"
+    await api.write("DELETE", path, _describe(repo, tag), repo=repo)
+    return Done(done=f"Deleted release {tag.name}; the tag stays.")
+
+
+async def _find(api: Api, repo: Repo, tag: Ref | None, *, internal: bool = False) -> ApiResponse:
+    """Return the release of a tag, be it a draft, which GitHub does not find by its tag; without one the latest."""
+    if tag is None:
+        description = f"latest release of `{repo.full_name}`"
+        return await api.get(f"{repo.path}/releases/latest", description, repo=repo, internal=internal)
+    description = _describe(repo, tag)
+    try:
+        path = f"{repo.path}/releases/tags/{tag.path}"
+        return await api.get(path, description, repo=repo, internal=internal)
+    except NotFound:
+        # Drafts come first in the list, for those who may write.
+        releases = await api.get(f"{repo.path}/releases", description, {"per_page": 100}, repo=repo, internal=internal)
+        for release in releases.data:
+            if release.get("tag_name") == tag.name:
+                return replace(releases, data=release)
+        raise
+
+
+def _done(repo: WriteRepo, verb: str, release: dict[str, Any]) -> Done:
+    tag = release.get("tag_name")
+    uri = f"{repo.uri}/releases/{tag}"
+    return Done(done=f"{verb} release {tag}.", uri=uri, url=release.get("html_url"))
+
+
+def _describe(repo: Repo, tag: Ref) -> str:
+    return f"release {quote(tag.name)} of `{repo.full_name}`"

@@ -1,40 +1,123 @@
-"""One tool for everything that GitHub can search."""
+"""One tool for everything that GitHub can search, restricted to what is served."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from mcp_batteries.errors import quote
 from mcp_batteries.server.declaration.decorators import tool
-from mcp_github.listing.pages import PageOptions
+from mcp_batteries.server.declaration.trusted import FreeText
+from mcp_github.client.api import Api
+from mcp_github.client.http import JSON_TYPE
+from mcp_github.listing.columns import CODE, COMMIT_HIT, ISSUE, PERSON, PULL, REPOSITORY, TOPIC
+from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, keep_served
+from mcp_github.listing.projections import Item, Projection, pick
 from mcp_github.models import Listing
-from mcp_github.requests.code.search import Search, SearchKind
-from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepoText
+from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepoName
 
-__all__ = ["SearchTools"]
+__all__ = ["search_github"]
+
+SearchKind = Literal["repositories", "code", "commits", "issues", "pull_requests", "users", "orgs", "topics"]
+
+_TEXT_MATCH_TYPE = "application/vnd.github.text-match+json"
+# Where a query says itself which of the two kinds of an index it wants.
+_KIND_OF_ISSUE = re.compile(r"\b(?:is|type):(?:issue|pr|pull-request)\b", re.IGNORECASE)
+_KIND_OF_ACCOUNT = re.compile(r"\btype:(?:user|org)\b", re.IGNORECASE)
+
+
+def _is_merged(item: Item) -> bool | None:
+    if "pull_request" not in item:
+        return None
+    return pick(item, "pull_request.merged_at") is not None
+
+
+_ISSUE_HIT = Projection(
+    {**PULL.getters, **ISSUE.getters, "merged_at": "pull_request.merged_at", "merged": _is_merged},
+    ("repo", *ISSUE.default),
+)
 
 
 @dataclass(frozen=True)
-class SearchTools:
-    search: Search
+class _Index:
+    """What GitHub searches for one kind.
 
-    @tool("Search GitHub", toolset=("repos", "issues", "pull_requests", "search"), open_world=True)
-    async def search_github(
-        self,
-        kind: SearchKind,
-        query: Annotated[str, Field(description="Words, qualifiers as is:open")],
-        repo: OptionalRepoText = None,
-        sort: Annotated[str | None, Field(description="stars, updated, comments ...")] = None,
-        order: Literal["asc", "desc"] | None = None,
-        fields: Fields = None,
-        limit: Limit = 20,
-        cursor: Cursor = None,
-    ) -> Listing:
-        """Search GitHub, or one `repo`, for repositories, code, commits, issues, people or topics (`kind`), best first.
+    Attributes:
+        name: in the path.
+        qualifier: restricts an index of two kinds to the one, unless the query chooses by itself.
+        private_getter: finds whether a hit's repository is private; None where hits belong to no repository.
+    """
 
-        Finds 1000 at most; few searches a minute. A repository's issues: `list_issues`.
-        """
-        options = PageOptions(fields, limit, cursor)
-        return await self.search.find(kind, query, repo, sort=sort, order=order, options=options)
+    name: str
+    projection: Projection
+    private_getter: str | None = "repository.private"
+    qualifier: str = ""
+    own_qualifier: re.Pattern[str] | None = None
+
+    @property
+    def is_of_repositories(self) -> bool:
+        return self.private_getter is not None
+
+    def qualify(self, query: str) -> str:
+        """Return `query` with the qualifier; two that exclude each other would find nothing."""
+        if self.own_qualifier is None or self.own_qualifier.search(query):
+            return query
+        return f"{query} {self.qualifier}"
+
+
+_INDEXES: Mapping[SearchKind, _Index] = {
+    "repositories": _Index("repositories", REPOSITORY, private_getter="private"),
+    "code": _Index("code", CODE),
+    "commits": _Index("commits", COMMIT_HIT),
+    "issues": _Index("issues", _ISSUE_HIT, qualifier="is:issue", own_qualifier=_KIND_OF_ISSUE),
+    "pull_requests": _Index("issues", _ISSUE_HIT, qualifier="is:pr", own_qualifier=_KIND_OF_ISSUE),
+    "users": _Index("users", PERSON, None, qualifier="type:user", own_qualifier=_KIND_OF_ACCOUNT),
+    "orgs": _Index("users", PERSON, None, qualifier="type:org", own_qualifier=_KIND_OF_ACCOUNT),
+    "topics": _Index("topics", TOPIC, None),
+}
+
+
+@tool("Search GitHub", toolset=("repos", "issues", "pull_requests", "search"), open_world=True)
+async def search_github(
+    api: Api,
+    *,
+    kind: SearchKind,
+    query: Annotated[FreeText, Field(description="Words, qualifiers as is:open")],
+    repo: OptionalRepoName = None,
+    sort: Annotated[FreeText | None, Field(description="stars, updated, comments ...")] = None,
+    order: Literal["asc", "desc"] | None = None,
+    fields: Fields = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Listing:
+    """Search GitHub, or one `repo`, for repositories, code, commits, issues, people or topics (`kind`), best first.
+
+    Finds 1000 at most; few searches a minute. A repository's issues: `list_issues`.
+    """
+    index = _INDEXES[kind]
+    restricted = index.qualify(api.policy.restrict_query(query, repo, bound=index.is_of_repositories))
+
+    def select(items: Sequence[Item]) -> Sequence[Item]:
+        if not index.is_of_repositories:
+            return items
+        return keep_served(
+            api, items, repo_getter=index.projection.getters["repo"], private_getter=index.private_getter
+        )
+
+    accept = JSON_TYPE
+    if kind == "code":
+        accept = _TEXT_MATCH_TYPE
+    list_query = ListQuery(
+        f"/search/{index.name}",
+        f"the search {quote(restricted)}",
+        index.projection,
+        params={"q": restricted, "sort": sort, "order": order},
+        find_list=lambda data: data.get("items", []),
+        select=select,
+        accept=accept,
+    )
+    return await fetch_page(api, list_query, PageOptions(fields, limit, cursor))

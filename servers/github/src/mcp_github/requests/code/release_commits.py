@@ -1,0 +1,49 @@
+"""Which commit a release is of, and which one may not be published."""
+
+from __future__ import annotations
+
+from mcp_batteries.errors import NotFound, quote
+from mcp_github.client.api import Api
+from mcp_github.policy import Ref, Repo, WriteRepo
+from mcp_github.requests.code.branches import get_default_branch, refuse_workflows, resolve_sha
+
+__all__ = ["refuse_unseen_commit"]
+
+
+async def refuse_unseen_commit(api: Api, repo: WriteRepo, tag: Ref, target: str | None) -> None:
+    """Raise `Refused` for a release of what no branch of the repository has, or whose workflows would run anew.
+
+    A commit of any fork has a sha here too, and workflows run on a tag or a release as they stand at its commit.
+
+    Args:
+        tag: of the release, which may not exist yet.
+        target: the branch or commit at which it would be made.
+    """
+    default_branch = await get_default_branch(api, repo)
+    sha = await _find_tag_sha(api, repo, tag)
+    if sha is None:
+        if target is None or target == default_branch:
+            return
+        sha = await resolve_sha(api, repo, api.policy.ref(target))
+        if sha.startswith(target):
+            await _refuse_foreign_commit(api, repo, default_branch, sha)
+    await refuse_workflows(api, repo, sha)
+
+
+async def _find_tag_sha(api: Api, repo: Repo, tag: Ref) -> str | None:
+    """Return the commit of a tag; None if there is no such tag."""
+    description = f"tag {quote(tag.name)} of `{repo.full_name}`"
+    try:
+        await api.get(f"{repo.path}/git/ref/tags/{tag.path}", description, internal=True)
+        commit = await api.get(f"{repo.path}/commits/tags/{tag.path}", description, internal=True)
+    except NotFound:
+        return None
+    return str(commit.data["sha"])
+
+
+async def _refuse_foreign_commit(api: Api, repo: WriteRepo, default_branch: str, sha: str) -> None:
+    """Raise `Refused` unless the commit is on the default branch."""
+    description = f"commit `{sha}` of `{repo.full_name}`"
+    base = api.policy.ref(default_branch)
+    comparison = await api.get(f"{repo.path}/compare/{base.path}...{sha}", description, internal=True)
+    api.policy.require_own_commit(comparison.data.get("status"), description)
