@@ -1,12 +1,13 @@
 """What a caller's words may name, word by word: each case is taken, or refused with what to do instead."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
 
 from mcp_batteries.errors import Invalid, Problem, Refused, Unavailable
 from mcp_batteries.settings import load
-from mcp_github.policy import Gate, Head, Policy, Repo, flow
+from mcp_github.policy import Gate, Head, Policy, Repo, WriteRepo, flow
 from mcp_github.settings import Settings
 
 
@@ -108,10 +109,10 @@ def test_of_many_repositories_three_are_named() -> None:
 def test_a_branch_of_a_pull_request_is_asked_for_with_its_owner() -> None:
     served = policy()
     repo = served.repo("octo/site")
-    assert [served.head_filter(repo, text) for text in ("main", "me:main")] == ["octo:main", "me:main"]
+    assert [served.head_filter(text).text_for(repo) for text in ("main", "me:main")] == ["octo:main", "me:main"]
     for text in ("me&x:main", "me:..", ":"):
         with pytest.raises(Invalid):
-            served.head_filter(repo, text)
+            served.head_filter(text)
 
 
 @pytest.mark.parametrize(
@@ -196,15 +197,30 @@ def test_other_ways_in_are_taken(arguments: list[str]) -> None:
     assert policy(*arguments).allowed_actions == ["read"]
 
 
-@pytest.mark.parametrize("gate", ["merge", "delete", "workflow_files", "runs", "releases", "force"])
-def test_each_switch_opens_its_gate(gate: Gate) -> None:
-    opened = policy("--write", f"--{gate.replace('_', '-')}")
-    assert (
-        opened.allowed_actions == ["read", "write", gate]
-        and opened.write_repo("octo/site", gate).full_name == "octo/site"
-    )
-    with pytest.raises(Refused, match=f"`--{gate.replace('_', '-')}`, which is not open"):
-        policy("--write").write_repo("octo/site", gate)
+@pytest.mark.parametrize(
+    ("gate", "parse"),
+    [
+        ("merge", Policy.merge_repo),
+        ("delete", Policy.delete_repo),
+        ("runs", Policy.run_repo),
+        ("releases", Policy.release_repo),
+        ("force", Policy.force_repo),
+    ],
+)
+def test_each_switch_opens_its_gate(gate: Gate, parse: Callable[[Policy, str], WriteRepo]) -> None:
+    opened = policy("--write", f"--{gate}")
+    assert opened.allowed_actions == ["read", "write", gate]
+    assert parse(opened, "octo/site").full_name == "octo/site"
+    with pytest.raises(Refused, match=f"`--{gate}`, which is not open"):
+        parse(policy("--write"), "octo/site")
+    with pytest.raises(Refused, match="is not served"):
+        parse(policy("--write", f"--{gate}", "--repos", "octo/other"), "octo/site")
+
+
+def test_an_owners_projects_are_written_to_with_the_switch() -> None:
+    with pytest.raises(Refused, match="--write"):
+        policy().write_owner("octo")
+    assert policy("--write").write_owner("@octo").login == "octo"
 
 
 def test_outsiders_are_hidden_in_a_lockdown_only() -> None:
@@ -239,12 +255,11 @@ def test_writing_needs_its_switch_and_each_gate_its_own() -> None:
         with pytest.raises(Refused, match="--write"):
             closed.write_repo("octo/site")
         assert closed.allowed_actions == ["read"]
-    with pytest.raises(Refused, match="`--merge`, which is not open"):
-        policy("--write").write_repo("octo/site", "merge")
-    assert policy("--write", "--merge").write_repo("octo/site", "merge").full_name == "octo/site"
     assert policy("--write", "--merge").allowed_actions == ["read", "write", "merge"]
     with pytest.raises(Refused, match="`--delete`"):
-        policy("--write", "--merge").write_repo("octo/site", "merge", "delete")
+        policy("--write", "--releases").delete_release_repo("octo/site")
+    with pytest.raises(Refused, match="`--releases`"):
+        policy("--write", "--delete").delete_release_repo("octo/site")
 
 
 @pytest.mark.parametrize(
@@ -313,21 +328,25 @@ def test_ids_stay_in_their_place(method: str, taken: list[str], wrong: list[str]
 def test_where_a_pull_request_comes_from() -> None:
     served = policy("--repos", "octo/site")
     repo = served.repo("octo/site")
-    assert served.head(repo, "topic") == Head("topic") and served.head(repo, "OCTO:topic") == Head("OCTO:topic")
-    assert policy().head(repo, "fork:topic") == Head("fork:topic")
-    assert policy().head(repo, "fork/mine:topic") == Head("fork:topic", "mine")
+    assert served.head("topic") == Head("topic") and served.head("OCTO:topic").candidates_for(repo) is None
+    assert policy().head("fork:topic") == Head("fork:topic")
+    assert policy().head("fork/mine:topic") == Head("fork:topic", "mine")
     some = policy("--repos", "octo/site,fork/mine,fork/other,all/*")
-    assert some.head(repo, "all:topic") == Head("all:topic")
-    assert some.head(repo, "Fork:topic") == Head("Fork:topic", None, (Repo("Fork", "mine"), Repo("Fork", "other")))
-    assert some.head(repo, "fork/mine:topic") == Head("fork:topic", "mine", (Repo("fork", "mine"),))
+    assert some.head("all:topic") == Head("all:topic")
+    forks = (Repo("Fork", "mine"), Repo("Fork", "other"))
+    assert some.head("Fork:topic") == Head("Fork:topic", None, forks, "Fork")
+    assert some.head("Fork:topic").candidates_for(repo) == forks
+    assert some.head("fork/mine:topic") == Head("fork:topic", "mine", (Repo("fork", "mine"),))
+    # One that is named may be another than the owner's repository that the pull request is for.
+    assert some.head("octo/site:topic").candidates_for(repo) == (Repo("octo", "site"),)
     with pytest.raises(Refused):
-        some.head(repo, "fork/site:topic")
+        some.head("fork/site:topic")
     for text in ("fork:topic", "octo:a b", "a b", "-x:topic", ":topic", "octo/:topic", "/site:topic"):
         with pytest.raises(Problem):
-            served.head(repo, text)
+            served.head(text)
     with pytest.raises(Refused, match="is the default branch"):
-        served.deletable_branch(served.ref("main"), "main", repo)
-    assert served.deletable_branch(served.ref("topic"), "main", repo).name == "topic"
+        served.require_deletable(served.ref("main"), "main", repo)
+    served.require_deletable(served.ref("topic"), "main", repo)
 
 
 @pytest.mark.parametrize(

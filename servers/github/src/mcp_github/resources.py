@@ -13,14 +13,14 @@ from mcp_github.client.api import Api
 from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Listing, Record
 from mcp_github.policy import Policy, Repo
-from mcp_github.requests.code.diffs import Diffs, diff_source
-from mcp_github.requests.code.files import Files
-from mcp_github.requests.code.repositories import Repositories
-from mcp_github.requests.work.issues import Issues
-from mcp_github.requests.work.pulls import Pulls
+from mcp_github.requests.code.diffs import diff_source, read_differences
+from mcp_github.requests.code.files import decode_blob, fetch_blob, fetch_readme
 from mcp_github.tools.account.notifications import fetch_inbox
 from mcp_github.tools.automation.actions import get_run
 from mcp_github.tools.code.releases import get_release
+from mcp_github.tools.code.repos import get_repository
+from mcp_github.tools.work.issues import get_issue
+from mcp_github.tools.work.pulls import get_pull_request
 from mcp_github.watch.followed_uris import NOTIFICATIONS, WATCH_LIST, parse_number
 from mcp_github.watch.watch_list import WatchList
 
@@ -37,11 +37,6 @@ class Resources:
     """The resources of repositories; what reads them takes answers from what is followed, see `Api.for_resources`."""
 
     policy: Policy
-    repositories: Repositories
-    files: Files
-    diffs: Diffs
-    issues: Issues
-    pulls: Pulls
     api: Api
     watch_list: WatchList
 
@@ -54,11 +49,11 @@ class Resources:
 
     @resource("github://{owner}/{repo}", name="repository", title="A repository", mime_type=_JSON_TYPE)
     async def read_repository(self, owner: str, repo: str, uri: str) -> TextResourceContents:
-        return _to_json(uri, await self.repositories.get(self._parse_repo(owner, repo), None))
+        return _to_json(uri, await get_repository(self.api, repo=self._parse_repo(owner, repo)))
 
     @resource("github://{owner}/{repo}/readme", name="readme", title="Its README", mime_type="text/markdown")
     async def read_readme(self, owner: str, repo: str, uri: str) -> TextResourceContents:
-        text = await self.files.readme(self._parse_repo(owner, repo))
+        text = await fetch_readme(self.api, self._parse_repo(owner, repo))
         return TextResourceContents(uri=uri, mime_type="text/markdown", text=text)
 
     @resource("github://{owner}/{repo}/contents/{+path}{?ref}", name="file", title="A file, at a branch, tag or commit")
@@ -73,8 +68,8 @@ class Resources:
         ref = None
         if refs:
             ref = self.policy.ref(refs[0])
-        blob = await self.files.blob(trusted_repo, path, ref)
-        text = self.files.text_of(blob)
+        blob = await fetch_blob(self.api, trusted_repo, path, ref)
+        text = decode_blob(blob)
         if text is None:
             data = base64.b64encode(blob.data).decode()
             return BlobResourceContents(uri=uri, blob=data, mime_type="application/octet-stream")
@@ -82,20 +77,22 @@ class Resources:
 
     @resource("github://{owner}/{repo}/issues/{number}", name="issue", title="An issue", mime_type=_JSON_TYPE)
     async def read_issue(self, owner: str, repo: str, number: str, uri: str) -> TextResourceContents:
-        return _to_json(uri, await self.issues.get(self._parse_repo(owner, repo), parse_number(number), None))
+        return _to_json(uri, await get_issue(self.api, repo=self._parse_repo(owner, repo), number=parse_number(number)))
 
     @resource(
         "github://{owner}/{repo}/pulls/{number}", name="pull request", title="A pull request", mime_type=_JSON_TYPE
     )
     async def read_pull_request(self, owner: str, repo: str, number: str, uri: str) -> TextResourceContents:
-        return _to_json(uri, await self.pulls.get(self._parse_repo(owner, repo), parse_number(number), None))
+        return _to_json(
+            uri, await get_pull_request(self.api, repo=self._parse_repo(owner, repo), number=parse_number(number))
+        )
 
     @resource("github://{owner}/{repo}/pulls/{number}/diff", name="diff", title="What it changes", mime_type=_DIFF_TYPE)
     async def read_diff(self, owner: str, repo: str, number: str, uri: str) -> TextResourceContents:
         trusted_repo = self._parse_repo(owner, repo)
         source = diff_source(trusted_repo, number=parse_number(number), ref=None, base=None)
-        diff = await self.diffs.read(
-            trusted_repo, source, path=None, summary=False, cursor=None, max_bytes=_MAX_DIFF_BYTES
+        diff = await read_differences(
+            self.api, trusted_repo, source, path=None, summary=False, cursor=None, max_bytes=_MAX_DIFF_BYTES
         )
         return TextResourceContents(uri=uri, mime_type=_DIFF_TYPE, text=diff.text())
 

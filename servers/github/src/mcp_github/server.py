@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -21,38 +20,25 @@ from mcp_github.login_prompt import LoginPrompt
 from mcp_github.permissions import PERMISSIONS_BY_TOOL
 from mcp_github.policy import Policy
 from mcp_github.prompts import Prompts
-from mcp_github.requests.code.branches import Branches
-from mcp_github.requests.code.commit_files import CommitFiles
-from mcp_github.requests.code.commit_log import CommitLog
-from mcp_github.requests.code.diffs import Diffs
-from mcp_github.requests.code.files import Files
-from mcp_github.requests.code.repositories import Repositories
-from mcp_github.requests.work.comments import Comments
-from mcp_github.requests.work.discussions import Discussions
-from mcp_github.requests.work.issue_relations import IssueRelations
-from mcp_github.requests.work.issues import Issues
-from mcp_github.requests.work.projects import Projects
-from mcp_github.requests.work.pulls import Pulls
-from mcp_github.requests.work.reviews import Reviews
 from mcp_github.resources import InboxResources, Resources, WatchListResources
 from mcp_github.safety.consent import Consent
 from mcp_github.settings import TOOLSETS, Settings
 from mcp_github.token_verifier import GitHubTokenVerifier, caller_of
 from mcp_github.tools.account import gists, notifications, people, stars
 from mcp_github.tools.automation import actions, security
-from mcp_github.tools.code import blame, releases, rules, search
-from mcp_github.tools.code.repos import RepoTools
-from mcp_github.tools.work import labels
-from mcp_github.tools.work.discussions import DiscussionTools
-from mcp_github.tools.work.issue_relations import IssueRelationTools
-from mcp_github.tools.work.issues import IssueTools
-from mcp_github.tools.work.projects import ProjectTools
-from mcp_github.tools.work.pulls import PullTools
+from mcp_github.tools.code import blame, releases, repos, rules, search
+from mcp_github.tools.work import discussions, issue_relations, issues, labels, projects, pulls
 from mcp_github.watch.conditional_requests import ConditionalFetcher
 from mcp_github.watch.watch_list import WatchList
 from mcp_github.watch.webhook_deliveries import DeliveryFolder
 
 __all__ = ["build"]
+
+# In the order in which they are listed.
+_TOOLS = (
+    people, search, repos, releases, issues, pulls, actions, blame, discussions, notifications, gists, labels, projects,
+    stars, security, issue_relations, rules,
+)  # fmt: skip
 
 
 def build(settings: Settings) -> Assembled:
@@ -64,7 +50,6 @@ def build(settings: Settings) -> Assembled:
     policy = Policy(settings)
     # Replicas share a bus or a key: settings that name one tell that there are some.
     api = Api(settings, policy, is_only_process=not (settings.bus or settings.state_key_file))
-    files = Files(api)
     watch_list = WatchList(policy, settings.watch_list)
     verifier = None
     if settings.auth == "caller":
@@ -77,8 +62,8 @@ def build(settings: Settings) -> Assembled:
         settings.COMMAND,
         settings,
         rooms=[
-            *_tools(policy, api, files),
-            *_resources(settings, policy, api, files, watch_list),
+            *_TOOLS,
+            *_resources(settings, policy, api, watch_list),
             Prompts(policy),
             Completions(policy, api),
         ],
@@ -104,43 +89,9 @@ def build(settings: Settings) -> Assembled:
     )
 
 
-def _tools(policy: Policy, api: Api, files: Files) -> list[object]:
-    """Return the tools, a class a toolset, in the order in which they are listed."""
-    return [
-        people,
-        search,
-        RepoTools(policy, Repositories(api), files, Diffs(api), CommitLog(api), CommitFiles(api, files), Branches(api)),
-        releases,
-        IssueTools(policy, Issues(api), Comments(api)),
-        PullTools(policy, Pulls(api), Reviews(api)),
-        actions,
-        blame,
-        DiscussionTools(policy, Discussions(api)),
-        notifications,
-        gists,
-        labels,
-        ProjectTools(policy, Projects(api)),
-        stars,
-        security,
-        IssueRelationTools(policy, IssueRelations(api)),
-        rules,
-    ]
-
-
-def _resources(settings: Settings, policy: Policy, api: Api, files: Files, watch_list: WatchList) -> list[object]:
+def _resources(settings: Settings, policy: Policy, api: Api, watch_list: WatchList) -> list[object]:
     api = api.for_resources()
-    resources: list[object] = [
-        Resources(
-            policy,
-            Repositories(api),
-            replace(files, api=api),
-            Diffs(api),
-            Issues(api),
-            Pulls(api),
-            api,
-            watch_list,
-        ),
-    ]
+    resources: list[object] = [Resources(policy, api, watch_list)]
     if "notifications" in policy.toolsets:
         resources.append(InboxResources(api))
     if settings.watch_list:

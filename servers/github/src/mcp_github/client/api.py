@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from mcp_batteries.errors import Conflict, NotFound, Problem, Unavailable
 from mcp_github.call_context import Caller, PerCaller, current_call
+from mcp_github.client.blob_cache import BlobCache
 from mcp_github.client.credentials import Credentials
 from mcp_github.client.device_login import DeviceLogin
 from mcp_github.client.errors import graphql_problem_of, quote_graphql_error
@@ -116,6 +117,7 @@ class Api:
 
     Attributes:
         login: where people log in, if they do.
+        blob_cache: of files that take several calls to read.
     """
 
     def __init__(self, settings: ClientSettings, policy: Policy, *, is_only_process: bool = True) -> None:
@@ -127,6 +129,7 @@ class Api:
         if settings.auth == "login":
             self.login = DeviceLogin(settings, policy.api_url, self._connections)
         self._identities = PerCaller(lambda caller: _Identity(self._make_client(caller)))
+        self.blob_cache = BlobCache()
         self._prefers_followed = False
 
     @property

@@ -13,8 +13,9 @@ from mcp_batteries.errors import Refused, Unavailable, quote
 from mcp_batteries.server.tool_filter import ClosedGate
 from mcp_github.policy.addresses import ApiUrl, DownloadUrl
 from mcp_github.policy.allow_list import RepositoryAllowList
+from mcp_github.policy.file_changes import Change, FileChange, TextEdit, to_file_change
 from mcp_github.policy.flow import FlowRules
-from mcp_github.policy.gates import Gate, Gates, deletable_branch, gate_option, require_own_commit
+from mcp_github.policy.gates import Gate, Gates, gate_option, require_deletable, require_own_commit
 from mcp_github.policy.names import (
     HEAD,
     FilePath,
@@ -38,6 +39,7 @@ from mcp_github.policy.repositories import (
     DeleteRepo,
     ForceRepo,
     Head,
+    HeadFilter,
     MergeRepo,
     Owner,
     ReleaseRepo,
@@ -46,12 +48,41 @@ from mcp_github.policy.repositories import (
     WriteOwner,
     WriteRepo,
 )
+from mcp_github.policy.review_comments import LineComment, ReviewComment, Side, review_comments
 from mcp_github.settings import TOOLSETS
 
 __all__ = [
-    "HEAD", "ApiUrl", "DeleteReleaseRepo", "DeleteRepo", "DownloadUrl", "FilePath", "ForceRepo", "Gate", "Gist", "Head",
-    "LabelName", "MergeRepo", "NodeId", "Owner", "Policy", "PolicySettings", "Ref", "ReleaseRepo", "Repo", "RunRepo",
-    "TeamSlug", "Workflow", "WriteOwner", "WriteRepo",
+    "HEAD",
+    "ApiUrl",
+    "Change",
+    "DeleteReleaseRepo",
+    "DeleteRepo",
+    "DownloadUrl",
+    "FileChange",
+    "FilePath",
+    "ForceRepo",
+    "Gate",
+    "Gist",
+    "Head",
+    "HeadFilter",
+    "LabelName",
+    "LineComment",
+    "MergeRepo",
+    "NodeId",
+    "Owner",
+    "Policy",
+    "PolicySettings",
+    "Ref",
+    "ReleaseRepo",
+    "Repo",
+    "ReviewComment",
+    "RunRepo",
+    "Side",
+    "TeamSlug",
+    "TextEdit",
+    "Workflow",
+    "WriteOwner",
+    "WriteRepo",
 ]  # fmt: skip
 
 W = TypeVar("W", bound=WriteRepo)
@@ -122,8 +153,9 @@ class Policy(RepositoryAllowList, Gates, FlowRules):
     team = staticmethod(team)
     label = staticmethod(label)
     node = staticmethod(node)
+    review_comments = staticmethod(review_comments)
     logins = staticmethod(require_logins)
-    deletable_branch = staticmethod(deletable_branch)
+    require_deletable = staticmethod(require_deletable)
     require_own_commit = staticmethod(require_own_commit)
 
     def __init__(self, settings: PolicySettings) -> None:
@@ -166,13 +198,13 @@ class Policy(RepositoryAllowList, Gates, FlowRules):
         if not token:
             raise Refused("Nothing can be changed without a token.", _NO_TOKEN)
 
-    def write_repo(self, text: str, *gates: Gate) -> WriteRepo:
+    def write_repo(self, text: str) -> WriteRepo:
         """Return the repository that `text` names, for writing.
 
         Raises:
             Refused: the operator has not allowed writes, or it is not on the allow-list.
         """
-        return self._open_repo(WriteRepo, text, *gates)
+        return self._open_repo(WriteRepo, text)
 
     def merge_repo(self, text: str) -> MergeRepo:
         """Return the repository that `text` names, to merge a pull request of it; see `write_repo`."""
@@ -206,6 +238,10 @@ class Policy(RepositoryAllowList, Gates, FlowRules):
         """
         self.require_write()
         return WriteOwner(self.owner(text).login)
+
+    def file_changes(self, changes: list[Change]) -> list[FileChange]:
+        """Return `changes` with their paths checked; see `write_file`."""
+        return [to_file_change(change, self.write_file(change.path)) for change in changes]
 
     def other_user(self, text: str) -> Owner | None:
         """Return the user that `text` names; None for `@me`, the one of the token."""

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from mcp_batteries.errors import Invalid, Refused, Unavailable, quote
 from mcp_github.policy.addresses import api_url
 from mcp_github.policy.names import LOGIN, is_encodable, ref, require_logins
-from mcp_github.policy.repositories import Head, Owner, Repo
+from mcp_github.policy.repositories import Head, HeadFilter, Owner, Repo
 
 __all__ = ["AllowedRepo", "RepositoryAllowList"]
 
@@ -136,8 +136,8 @@ class RepositoryAllowList:
             raise Refused(f"{quote(text)} is not served here.", f"Served are: {self.allow_list_text}.")
         return Owner(login)
 
-    def head(self, repo: Repo, text: str) -> Head:
-        """Return the source of a pull request to `repo`: a branch, `owner:branch` of a fork, or `owner/name:branch`.
+    def head(self, text: str) -> Head:
+        """Return the source of a pull request: a branch, `owner:branch` of a fork, or `owner/name:branch`.
 
         Raises:
             Refused: no fork of theirs is on the allow-list; it would publish or pull in what is not served.
@@ -153,21 +153,21 @@ class RepositoryAllowList:
             if not self.allow_list:
                 return Head(label, named_fork.name)
             return Head(label, named_fork.name, (named_fork,))
-        if not self.allow_list or owner.lower() == repo.owner.lower():
+        if not self.allow_list:
             return Head(label)
         entries = self._entries_of(owner)
         if any(entry.is_whole_owner for entry in entries):
             return Head(label)
         if not entries:
             raise Refused(f"No fork of {quote(owner)} is served here.", f"Served are: {self.allow_list_text}.")
-        return Head(label, None, tuple(Repo(owner, entry.name) for entry in entries))
+        return Head(label, None, tuple(Repo(owner, entry.name) for entry in entries), owner)
 
-    def head_filter(self, repo: Repo, text: str) -> str:
-        """Return a branch or `owner:branch` as a filter for pull requests: GitHub ignores a branch alone."""
+    def head_filter(self, text: str) -> HeadFilter:
+        """Return a branch or `owner:branch` as a filter for pull requests."""
         owner, _, branch = text.rpartition(":")
         if owner:
             require_logins([owner])
-        return f"{owner or repo.owner}:{ref(branch).name}"
+        return HeadFilter(owner, ref(branch).name)
 
     def restrict_query(self, query: str, repo: Repo | None, *, bound: bool = True) -> str:
         """Return `query` restricted to what is served.

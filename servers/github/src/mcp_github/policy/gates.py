@@ -9,7 +9,7 @@ from mcp_batteries.errors import Invalid, Refused, quote
 from mcp_github.policy.names import FilePath, Ref, file
 from mcp_github.policy.repositories import Repo
 
-__all__ = ["Gate", "Gates", "deletable_branch", "gate_option", "require_own_commit"]
+__all__ = ["Gate", "Gates", "gate_option", "require_deletable", "require_own_commit"]
 
 Gate = Literal["merge", "delete", "workflow_files", "runs", "releases", "force"]
 
@@ -132,11 +132,10 @@ def require_own_commit(status: object, description: str) -> None:
         )
 
 
-def deletable_branch(branch: Ref, default: str, repo: Repo) -> Ref:
-    """Return `branch`, unless it is the default one."""
+def require_deletable(branch: Ref, default: str, repo: Repo) -> None:
+    """Raise `Refused` if `branch` is the default one."""
     if branch.name == default:
         raise Refused(f"{quote(branch.name)} is the default branch of `{repo.full_name}`.", "It is not deleted here.")
-    return branch
 
 
 def gate_option(gate: str) -> str:

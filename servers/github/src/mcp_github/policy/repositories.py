@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from urllib.parse import quote as percent
 
 __all__ = [
-    "DeleteReleaseRepo", "DeleteRepo", "ForceRepo", "Head", "MergeRepo", "Owner", "ReleaseRepo", "Repo", "RunRepo",
-    "WriteOwner", "WriteRepo",
+    "DeleteReleaseRepo", "DeleteRepo", "ForceRepo", "Head", "HeadFilter", "MergeRepo", "Owner", "ReleaseRepo", "Repo",
+    "RunRepo", "WriteOwner", "WriteRepo",
 ]  # fmt: skip
 
 
@@ -98,9 +98,33 @@ class Head:
 
     Attributes:
         repo: the name of the fork, where the caller gave it.
-        among: the repositories of which one has to be the fork that is meant; None for any.
+        candidates: the repositories of which one has to be the fork that is meant; None for any.
+        owner: whose fork it is, where the caller did not name it.
     """
 
     label: str
     repo: str | None = None
     candidates: Sequence[Repo] | None = None
+    owner: str | None = None
+
+    def candidates_for(self, repo: Repo) -> Sequence[Repo] | None:
+        """Return the repositories of which one has to be the fork; None for any, and for `repo` itself."""
+        if self.owner is not None and self.owner.lower() == repo.owner.lower():
+            return None
+        return self.candidates
+
+
+@dataclass(frozen=True)
+class HeadFilter:
+    """The source by which pull requests are listed.
+
+    Attributes:
+        owner: whose branch it is; empty for the owner of the repository.
+    """
+
+    owner: str
+    branch: str
+
+    def text_for(self, repo: Repo) -> str:
+        """Return it as GitHub takes it, which ignores a branch alone."""
+        return f"{self.owner or repo.owner}:{self.branch}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 from urllib.parse import unquote
 
 from pydantic import (
@@ -16,15 +16,14 @@ from pydantic import (
     BeforeValidator,
     Field,
     ValidationInfo,
-    ValidatorFunctionWrapHandler,
     WithJsonSchema,
-    WrapValidator,
 )
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declaration.fields import EMPTY_COUNTS, in_header
 from mcp_batteries.server.declaration.trusted import FreeText, trusted
 from mcp_github.client.polling import MAX_WAIT_SECONDS, Poller
+from mcp_github.number_forms import REPO_ADDRESS
 from mcp_github.policy import (
     DeleteReleaseRepo,
     DeleteRepo,
@@ -42,47 +41,20 @@ from mcp_github.policy import (
 )
 
 __all__ = [
-    "Body", "BranchName", "BranchText", "Comment", "Cursor", "DeleteReleaseRepoName", "DeleteRepoName", "Due", "Fields",
-    "ForceRepoName", "Limit", "Login", "MergeRepoName", "NameList", "Names", "Number", "OptionalBody",
-    "OptionalComment", "OptionalNumber", "OptionalOwnerName", "OptionalPath", "OptionalRefName", "OptionalRefText",
-    "OptionalRepoName", "OptionalRepoText", "OptionalTitle", "OptionalWriteRepoName", "OwnerName", "PathName",
-    "PathText", "RefName", "RefText", "ReleaseRepoName", "RepoName", "RepoText", "RunRepoName", "Since", "Title",
-    "Until", "Waiting", "WriteOwnerName", "WriteRepoName", "check_message", "drop_unset", "is_on_lines", "make_poller",
-    "one_of", "parse_other_user", "parse_ref", "refuse_beside",
+    "Body", "BranchName", "Cursor", "DeleteReleaseRepoName", "DeleteRepoName", "Due", "Fields", "ForceRepoName",
+    "Limit", "Login", "MergeRepoName", "NameList", "Names", "OptionalBody", "OptionalOwnerName", "OptionalPath",
+    "OptionalRefName", "OptionalRepoName", "OptionalTitle", "OptionalWriteRepoName", "OwnerName", "PathName", "RefName",
+    "ReleaseRepoName", "RepoName", "RunRepoName", "Since", "Title", "Until", "Waiting", "WriteOwnerName",
+    "WriteRepoName", "check_message", "drop_unset", "one_of", "refuse_beside",
 ]  # fmt: skip
 
-# Where an address has the number, by the argument's name.
-_NUMBER_PATTERNS = {
-    "run_id": r"/runs/(\d+)", "job_id": r"/jobs?/(\d+)", "artifact": r"/artifacts/(\d+)", "project": r"/projects/(\d+)",
-    "comment": r"#(?:issuecomment-|discussion_r)(\d+)", "review_id": r"#pullrequestreview-(\d+)",
-}  # fmt: skip
-_DEFAULT_NUMBER_PATTERN = r"/(?:issues|pulls?|discussions|milestones?|security/\w[\w-]*)/(\d+)"
-_ADDRESS = re.compile(r"https?://[^/]+/(?:api/v3/)?(?:repos/)?([\w.-]+/[\w.-]+)(/.*)")
 _REF_IN_ADDRESS = re.compile(r"/(?:tree|blob|raw|blame|edit|commits?|compare|releases/tag)/([^?#]+)")
-_SHORT_NUMBER = re.compile(r"([\w.-]+/[\w.-]+)?#?(\d{1,18})")
 _TIME_AGO = re.compile(r"(\d{1,6}) ?(m|min|minutes?|h|hours?|d|days?|w|weeks?)(?: ago)?")
 _UNITS_BY_LETTER = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _MAX_PAGE_ROWS = 100
 _MAX_MESSAGE_CHARACTERS = 10_000
 _MAX_TITLE_CHARACTERS = 1000
 _MAX_BODY_CHARACTERS = 65_536
-
-
-class _NumberedThing(NamedTuple):
-    """What an address or a short form names.
-
-    Attributes:
-        repo: `owner/name`; None where the text does not say.
-    """
-
-    repo: str | None
-    number: int
-
-
-class _CommentId(int):
-    """The id of a comment whose address says whether it is on lines of code: both kinds count from 1."""
-
-    is_on_lines: bool
 
 
 def refuse_beside(choice: str, /, **others: object) -> None:
@@ -97,30 +69,9 @@ def drop_unset(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def parse_ref(policy: Policy, text: str | None) -> Ref | None:
-    """Return the branch, tag or commit that the caller named, if any."""
-    if not text:
-        return None
-    return policy.ref(text)
-
-
-def parse_other_user(policy: Policy, text: str | None) -> Owner | None:
-    """Return the user that the caller named; None for the one of the token."""
-    if not text or text.lower() == "@me":
-        return None
-    return policy.owner(text)
-
-
-def make_poller(seconds: int) -> Poller:
+def _make_poller(seconds: int) -> Poller:
     """Return what waits for so many seconds."""
     return Poller(seconds)
-
-
-def is_on_lines(comment: int | None, review: bool) -> bool:
-    """Return whether `comment` is one on lines of a pull request: what its address says, else `review`."""
-    if isinstance(comment, _CommentId):
-        return comment.is_on_lines
-    return review
 
 
 def one_of(*choices: str) -> Callable[[str | None], str | None]:
@@ -166,67 +117,12 @@ def _split_names(names: list[str] | None) -> list[str] | None:
     return [re.sub(r'([+-]?)"(.*,.*)"', r"\1\2", part) for part in parts if part]
 
 
-def _parse_number(value: object, info: ValidationInfo) -> object:
-    """Return the number in an address, in `owner/name#1` or in `#1`; anything else as it is.
-
-    Raises:
-        ValueError: the address has no such number, or is of another repository than the argument `repo`.
-    """
-    if not isinstance(value, str):
-        return value
-    thing = _parse_numbered_thing(value.strip(), info.field_name or "")
-    if thing is None:
-        return value
-    repo = info.data.get("repo")
-    if thing.repo is not None and isinstance(repo, str):
-        repo_name = _repo_name(repo)
-        if thing.repo.lower() != repo_name.lower().removesuffix(".git"):
-            raise ValueError(f"is of `{thing.repo}`, but `repo` is `{repo}`")
-    return thing.number
-
-
-def _parse_numbered_thing(text: str, argument: str) -> _NumberedThing | None:
-    """Return what `text` names, as the argument with this name; None if it is no form of a number."""
-    short = _SHORT_NUMBER.fullmatch(text)
-    if short is not None:
-        repo, number = short.groups()
-        if repo is not None and "#" not in text:
-            return None
-        return _NumberedThing(repo, int(number))
-    address = _ADDRESS.fullmatch(text)
-    if address is None:
-        return None
-    repo, path = address.groups()
-    match = re.search(_NUMBER_PATTERNS.get(argument, _DEFAULT_NUMBER_PATTERN), path)
-    if match is None:
-        raise ValueError(f"is an address without `{argument}`")
-    return _NumberedThing(repo, int(match[1]))
-
-
-def _repo_name(repo: str) -> str:
-    """Return `owner/name` for the address of a repository; any other text as it is."""
-    address = _ADDRESS.fullmatch(f"{repo}/")
-    if address is None:
-        return repo
-    return address[1]
-
-
-def _parse_comment(value: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> object:
-    """Return the id of a comment; of one whose address was passed, with whether it is on lines of code."""
-    number = handler(_parse_number(value, info))
-    if number is None or not isinstance(value, str) or "#" not in value:
-        return number
-    comment = _CommentId(number)
-    comment.is_on_lines = "#discussion_r" in value
-    return comment
-
-
 def _ref_of_address(value: object, info: ValidationInfo) -> object:
     """Return what the address of a repository says about the branch; dropped, another branch would be shown as that."""
     repo = info.data.get("repo")
     if not isinstance(repo, str) or value is not None:
         return value
-    address = _ADDRESS.fullmatch(repo)
+    address = REPO_ADDRESS.fullmatch(repo)
     if address is None:
         return value
     repo_name, path = address.groups()
@@ -287,10 +183,6 @@ def _parse_due(text: str | None) -> str | None:
 
 # Bounds that nobody comes near by intention are checked, and the text of the problem says them: in the schemas of all
 # tools they would be paid for by every conversation.
-def _check_positive(number: int | None) -> int | None:
-    if number is not None and number < 1:
-        raise ValueError("must be 1 or more")
-    return number
 
 
 def _check_limit(limit: int) -> int:
@@ -332,12 +224,6 @@ RunRepoName = Annotated[RunRepo, trusted(Policy.run_repo), _UNQUOTED, _REPO_FIEL
 ReleaseRepoName = Annotated[ReleaseRepo, trusted(Policy.release_repo), _UNQUOTED, _REPO_FIELD]
 DeleteReleaseRepoName = Annotated[DeleteReleaseRepo, trusted(Policy.delete_release_repo), _UNQUOTED, _REPO_FIELD]
 ForceRepoName = Annotated[ForceRepo, trusted(Policy.force_repo), _UNQUOTED, _REPO_FIELD]
-RepoText = Annotated[FreeText, _UNQUOTED, _REPO_FIELD]
-OptionalRepoText = Annotated[FreeText | None, _UNQUOTED, _REPO_FIELD]
-Number = Annotated[int, BeforeValidator(_parse_number), AfterValidator(_check_positive)]
-OptionalNumber = Annotated[int | None, BeforeValidator(_parse_number), AfterValidator(_check_positive)]
-Comment = Annotated[int, WrapValidator(_parse_comment), AfterValidator(_check_positive)]
-OptionalComment = Annotated[int | None, WrapValidator(_parse_comment), AfterValidator(_check_positive)]
 _REF_DESCRIPTION = "Branch, tag, commit"
 _REF_FIELD = Field(description=_REF_DESCRIPTION)
 RefName = Annotated[Ref, trusted(Policy.ref), _REF_FIELD]
@@ -348,14 +234,8 @@ OptionalRefName = Annotated[
     Field(description=_REF_DESCRIPTION, validate_default=True),
 ]
 BranchName = Annotated[Ref, trusted(Policy.ref), Field(description="Name")]
-RefText = Annotated[FreeText, Field(description=_REF_DESCRIPTION)]
-OptionalRefText = Annotated[
-    FreeText | None, BeforeValidator(_ref_of_address), Field(description=_REF_DESCRIPTION, validate_default=True)
-]
-BranchText = Annotated[FreeText, Field(description="Name")]
 _PATH_FIELD = Field(description="In `repo`")
 PathName = Annotated[FilePath, trusted(Policy.file), _PATH_FIELD]
-PathText = Annotated[FreeText, _PATH_FIELD]
 OptionalPath = Annotated[FreeText | None, _PATH_FIELD]
 Fields = Annotated[
     list[FreeText] | None,
@@ -370,7 +250,7 @@ OwnerName = Annotated[Owner, trusted(Policy.owner), _LOGIN_FIELD]
 OptionalOwnerName = Annotated[Owner | None, trusted(Policy.owner), _LOGIN_FIELD]
 WriteOwnerName = Annotated[WriteOwner, trusted(Policy.write_owner), _LOGIN_FIELD]
 Cursor = Annotated[FreeText | None, Field()]
-Waiting = Annotated[Poller | None, trusted(make_poller), AfterValidator(_check_wait), Field(description="Seconds")]
+Waiting = Annotated[Poller | None, trusted(_make_poller), AfterValidator(_check_wait), Field(description="Seconds")]
 _TIME_FIELD = Field(description="ISO 8601")
 Since = Annotated[FreeText | None, AfterValidator(_time_parser("00:00:00")), _TIME_FIELD]
 Until = Annotated[FreeText | None, AfterValidator(_time_parser("23:59:59")), _TIME_FIELD]

@@ -1,72 +1,16 @@
-"""Branches and tags, and the commits that they name."""
+"""Branches, the commits that they and other names stand for, and which of these may not become a branch or tag."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
+from mcp_batteries.errors import NotFound, quote
 from mcp_github.client.api import Api
-from mcp_github.listing.columns import BRANCH, TAG
-from mcp_github.listing.graphql_pages import GraphqlQuery, fetch_graphql_page
-from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page
-from mcp_github.models import Done, Listing
 from mcp_github.policy import Ref, Repo, WriteRepo
 from mcp_github.requests.code.diffs import MAX_COMPARED_FILES
-from mcp_github.requests.graphql_queries import TAGS
 
-__all__ = ["Branches", "RefKind", "changed_names", "get_default_branch", "refuse_workflows", "resolve_sha"]
-
-RefKind = Literal["branches", "tags"]
-
-
-@dataclass(frozen=True)
-class Branches:
-    api: Api
-
-    async def list(self, repo: Repo, kind: RefKind, options: PageOptions) -> Listing:
-        """Return a page of the branches or tags."""
-        description = f"the {kind} of `{repo.full_name}`"
-        tag_columns = TAG.getters.keys() - BRANCH.getters.keys()
-        if kind == "tags" and tag_columns.intersection(options.fields or ()):
-            # REST lists tags without their messages.
-            query = GraphqlQuery(
-                TAGS, {"owner": repo.owner, "name": repo.name}, description, TAG,
-                find_connection=lambda data: data["repository"]["refs"], repo=repo,
-            )  # fmt: skip
-            return await fetch_graphql_page(self.api, query, options)
-        return await fetch_page(self.api, ListQuery(f"{repo.path}/{kind}", description, BRANCH, repo=repo), options)
-
-    async def create(self, repo: WriteRepo, branch: Ref, start: Ref | None) -> Done:
-        """Create a branch at `start`, by default at the tip of the default branch."""
-        sha = await resolve_sha(self.api, repo, start)
-        if start is not None:
-            await refuse_workflows(self.api, repo, sha)
-        body = {"ref": f"refs/heads/{branch.name}", "sha": sha}
-        try:
-            await self.api.write("POST", f"{repo.path}/git/refs", _describe(branch, repo), body)
-        except Invalid as problem:
-            if "exists" in str(problem).lower():
-                raise Conflict(f"The branch {quote(branch.name)} exists already.", "Choose another name.") from None
-            raise
-        return Done(done=f"Created branch {branch.name}.", data={"branch": branch.name, "sha": sha})
-
-    async def move(self, repo: WriteRepo, branch: Ref, target: Ref, *, force: bool) -> Done:
-        """Have a branch point to another commit."""
-        sha = await resolve_sha(self.api, repo, target)
-        await refuse_workflows(self.api, repo, sha)
-        body = {"sha": sha, "force": force}
-        path = f"{repo.path}/git/refs/heads/{branch.path}"
-        await self.api.write("PATCH", path, _describe(branch, repo), body)
-        return Done(done=f"Branch {branch.name} is at {sha} now.", data={"branch": branch.name, "sha": sha})
-
-    async def delete(self, repo: WriteRepo, branch: Ref) -> Done:
-        """Delete a branch, but not the default one."""
-        branch = self.api.policy.deletable_branch(branch, await get_default_branch(self.api, repo), repo)
-        sha = await resolve_sha(self.api, repo, branch)
-        await self.api.write("DELETE", f"{repo.path}/git/refs/heads/{branch.path}", _describe(branch, repo))
-        return Done(done=f"Deleted branch {branch.name}; it was at {sha}.", data={"sha": sha})
+__all__ = ["changed_names", "get_default_branch", "refuse_workflows", "resolve_sha"]
 
 
 async def get_default_branch(api: Api, repo: Repo) -> str:

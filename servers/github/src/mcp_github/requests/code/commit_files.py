@@ -9,51 +9,22 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote
 from mcp_github.client.api import Api
 from mcp_github.models import Done
-from mcp_github.policy import FilePath, Ref, WriteRepo
+from mcp_github.policy import FileChange, FilePath, Ref, TextEdit, WriteRepo
 from mcp_github.requests.code.branches import resolve_sha
-from mcp_github.requests.code.files import Files
+from mcp_github.requests.code.files import fetch_blob, fetch_contents
 from mcp_github.requests.graphql_queries import COMMIT_ON_BRANCH
 
-__all__ = ["CommitFiles", "FileChange", "TextEdit"]
+__all__ = ["commit_files"]
 
 _PLAIN_MODE = "100644"
 _SYMLINK_MODE = "120000"
 # What GitHub answers for an empty repository, in which the first file makes the branch.
 _EMPTY_REPOSITORY_STATUS = 409
-
-
-class TextEdit(NamedTuple):
-    """A text that occurs once, and what takes its place."""
-
-    old: str
-    new: str
-
-
-@dataclass(frozen=True)
-class FileChange:
-    """What is to become of a file.
-
-    Attributes:
-        content: the whole new content; None for edits and a deletion.
-        sha: the file's sha as it was read; None for a new file.
-    """
-
-    path: FilePath
-    content: str | None = None
-    is_base64: bool = False
-    edits: Sequence[TextEdit] = ()
-    delete: bool = False
-    sha: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The path as people see it."""
-        return self.path.display_name
 
 
 @dataclass(frozen=True)
@@ -89,207 +60,208 @@ class _PlannedCommit:
         return [path for path, mode in self.modes.items() if mode != _PLAIN_MODE]
 
 
-@dataclass(frozen=True)
-class CommitFiles:
-    api: Api
-    files: Files
+async def commit_files(api: Api, repo: WriteRepo, branch: Ref, message: str, changes: Sequence[FileChange]) -> Done:
+    """Make one commit on `branch` with all of `changes`, or nothing.
 
-    async def commit(self, repo: WriteRepo, branch: Ref, message: str, changes: Sequence[FileChange]) -> Done:
-        """Make one commit on `branch` with all of `changes`, or nothing.
+    Raises:
+        Conflict: a file is not what the caller expects, or the branch moved meanwhile.
+    """
+    paths = {change.path.name for change in changes}
+    if len(paths) < len(changes):
+        raise Invalid("A file is named twice.", "Put all changes of a file into one entry.")
+    try:
+        head = await _find_head(api, repo, branch)
+    except NotFound as problem:
+        if problem.status != _EMPTY_REPOSITORY_STATUS:
+            raise
+        return await _make_first_commit(api, repo, branch, message, changes)
+    return await _commit_on(api, repo, branch, head, message, changes)
 
-        Raises:
-            Conflict: a file is not what the caller expects, or the branch moved meanwhile.
-        """
-        paths = {change.path.name for change in changes}
-        if len(paths) < len(changes):
-            raise Invalid("A file is named twice.", "Put all changes of a file into one entry.")
-        try:
-            head = await self._find_head(repo, branch)
-        except NotFound as problem:
-            if problem.status != _EMPTY_REPOSITORY_STATUS:
-                raise
-            return await self._make_first_commit(repo, branch, message, changes)
-        return await self._commit_on(repo, branch, head, message, changes)
 
-    async def _make_first_commit(
-        self, repo: WriteRepo, branch: Ref, message: str, changes: Sequence[FileChange]
-    ) -> Done:
-        """Make the first commit of a repository, which takes one file and no more; of several files the others
-        follow in a second one."""
-        for change in changes:
-            if change.content is None or change.sha or change.edits or change.delete:
-                raise Conflict(f"There is no file {quote(change.name)}: the repository is empty.", "Pass `content`.")
-        contents = [_decode_content(change) for change in changes]
-        first, *others = changes
-        body = {"message": message, "content": _to_base64(contents[0]), "branch": branch.name}
-        response = await self.api.write(
-            "PUT", f"{repo.path}/contents/{first.path.path}", f"the first commit of `{repo.full_name}`", body, repo=repo
-        )
-        commit = response.data["commit"]
-        sha = str(commit["sha"])
-        if not others:
-            return _done(branch, _Commit(sha, str(commit.get("html_url", ""))), changes)
-        try:
-            done = await self._commit_on(repo, branch, sha, message, others)
-        except Problem as problem:
-            raise Unavailable(
-                f"{quote(first.name)} is committed to {branch.name} as {sha[:7]}, the others are not: "
-                f"{problem.failure}",
-                "Call again with the others alone.",
-            ) from problem
-        sentence = (
-            f"Committed {len(changes)} files to {branch.name}, in two commits: the first of a repository has one file."
-        )
-        data = {**(done.data or {}), "files": _names_of(changes)}
-        return done.model_copy(update={"done": sentence, "data": data})
+async def _make_first_commit(
+    api: Api, repo: WriteRepo, branch: Ref, message: str, changes: Sequence[FileChange]
+) -> Done:
+    """Make the first commit of a repository, which takes one file and no more; of several files the others
+    follow in a second one."""
+    for change in changes:
+        if change.content is None or change.sha or change.edits or change.delete:
+            raise Conflict(f"There is no file {quote(change.name)}: the repository is empty.", "Pass `content`.")
+    contents = [_decode_content(change) for change in changes]
+    first, *others = changes
+    body = {"message": message, "content": _to_base64(contents[0]), "branch": branch.name}
+    response = await api.write(
+        "PUT", f"{repo.path}/contents/{first.path.path}", f"the first commit of `{repo.full_name}`", body, repo=repo
+    )
+    commit = response.data["commit"]
+    sha = str(commit["sha"])
+    if not others:
+        return _done(branch, _Commit(sha, str(commit.get("html_url", ""))), changes)
+    try:
+        done = await _commit_on(api, repo, branch, sha, message, others)
+    except Problem as problem:
+        raise Unavailable(
+            f"{quote(first.name)} is committed to {branch.name} as {sha[:7]}, the others are not: {problem.failure}",
+            "Call again with the others alone.",
+        ) from problem
+    sentence = (
+        f"Committed {len(changes)} files to {branch.name}, in two commits: the first of a repository has one file."
+    )
+    data = {**(done.data or {}), "files": _names_of(changes)}
+    return done.model_copy(update={"done": sentence, "data": data})
 
-    async def _commit_on(
-        self, repo: WriteRepo, branch: Ref, head: str, message: str, changes: Sequence[FileChange]
-    ) -> Done:
-        """Make one commit on top of `head`, the tip of `branch`."""
-        plan = await self._plan(repo, branch, head, message, changes)
-        executable_paths = plan.executable_paths
-        if executable_paths:
-            # All that GraphQL writes is a plain file.
-            commit = await self._commit_by_objects(plan)
-            done = _done(branch, commit, changes)
-            names = " and ".join(quote(path) for path in executable_paths)
-            sentence = f"{done.done} {names} stayed executable: GitHub signs such a commit for apps alone."
-            return done.model_copy(update={"done": sentence})
-        try:
-            commit = await self._commit_by_graphql(plan)
-        except NotFound:
-            commit = await self._commit_by_objects(plan)
-        return _done(branch, commit, changes)
 
-    async def _plan(
-        self, repo: WriteRepo, branch: Ref, head: str, message: str, changes: Sequence[FileChange]
-    ) -> _PlannedCommit:
-        """Check `changes` against the commit `head`, and return what they make of its files."""
-        additions: dict[str, bytes] = {}
-        deletions: list[str] = []
-        for change in changes:
-            content = await self._new_content(repo, self.api.policy.ref(head), change)
-            if content is None:
-                deletions.append(change.path.name)
-            else:
-                additions[change.path.name] = content
-        changed_paths = [change.path for change in changes if change.sha and not change.delete]
-        modes = await self._read_modes(repo, head, changed_paths)
-        return _PlannedCommit(repo, branch, head, message, additions, deletions, modes)
+async def _commit_on(
+    api: Api, repo: WriteRepo, branch: Ref, head: str, message: str, changes: Sequence[FileChange]
+) -> Done:
+    """Make one commit on top of `head`, the tip of `branch`."""
+    plan = await _plan(api, repo, branch, head, message, changes)
+    executable_paths = plan.executable_paths
+    if executable_paths:
+        # All that GraphQL writes is a plain file.
+        commit = await _commit_by_objects(api, plan)
+        done = _done(branch, commit, changes)
+        names = " and ".join(quote(path) for path in executable_paths)
+        sentence = f"{done.done} {names} stayed executable: GitHub signs such a commit for apps alone."
+        return done.model_copy(update={"done": sentence})
+    try:
+        commit = await _commit_by_graphql(api, plan)
+    except NotFound:
+        commit = await _commit_by_objects(api, plan)
+    return _done(branch, commit, changes)
 
-    async def _read_modes(self, repo: WriteRepo, head: str, paths: Sequence[FilePath]) -> dict[str, str]:
-        """Return the modes of files of the commit `head`, by path.
 
-        Raises:
-            Conflict: one of them is a link; GitHub shows the file that it leads to as if it were there.
-        """
-        trees: dict[str, dict[str, dict[str, Any]]] = {}
-        modes: dict[str, str] = {}
-        for path in paths:
-            tree_sha = head
-            entry: dict[str, Any] = {}
-            for name in path.name.split("/"):
-                if tree_sha not in trees:
-                    trees[tree_sha] = await self._read_tree(repo, tree_sha, path)
-                entry = trees[tree_sha].get(name, {})
-                if entry.get("type") != "tree":
-                    break
-                tree_sha = str(entry["sha"])
-            mode = str(entry.get("mode") or _PLAIN_MODE)
-            if mode == _SYMLINK_MODE:
-                raise Conflict(
-                    f"{quote(path.display_name)} is a symlink, which is not overwritten.", "Change its target."
-                )
-            modes[path.name] = mode
-        return modes
+async def _plan(
+    api: Api, repo: WriteRepo, branch: Ref, head: str, message: str, changes: Sequence[FileChange]
+) -> _PlannedCommit:
+    """Check `changes` against the commit `head`, and return what they make of its files."""
+    additions: dict[str, bytes] = {}
+    deletions: list[str] = []
+    for change in changes:
+        content = await _new_content(api, repo, api.policy.ref(head), change)
+        if content is None:
+            deletions.append(change.path.name)
+        else:
+            additions[change.path.name] = content
+    changed_paths = [change.path for change in changes if change.sha and not change.delete]
+    modes = await _read_modes(api, repo, head, changed_paths)
+    return _PlannedCommit(repo, branch, head, message, additions, deletions, modes)
 
-    async def _read_tree(self, repo: WriteRepo, sha: str, path: FilePath) -> dict[str, dict[str, Any]]:
-        """Return the entries of a tree of git's, by name."""
-        description = f"the folder of {quote(path.display_name)} in `{repo.full_name}`"
-        response = await self.api.get(f"{repo.path}/git/trees/{sha}", description, internal=True)
-        return {entry["path"]: entry for entry in response.data["tree"]}
 
-    async def _find_head(self, repo: WriteRepo, branch: Ref) -> str:
-        description = f"branch {quote(branch.name)} in `{repo.full_name}`"
-        try:
-            response = await self.api.get(f"{repo.path}/git/ref/heads/{branch.path}", description, internal=True)
-        except NotFound as problem:
-            if problem.status == _EMPTY_REPOSITORY_STATUS:
-                raise
-            raise NotFound(f"There is no {description}.", "Make it with `create_branch` first.") from None
-        return str(response.data["object"]["sha"])
+async def _read_modes(api: Api, repo: WriteRepo, head: str, paths: Sequence[FilePath]) -> dict[str, str]:
+    """Return the modes of files of the commit `head`, by path.
 
-    async def _new_content(self, repo: WriteRepo, head: Ref, change: FileChange) -> bytes | None:
-        """Return the new content of a file that is what the caller expects; None for a deletion."""
-        kinds = [change.content is not None, bool(change.edits), change.delete]
-        if kinds.count(True) != 1:
-            raise Invalid(f"{quote(change.name)} needs one of `content`, `edits` and `delete`.")
-        try:
-            existing = await self.files.contents(repo, change.path, head, internal=True)
-        except NotFound:
-            existing = None
-        _require_expected(change, existing)
-        if change.delete:
-            return None
-        if change.content is not None:
-            return _decode_content(change)
-        blob = await self.files.blob(repo, change.path, head, internal=True)
-        return _apply_edits(change.name, blob.data, change.edits)
+    Raises:
+        Conflict: one of them is a link; GitHub shows the file that it leads to as if it were there.
+    """
+    trees: dict[str, dict[str, dict[str, Any]]] = {}
+    modes: dict[str, str] = {}
+    for path in paths:
+        tree_sha = head
+        entry: dict[str, Any] = {}
+        for name in path.name.split("/"):
+            if tree_sha not in trees:
+                trees[tree_sha] = await _read_tree(api, repo, tree_sha, path)
+            entry = trees[tree_sha].get(name, {})
+            if entry.get("type") != "tree":
+                break
+            tree_sha = str(entry["sha"])
+        mode = str(entry.get("mode") or _PLAIN_MODE)
+        if mode == _SYMLINK_MODE:
+            raise Conflict(f"{quote(path.display_name)} is a symlink, which is not overwritten.", "Change its target.")
+        modes[path.name] = mode
+    return modes
 
-    async def _commit_by_graphql(self, plan: _PlannedCommit) -> _Commit:
-        """Make the commit in one request, signed by GitHub."""
-        headline, _, body = plan.message.partition("\n")
-        additions = [{"path": path, "contents": _to_base64(content)} for path, content in plan.additions.items()]
-        mutation_input = {
-            "branch": {"repositoryNameWithOwner": plan.repo.full_name, "branchName": plan.branch.name},
-            "expectedHeadOid": plan.head,
-            "message": {"headline": headline, "body": body.strip()},
-            "fileChanges": {"additions": additions, "deletions": [{"path": path} for path in plan.deletions]},
-        }
-        response = await self.api.graphql(
-            COMMIT_ON_BRANCH, {"input": mutation_input}, plan.description, repo=plan.repo, writes=True
-        )
-        commit = response.data["createCommitOnBranch"]["commit"]
-        return _Commit(str(commit["oid"]), str(commit["url"]))
 
-    async def _commit_by_objects(self, plan: _PlannedCommit) -> _Commit:
-        """Make the commit of git objects: blobs, a tree, the commit itself, and then the branch that points to it."""
-        api = self.api
-        repo = plan.repo
-        description = plan.description
-        parent = await api.get(f"{repo.path}/git/commits/{plan.head}", description, internal=True)
-        entries: list[dict[str, Any]] = []
-        for path, content in plan.additions.items():
-            body = {"content": _to_base64(content), "encoding": "base64"}
-            blob = await api.write("POST", f"{repo.path}/git/blobs", description, body, repo=repo)
-            mode = plan.modes.get(path, _PLAIN_MODE)
-            entries.append({"path": path, "mode": mode, "type": "blob", "sha": blob.data["sha"]})
-        entries += [{"path": path, "mode": _PLAIN_MODE, "type": "blob", "sha": None} for path in plan.deletions]
-        tree_body = {"base_tree": parent.data["tree"]["sha"], "tree": entries}
-        tree = await api.write("POST", f"{repo.path}/git/trees", description, tree_body, repo=repo)
-        commit_body = {"message": plan.message, "tree": tree.data["sha"], "parents": [plan.head]}
-        commit = await api.write("POST", f"{repo.path}/git/commits", description, commit_body, repo=repo)
-        await self._move_branch(plan, str(commit.data["sha"]))
-        return _Commit(str(commit.data["sha"]), str(commit.data.get("html_url", "")))
+async def _read_tree(api: Api, repo: WriteRepo, sha: str, path: FilePath) -> dict[str, dict[str, Any]]:
+    """Return the entries of a tree of git's, by name."""
+    description = f"the folder of {quote(path.display_name)} in `{repo.full_name}`"
+    response = await api.get(f"{repo.path}/git/trees/{sha}", description, internal=True)
+    return {entry["path"]: entry for entry in response.data["tree"]}
 
-    async def _move_branch(self, plan: _PlannedCommit, sha: str) -> None:
-        """Have the branch point to the commit `sha`.
 
-        Raises:
-            Conflict: the branch moved meanwhile.
-        """
-        path = f"{plan.repo.path}/git/refs/heads/{plan.branch.path}"
-        try:
-            await self.api.write("PATCH", path, plan.description, {"sha": sha, "force": False}, repo=plan.repo)
-        except Invalid as problem:
-            current = await resolve_sha(self.api, plan.repo, plan.branch)
-            if current == plan.head and "fast forward" not in problem.failure:
-                # A rule forbids it, such as one that wants signatures.
-                raise
-            raise Conflict(
-                f"The {plan.description} moved meanwhile; it is at `{current}`.", "Read the files again."
-            ) from None
+async def _find_head(api: Api, repo: WriteRepo, branch: Ref) -> str:
+    description = f"branch {quote(branch.name)} in `{repo.full_name}`"
+    try:
+        response = await api.get(f"{repo.path}/git/ref/heads/{branch.path}", description, internal=True)
+    except NotFound as problem:
+        if problem.status == _EMPTY_REPOSITORY_STATUS:
+            raise
+        raise NotFound(f"There is no {description}.", "Make it with `create_branch` first.") from None
+    return str(response.data["object"]["sha"])
+
+
+async def _new_content(api: Api, repo: WriteRepo, head: Ref, change: FileChange) -> bytes | None:
+    """Return the new content of a file that is what the caller expects; None for a deletion."""
+    kinds = [change.content is not None, bool(change.edits), change.delete]
+    if kinds.count(True) != 1:
+        raise Invalid(f"{quote(change.name)} needs one of `content`, `edits` and `delete`.")
+    try:
+        existing = await fetch_contents(api, repo, change.path, head, internal=True)
+    except NotFound:
+        existing = None
+    _require_expected(change, existing)
+    if change.delete:
+        return None
+    if change.content is not None:
+        return _decode_content(change)
+    blob = await fetch_blob(api, repo, change.path, head, internal=True)
+    return _apply_edits(change.name, blob.data, change.edits)
+
+
+async def _commit_by_graphql(api: Api, plan: _PlannedCommit) -> _Commit:
+    """Make the commit in one request, signed by GitHub."""
+    headline, _, body = plan.message.partition("\n")
+    additions = [{"path": path, "contents": _to_base64(content)} for path, content in plan.additions.items()]
+    mutation_input = {
+        "branch": {"repositoryNameWithOwner": plan.repo.full_name, "branchName": plan.branch.name},
+        "expectedHeadOid": plan.head,
+        "message": {"headline": headline, "body": body.strip()},
+        "fileChanges": {"additions": additions, "deletions": [{"path": path} for path in plan.deletions]},
+    }
+    response = await api.graphql(
+        COMMIT_ON_BRANCH, {"input": mutation_input}, plan.description, repo=plan.repo, writes=True
+    )
+    commit = response.data["createCommitOnBranch"]["commit"]
+    return _Commit(str(commit["oid"]), str(commit["url"]))
+
+
+async def _commit_by_objects(api: Api, plan: _PlannedCommit) -> _Commit:
+    """Make the commit of git objects: blobs, a tree, the commit itself, and then the branch that points to it."""
+    repo = plan.repo
+    description = plan.description
+    parent = await api.get(f"{repo.path}/git/commits/{plan.head}", description, internal=True)
+    entries: list[dict[str, Any]] = []
+    for path, content in plan.additions.items():
+        body = {"content": _to_base64(content), "encoding": "base64"}
+        blob = await api.write("POST", f"{repo.path}/git/blobs", description, body, repo=repo)
+        mode = plan.modes.get(path, _PLAIN_MODE)
+        entries.append({"path": path, "mode": mode, "type": "blob", "sha": blob.data["sha"]})
+    entries += [{"path": path, "mode": _PLAIN_MODE, "type": "blob", "sha": None} for path in plan.deletions]
+    tree_body = {"base_tree": parent.data["tree"]["sha"], "tree": entries}
+    tree = await api.write("POST", f"{repo.path}/git/trees", description, tree_body, repo=repo)
+    commit_body = {"message": plan.message, "tree": tree.data["sha"], "parents": [plan.head]}
+    commit = await api.write("POST", f"{repo.path}/git/commits", description, commit_body, repo=repo)
+    await _move_branch(api, plan, str(commit.data["sha"]))
+    return _Commit(str(commit.data["sha"]), str(commit.data.get("html_url", "")))
+
+
+async def _move_branch(api: Api, plan: _PlannedCommit, sha: str) -> None:
+    """Have the branch point to the commit `sha`.
+
+    Raises:
+        Conflict: the branch moved meanwhile.
+    """
+    path = f"{plan.repo.path}/git/refs/heads/{plan.branch.path}"
+    try:
+        await api.write("PATCH", path, plan.description, {"sha": sha, "force": False}, repo=plan.repo)
+    except Invalid as problem:
+        current = await resolve_sha(api, plan.repo, plan.branch)
+        if current == plan.head and "fast forward" not in problem.failure:
+            # A rule forbids it, such as one that wants signatures.
+            raise
+        raise Conflict(
+            f"The {plan.description} moved meanwhile; it is at `{current}`.", "Read the files again."
+        ) from None
 
 
 def _require_expected(change: FileChange, existing: Mapping[str, Any] | None) -> None:
@@ -367,4 +339,4 @@ def _with_line_ends_of(text: str, edit: TextEdit) -> TextEdit:
     has_only_crlf = text.count("\n") == text.count("\r\n")
     if "\r\n" in edit.old + edit.new or not has_only_crlf:
         return edit
-    return TextEdit(edit.old.replace("\n", "\r\n"), edit.new.replace("\n", "\r\n"))
+    return edit._replace(old=edit.old.replace("\n", "\r\n"), new=edit.new.replace("\n", "\r\n"))

@@ -15,7 +15,7 @@ from mcp_github.invisible import escape_path, unescape_path
 from mcp_github.models import Text
 from mcp_github.policy import Ref, Repo
 
-__all__ = ["MAX_COMPARED_FILES", "DiffSource", "Diffs", "diff_source"]
+__all__ = ["MAX_COMPARED_FILES", "DiffSource", "diff_source", "read_differences"]
 
 # Files that a comparison lists; of more GitHub keeps silent.
 MAX_COMPARED_FILES = 300
@@ -170,66 +170,64 @@ class _Answer:
         return _cut_patch(file, line, room)
 
 
-@dataclass(frozen=True)
-class Diffs:
-    api: Api
+async def read_differences(
+    api: Api, repo: Repo, source: DiffSource, *, path: str | None, summary: bool, cursor: str | None,
+    max_bytes: int = DEFAULT_PAGE_BYTES,
+) -> Text:  # fmt: skip
+    """Return differences file by file, each whole if it fits, as many as fit."""
+    if source.counts_path:
+        await api.require_insiders(source.counts_path, source.description)
+    scope = [source.path, path, summary]
+    start = _Position()
+    if cursor:
+        start = _Position.decode(cursor, scope)
+    answer = _Answer(path, summary, max_bytes, start)
+    first_page: _FilePage | None = None
+    while answer.next_position is not None and not answer.is_full:
+        position = answer.next_position
+        page = await _fetch_page(api, repo, source, position)
+        answer.add(page, position)
+        if first_page is None:
+            first_page = page
+    head = [source.description]
+    if cursor is None and path is None and answer.next_position is not None and first_page is not None:
+        head.append(await _count_all(api, source, first_page))
+    if answer.listed_count >= source.max_files:
+        head.append(f"GitHub lists the first {source.max_files:,} files only")
+    if answer.removed:
+        head.append(f"{answer.removed} invisible characters removed")
+    if answer.next_position is not None:
+        head.append(f"truncated, continue with cursor={answer.next_position.encode(scope)}")
+    elif path and not answer.patches:
+        raise _no_such_file(path, source, answer.listed_count)
+    return Text("; ".join(head), "\n".join(answer.patches) or "No differences.")
 
-    async def read(
-        self, repo: Repo, source: DiffSource, *, path: str | None, summary: bool, cursor: str | None,
-        max_bytes: int = DEFAULT_PAGE_BYTES,
-    ) -> Text:  # fmt: skip
-        """Return differences file by file, each whole if it fits, as many as fit."""
-        if source.counts_path:
-            await self.api.require_insiders(source.counts_path, source.description)
-        scope = [source.path, path, summary]
-        start = _Position()
-        if cursor:
-            start = _Position.decode(cursor, scope)
-        answer = _Answer(path, summary, max_bytes, start)
-        first_page: _FilePage | None = None
-        while answer.next_position is not None and not answer.is_full:
-            position = answer.next_position
-            page = await self._fetch_page(repo, source, position)
-            answer.add(page, position)
-            if first_page is None:
-                first_page = page
-        head = [source.description]
-        if cursor is None and path is None and answer.next_position is not None and first_page is not None:
-            head.append(await self._count_all(source, first_page))
-        if answer.listed_count >= source.max_files:
-            head.append(f"GitHub lists the first {source.max_files:,} files only")
-        if answer.removed:
-            head.append(f"{answer.removed} invisible characters removed")
-        if answer.next_position is not None:
-            head.append(f"truncated, continue with cursor={answer.next_position.encode(scope)}")
-        elif path and not answer.patches:
-            raise _no_such_file(path, source, answer.listed_count)
-        return Text("; ".join(head), "\n".join(answer.patches) or "No differences.")
 
-    async def _fetch_page(self, repo: Repo, source: DiffSource, position: _Position) -> _FilePage:
-        params = {"per_page": _FILES_PER_PAGE, **select_paging_params(position.paging)}
-        response = await self.api.get(source.path, source.description, params, repo=repo)
-        files: Any = response.data
-        if source.has_files_inside:
-            files = response.data.get("files") or []
-        page = _FilePage(cast("list[dict[str, Any]]", files), response.next_page, response.removed)
-        if source.is_comparison:
-            # Its later pages have commits alone.
-            return replace(page, next_page={})
-        return page
+async def _fetch_page(api: Api, repo: Repo, source: DiffSource, position: _Position) -> _FilePage:
+    params = {"per_page": _FILES_PER_PAGE, **select_paging_params(position.paging)}
+    response = await api.get(source.path, source.description, params, repo=repo)
+    files: Any = response.data
+    if source.has_files_inside:
+        files = response.data.get("files") or []
+    page = _FilePage(cast("list[dict[str, Any]]", files), response.next_page, response.removed)
+    if source.is_comparison:
+        # Its later pages have commits alone.
+        return replace(page, next_page={})
+    return page
 
-    async def _count_all(self, source: DiffSource, first_page: _FilePage) -> str:
-        """Return how much the whole difference is, of which only a part is shown."""
-        if first_page.next_page and source.counts_path:
-            response = await self.api.get(source.counts_path, source.description, internal=True)
-            counts = response.data
-            return f"{counts['changed_files']} files, +{counts['additions']} -{counts['deletions']} in all"
-        additions = sum(int(file["additions"]) for file in first_page.files)
-        deletions = sum(int(file["deletions"]) for file in first_page.files)
-        totals = f"{len(first_page.files)} files, +{additions} -{deletions} in all"
-        if first_page.next_page:
-            return f"at least {totals}"
-        return totals
+
+async def _count_all(api: Api, source: DiffSource, first_page: _FilePage) -> str:
+    """Return how much the whole difference is, of which only a part is shown."""
+    if first_page.next_page and source.counts_path:
+        response = await api.get(source.counts_path, source.description, internal=True)
+        counts = response.data
+        return f"{counts['changed_files']} files, +{counts['additions']} -{counts['deletions']} in all"
+    additions = sum(int(file["additions"]) for file in first_page.files)
+    deletions = sum(int(file["deletions"]) for file in first_page.files)
+    totals = f"{len(first_page.files)} files, +{additions} -{deletions} in all"
+    if first_page.next_page:
+        return f"at least {totals}"
+    return totals
 
 
 def _no_such_file(path: str, source: DiffSource, listed_count: int) -> NotFound:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import base64
 import fnmatch
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
@@ -17,7 +16,6 @@ from mcp_batteries.media.picture_types import HEAD_BYTES, picture_type
 from mcp_batteries.media.pictures import Picture
 from mcp_batteries.media.pictures import Refused as NotShown
 from mcp_batteries.media.process import prepare_apart
-from mcp_github.call_context import current_call
 from mcp_github.client.api import Api
 from mcp_github.listing.columns import TREE
 from mcp_github.listing.pages import PageOptions, count_fitting_rows, join_notes
@@ -25,7 +23,10 @@ from mcp_github.models import Listing, Text
 from mcp_github.policy import HEAD, FilePath, Ref, Repo
 from mcp_github.safety.scrub import scrub_text
 
-__all__ = ["BinaryFile", "Blob", "Files", "content_uri"]
+__all__ = [
+    "BinaryFile", "Blob", "content_uri", "decode_blob", "fetch_blob", "fetch_contents", "fetch_readme", "list_folder",
+    "read_content",
+]  # fmt: skip
 
 _OBJECT_TYPE = "application/vnd.github.object+json"
 _RAW_TYPE = "application/vnd.github.raw+json"
@@ -37,8 +38,6 @@ _MAX_README_BYTES = 1_000_000
 _MAX_BINARY_BYTES = 1_000_000
 # Entries of a folder that GitHub lists.
 _MAX_FOLDER_ENTRIES = 1000
-_MAX_CACHED_BYTES = 4_000_000
-_MAX_CACHED_BLOBS = 4
 _TYPES_BY_TREE_TYPE = {"blob": "file", "tree": "dir", "commit": "submodule"}
 
 
@@ -87,191 +86,188 @@ class _LinePage:
         return self.first - 1 + len(self.lines)
 
 
-@dataclass(frozen=True)
-class Files:
-    api: Api
-    _cached_blobs: OrderedDict[str, bytes] = field(default_factory=OrderedDict[str, bytes])
+async def fetch_contents(
+    api: Api, repo: Repo, path: FilePath, ref: Ref | None, *, internal: bool = False
+) -> dict[str, Any]:
+    """Return what GitHub has at `path`: a file, a folder with its `entries`, a link, a submodule."""
+    description = f"{quote(path.display_name or '/')} in `{repo.full_name}`"
+    params: dict[str, Any] = {"ref": None}
+    if ref is not None:
+        description += f" at {quote(ref.name)}"
+        params = {"ref": ref.name}
+    response = await api.get(
+        f"{repo.path}/contents/{path.path}", description, params, repo=repo, internal=internal,
+        accept=_OBJECT_TYPE, hint=_HINT,
+    )  # fmt: skip
+    data: Any = response.data
+    if isinstance(data, list):
+        return {"type": "dir", "entries": data}
+    return data
 
-    async def contents(self, repo: Repo, path: FilePath, ref: Ref | None, *, internal: bool = False) -> dict[str, Any]:
-        """Return what GitHub has at `path`: a file, a folder with its `entries`, a link, a submodule."""
-        description = f"{quote(path.display_name or '/')} in `{repo.full_name}`"
-        params: dict[str, Any] = {"ref": None}
-        if ref is not None:
-            description += f" at {quote(ref.name)}"
-            params = {"ref": ref.name}
-        response = await self.api.get(
-            f"{repo.path}/contents/{path.path}", description, params, repo=repo, internal=internal,
-            accept=_OBJECT_TYPE, hint=_HINT,
-        )  # fmt: skip
-        data: Any = response.data
-        if isinstance(data, list):
-            return {"type": "dir", "entries": data}
+
+async def fetch_blob(api: Api, repo: Repo, path: FilePath, ref: Ref | None, *, internal: bool = False) -> Blob:
+    """Return the bytes of a file and the sha that a change of it has to name.
+
+    Raises:
+        Invalid: it is a folder, a link or a submodule.
+        TooLarge: it has more than 20 MB.
+    """
+    contents = await fetch_contents(api, repo, path, ref, internal=internal)
+    _require_readable_file(contents, path)
+    sha = str(contents.get("sha", ""))
+    if contents.get("encoding") == "base64" and contents.get("content") is not None:
+        # Scrubbing took nothing out of base64, so these are the very bytes.
+        try:
+            data = base64.b64decode(contents["content"])
+        except ValueError:
+            raise Unavailable(
+                f"GitHub's answer for {quote(path.display_name)} is cut.", "Try again in a moment."
+            ) from None
+    else:
+        data = await _large_blob(api, repo, path, sha, internal=internal)
+    return Blob(path.name, sha, data)
+
+
+async def read_content(
+    api: Api, repo: Repo, path: FilePath, ref: Ref | None, *, start_line: int, max_lines: int | None
+) -> Text | BinaryFile | Picture:
+    """Return lines of a text file as many as fit an answer; a picture; any other file whole, up to a megabyte."""
+    blob = await fetch_blob(api, repo, path, ref)
+    uri = content_uri(repo, path, ref)
+    text = _decode_text(blob.data)
+    if text is None:
+        kind = picture_type(blob.data[:HEAD_BYTES])
+        if kind is not None:
+            facts = f"{repo.full_name}:{path.display_name}; {kind}, {len(blob.data):,} bytes; sha {blob.sha}"
+            return await _prepare_picture(blob.data, kind, facts, uri)
+        if len(blob.data) > _MAX_BINARY_BYTES:
+            raise TooLarge(
+                f"{quote(path.display_name)} is not text and has `{len(blob.data):,}` bytes, too many for an answer.",
+                f"A host can read {quote(uri)}.",
+            )
+        return BinaryFile(uri, path.name, blob.sha, blob.data)
+    lines: list[str] = []
+    if text:
+        lines = text.removesuffix("\n").split("\n")
+    if start_line > max(1, len(lines)):
+        raise Invalid(f"{quote(path.display_name)} has {len(lines)} lines, so none is `{start_line}`.")
+    page = _cut_lines(lines, start_line, max_lines)
+    body, removed = scrub_text("\n".join(page.lines), code=True)
+    first = page.first
+    if not page.lines:
+        first = 0
+    head = [
+        f"{repo.full_name}:{path.display_name}",
+        f"lines {first}-{page.last} of {page.total}",
+        f"sha {blob.sha}",
+    ]
+    if text.startswith(_LFS_POINTER):
+        head.append("a pointer: the content is in Git LFS, which is not read here")
+    if removed:
+        head.append(f"{removed} invisible characters removed")
+    if page.last < page.total:
+        head.append(f"truncated, continue with start_line={page.last + 1}")
+    else:
+        head.append("the end")
+    head.append(uri)
+    return Text("; ".join(head), body)
+
+
+async def fetch_readme(api: Api, repo: Repo) -> str:
+    """Return the text of the README."""
+    data = await api.raw(
+        f"{repo.path}/readme", f"the README of `{repo.full_name}`", _RAW_TYPE, repo=repo,
+        max_bytes=_MAX_README_BYTES,
+    )  # fmt: skip
+    text, _ = scrub_text(data.decode("utf-8", "replace"))
+    return text
+
+
+def decode_blob(blob: Blob) -> str | None:
+    """Return the text of a file, None if it is none."""
+    text = _decode_text(blob.data)
+    if text is None:
+        return None
+    scrubbed, _ = scrub_text(text, code=True)
+    return scrubbed
+
+
+async def list_folder(
+    api: Api, repo: Repo, path: FilePath, ref: Ref | None, *, recursive: bool, pattern: str | None,
+    options: PageOptions,
+) -> Listing:  # fmt: skip
+    """Return what lies in a folder, or in everything beneath it."""
+    if recursive:
+        entries = await _entries_beneath(api, repo, path, ref)
+    else:
+        entries = await _entries_in(api, repo, path, ref)
+    items = entries.items
+    if pattern:
+        items = [item for item in items if _matches(item["path"], pattern)]
+    ref_name = None
+    if ref is not None:
+        ref_name = ref.name
+    scope = [repo.key, path.name, ref_name, recursive, pattern]
+    start = 0
+    if options.cursor:
+        start = int(Cursor.decode("files", options.cursor, scope))
+    columns = TREE.choose_columns(options.fields)
+    rows = [TREE.to_row(item, columns) for item in items[start : start + options.limit]]
+    rows = rows[: count_fitting_rows(rows, DEFAULT_PAGE_BYTES)]
+    end = start + len(rows)
+    cursor = None
+    note = entries.note
+    if end < len(items):
+        cursor = Cursor.encode("files", end, scope)
+        note = join_notes(note, f"{len(items) - end} more.")
+    return Listing(cursor=cursor, note=note, total=len(items), columns=columns, rows=rows)
+
+
+async def _large_blob(api: Api, repo: Repo, path: FilePath, sha: str, *, internal: bool) -> bytes:
+    """Return the bytes of a file that GitHub does not send beside its name."""
+    data = api.blob_cache.get(repo, sha)
+    if data is not None:
         return data
+    blob_path = f"{repo.path}/git/blobs/{api.policy.ref(sha).path}"
+    description = f"{quote(path.display_name)} in `{repo.full_name}`"
+    data = await api.raw(blob_path, description, _RAW_TYPE, repo=repo, max_bytes=_MAX_FILE_BYTES, internal=internal)
+    api.blob_cache.put(repo, sha, data)
+    return data
 
-    async def blob(self, repo: Repo, path: FilePath, ref: Ref | None, *, internal: bool = False) -> Blob:
-        """Return the bytes of a file and the sha that a change of it has to name.
 
-        Raises:
-            Invalid: it is a folder, a link or a submodule.
-            TooLarge: it has more than 20 MB.
-        """
-        contents = await self.contents(repo, path, ref, internal=internal)
-        _require_readable_file(contents, path)
-        sha = str(contents.get("sha", ""))
-        if contents.get("encoding") == "base64" and contents.get("content") is not None:
-            # Scrubbing took nothing out of base64, so these are the very bytes.
-            try:
-                data = base64.b64decode(contents["content"])
-            except ValueError:
-                raise Unavailable(
-                    f"GitHub's answer for {quote(path.display_name)} is cut.", "Try again in a moment."
-                ) from None
-        else:
-            data = await self._large_blob(repo, path, sha, internal=internal)
-        return Blob(path.name, sha, data)
+async def _entries_in(api: Api, repo: Repo, path: FilePath, ref: Ref | None) -> _Entries:
+    contents = await fetch_contents(api, repo, path, ref)
+    if contents.get("type", "dir") != "dir":
+        raise Invalid(f"{quote(path.display_name)} is a {contents['type']}, no folder.", "Use `read_file`.")
+    items = cast("list[dict[str, Any]]", contents.get("entries") or [])
+    note = None
+    if len(items) >= _MAX_FOLDER_ENTRIES:
+        note = f"GitHub lists the first {_MAX_FOLDER_ENTRIES:,} of a folder: with `recursive` there may be more."
+    return _Entries(items, note)
 
-    async def read(
-        self, repo: Repo, path: FilePath, ref: Ref | None, *, start_line: int, max_lines: int | None
-    ) -> Text | BinaryFile | Picture:
-        """Return lines of a text file as many as fit an answer; a picture; any other file whole, up to a megabyte."""
-        blob = await self.blob(repo, path, ref)
-        uri = content_uri(repo, path, ref)
-        text = _decode_text(blob.data)
-        if text is None:
-            kind = picture_type(blob.data[:HEAD_BYTES])
-            if kind is not None:
-                facts = f"{repo.full_name}:{path.display_name}; {kind}, {len(blob.data):,} bytes; sha {blob.sha}"
-                return await _prepare_picture(blob.data, kind, facts, uri)
-            if len(blob.data) > _MAX_BINARY_BYTES:
-                raise TooLarge(
-                    f"{quote(path.display_name)} is not text and has `{len(blob.data):,}` bytes, too many for an "
-                    "answer.",
-                    f"A host can read {quote(uri)}.",
-                )
-            return BinaryFile(uri, path.name, blob.sha, blob.data)
-        lines: list[str] = []
-        if text:
-            lines = text.removesuffix("\n").split("\n")
-        if start_line > max(1, len(lines)):
-            raise Invalid(f"{quote(path.display_name)} has {len(lines)} lines, so none is `{start_line}`.")
-        page = _cut_lines(lines, start_line, max_lines)
-        body, removed = scrub_text("\n".join(page.lines), code=True)
-        first = page.first
-        if not page.lines:
-            first = 0
-        head = [
-            f"{repo.full_name}:{path.display_name}",
-            f"lines {first}-{page.last} of {page.total}",
-            f"sha {blob.sha}",
-        ]
-        if text.startswith(_LFS_POINTER):
-            head.append("a pointer: the content is in Git LFS, which is not read here")
-        if removed:
-            head.append(f"{removed} invisible characters removed")
-        if page.last < page.total:
-            head.append(f"truncated, continue with start_line={page.last + 1}")
-        else:
-            head.append("the end")
-        head.append(uri)
-        return Text("; ".join(head), body)
 
-    async def readme(self, repo: Repo) -> str:
-        """Return the text of the README."""
-        data = await self.api.raw(
-            f"{repo.path}/readme", f"the README of `{repo.full_name}`", _RAW_TYPE, repo=repo,
-            max_bytes=_MAX_README_BYTES,
-        )  # fmt: skip
-        text, _ = scrub_text(data.decode("utf-8", "replace"))
-        return text
-
-    @staticmethod
-    def text_of(blob: Blob) -> str | None:
-        """Return the text of a file, None if it is none."""
-        text = _decode_text(blob.data)
-        if text is None:
-            return None
-        scrubbed, _ = scrub_text(text, code=True)
-        return scrubbed
-
-    async def tree(
-        self, repo: Repo, path: FilePath, ref: Ref | None, *, recursive: bool, pattern: str | None,
-        options: PageOptions,
-    ) -> Listing:  # fmt: skip
-        """Return what lies in a folder, or in everything beneath it."""
-        if recursive:
-            entries = await self._entries_beneath(repo, path, ref)
-        else:
-            entries = await self._entries_in(repo, path, ref)
-        items = entries.items
-        if pattern:
-            items = [item for item in items if _matches(item["path"], pattern)]
-        ref_name = None
-        if ref is not None:
-            ref_name = ref.name
-        scope = [repo.key, path.name, ref_name, recursive, pattern]
-        start = 0
-        if options.cursor:
-            start = int(Cursor.decode("files", options.cursor, scope))
-        columns = TREE.choose_columns(options.fields)
-        rows = [TREE.to_row(item, columns) for item in items[start : start + options.limit]]
-        rows = rows[: count_fitting_rows(rows, DEFAULT_PAGE_BYTES)]
-        end = start + len(rows)
-        cursor = None
-        note = entries.note
-        if end < len(items):
-            cursor = Cursor.encode("files", end, scope)
-            note = join_notes(note, f"{len(items) - end} more.")
-        return Listing(cursor=cursor, note=note, total=len(items), columns=columns, rows=rows)
-
-    async def _large_blob(self, repo: Repo, path: FilePath, sha: str, *, internal: bool) -> bytes:
-        """Return the bytes of a file that GitHub does not send beside its name."""
-        key = f"{current_call().caller.name} {repo.key} {sha}"
-        data = self._cached_blobs.get(key)
-        if data is not None:
-            return data
-        blob_path = f"{repo.path}/git/blobs/{self.api.policy.ref(sha).path}"
-        description = f"{quote(path.display_name)} in `{repo.full_name}`"
-        data = await self.api.raw(
-            blob_path, description, _RAW_TYPE, repo=repo, max_bytes=_MAX_FILE_BYTES, internal=internal
-        )
-        if len(data) <= _MAX_CACHED_BYTES:
-            self._cached_blobs[key] = data
-            while len(self._cached_blobs) > _MAX_CACHED_BLOBS:
-                self._cached_blobs.popitem(last=False)
-        return data
-
-    async def _entries_in(self, repo: Repo, path: FilePath, ref: Ref | None) -> _Entries:
-        contents = await self.contents(repo, path, ref)
-        if contents.get("type", "dir") != "dir":
-            raise Invalid(f"{quote(path.display_name)} is a {contents['type']}, no folder.", "Use `read_file`.")
-        items = cast("list[dict[str, Any]]", contents.get("entries") or [])
-        note = None
-        if len(items) >= _MAX_FOLDER_ENTRIES:
-            note = f"GitHub lists the first {_MAX_FOLDER_ENTRIES:,} of a folder: with `recursive` there may be more."
-        return _Entries(items, note)
-
-    async def _entries_beneath(self, repo: Repo, path: FilePath, ref: Ref | None) -> _Entries:
-        tree_path = f"{repo.path}/git/trees/{(ref or HEAD).path}"
-        response = await self.api.get(tree_path, f"the files of `{repo.full_name}`", {"recursive": 1}, repo=repo)
-        folder = ""
-        if path.name:
-            folder = f"{path.display_name}/"
-        items: list[dict[str, Any]] = [
-            {**item, "type": _TYPES_BY_TREE_TYPE.get(item["type"], item["type"])}
-            for item in response.data["tree"]
-            if item["path"].startswith(folder)
-        ]
-        is_cut = bool(response.data.get("truncated"))
-        if folder and not items:
-            if is_cut:
-                raise TooLarge(
-                    f"GitHub cut the tree of `{repo.full_name}` before anything in {quote(path.display_name)}.",
-                    "List it without `recursive`.",
-                )
-            raise NotFound(f"There is no folder {quote(path.display_name)} in `{repo.full_name}`.", "List its parent.")
+async def _entries_beneath(api: Api, repo: Repo, path: FilePath, ref: Ref | None) -> _Entries:
+    tree_path = f"{repo.path}/git/trees/{(ref or HEAD).path}"
+    response = await api.get(tree_path, f"the files of `{repo.full_name}`", {"recursive": 1}, repo=repo)
+    folder = ""
+    if path.name:
+        folder = f"{path.display_name}/"
+    items: list[dict[str, Any]] = [
+        {**item, "type": _TYPES_BY_TREE_TYPE.get(item["type"], item["type"])}
+        for item in response.data["tree"]
+        if item["path"].startswith(folder)
+    ]
+    is_cut = bool(response.data.get("truncated"))
+    if folder and not items:
         if is_cut:
-            return _Entries(items, "GitHub cut this tree: list folders one by one.")
-        return _Entries(items)
+            raise TooLarge(
+                f"GitHub cut the tree of `{repo.full_name}` before anything in {quote(path.display_name)}.",
+                "List it without `recursive`.",
+            )
+        raise NotFound(f"There is no folder {quote(path.display_name)} in `{repo.full_name}`.", "List its parent.")
+    if is_cut:
+        return _Entries(items, "GitHub cut this tree: list folders one by one.")
+    return _Entries(items)
 
 
 def content_uri(repo: Repo, path: FilePath, ref: Ref | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from mcp_batteries.errors import Invalid
+from mcp_github.client.api import Api
 
 __all__ = ["has_signs", "merge_names", "resolve_names"]
 
@@ -40,7 +41,9 @@ def merge_names(current: Sequence[str], changes: Sequence[str]) -> Sequence[str]
     return remaining + [name for name in added if name.lower() not in present]
 
 
-async def resolve_names(names: Sequence[str] | None, resolve: Callable[[str], Awaitable[str]]) -> list[str] | None:
+async def resolve_names(
+    api: Api, names: Sequence[str] | None, resolve: Callable[[Api, str], Awaitable[str]]
+) -> list[str] | None:
     """Return what `resolve` makes of each of `names` without its sign, each with the sign it had."""
     if names is None:
         return None
@@ -49,5 +52,5 @@ async def resolve_names(names: Sequence[str] | None, resolve: Callable[[str], Aw
         sign = ""
         if name.startswith(("+", "-")):
             sign = name[0]
-        resolved.append(sign + await resolve(name.removeprefix(sign)))
+        resolved.append(sign + await resolve(api, name.removeprefix(sign)))
     return resolved

@@ -18,6 +18,7 @@ from mcp_github.listing.line_window import LineWindow
 from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page
 from mcp_github.listing.projections import Item, Projection, clip, same_names
 from mcp_github.models import Done, Listing, Record, Text
+from mcp_github.number_forms import Number, OptionalNumber
 from mcp_github.policy import FilePath, Policy, Repo, Workflow
 from mcp_github.requests.automation.artifacts import read_artifact_file
 from mcp_github.requests.automation.failure_log_parser import FailureLogParser
@@ -27,8 +28,6 @@ from mcp_github.tools.arguments import (
     DeleteRepoName,
     Fields,
     Limit,
-    Number,
-    OptionalNumber,
     RefName,
     RepoName,
     RunRepoName,

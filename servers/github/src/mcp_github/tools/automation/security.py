@@ -14,13 +14,13 @@ from mcp_github.client.api import Api
 from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, keep_served
 from mcp_github.listing.projections import Getter, Item, Projection, clip, pick, pluck, same_names
 from mcp_github.models import Listing, Record
+from mcp_github.number_forms import Number
 from mcp_github.policy import Owner, Policy, Repo
 from mcp_github.safety.taint import alerts_key
 from mcp_github.tools.arguments import (
     Cursor,
     Fields,
     Limit,
-    Number,
     OptionalRefName,
     OptionalRepoName,
     RepoName,

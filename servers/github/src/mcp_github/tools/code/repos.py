@@ -1,67 +1,62 @@
-"""Repositories, their files and branches, as tools."""
+"""Repositories, their files, commits and branches."""
 
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, cast
 
 from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
+from mcp_batteries.errors import Conflict, Invalid, quote
 from mcp_batteries.media.pictures import Picture
 from mcp_batteries.server.declaration.decorators import tool
-from mcp_github.listing.pages import PageOptions
+from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
+from mcp_github.client.api import Api
+from mcp_github.listing.columns import BRANCH, COMMIT, REPOSITORY, TAG
+from mcp_github.listing.graphql_pages import GraphqlQuery, fetch_graphql_page
+from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page
+from mcp_github.listing.projections import clip, pick
 from mcp_github.models import Done, Listing, Record, Text
-from mcp_github.policy import Policy
-from mcp_github.policy import Ref as TrustedRef
-from mcp_github.requests.code.branches import Branches, RefKind
-from mcp_github.requests.code.commit_files import CommitFiles, FileChange, TextEdit
-from mcp_github.requests.code.commit_log import CommitLog
-from mcp_github.requests.code.diffs import Diffs, diff_source
-from mcp_github.requests.code.files import BinaryFile, Files
-from mcp_github.requests.code.repositories import Repositories
+from mcp_github.number_forms import Number, OptionalNumber
+from mcp_github.policy import Change, FileChange, FilePath, Policy, Ref, Repo, WriteRepo
+from mcp_github.requests.code.branches import get_default_branch, refuse_workflows, resolve_sha
+from mcp_github.requests.code.commit_files import commit_files
+from mcp_github.requests.code.diffs import diff_source, read_differences
+from mcp_github.requests.code.files import BinaryFile, list_folder, read_content
+from mcp_github.requests.graphql_queries import TAGS
 from mcp_github.tools.arguments import (
-    BranchText,
+    BranchName,
     Cursor,
+    DeleteRepoName,
     Fields,
+    ForceRepoName,
     Limit,
-    Number,
-    OptionalNumber,
     OptionalPath,
-    OptionalRefText,
-    PathText,
-    RefText,
-    RepoText,
+    OptionalRefName,
+    PathName,
+    RefName,
+    RepoName,
     Since,
     Until,
+    WriteRepoName,
     check_message,
+    drop_unset,
     refuse_beside,
 )
 
-__all__ = ["RepoTools"]
+__all__ = [
+    "copy_repository", "create_branch", "create_repository", "delete_branch", "delete_repository", "get_commit",
+    "get_repository", "list_commits", "list_files", "list_refs", "move_branch", "read_diff", "read_file", "write_files",
+]  # fmt: skip
 
+RefKind = Literal["branches", "tags"]
 
-class Edit(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    old: str
-    new: str
-
-
-class Change(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    path: str
-    sha: str | None = Field(None, description="As read, if it exists")
-    content: str | None = None
-    base64: bool = False
-    edits: list[Edit] = Field(default_factory=list[Edit], description="Unique old text to new")
-    delete: bool = False
-
-    def to_trusted(self, policy: Policy) -> FileChange:
-        """Return the change with its path checked."""
-        edits = [TextEdit(edit.old, edit.new) for edit in self.edits]
-        path = policy.write_file(self.path)
-        return FileChange(path, self.content, self.base64, edits, self.delete, self.sha)
+# Commits of a pull request that GitHub lists.
+_MAX_PULL_COMMITS = 250
+_MAX_MESSAGE_CHARACTERS = 4000
+_MAX_FILES = 60
 
 
 def _check_count(files: list[Change]) -> list[Change]:
@@ -76,211 +71,273 @@ def _check_limit(limit: int) -> int:
     return limit
 
 
-@dataclass(frozen=True)
-class RepoTools:
-    policy: Policy
-    repositories: Repositories
-    files: Files
-    diffs: Diffs
-    commit_log: CommitLog
-    commit_files: CommitFiles
-    branches: Branches
+@tool("Get a repository", toolset="repos", open_world=True)
+async def get_repository(api: Api, *, repo: RepoName, fields: Fields = None) -> Record:
+    """Get a repository: description, default branch, visibility, your permission.
 
-    @tool("Get a repository", toolset="repos", open_world=True)
-    async def get_repository(self, repo: RepoText, fields: Fields = None) -> Record:
-        """Get a repository: description, default branch, visibility, your permission.
+    A private one may read as not found. To find one use `search_github`.
+    """
+    hint = "`search_github` with kind=repositories finds it by a word of its name."
+    response = await api.get(repo.path, f"repository `{repo.full_name}`", repo=repo, hint=hint)
+    api.taint.record_visibility(repo.key, public=not response.data.get("private", False))
+    columns = fields or [name for name in REPOSITORY.getters if name != "size_kb"]
+    data = REPOSITORY.to_record(response.data, columns)
+    return Record(uri=repo.uri, removed=response.removed or None, data=data)
 
-        A private one may read as not found. To find one use `search_github`.
-        """
-        return await self.repositories.get(self.policy.repo(repo), fields)
 
-    @tool("List files", toolset="repos", open_world=True)
-    async def list_files(
-        self,
-        repo: RepoText,
-        path: PathText = "",
-        ref: OptionalRefText = None,
-        recursive: bool = False,
-        pattern: Annotated[str | None, Field(description="As *.py")] = None,
-        fields: Fields = None,
-        limit: Annotated[int, AfterValidator(_check_limit)] = 200,
-        cursor: Cursor = None,
-    ) -> Listing:
-        """List a folder of a repository with sizes, or with `recursive` all below it.
+@tool("List files", toolset="repos", open_world=True)
+async def list_files(
+    api: Api,
+    *,
+    repo: RepoName,
+    path: PathName = default(""),
+    ref: OptionalRefName = None,
+    recursive: bool = False,
+    pattern: Annotated[FreeText | None, Field(description="As *.py")] = None,
+    fields: Fields = None,
+    limit: Annotated[int, AfterValidator(_check_limit)] = 200,
+    cursor: Cursor = None,
+) -> Listing:
+    """List a folder of a repository with sizes, or with `recursive` all below it.
 
-        Without `ref` on the default branch. To read a file use `read_file`, to find code `search_github`.
-        """
-        return await self.files.tree(
-            self.policy.repo(repo), self.policy.file(path), _parse_ref(self.policy, ref), recursive=recursive,
-            pattern=pattern, options=PageOptions(fields, limit, cursor),
+    Without `ref` on the default branch. To read a file use `read_file`, to find code `search_github`.
+    """
+    options = PageOptions(fields, limit, cursor)
+    return await list_folder(api, repo, path, ref, recursive=recursive, pattern=pattern, options=options)
+
+
+@tool("Read a file", toolset="repos", open_world=True)
+async def read_file(
+    api: Api,
+    *,
+    repo: RepoName,
+    path: PathName,
+    ref: OptionalRefName = None,
+    start_line: Number = 1,
+    lines: OptionalNumber = None,
+) -> Text | EmbeddedResource | ImageContent:
+    """Read a file, at `ref` or on the default branch; long text in pages, an image as a picture.
+
+    The first line has its `sha` and how to go on. To find files use `list_files`.
+    """
+    content = await read_content(api, repo, path, ref, start_line=start_line, max_lines=lines)
+    match content:
+        case Picture():
+            data = base64.b64encode(content.data).decode()
+            return ImageContent(type="image", data=data, mime_type=content.mime_type)
+        case BinaryFile():
+            return _to_resource(content)
+        case _:
+            return content
+
+
+@tool("Read a diff", toolset="repos", open_world=True)
+async def read_diff(
+    api: Api,
+    *,
+    repo: RepoName,
+    number: OptionalNumber = None,
+    ref: OptionalRefName = None,
+    base: Annotated[Ref | None, trusted(Policy.ref), Field(description="Compare `ref` with this")] = None,
+    path: OptionalPath = None,
+    summary: bool = False,
+    cursor: Cursor = None,
+) -> Text:
+    """Read the changes of a pull request (`number`), of a commit (`ref`), or of `ref` since it left `base`.
+
+    Patches come in pages; `summary` lists files only. About a commit: `get_commit`.
+    """
+    if number is not None:
+        refuse_beside("`number`", ref=ref, base=base)
+    source = diff_source(repo, number=number, ref=ref, base=base)
+    return await read_differences(api, repo, source, path=path, summary=summary, cursor=cursor)
+
+
+@tool("List commits", toolset="repos", open_world=True)
+async def list_commits(
+    api: Api,
+    *,
+    repo: RepoName,
+    ref: OptionalRefName = None,
+    path: Annotated[FilePath | None, trusted(Policy.file), Field(description="In `repo`")] = None,
+    number: OptionalNumber = None,
+    author: Annotated[FreeText | None, Field(description="Login or email")] = None,
+    since: Since = None,
+    until: Until = None,
+    fields: Fields = None,
+    limit: Limit = 30,
+    cursor: Cursor = None,
+) -> Listing:
+    """List commits of a branch or path, newest first, or of a pull request (`number`), oldest first.
+
+    Long messages are cut, whole in `get_commit`. Changes: `read_diff`.
+    """
+    if number is not None:
+        refuse_beside("`number`", ref=ref, path=path, author=author, since=since, until=until)
+        query = await _query_commits_of_pull(api, repo, number)
+        return await fetch_page(api, query, PageOptions(fields, limit, cursor))
+    description = f"the commits of `{repo.full_name}`"
+    params: dict[str, Any] = {"sha": None, "since": since, "until": until}
+    if ref is not None:
+        description = f"the commits of {quote(ref.name)} in `{repo.full_name}`"
+        params["sha"] = ref.name
+    if author:
+        params["author"] = await api.resolve_login(author)
+    if path is not None:
+        params["path"] = path.name
+    hint = "`list_refs` shows branches and tags."
+    query = ListQuery(f"{repo.path}/commits", description, COMMIT, params=params, repo=repo, hint=hint)
+    return await fetch_page(api, query, PageOptions(fields, limit, cursor))
+
+
+@tool("Get a commit", toolset="repos", open_world=True)
+async def get_commit(api: Api, *, repo: RepoName, ref: RefName) -> Record:
+    """Get a commit: message, author, and its files (60 at most) with counts. For its changes use `read_diff`."""
+    response = await api.get(
+        f"{repo.path}/commits/{ref.path}",
+        f"commit {quote(ref.name)} of `{repo.full_name}`",
+        repo=repo,
+        hint="`list_refs` shows branches and tags, `list_commits` commits.",
+    )
+    data = COMMIT.to_record(response.data, ("sha", "author", "name", "date", "verified", "parents", "url"))
+    data["message"] = pick(response.data, clip("commit.message", _MAX_MESSAGE_CHARACTERS))
+    data["stats"] = response.data.get("stats")
+    files = cast("list[dict[str, Any]]", response.data.get("files") or [])
+    data["files"] = [_describe_change(file) for file in files[:_MAX_FILES]]
+    note = None
+    more = len(files) - _MAX_FILES
+    if more > 0:
+        note = f"{more} more files: use read_diff."
+        if response.next_page:
+            note = f"At least {note}"
+    return Record(note=note, removed=response.removed or None, data=data)
+
+
+@tool("List branches or tags", toolset="repos", open_world=True)
+async def list_refs(
+    api: Api,
+    *,
+    repo: RepoName,
+    kind: RefKind = "branches",
+    fields: Fields = None,
+    limit: Limit = 30,
+    cursor: Cursor = None,
+) -> Listing:
+    """List a repository's branches or tags, with the commit each points to.
+
+    A branch says whether it is protected. For its commits use `list_commits`, for releases `list_releases`.
+    """
+    options = PageOptions(fields, limit, cursor)
+    description = f"the {kind} of `{repo.full_name}`"
+    tag_columns = TAG.getters.keys() - BRANCH.getters.keys()
+    if kind == "tags" and tag_columns.intersection(fields or ()):
+        # REST lists tags without their messages.
+        query = GraphqlQuery(
+            TAGS, {"owner": repo.owner, "name": repo.name}, description, TAG,
+            find_connection=lambda data: data["repository"]["refs"], repo=repo,
         )  # fmt: skip
-
-    @tool("Read a file", toolset="repos", open_world=True)
-    async def read_file(
-        self,
-        repo: RepoText,
-        path: PathText,
-        ref: OptionalRefText = None,
-        start_line: Number = 1,
-        lines: OptionalNumber = None,
-    ) -> Text | EmbeddedResource | ImageContent:
-        """Read a file, at `ref` or on the default branch; long text in pages, an image as a picture.
-
-        The first line has its `sha` and how to go on. To find files use `list_files`.
-        """
-        content = await self.files.read(
-            self.policy.repo(repo), self.policy.file(path), _parse_ref(self.policy, ref), start_line=start_line,
-            max_lines=lines,
-        )  # fmt: skip
-        match content:
-            case Picture():
-                data = base64.b64encode(content.data).decode()
-                return ImageContent(type="image", data=data, mime_type=content.mime_type)
-            case BinaryFile():
-                return _to_resource(content)
-            case _:
-                return content
-
-    @tool("Read a diff", toolset="repos", open_world=True)
-    async def read_diff(
-        self,
-        repo: RepoText,
-        number: OptionalNumber = None,
-        ref: OptionalRefText = None,
-        base: Annotated[str | None, Field(description="Compare `ref` with this")] = None,
-        path: OptionalPath = None,
-        summary: bool = False,
-        cursor: Cursor = None,
-    ) -> Text:
-        """Read the changes of a pull request (`number`), of a commit (`ref`), or of `ref` since it left `base`.
-
-        Patches come in pages; `summary` lists files only. About a commit: `get_commit`.
-        """
-        if number is not None:
-            refuse_beside("`number`", ref=ref, base=base)
-        trusted_repo = self.policy.repo(repo)
-        source = diff_source(
-            trusted_repo, number=number, ref=_parse_ref(self.policy, ref), base=_parse_ref(self.policy, base)
-        )
-        return await self.diffs.read(trusted_repo, source, path=path, summary=summary, cursor=cursor)
-
-    @tool("List commits", toolset="repos", open_world=True)
-    async def list_commits(
-        self,
-        repo: RepoText,
-        ref: OptionalRefText = None,
-        path: OptionalPath = None,
-        number: OptionalNumber = None,
-        author: Annotated[str | None, Field(description="Login or email")] = None,
-        since: Since = None,
-        until: Until = None,
-        fields: Fields = None,
-        limit: Limit = 30,
-        cursor: Cursor = None,
-    ) -> Listing:
-        """List commits of a branch or path, newest first, or of a pull request (`number`), oldest first.
-
-        Long messages are cut, whole in `get_commit`. Changes: `read_diff`.
-        """
-        trusted_repo = self.policy.repo(repo)
-        options = PageOptions(fields, limit, cursor)
-        if number is not None:
-            refuse_beside("`number`", ref=ref, path=path, author=author, since=since, until=until)
-            return await self.commit_log.list_of_pull(trusted_repo, number, options)
-        filters: dict[str, str | None] = {"since": since, "until": until}
-        if author:
-            filters["author"] = await self.commit_log.api.resolve_login(author)
-        if path:
-            filters["path"] = self.policy.file(path).name
-        return await self.commit_log.list(trusted_repo, _parse_ref(self.policy, ref), filters, options)
-
-    @tool("Get a commit", toolset="repos", open_world=True)
-    async def get_commit(self, repo: RepoText, ref: RefText) -> Record:
-        """Get a commit: message, author, and its files (60 at most) with counts. For its changes use `read_diff`."""
-        return await self.commit_log.get(self.policy.repo(repo), self.policy.ref(ref))
-
-    @tool("List branches or tags", toolset="repos", open_world=True)
-    async def list_refs(
-        self,
-        repo: RepoText,
-        kind: RefKind = "branches",
-        fields: Fields = None,
-        limit: Limit = 30,
-        cursor: Cursor = None,
-    ) -> Listing:
-        """List a repository's branches or tags, with the commit each points to.
-
-        A branch says whether it is protected. For its commits use `list_commits`, for releases `list_releases`.
-        """
-        return await self.branches.list(self.policy.repo(repo), kind, PageOptions(fields, limit, cursor))
-
-    @tool("Commit files", toolset="repos", effect="destroy", open_world=True)
-    async def write_files(
-        self,
-        repo: RepoText,
-        branch: BranchText,
-        message: Annotated[str, AfterValidator(check_message), Field(description="Of the commit")],
-        files: Annotated[list[Change], AfterValidator(_check_count)],
-    ) -> Done:
-        """Commit files, all or none; one that exists needs `read_file`'s `sha`. A new branch: `create_branch`."""
-        trusted_repo = self.policy.write_repo(repo)
-        changes = [change.to_trusted(self.policy) for change in files]
-        return await self.commit_files.commit(trusted_repo, self.policy.ref(branch), message, changes)
-
-    @tool("Create a branch", toolset="repos", effect="write", open_world=True)
-    async def create_branch(self, repo: RepoText, branch: BranchText, ref: OptionalRefText = None) -> Done:
-        """Create a branch at `ref`, else at the default branch. A name that exists is refused.
-
-        Commit with `write_files`.
-        """
-        trusted_repo = self.policy.write_repo(repo)
-        return await self.branches.create(trusted_repo, self.policy.ref(branch), _parse_ref(self.policy, ref))
-
-    @tool("Create a repository", toolset="repos", effect="write", open_world=True)
-    async def create_repository(
-        self,
-        repo: RepoText,
-        description: Annotated[str | None, Field(description="One line")] = None,
-        private: bool = True,
-        readme: bool = True,
-    ) -> Done:
-        """Create a repository, private and with a README unless told otherwise.
-
-        A fork: `copy_repository`.
-        """
-        trusted_repo = self.policy.write_repo(repo)
-        return await self.repositories.create(trusted_repo, description=description, private=private, readme=readme)
-
-    @tool("Fork a repository", toolset="repos", effect="write", open_world=True)
-    async def copy_repository(self, repo: RepoText, target: Annotated[str, Field(description="owner/name")]) -> Done:
-        """Fork a repository as `target`, in your account or an organisation.
-
-        An empty one: `create_repository`.
-        """
-        return await self.repositories.fork(self.policy.repo(repo), self.policy.write_repo(target))
-
-    @tool("Delete a branch", toolset="repos", gate="delete", effect="destroy", open_world=True)
-    async def delete_branch(self, repo: RepoText, branch: BranchText) -> Done:
-        """Delete a branch, but never the default one. Its commits stay only where others reach them."""
-        return await self.branches.delete(self.policy.write_repo(repo, "delete"), self.policy.ref(branch))
-
-    @tool("Delete a repository", toolset="repos", gate="delete", effect="destroy", open_world=True)
-    async def delete_repository(self, repo: RepoText) -> Done:
-        """Delete a repository with everything in it, for good. A branch: `delete_branch`."""
-        return await self.repositories.delete(self.policy.write_repo(repo, "delete"))
-
-    @tool("Move a branch", toolset="repos", gate="force", effect="destroy", open_world=True)
-    async def move_branch(self, repo: RepoText, branch: BranchText, ref: RefText, force: bool = False) -> Done:
-        """Point a branch at `ref`; only `force` loses commits. For a new one use `create_branch`."""
-        trusted_repo = self.policy.write_repo(repo, "force")
-        return await self.branches.move(trusted_repo, self.policy.ref(branch), self.policy.ref(ref), force=force)
+        return await fetch_graphql_page(api, query, options)
+    return await fetch_page(api, ListQuery(f"{repo.path}/{kind}", description, BRANCH, repo=repo), options)
 
 
-def _parse_ref(policy: Policy, text: str | None) -> TrustedRef | None:
-    """Return the branch, tag or commit that the caller named, if any; an empty name is refused."""
-    if text is None:
-        return None
-    return policy.ref(text)
+@tool("Commit files", toolset="repos", effect="destroy", open_world=True)
+async def write_files(
+    api: Api,
+    *,
+    repo: WriteRepoName,
+    branch: BranchName,
+    message: Annotated[FreeText, AfterValidator(check_message), Field(description="Of the commit")],
+    files: Annotated[list[FileChange], trusted(Policy.file_changes), AfterValidator(_check_count)],
+) -> Done:
+    """Commit files, all or none; one that exists needs `read_file`'s `sha`. A new branch: `create_branch`."""
+    return await commit_files(api, repo, branch, message, files)
+
+
+@tool("Create a branch", toolset="repos", effect="write", open_world=True)
+async def create_branch(api: Api, *, repo: WriteRepoName, branch: BranchName, ref: OptionalRefName = None) -> Done:
+    """Create a branch at `ref`, else at the default branch. A name that exists is refused.
+
+    Commit with `write_files`.
+    """
+    sha = await resolve_sha(api, repo, ref)
+    if ref is not None:
+        await refuse_workflows(api, repo, sha)
+    body = {"ref": f"refs/heads/{branch.name}", "sha": sha}
+    try:
+        await api.write("POST", f"{repo.path}/git/refs", _describe(branch, repo), body)
+    except Invalid as problem:
+        if "exists" in str(problem).lower():
+            raise Conflict(f"The branch {quote(branch.name)} exists already.", "Choose another name.") from None
+        raise
+    return Done(done=f"Created branch {branch.name}.", data={"branch": branch.name, "sha": sha})
+
+
+@tool("Create a repository", toolset="repos", effect="write", open_world=True)
+async def create_repository(
+    api: Api,
+    *,
+    repo: WriteRepoName,
+    description: Annotated[FreeText | None, Field(description="One line")] = None,
+    private: bool = True,
+    readme: bool = True,
+) -> Done:
+    """Create a repository, private and with a README unless told otherwise.
+
+    A fork: `copy_repository`.
+    """
+    body = drop_unset(name=repo.name, private=private, auto_init=readme, description=description)
+    path = f"/orgs/{repo.account}/repos"
+    if await _is_own(api, repo):
+        path = "/user/repos"
+    response = await api.write("POST", path, f"repository `{repo.full_name}`", body)
+    return Done(done=f"Created {repo.full_name}.", uri=repo.uri, url=response.data.get("html_url"))
+
+
+@tool("Fork a repository", toolset="repos", effect="write", open_world=True)
+async def copy_repository(
+    api: Api,
+    *,
+    repo: RepoName,
+    target: Annotated[WriteRepo, trusted(Policy.write_repo), Field(description="owner/name")],
+) -> Done:
+    """Fork a repository as `target`, in your account or an organisation.
+
+    An empty one: `create_repository`.
+    """
+    body: dict[str, Any] = {"name": target.name}
+    if not await _is_own(api, target):
+        body["organization"] = target.owner
+    response = await api.write("POST", f"{repo.path}/forks", f"a fork of `{repo.full_name}`", body)
+    return Done(
+        done=f"GitHub is making {response.data.get('full_name')}; it takes a moment.",
+        uri=target.uri,
+        url=response.data.get("html_url"),
+    )
+
+
+@tool("Delete a branch", toolset="repos", gate="delete", effect="destroy", open_world=True)
+async def delete_branch(api: Api, *, repo: DeleteRepoName, branch: BranchName) -> Done:
+    """Delete a branch, but never the default one. Its commits stay only where others reach them."""
+    api.policy.require_deletable(branch, await get_default_branch(api, repo), repo)
+    sha = await resolve_sha(api, repo, branch)
+    await api.write("DELETE", _branch_path(branch, repo), _describe(branch, repo))
+    return Done(done=f"Deleted branch {branch.name}; it was at {sha}.", data={"sha": sha})
+
+
+@tool("Delete a repository", toolset="repos", gate="delete", effect="destroy", open_world=True)
+async def delete_repository(api: Api, *, repo: DeleteRepoName) -> Done:
+    """Delete a repository with everything in it, for good. A branch: `delete_branch`."""
+    await api.write("DELETE", repo.path, f"repository `{repo.full_name}`")
+    return Done(done=f"Deleted {repo.full_name}.")
+
+
+@tool("Move a branch", toolset="repos", gate="force", effect="destroy", open_world=True)
+async def move_branch(api: Api, *, repo: ForceRepoName, branch: BranchName, ref: RefName, force: bool = False) -> Done:
+    """Point a branch at `ref`; only `force` loses commits. For a new one use `create_branch`."""
+    sha = await resolve_sha(api, repo, ref)
+    await refuse_workflows(api, repo, sha)
+    await api.write("PATCH", _branch_path(branch, repo), _describe(branch, repo), {"sha": sha, "force": force})
+    return Done(done=f"Branch {branch.name} is at {sha} now.", data={"branch": branch.name, "sha": sha})
 
 
 def _to_resource(file: BinaryFile) -> EmbeddedResource:
@@ -288,3 +345,29 @@ def _to_resource(file: BinaryFile) -> EmbeddedResource:
     data = base64.b64encode(file.data).decode()
     blob = BlobResourceContents(uri=file.uri, blob=data, mime_type="application/octet-stream")
     return EmbeddedResource(type="resource", resource=blob)
+
+
+async def _query_commits_of_pull(api: Api, repo: Repo, number: int) -> ListQuery:
+    """Return the list of the commits of a pull request."""
+    pull_path = f"{repo.path}/pulls/{number}"
+    description = f"pull request #{number} of `{repo.full_name}`"
+    await api.require_insiders(pull_path, description)
+    return ListQuery(f"{pull_path}/commits", description, COMMIT, repo=repo, max_items=_MAX_PULL_COMMITS)
+
+
+def _describe_change(file: Mapping[str, Any]) -> str:
+    return f"{file['filename']} {file['status']} +{file['additions']} -{file['deletions']}"
+
+
+async def _is_own(api: Api, repo: Repo) -> bool:
+    """Return whether the owner of `repo` is the token's user."""
+    user = await api.get("/user", "the user of this token", internal=True)
+    return str(user.data.get("login", "")).lower() == repo.owner.lower()
+
+
+def _branch_path(branch: Ref, repo: Repo) -> str:
+    return f"{repo.path}/git/refs/heads/{branch.path}"
+
+
+def _describe(branch: Ref, repo: Repo) -> str:
+    return f"branch {quote(branch.name)} of `{repo.full_name}`"

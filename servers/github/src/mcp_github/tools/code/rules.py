@@ -14,8 +14,16 @@ from mcp_github.client.api import Api
 from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page
 from mcp_github.listing.projections import Item, Projection, pick, pluck, same_names
 from mcp_github.models import Done, Listing, Record
+from mcp_github.number_forms import Number
 from mcp_github.policy import Policy, Ref, Repo
-from mcp_github.tools.arguments import Cursor, Fields, Limit, Number, RepoName, WriteRepoName, refuse_beside
+from mcp_github.tools.arguments import (
+    Cursor,
+    Fields,
+    Limit,
+    RepoName,
+    WriteRepoName,
+    refuse_beside,
+)
 
 __all__ = ["get_ruleset", "list_rules", "write_properties"]
 

@@ -1,110 +1,337 @@
-"""Discussions, as tools."""
+"""Discussions, which only GraphQL has."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from mcp_batteries.errors import Invalid
+from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_batteries.server.declaration.decorators import tool
-from mcp_github.listing.pages import PageOptions
+from mcp_batteries.server.declaration.trusted import FreeText, trusted
+from mcp_github.client.api import Api, partial_success
+from mcp_github.listing.graphql_pages import ConnectionPage, ConnectionPosition
+from mcp_github.listing.projections import author_of, clip, pick, trust_of
 from mcp_github.models import Done, Listing, Record
-from mcp_github.policy import Policy
-from mcp_github.requests.work.discussions import Discussions
-from mcp_github.tools.arguments import Body, Cursor, Limit, Number, OptionalBody, RepoText, Title, refuse_beside
+from mcp_github.number_forms import Number
+from mcp_github.policy import NodeId, Policy, Repo, WriteRepo
+from mcp_github.requests import graphql_queries
+from mcp_github.tools.arguments import (
+    Body,
+    Cursor,
+    DeleteRepoName,
+    Limit,
+    OptionalBody,
+    RepoName,
+    Title,
+    WriteRepoName,
+    refuse_beside,
+)
 
-__all__ = ["DiscussionTools"]
+__all__ = [
+    "create_discussion", "create_discussion_comment", "delete_discussion_comment", "edit_discussion_comment",
+    "get_discussion", "list_discussions",
+]  # fmt: skip
 
-CommentId = Annotated[str, Field(description="From `get_discussion`")]
+_CATEGORY_COLUMNS = ("name", "slug", "description", "answerable")
+_COLUMNS = ("number", "title", "author", "trust", "category", "answered", "closed", "comments", "updated_at")
+_COMMENT_COLUMNS = ("id", "author", "association", "trust", "created_at", "is_answer", "body", "replies")
+_MAX_BODY_CHARACTERS = 8000
+_MAX_REPLY_CHARACTERS = 800
+
+CommentId = Annotated[NodeId, trusted(Policy.node), Field(description="From `get_discussion`")]
 
 
 @dataclass(frozen=True)
-class DiscussionTools:
-    policy: Policy
-    discussions: Discussions
+class _Categories:
+    """The categories of a repository.
 
-    @tool("List discussions", toolset="discussions", open_world=True)
-    async def list_discussions(
-        self,
-        repo: RepoText,
-        kind: Literal["discussions", "categories"] = "discussions",
-        category: Annotated[str | None, Field(description="Name")] = None,
-        answered: bool | None = None,
-        limit: Limit = 20,
-        cursor: Cursor = None,
-    ) -> Listing:
-        """List a repository's discussions, last changed first, or their categories (`kind`).
+    Attributes:
+        repository_id: the opaque id of the repository.
+        removed: how many invisible characters were taken out.
+    """
 
-        Texts: `get_discussion`.
-        """
-        trusted_repo = self.policy.repo(repo)
-        if kind == "categories":
-            refuse_beside("kind=categories", category=category, answered=answered)
-            return await self.discussions.list_categories(trusted_repo)
-        options = PageOptions(limit=limit, cursor=cursor)
-        return await self.discussions.list(trusted_repo, options, category=category, answered=answered)
+    nodes: list[dict[str, Any]]
+    repository_id: str
+    removed: int
 
-    @tool("Get a discussion", toolset="discussions", open_world=True)
-    async def get_discussion(self, repo: RepoText, number: Number, limit: Limit = 20, cursor: Cursor = None) -> Record:
-        """Get a discussion with its comments and replies; `limit` counts comments.
+    def find_id(self, name: str) -> str | None:
+        """Return the opaque id of the category that is called so, or has this slug; None if none is."""
+        for node in self.nodes:
+            if name.lower() in (str(node["name"]).lower(), str(node["slug"]).lower()):
+                return str(node["id"])
+        return None
 
-        All: `list_discussions`.
-        """
-        return await self.discussions.get(self.policy.repo(repo), number, PageOptions(limit=limit, cursor=cursor))
+    @property
+    def quoted_names(self) -> str:
+        return ", ".join(quote(str(node["name"])) for node in self.nodes)
 
-    @tool("Create a discussion", toolset="discussions", effect="write", open_world=True)
-    async def create_discussion(
-        self,
-        repo: RepoText,
-        title: Title,
-        body: Body,
-        category: Annotated[str, Field(description="Of kind=categories")],
-    ) -> Done:
-        """Start a discussion; its watchers hear of it. For a task use `create_issue`."""
-        return await self.discussions.create(self.policy.write_repo(repo), title, body, category)
 
-    @tool("Comment on a discussion", toolset="discussions", effect="write", open_world=True)
-    async def create_discussion_comment(
-        self,
-        repo: RepoText,
-        number: Number,
-        body: Body,
-        reply_to: Annotated[str | None, Field(description="Id of a comment")] = None,
-    ) -> Done:
-        """Comment on a discussion, or reply to a comment.
+@tool("List discussions", toolset="discussions", open_world=True)
+async def list_discussions(
+    api: Api,
+    *,
+    repo: RepoName,
+    kind: Literal["discussions", "categories"] = "discussions",
+    category: Annotated[FreeText | None, Field(description="Name")] = None,
+    answered: bool | None = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Listing:
+    """List a repository's discussions, last changed first, or their categories (`kind`).
 
-        Ids: `get_discussion`. On issues: `create_comment`.
-        """
-        trusted_repo = self.policy.write_repo(repo)
-        trusted_comment = None
-        if reply_to:
-            trusted_comment = self.policy.node(reply_to).text
-        return await self.discussions.comment(trusted_repo, number, body, trusted_comment)
+    Texts: `get_discussion`.
+    """
+    if kind == "categories":
+        refuse_beside("kind=categories", category=category, answered=answered)
+        return await _list_categories(api, repo)
+    category_id = None
+    if category is not None:
+        category_id = _require_category(await _fetch_categories(api, repo), category, repo)
+    scope = [repo.key, category, answered]
+    position = ConnectionPosition.decode("discussions", cursor, scope, limit)
+    variables = {
+        "owner": repo.owner, "name": repo.name, "category": category_id, "answered": answered,
+        "first": position.page_size, "after": position.after,
+    }  # fmt: skip
+    response = await api.graphql(graphql_queries.DISCUSSIONS, variables, _describe_all(repo), repo=repo)
+    connection = response.data["repository"]["discussions"]
+    rows = [_to_row(node) for node in connection["nodes"][position.skip :]]
+    page = ConnectionPage.cut(connection, rows, position)
+    return Listing(
+        cursor=page.encode_cursor("discussions", scope),
+        note=page.remaining_note(),
+        total=page.total,
+        removed=response.removed or None,
+        columns=list(_COLUMNS),
+        rows=page.rows,
+    )
 
-    @tool("Change a discussion's comment", toolset="discussions", effect="destroy", open_world=True)
-    async def edit_discussion_comment(
-        self,
-        repo: RepoText,
-        number: Number,
-        comment_id: CommentId,
-        body: OptionalBody = None,
-        answer: bool | None = None,
-    ) -> Done:
-        """Replace the text of a discussion's comment, or mark it as the answer, or no longer.
 
-        One of an issue: `edit_comment`.
-        """
-        if body is None and answer is None:
-            raise Invalid("Nothing was given to change.", "Pass `body` or `answer`.")
-        trusted_repo = self.policy.write_repo(repo)
-        return await self.discussions.edit_comment(
-            trusted_repo, number, self.policy.node(comment_id).text, body, is_answer=answer
+@tool("Get a discussion", toolset="discussions", open_world=True)
+async def get_discussion(
+    api: Api, *, repo: RepoName, number: Number, limit: Limit = 20, cursor: Cursor = None
+) -> Record:
+    """Get a discussion with its comments and replies; `limit` counts comments.
+
+    All: `list_discussions`.
+    """
+    scope = [repo.key, number]
+    position = ConnectionPosition.decode("discussion", cursor, scope, limit)
+    variables = {
+        "owner": repo.owner, "name": repo.name, "number": number, "first": position.page_size,
+        "after": position.after,
+    }  # fmt: skip
+    response = await api.graphql(graphql_queries.DISCUSSION, variables, _describe(repo, number), repo=repo)
+    discussion = response.data["repository"]["discussion"]
+    connection = discussion["comments"]
+    rows = [_to_comment_row(node) for node in connection["nodes"][position.skip :]]
+    page = ConnectionPage.cut(connection, rows, position)
+    data: dict[str, Any] = {}
+    if cursor is None:
+        data = _to_record(discussion)
+    data["comments"] = page.total
+    data["comment_columns"] = list(_COMMENT_COLUMNS)
+    data["comment_rows"] = page.rows
+    next_cursor = page.encode_cursor("discussion", scope)
+    if next_cursor is not None:
+        data["cursor"] = next_cursor
+    return Record(note=page.remaining_note("more comments"), removed=response.removed or None, data=data)
+
+
+@tool("Create a discussion", toolset="discussions", effect="write", open_world=True)
+async def create_discussion(
+    api: Api,
+    *,
+    repo: WriteRepoName,
+    title: Title,
+    body: Body,
+    category: Annotated[FreeText, Field(description="Of kind=categories")],
+) -> Done:
+    """Start a discussion; its watchers hear of it. For a task use `create_issue`."""
+    categories = await _fetch_categories(api, repo)
+    mutation_input = {
+        "repositoryId": categories.repository_id, "categoryId": _require_category(categories, category, repo),
+        "title": title, "body": body,
+    }  # fmt: skip
+    response = await api.graphql(
+        graphql_queries.CREATE_DISCUSSION, {"input": mutation_input}, _describe_all(repo), repo=repo, writes=True
+    )
+    discussion = response.data["createDiscussion"]["discussion"]
+    return Done(done=f"Created discussion #{discussion['number']}.", url=discussion["url"])
+
+
+@tool("Comment on a discussion", toolset="discussions", effect="write", open_world=True)
+async def create_discussion_comment(
+    api: Api,
+    *,
+    repo: WriteRepoName,
+    number: Number,
+    body: Body,
+    reply_to: Annotated[NodeId | None, trusted(Policy.node), Field(description="Id of a comment")] = None,
+) -> Done:
+    """Comment on a discussion, or reply to a comment.
+
+    Ids: `get_discussion`. On issues: `create_comment`.
+    """
+    if reply_to is not None:
+        await _require_comment(api, repo, number, reply_to)
+    mutation_input = {"discussionId": await _find_id(api, repo, number), "body": body}
+    if reply_to is not None:
+        mutation_input["replyToId"] = reply_to.text
+    response = await api.graphql(
+        graphql_queries.ADD_DISCUSSION_COMMENT, {"input": mutation_input}, _describe(repo, number), writes=True
+    )
+    comment = response.data["addDiscussionComment"]["comment"]
+    return Done(done=f"Commented on discussion #{number}.", url=comment["url"], data={"comment": comment["id"]})
+
+
+@tool("Change a discussion's comment", toolset="discussions", effect="destroy", open_world=True)
+async def edit_discussion_comment(
+    api: Api,
+    *,
+    repo: WriteRepoName,
+    number: Number,
+    comment_id: CommentId,
+    body: OptionalBody = None,
+    answer: bool | None = None,
+) -> Done:
+    """Replace the text of a discussion's comment, or mark it as the answer, or no longer.
+
+    One of an issue: `edit_comment`.
+    """
+    if body is None and answer is None:
+        raise Invalid("Nothing was given to change.", "Pass `body` or `answer`.")
+    await _require_comment(api, repo, number, comment_id)
+    report = nullcontext()
+    if body is not None:
+        mutation_input = {"commentId": comment_id.text, "body": body}
+        await _mutate(api, repo, number, graphql_queries.EDIT_DISCUSSION_COMMENT, mutation_input)
+        report = partial_success("Its text is changed", "Call again with `answer` alone.")
+    if answer is not None:
+        query = graphql_queries.UNMARK_ANSWER
+        if answer:
+            query = graphql_queries.MARK_ANSWER
+        with report:
+            await _mutate(api, repo, number, query, {"id": comment_id.text})
+    return Done(done=f"Changed a comment of discussion #{number}.")
+
+
+@tool("Delete a discussion's comment", toolset="discussions", gate="delete", effect="destroy", open_world=True)
+async def delete_discussion_comment(api: Api, *, repo: DeleteRepoName, number: Number, comment_id: CommentId) -> Done:
+    """Delete a comment of a discussion, for good. To change it: `edit_discussion_comment`."""
+    await _require_comment(api, repo, number, comment_id)
+    await _mutate(api, repo, number, graphql_queries.DELETE_DISCUSSION_COMMENT, {"id": comment_id.text})
+    return Done(done=f"Deleted a comment of discussion #{number}.")
+
+
+async def _list_categories(api: Api, repo: Repo) -> Listing:
+    categories = await _fetch_categories(api, repo)
+    rows = [[node["name"], node["slug"], node.get("description"), node["isAnswerable"]] for node in categories.nodes]
+    return Listing(removed=categories.removed or None, columns=list(_CATEGORY_COLUMNS), rows=rows)
+
+
+async def _fetch_categories(api: Api, repo: Repo) -> _Categories:
+    variables = {"owner": repo.owner, "name": repo.name}
+    response = await api.graphql(graphql_queries.CATEGORIES, variables, _describe_all(repo), repo=repo)
+    repository = response.data["repository"]
+    return _Categories(repository["discussionCategories"]["nodes"], str(repository["id"]), response.removed)
+
+
+async def _find_id(api: Api, repo: Repo, number: int) -> str:
+    """Return the opaque id of a discussion."""
+    variables = {"owner": repo.owner, "name": repo.name, "number": number, "first": 1, "after": None}
+    response = await api.graphql(graphql_queries.DISCUSSION, variables, _describe(repo, number), internal=True)
+    return str(response.data["repository"]["discussion"]["id"])
+
+
+async def _mutate(api: Api, repo: WriteRepo, number: int, query: str, mutation_input: Mapping[str, Any]) -> None:
+    await api.graphql(query, {"input": mutation_input}, _describe(repo, number), writes=True)
+
+
+async def _require_comment(api: Api, repo: Repo, number: int, comment: NodeId) -> None:
+    """Raise `NotFound` unless `comment` is one of that discussion's: an opaque id could be of any repository."""
+    response = await api.graphql(
+        graphql_queries.NODE_PLACE, {"id": comment.text}, f"the comment {quote(comment.text)}", internal=True
+    )
+    discussion: dict[str, Any] = pick(response.data, "node.discussion") or {}
+    repo_key = str(pick(discussion, "repository.nameWithOwner") or "").lower()
+    if repo_key != repo.key or discussion.get("number") != number:
+        raise NotFound(
+            f"Discussion #{number} of `{repo.full_name}` has no comment {quote(comment.text)}.", "Read it again."
         )
 
-    @tool("Delete a discussion's comment", toolset="discussions", gate="delete", effect="destroy", open_world=True)
-    async def delete_discussion_comment(self, repo: RepoText, number: Number, comment_id: CommentId) -> Done:
-        """Delete a comment of a discussion, for good. To change it: `edit_discussion_comment`."""
-        trusted_repo = self.policy.write_repo(repo, "delete")
-        return await self.discussions.delete_comment(trusted_repo, number, self.policy.node(comment_id).text)
+
+def _require_category(categories: _Categories, name: str, repo: Repo) -> str:
+    """Return the opaque id of a category, by its name or slug."""
+    category_id = categories.find_id(name)
+    if category_id is None:
+        raise NotFound(
+            f"There is no category {quote(name)} in `{repo.full_name}`.", f"There are: {categories.quoted_names}."
+        )
+    return category_id
+
+
+def _describe(repo: Repo, number: int) -> str:
+    return f"discussion #{number} of `{repo.full_name}`"
+
+
+def _describe_all(repo: Repo) -> str:
+    return f"the discussions of `{repo.full_name}`"
+
+
+def _to_row(discussion: Mapping[str, Any]) -> list[Any]:
+    return [
+        discussion["number"],
+        discussion["title"],
+        author_of(discussion),
+        trust_of(discussion),
+        pick(discussion, "category.name"),
+        discussion["isAnswered"],
+        discussion["closed"],
+        pick(discussion, "comments.totalCount"),
+        discussion["updatedAt"],
+    ]
+
+
+def _to_record(discussion: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "number": discussion["number"],
+        "title": discussion["title"],
+        "author": author_of(discussion),
+        "association": discussion["authorAssociation"],
+        "trust": trust_of(discussion),
+        "category": pick(discussion, "category.name"),
+        "answered": discussion["isAnswered"],
+        "closed": discussion["closed"],
+        "created_at": discussion["createdAt"],
+        "body": pick(discussion, clip("body", _MAX_BODY_CHARACTERS)),
+        "url": discussion["url"],
+    }
+
+
+def _to_comment_row(comment: Mapping[str, Any]) -> list[Any]:
+    return [
+        comment["id"],
+        author_of(comment),
+        comment["authorAssociation"],
+        trust_of(comment),
+        comment["createdAt"],
+        comment["isAnswer"],
+        pick(comment, clip("body")),
+        _to_reply_rows(comment["replies"]),
+    ]
+
+
+def _to_reply_rows(replies: Mapping[str, Any]) -> list[list[Any]]:
+    rows: list[list[Any]] = []
+    for reply in replies["nodes"]:
+        body = pick(reply, clip("body", _MAX_REPLY_CHARACTERS))
+        rows.append([reply["id"], author_of(reply), trust_of(reply), reply["createdAt"], body])
+    more = replies["totalCount"] - len(rows)
+    if more > 0:
+        rows.append([f"{more} more"])
+    return rows

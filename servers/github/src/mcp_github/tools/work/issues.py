@@ -1,46 +1,64 @@
-"""Issues and comments, as tools."""
+"""Issues and their sub-issues, and comments; a pull request's conversation is that of an issue."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.fields import EMPTY_COUNTS, DryRun
-from mcp_github.listing.pages import PageOptions
+from mcp_batteries.server.declaration.trusted import FreeText, trusted
+from mcp_github.client.api import Api, partial_success
+from mcp_github.listing.columns import COMMENT, ISSUE, LABEL, MILESTONE, PERSON
+from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, keep_served
+from mcp_github.listing.projections import Item, Projection, clip, clip_note, pick, pluck
 from mcp_github.models import Done, Listing, Record
-from mcp_github.policy import Policy
-from mcp_github.requests.work.comments import Comments
-from mcp_github.requests.work.issue_relations import COPILOT_AGENT
-from mcp_github.requests.work.issues import IssueOption, Issues, SubIssueAction
-from mcp_github.requests.work.name_changes import resolve_names
+from mcp_github.number_forms import Comment, Number, OptionalComment, OptionalNumber, is_on_lines
+from mcp_github.policy import NodeId, Policy, Repo, WriteRepo
+from mcp_github.requests.work.name_changes import has_signs, merge_names, resolve_names
+from mcp_github.requests.work.reviews import reply_in_thread
+from mcp_github.tools import views
 from mcp_github.tools.arguments import (
     Body,
-    Comment,
     Cursor,
+    DeleteRepoName,
     Fields,
     Limit,
     Login,
     NameList,
     Names,
-    Number,
     OptionalBody,
-    OptionalComment,
-    OptionalNumber,
     OptionalTitle,
-    RepoText,
+    RepoName,
     Since,
     Title,
+    WriteRepoName,
     drop_unset,
-    is_on_lines,
     one_of,
 )
 from mcp_github.tools.drafts import draft_result
-from mcp_github.tools.views import DRAFT, ISSUES
+from mcp_github.tools.work.issue_relations import COPILOT_AGENT
 
-__all__ = ["IssueTools"]
+__all__ = [
+    "create_comment", "create_issue", "create_reaction", "delete_comment", "edit_comment", "edit_issue",
+    "edit_sub_issue", "get_issue", "list_comments", "list_issue_options", "list_issues",
+]  # fmt: skip
+
+IssueOption = Literal["labels", "milestones", "assignees", "types", "custom"]
+SubIssueAction = Literal["add", "remove", "first", "after"]
+
+_MAX_BODY_CHARACTERS = 8000
+_MAX_QUOTED_NAME_CHARACTERS = 60
+_TYPE = Projection({"name": "name", "description": "description"}, ("name", "description"))
+_CUSTOM_FIELD = Projection(
+    {"name": "name", "kind": "data_type", "choices": pluck("options")}, ("name", "kind", "choices")
+)
+_LOGIN = Projection(PERSON.getters, ("login",))
 
 
 def _check_from_0(number: int | None) -> int | None:
@@ -56,199 +74,437 @@ def _check_milestone(value: object) -> object:
 
 
 _SORT = AfterValidator(one_of("created", "updated", "comments"))
-Type = Annotated[str | None, Field(description="Name"), EMPTY_COUNTS]
+Type = Annotated[FreeText | None, Field(description="Name"), EMPTY_COUNTS]
 Milestone = Annotated[int | None, BeforeValidator(_check_milestone), AfterValidator(_check_from_0)]
-Custom = Annotated[dict[str, Any] | None, Field(description="Values by field name")]
+Custom = Annotated[dict[FreeText, Any] | None, Field(description="Values by field name")]
 Review = Annotated[bool, Field(description="One on lines of code")]
 
 
 @dataclass(frozen=True)
-class IssueTools:
-    policy: Policy
-    issues: Issues
-    comments: Comments
+class _FieldValue:
+    """A value of a field that the organisation defines.
 
-    @tool("List issues", toolset="issues", open_world=True, view=ISSUES)
-    async def list_issues(
-        self,
-        repo: RepoText,
-        state: Literal["open", "closed", "all"] = "open",
-        labels: Annotated[NameList, Field(description="All of these")] = None,
-        assignee: Annotated[str | None, Field(description="Login, none, or * for any")] = None,
-        creator: Login = None,
-        milestone: Milestone = None,
-        type: Type = None,  # noqa: A002 - the word GitHub uses
-        custom: Custom = None,
-        since: Since = None,
-        sort: Annotated[str | None, _SORT, Field(description="created, updated, comments")] = None,
-        order: Literal["asc", "desc"] | None = None,
-        fields: Fields = None,
-        limit: Limit = 30,
-        cursor: Cursor = None,
-    ) -> Listing:
-        """List a repository's issues by state, label or person, without pull requests, newest first.
+    Attributes:
+        slug: the field's name in a filter, written as in an address.
+    """
 
-        Without their texts: `get_issue` has one. By words: `search_github`.
-        """
-        params: dict[str, Any] = {
-            "state": state, "assignee": await self._resolve_login(assignee),
-            "creator": await self._resolve_login(creator),
-            "milestone": milestone, "type": type, "since": since, "sort": sort, "direction": order,
-        }  # fmt: skip
-        options = PageOptions(fields, limit, cursor)
-        return await self.issues.list(self.policy.repo(repo), params, options, labels=labels or (), custom=custom)
+    field_id: int
+    value: Any
+    slug: str
 
-    @tool("Get an issue", toolset="issues", open_world=True)
-    async def get_issue(self, repo: RepoText, number: Number, fields: Fields = None) -> Record:
-        """Get an issue: text, state, labels, parent, sub-issues and what it waits for.
 
-        For comments use `list_comments`, for a pull request `get_pull_request`.
-        """
-        return await self.issues.get(self.policy.repo(repo), number, fields)
+class _Target(NamedTuple):
+    """What a request is about: its path, and its description for messages."""
 
-    @tool("List choices for issues", toolset=("issues", "labels"), open_world=True)
-    async def list_issue_options(
-        self, repo: RepoText, kind: IssueOption, limit: Limit = 50, cursor: Cursor = None
-    ) -> Listing:
-        """List the values an issue of `repo` can have, by `kind`: labels, milestones, assignees, types, custom fields.
+    path: str
+    description: str
 
-        The last two in organisations only. Issues with one: `list_issues`.
-        """
-        return await self.issues.list_options(self.policy.repo(repo), kind, PageOptions(limit=limit, cursor=cursor))
 
-    @tool("List comments", toolset=("issues", "pull_requests"), open_world=True)
-    async def list_comments(
-        self, repo: RepoText, number: Number, since: Since = None, fields: Fields = None, limit: Limit = 30,
-        cursor: Cursor = None,
-    ) -> Listing:  # fmt: skip
-        """List comments of an issue or pull request, oldest first.
+@tool("List issues", toolset="issues", open_world=True, view=views.ISSUES)
+async def list_issues(
+    api: Api,
+    *,
+    repo: RepoName,
+    state: Literal["open", "closed", "all"] = "open",
+    labels: Annotated[NameList, Field(description="All of these")] = None,
+    assignee: Annotated[FreeText | None, Field(description="Login, none, or * for any")] = None,
+    creator: Login = None,
+    milestone: Milestone = None,
+    type: Type = None,  # noqa: A002 - the word GitHub uses
+    custom: Custom = None,
+    since: Since = None,
+    sort: Annotated[FreeText | None, _SORT, Field(description="created, updated, comments")] = None,
+    order: Literal["asc", "desc"] | None = None,
+    fields: Fields = None,
+    limit: Limit = 30,
+    cursor: Cursor = None,
+) -> Listing:
+    """List a repository's issues by state, label or person, without pull requests, newest first.
 
-        Long ones are cut, and say so. Those on lines of code: `list_reviews` with kind=threads.
-        """
-        return await self.comments.list(self.policy.repo(repo), number, since, PageOptions(fields, limit, cursor))
+    Without their texts: `get_issue` has one. By words: `search_github`.
+    """
+    params: dict[str, Any] = {
+        "state": state, "assignee": await _resolve_login(api, assignee), "creator": await _resolve_login(api, creator),
+        "milestone": milestone, "type": type, "since": since, "sort": sort, "direction": order,
+    }  # fmt: skip
+    if custom:
+        values = await _resolve_custom_fields(api, repo, custom)
+        params["issue_field_values"] = ",".join(f"{value.slug}:{value.value}" for value in values)
+    # GitHub divides what it is asked for at commas, and a label may have one.
+    names = labels or []
+    params["labels"] = ",".join(name for name in names if "," not in name) or None
+    names_with_comma = {name.lower() for name in names if "," in name}
+    get_labels = pluck("labels")
 
-    @tool("Create an issue", toolset="issues", effect="write", open_world=True, view=DRAFT)
-    async def create_issue(
-        self,
-        repo: RepoText,
-        title: Title,
-        body: OptionalBody = None,
-        labels: Annotated[NameList, Field(description="Names")] = None,
-        assignees: Annotated[NameList, Field(description="Logins, or copilot")] = None,
-        milestone: Milestone = None,
-        type: Type = None,  # noqa: A002
-        parent: OptionalNumber = None,
-        dry_run: DryRun = False,
-    ) -> Done:
-        """Create an issue (under `parent`); labels need push rights. To change it: `edit_issue`."""
-        trusted_repo = self.policy.write_repo(repo)
-        people = await resolve_names(assignees, self._resolve_assignee)
-        issue = drop_unset(title=title, body=body, labels=labels, assignees=people, milestone=milestone, type=type)
-        if dry_run:
-            draft = issue | drop_unset(parent=parent)
-            return await draft_result(self.issues.api.taint, trusted_repo, "issue", draft)
-        return await self.issues.create(trusted_repo, issue, parent=parent)
+    def select(items: Sequence[Item]) -> Sequence[Item]:
+        selected: list[Item] = []
+        for item in items:
+            item_labels = {str(name).lower() for name in pick(item, get_labels) or ()}
+            if "pull_request" not in item and names_with_comma <= item_labels:
+                selected.append(item)
+        return selected
 
-    @tool("Change an issue", toolset="issues", effect="destroy", open_world=True)
-    async def edit_issue(
-        self,
-        repo: RepoText,
-        number: Number,
-        title: OptionalTitle = None,
-        body: OptionalBody = None,
-        state: Literal["open", "closed"] | None = None,
-        state_reason: Literal["completed", "not_planned", "duplicate", "reopened"] | None = None,
-        labels: Names = None,
-        assignees: Names = None,
-        milestone: Annotated[Milestone, Field(description="0 removes it")] = None,
-        type: Type = None,  # noqa: A002
-        custom: Custom = None,
-        duplicate_of: OptionalNumber = None,
-    ) -> Done:
-        """Change parts of an issue, or a pull request's labels, assignees, milestone (else `edit_pull_request`)."""
-        trusted_repo = self.policy.write_repo(repo)
-        changes = drop_unset(
-            title=title, body=body, state=state, state_reason=state_reason, labels=labels,
-            assignees=await resolve_names(assignees, self._resolve_assignee), milestone=milestone, type=type,
-        )  # fmt: skip
-        if milestone == 0:
-            changes["milestone"] = None
-        return await self.issues.edit(trusted_repo, number, changes, custom=custom, duplicate_of=duplicate_of)
+    query = ListQuery(
+        f"{repo.path}/issues", f"the issues of `{repo.full_name}`", ISSUE, params=params, repo=repo, select=select
+    )
+    return await fetch_page(api, query, PageOptions(fields, limit, cursor))
 
-    @tool("Arrange sub-issues", toolset="issues", effect="write", open_world=True)
-    async def edit_sub_issue(
-        self,
-        repo: RepoText,
-        number: Number,
-        sub_issue: Number,
-        action: SubIssueAction,
-        sub_repo: Annotated[str | None, Field(description="If elsewhere")] = None,
-        after: OptionalNumber = None,
-    ) -> Done:
-        """Add or remove a sub-issue of `number`, or put it first or `after` another.
 
-        Both issues stay. A new one: `create_issue` with `parent`.
-        """
-        trusted_repo = self.policy.write_repo(repo)
-        child = trusted_repo
-        if sub_repo:
-            child = self.policy.write_repo(sub_repo)
-        return await self.issues.edit_sub_issue(trusted_repo, number, child, sub_issue, action, after)
+@tool("Get an issue", toolset="issues", open_world=True)
+async def get_issue(api: Api, *, repo: RepoName, number: Number, fields: Fields = None) -> Record:
+    """Get an issue: text, state, labels, parent, sub-issues and what it waits for.
 
-    async def _resolve_login(self, name: str | None) -> str | None:
-        if not name:
-            return name
-        return await self.issues.api.resolve_login(name)
+    For comments use `list_comments`, for a pull request `get_pull_request`.
+    """
+    hint = "`list_issues` and `list_pull_requests` have the numbers there are."
+    response = await api.get(_path(repo, number), _describe(repo, number), repo=repo, hint=hint)
+    issue = response.data
+    columns = fields or [name for name in ISSUE.getters if name not in ("repo", "draft", "is_pull_request")]
+    data = ISSUE.to_record(issue, columns)
+    if data.get("body") and len(columns) > 1:
+        data["body"] = pick(issue, clip("body", _MAX_BODY_CHARACTERS))
+    if not fields:
+        await _add_relations(api, data, repo, number, issue)
+    parent_url = issue.get("parent_issue_url")
+    if parent_url:
+        data["parent"] = _name_of_url(str(parent_url))
+    note = clip_note("body", data.values())
+    if "pull_request" in issue:
+        note = "This is a pull request: use get_pull_request."
+    return Record(uri=f"{repo.uri}/issues/{number}", note=note, removed=response.removed or None, data=data)
 
-    async def _resolve_assignee(self, name: str) -> str:
-        """Return the login that GitHub knows for `name`."""
-        login = await self.issues.api.resolve_login(name.lstrip("+-"))
-        self.policy.logins([login])
-        if login.lower() == "copilot":
-            return COPILOT_AGENT
-        return login
 
-    @tool("Comment", toolset=("issues", "pull_requests"), effect="write", open_world=True)
-    async def create_comment(
-        self,
-        repo: RepoText,
-        number: Number,
-        body: Body,
-        thread: Annotated[str | None, Field(description="From `list_reviews`, to reply")] = None,
-    ) -> Done:
-        """Comment on an issue or pull request, which notifies people. On lines: `create_review`."""
-        trusted_repo = self.policy.write_repo(repo)
-        trusted_thread = None
-        if thread:
-            trusted_thread = self.policy.node(thread).text
-        return await self.comments.create(trusted_repo, number, body, trusted_thread)
+@tool("List choices for issues", toolset=("issues", "labels"), open_world=True)
+async def list_issue_options(
+    api: Api, *, repo: RepoName, kind: IssueOption, limit: Limit = 50, cursor: Cursor = None
+) -> Listing:
+    """List the values an issue of `repo` can have, by `kind`: labels, milestones, assignees, types, custom fields.
 
-    @tool("Change a comment", toolset=("issues", "pull_requests"), effect="destroy", open_world=True)
-    async def edit_comment(self, repo: RepoText, comment: Comment, body: Body, review: Review = False) -> Done:
-        """Replace the whole text of a comment, if you may change it.
+    The last two in organisations only. Issues with one: `list_issues`.
+    """
+    match kind:
+        case "types":
+            return await _list_of_organisation(api, repo, kind, "issue-types", _TYPE)
+        case "custom":
+            return await _list_of_organisation(api, repo, kind, "issue-fields", _CUSTOM_FIELD)
+        case "labels":
+            projection = LABEL
+        case "milestones":
+            projection = MILESTONE
+        case "assignees":
+            projection = _LOGIN
+    query = ListQuery(f"{repo.path}/{kind}", f"the {kind} of `{repo.full_name}`", projection, repo=repo)
+    return await fetch_page(api, query, PageOptions(limit=limit, cursor=cursor))
 
-        A new one: `create_comment`.
-        """
-        trusted_repo = self.policy.write_repo(repo)
-        return await self.comments.edit(trusted_repo, comment, body, is_on_lines=is_on_lines(comment, review))
 
-    @tool("React", toolset=("issues", "pull_requests"), effect="write", idempotent=True, open_world=True)
-    async def create_reaction(
-        self,
-        repo: RepoText,
-        reaction: Literal["+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"],
-        number: OptionalNumber = None,
-        comment: OptionalComment = None,
-        review: Review = False,
-    ) -> Done:
-        """React to an issue or pull request (`number`) or to a `comment`. In words: `create_comment`."""
-        trusted_repo = self.policy.write_repo(repo)
-        return await self.comments.react(
-            trusted_repo, reaction, number=number, comment=comment, is_on_lines=is_on_lines(comment, review)
-        )
+@tool("List comments", toolset=("issues", "pull_requests"), open_world=True)
+async def list_comments(
+    api: Api,
+    *,
+    repo: RepoName,
+    number: Number,
+    since: Since = None,
+    fields: Fields = None,
+    limit: Limit = 30,
+    cursor: Cursor = None,
+) -> Listing:
+    """List comments of an issue or pull request, oldest first.
 
-    @tool("Delete a comment", toolset=("issues", "pull_requests"), gate="delete", effect="destroy", open_world=True)
-    async def delete_comment(self, repo: RepoText, comment: Comment, review: Review = False) -> Done:
-        """Delete a comment, or one on lines (`review`), for good. To reword it use `edit_comment`."""
-        trusted_repo = self.policy.write_repo(repo, "delete")
-        return await self.comments.delete(trusted_repo, comment, is_on_lines=is_on_lines(comment, review))
+    Long ones are cut, and say so. Those on lines of code: `list_reviews` with kind=threads.
+    """
+    target = _conversation(repo, number)
+    query = ListQuery(f"{target.path}/comments", target.description, COMMENT, params={"since": since}, repo=repo)
+    return await fetch_page(api, query, PageOptions(fields, limit, cursor))
+
+
+@tool("Create an issue", toolset="issues", effect="write", open_world=True, view=views.DRAFT)
+async def create_issue(
+    api: Api,
+    *,
+    repo: WriteRepoName,
+    title: Title,
+    body: OptionalBody = None,
+    labels: Annotated[NameList, Field(description="Names")] = None,
+    assignees: Annotated[NameList, Field(description="Logins, or copilot")] = None,
+    milestone: Milestone = None,
+    type: Type = None,  # noqa: A002
+    parent: OptionalNumber = None,
+    dry_run: DryRun = False,
+) -> Done:
+    """Create an issue (under `parent`); labels need push rights. To change it: `edit_issue`."""
+    people = await resolve_names(api, assignees, _resolve_assignee)
+    issue = drop_unset(title=title, body=body, labels=labels, assignees=people, milestone=milestone, type=type)
+    if dry_run:
+        return await draft_result(api.taint, repo, "issue", issue | drop_unset(parent=parent))
+    description = f"the issues of `{repo.full_name}`"
+    response = await api.write("POST", f"{repo.path}/issues", description, issue, repo=repo)
+    number = int(response.data["number"])
+    done = _done(repo, number, f"Created issue #{number}.", response.data)
+    if parent is not None:
+        with partial_success(f"Issue #{number} is created", f"`edit_sub_issue` puts #{number} under another."):
+            await _add_sub_issue(api, repo, parent, int(response.data["id"]), number)
+    return done
+
+
+@tool("Change an issue", toolset="issues", effect="destroy", open_world=True)
+async def edit_issue(
+    api: Api,
+    *,
+    repo: WriteRepoName,
+    number: Number,
+    title: OptionalTitle = None,
+    body: OptionalBody = None,
+    state: Literal["open", "closed"] | None = None,
+    state_reason: Literal["completed", "not_planned", "duplicate", "reopened"] | None = None,
+    labels: Names = None,
+    assignees: Names = None,
+    milestone: Annotated[Milestone, Field(description="0 removes it")] = None,
+    type: Type = None,  # noqa: A002
+    custom: Custom = None,
+    duplicate_of: OptionalNumber = None,
+) -> Done:
+    """Change parts of an issue, or a pull request's labels, assignees, milestone (else `edit_pull_request`)."""
+    changes = drop_unset(
+        title=title, body=body, state=state, state_reason=state_reason, labels=labels,
+        assignees=await resolve_names(api, assignees, _resolve_assignee), milestone=milestone, type=type,
+    )  # fmt: skip
+    if milestone == 0:
+        changes["milestone"] = None
+    if custom:
+        values = await _resolve_custom_fields(api, repo, custom)
+        changes["issue_field_values"] = [{"field_id": item.field_id, "value": item.value} for item in values]
+    if duplicate_of is not None:
+        original = await api.get(_path(repo, duplicate_of), _describe(repo, duplicate_of), internal=True)
+        changes["state"] = "closed"
+        changes["state_reason"] = "duplicate"
+        changes["duplicate_issue_id"] = int(original.data["id"])
+    await _resolve_name_changes(api, repo, number, changes)
+    if not changes:
+        raise Invalid("Nothing was given to change.", "Pass what is to be different.")
+    response = await api.write("PATCH", _path(repo, number), _describe(repo, number), changes, repo=repo)
+    return _done(repo, number, f"Changed #{number}.", response.data)
+
+
+@tool("Arrange sub-issues", toolset="issues", effect="write", open_world=True)
+async def edit_sub_issue(
+    api: Api,
+    *,
+    repo: WriteRepoName,
+    number: Number,
+    sub_issue: Number,
+    action: SubIssueAction,
+    sub_repo: Annotated[WriteRepo | None, trusted(Policy.write_repo), Field(description="If elsewhere")] = None,
+    after: OptionalNumber = None,
+) -> Done:
+    """Add or remove a sub-issue of `number`, or put it first or `after` another.
+
+    Both issues stay. A new one: `create_issue` with `parent`.
+    """
+    child = sub_repo or repo
+    description = _describe(child, sub_issue)
+    issue = await api.get(_path(child, sub_issue), description, internal=True)
+    child_id = int(issue.data["id"])
+    match action:
+        case "add":
+            await _add_sub_issue(api, repo, number, child_id, sub_issue)
+        case "remove":
+            path = f"{_path(repo, number)}/sub_issue"
+            await api.write("DELETE", path, description, {"sub_issue_id": child_id}, repo=repo)
+        case "first" | "after":
+            neighbour = await _find_neighbour(api, repo, number, action, after, child_id)
+            path = f"{_path(repo, number)}/sub_issues/priority"
+            await api.write("PATCH", path, description, {"sub_issue_id": child_id, **neighbour}, repo=repo)
+    return Done(done=f"Sub-issues of #{number}: {action} #{sub_issue}.", uri=f"{repo.uri}/issues/{number}")
+
+
+@tool("Comment", toolset=("issues", "pull_requests"), effect="write", open_world=True)
+async def create_comment(
+    api: Api,
+    *,
+    repo: WriteRepoName,
+    number: Number,
+    body: Body,
+    thread: Annotated[NodeId | None, trusted(Policy.node), Field(description="From `list_reviews`, to reply")] = None,
+) -> Done:
+    """Comment on an issue or pull request, which notifies people. On lines: `create_review`."""
+    if thread is not None:
+        return await reply_in_thread(api, repo, number, thread, body)
+    target = _conversation(repo, number)
+    response = await api.write("POST", f"{target.path}/comments", target.description, {"body": body}, repo=repo)
+    comment = response.data
+    return Done(done=f"Commented on #{number}.", url=comment.get("html_url"), data={"comment": comment["id"]})
+
+
+@tool("Change a comment", toolset=("issues", "pull_requests"), effect="destroy", open_world=True)
+async def edit_comment(api: Api, *, repo: WriteRepoName, comment: Comment, body: Body, review: Review = False) -> Done:
+    """Replace the whole text of a comment, if you may change it.
+
+    A new one: `create_comment`.
+    """
+    target = _comment(repo, comment, review)
+    response = await api.write("PATCH", target.path, target.description, {"body": body}, repo=repo)
+    return Done(done=f"Changed comment {comment}.", url=response.data.get("html_url"))
+
+
+@tool("React", toolset=("issues", "pull_requests"), effect="write", idempotent=True, open_world=True)
+async def create_reaction(
+    api: Api,
+    *,
+    repo: WriteRepoName,
+    reaction: Literal["+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"],
+    number: OptionalNumber = None,
+    comment: OptionalComment = None,
+    review: Review = False,
+) -> Done:
+    """React to an issue or pull request (`number`) or to a `comment`. In words: `create_comment`."""
+    if number is not None and comment is None:
+        target = _conversation(repo, number)
+    elif comment is not None and number is None:
+        target = _comment(repo, comment, review)
+    else:
+        raise Invalid("One of `number` and `comment` has to be given.")
+    await api.write("POST", f"{target.path}/reactions", target.description, {"content": reaction}, repo=repo)
+    return Done(done=f"Reacted with {reaction}.")
+
+
+@tool("Delete a comment", toolset=("issues", "pull_requests"), gate="delete", effect="destroy", open_world=True)
+async def delete_comment(api: Api, *, repo: DeleteRepoName, comment: Comment, review: Review = False) -> Done:
+    """Delete a comment, or one on lines (`review`), for good. To reword it use `edit_comment`."""
+    target = _comment(repo, comment, review)
+    await api.write("DELETE", target.path, target.description, repo=repo)
+    return Done(done=f"Deleted comment {comment}.")
+
+
+async def _resolve_login(api: Api, name: str | None) -> str | None:
+    if not name:
+        return name
+    return await api.resolve_login(name)
+
+
+async def _resolve_assignee(api: Api, name: str) -> str:
+    """Return the login that GitHub knows for `name`."""
+    login = await api.resolve_login(name.lstrip("+-"))
+    api.policy.logins([login])
+    if login.lower() == "copilot":
+        return COPILOT_AGENT
+    return login
+
+
+async def _add_relations(api: Api, data: dict[str, Any], repo: Repo, number: int, issue: Mapping[str, Any]) -> None:
+    """Add the sub-issues of an issue, and those that it waits for or that wait for it, to its `data`."""
+    relations = {
+        "sub_issue_list": ("sub_issues_summary.total", "sub_issues"),
+        "blocked_by": ("issue_dependencies_summary.total_blocked_by", "dependencies/blocked_by"),
+        "blocking": ("issue_dependencies_summary.total_blocking", "dependencies/blocking"),
+    }
+    for column, (count, path) in relations.items():
+        if pick(issue, count):
+            related = await api.get(
+                f"{_path(repo, number)}/{path}", _describe(repo, number), {"per_page": 50}, repo=repo
+            )
+            data[column] = [_to_related_row(api, item, repo) for item in related.data if item]
+
+
+def _to_related_row(api: Api, item: dict[str, Any], repo: Repo) -> list[str]:
+    """Return name, state and title of an issue that is related to one of `repo`, and may be of another."""
+    full_name = str(pick(item, ISSUE.getters["repo"]) or repo.full_name)
+    name = f"{full_name}#{item['number']}"
+    if full_name.lower() == repo.key:
+        name = f"#{item['number']}"
+    if not keep_served(api, [item], repo_getter=lambda item: full_name):
+        return [name, "not served here"]
+    return [name, item["state"], item["title"]]
+
+
+async def _list_of_organisation(api: Api, repo: Repo, kind: IssueOption, path: str, projection: Projection) -> Listing:
+    """Return all that an organisation defines of a kind: GitHub does not part it in pages."""
+    description = f"the {kind} of `{repo.full_name}`"
+    response = await api.get(f"/orgs/{repo.account}/{path}", description, repo=repo)
+    columns = projection.choose_columns(None)
+    rows = [projection.to_row(item, columns) for item in response.data if item]
+    return Listing(removed=response.removed or None, columns=columns, rows=rows)
+
+
+async def _resolve_name_changes(api: Api, repo: WriteRepo, number: int, changes: dict[str, Any]) -> None:
+    """Replace lists of `+name` and `-name` in `changes` by all the names that there are to be."""
+    keys = {"labels": "name", "assignees": "login"}
+    if not any(has_signs(changes.get(field)) for field in keys):
+        return
+    issue = await api.get(_path(repo, number), _describe(repo, number), internal=True)
+    for field, key in keys.items():
+        if has_signs(changes.get(field)):
+            current = pick({field: issue.data.get(field) or []}, pluck(field, key))
+            changes[field] = merge_names([str(name) for name in current], changes[field])
+
+
+async def _resolve_custom_fields(api: Api, repo: Repo, custom: Mapping[str, Any]) -> Sequence[_FieldValue]:
+    """Return the caller's values with the ids of the fields that they name."""
+    description = f"the custom fields of `{repo.owner}`"
+    response = await api.get(f"/orgs/{repo.account}/issue-fields", description, internal=True)
+    fields = {str(field["name"]).lower(): field for field in response.data}
+    values: list[_FieldValue] = []
+    for name, value in custom.items():
+        field = fields.get(name.lower())
+        if field is None:
+            names = [quote(str(field["name"]), _MAX_QUOTED_NAME_CHARACTERS) for field in response.data]
+            raise NotFound(
+                f"`{repo.owner}` has no custom field {quote(name)}.", f"There are: {', '.join(names) or 'none'}."
+            )
+        slug = field.get("slug") or re.sub(r"\W+", "-", str(field["name"]).lower()).strip("-")
+        values.append(_FieldValue(int(field["id"]), value, str(slug)))
+    return values
+
+
+async def _find_neighbour(
+    api: Api, repo: Repo, number: int, action: Literal["first", "after"], after: int | None, child_id: int
+) -> dict[str, int]:
+    """Return the sub-issue beside which another is to stand, as GitHub wants it named."""
+    description = f"the sub-issues of #{number} of `{repo.full_name}`"
+    path = f"{_path(repo, number)}/sub_issues"
+    response = await api.get(path, description, {"per_page": 100}, internal=True)
+    others = [item for item in response.data if item["id"] != child_id]
+    if action == "first":
+        if not others:
+            raise Invalid(f"#{number} has no other sub-issue.")
+        return {"before_id": int(others[0]["id"])}
+    for item in others:
+        if item["number"] == after:
+            return {"after_id": int(item["id"])}
+    raise NotFound(f"#{number} has no sub-issue with the number `{after}`.", "Pass one of them as `after`.")
+
+
+async def _add_sub_issue(api: Api, repo: WriteRepo, parent: int, child_id: int, number: int) -> None:
+    description = f"#{number} under #{parent} of `{repo.full_name}`"
+    path = f"{_path(repo, parent)}/sub_issues"
+    await api.write("POST", path, description, {"sub_issue_id": child_id}, repo=repo)
+
+
+def _done(repo: Repo, number: int, sentence: str, issue: dict[str, Any]) -> Done:
+    data = ISSUE.to_record(issue, ("number", "title", "state", "labels", "assignees", "milestone"))
+    return Done(done=sentence, uri=f"{repo.uri}/issues/{number}", url=issue.get("html_url"), data=data)
+
+
+def _path(repo: Repo, number: int) -> str:
+    return f"{repo.path}/issues/{number}"
+
+
+def _describe(repo: Repo, number: int) -> str:
+    return f"issue #{number} of `{repo.full_name}`"
+
+
+def _conversation(repo: Repo, number: int) -> _Target:
+    return _Target(_path(repo, number), f"#{number} of `{repo.full_name}`")
+
+
+def _comment(repo: Repo, comment: int, review: bool) -> _Target:
+    """Return the target for a comment: one on lines of code is a pull request's."""
+    kind = "issues"
+    if is_on_lines(comment, review):
+        kind = "pulls"
+    return _Target(f"{repo.path}/{kind}/comments/{comment}", f"comment `{comment}` in `{repo.full_name}`")
+
+
+def _name_of_url(url: str) -> str:
+    """Return `owner/name#1` for the API's address of an issue."""
+    *_, owner, name, _, number = url.split("/")
+    return f"{owner}/{name}#{number}"

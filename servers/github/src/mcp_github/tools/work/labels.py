@@ -14,11 +14,11 @@ from mcp_batteries.server.declaration.trusted import FreeText, trusted
 from mcp_github.client.api import Api
 from mcp_github.listing.columns import LABEL, MILESTONE
 from mcp_github.models import Done
+from mcp_github.number_forms import OptionalNumber
 from mcp_github.policy import LabelName, Policy, Repo
 from mcp_github.tools.arguments import (
     DeleteRepoName,
     Due,
-    OptionalNumber,
     OptionalTitle,
     WriteRepoName,
     drop_unset,

@@ -1,53 +1,66 @@
-"""Pull requests and their reviews, as tools."""
+"""Pull requests: reading, opening, changing and merging them; and their reviews and checks."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
-from mcp_batteries.errors import Invalid
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.fields import DryRun
-from mcp_github.client.polling import MAX_WAIT_SECONDS, Poller
-from mcp_github.listing.pages import PageOptions
+from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
+from mcp_github.client.api import Api, ApiResponse, partial_success
+from mcp_github.client.polling import MAX_WAIT_SECONDS
+from mcp_github.listing.columns import PULL, REVIEW
+from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page
+from mcp_github.listing.projections import clip, clip_note, pick
 from mcp_github.models import Done, Listing, Record
-from mcp_github.policy import Policy
+from mcp_github.number_forms import Number, OptionalNumber
+from mcp_github.policy import Head, HeadFilter, NodeId, Policy, Ref, Repo, ReviewComment, WriteRepo
 from mcp_github.requests.automation.checks import list_checks_of_commit, list_checks_of_pull
-from mcp_github.requests.work.name_changes import resolve_names
-from mcp_github.requests.work.pulls import COPILOT_REVIEWER, MergeMethod, Pulls
-from mcp_github.requests.work.reviews import NewReview, ReviewAction, ReviewComment, Reviews, Side, Verdict
+from mcp_github.requests.code.branches import changed_names
+from mcp_github.requests.graphql_queries import DRAFT, READY
+from mcp_github.requests.work import reviews
+from mcp_github.requests.work.name_changes import merge_names, resolve_names
+from mcp_github.requests.work.reviews import NewReview, ReviewAction, Verdict
+from mcp_github.tools import views
 from mcp_github.tools.arguments import (
     Cursor,
     Fields,
     Limit,
+    MergeRepoName,
     NameList,
     Names,
-    Number,
     OptionalBody,
-    OptionalNumber,
-    OptionalRefText,
+    OptionalRefName,
     OptionalTitle,
-    RepoText,
+    RepoName,
     Title,
+    Waiting,
+    WriteRepoName,
     drop_unset,
     one_of,
-    parse_ref,
     refuse_beside,
 )
 from mcp_github.tools.drafts import draft_result
-from mcp_github.tools.views import DRAFT, ISSUES, PULL
 
-__all__ = ["PullTools"]
+__all__ = [
+    "create_pull_request", "create_review", "edit_pull_request", "edit_review", "edit_thread", "get_pull_request",
+    "list_checks", "list_pull_requests", "list_reviews", "run_merge",
+]  # fmt: skip
 
-_SORT = AfterValidator(one_of("created", "updated", "popularity", "long-running"))
-Base = Annotated[str, Field(description="Branch to go into")]
+MergeMethod = Literal["merge", "squash", "rebase"]
 
+# Who is asked where Copilot is; as one who was asked it is called `Copilot`.
+COPILOT_REVIEWER = "copilot-pull-request-reviewer[bot]"
 
-def poller(seconds: int | None) -> Poller | None:
-    return None if seconds is None else Poller(seconds)
+_MAX_BODY_CHARACTERS = 8000
+_DONE_COLUMNS = ("number", "title", "state", "draft", "head", "head_sha", "base")
 
 
 def _check_sha(text: str) -> str:
@@ -56,229 +69,414 @@ def _check_sha(text: str) -> str:
     return text
 
 
-class LineComment(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    path: str
-    body: str
-    line: OptionalNumber = Field(None, description="None: the file")
-    side: Side = "RIGHT"
-    start_line: OptionalNumber = None
-    start_side: Side | None = None
-
-    def to_trusted(self, policy: Policy) -> ReviewComment:
-        """Return the comment with its path checked."""
-        path = policy.file(self.path).name
-        return ReviewComment(path, self.body, self.line, self.side, self.start_line, self.start_side)
+_SORT = AfterValidator(one_of("created", "updated", "popularity", "long-running"))
+OptionalBase = Annotated[Ref | None, trusted(Policy.ref), Field(description="Branch")]
+LineComments = Annotated[list[ReviewComment], trusted(Policy.review_comments), Field(description="On lines")]
 
 
-@dataclass(frozen=True)
-class PullTools:
-    policy: Policy
-    pulls: Pulls
-    reviews: Reviews
+@dataclass
+class _AppliedChanges:
+    """What of an edit of several requests is done already, in the words of an error."""
 
-    @tool("List pull requests", toolset="pull_requests", open_world=True, view=ISSUES)
-    async def list_pull_requests(
-        self,
-        repo: RepoText,
-        state: Literal["open", "closed", "all"] = "open",
-        head: Annotated[str | None, Field(description="owner:branch")] = None,
-        base: Annotated[str | None, Field(description="Branch")] = None,
-        sort: Annotated[str | None, _SORT, Field(description="created, updated, popularity or long-running")] = None,
-        order: Literal["asc", "desc"] | None = None,
-        fields: Fields = None,
-        limit: Limit = 30,
-        cursor: Cursor = None,
-    ) -> Listing:
-        """List a repository's pull requests by state or branch, newest first.
+    number: int
+    names: list[str] = field(default_factory=list[str])
 
-        Texts, and whether one can be merged: `get_pull_request`. By author or words: `search_github`.
-        """
-        trusted_repo = self.policy.repo(repo)
-        params: dict[str, Any] = {"state": state, "sort": sort, "direction": order}
-        if head:
-            params["head"] = self.policy.head_filter(trusted_repo, head)
-        if base:
-            params["base"] = self.policy.ref(base).name
-        return await self.pulls.list(trusted_repo, params, PageOptions(fields, limit, cursor))
+    @contextmanager
+    def reported(self) -> Generator[None]:
+        """Have what goes wrong in the block say what was changed before, if anything was."""
+        if not self.names:
+            yield
+            return
+        verb = "is"
+        if len(self.names) > 1:
+            verb = "are"
+        done = f"{', '.join(self.names)} of #{self.number} {verb} changed"
+        with partial_success(done, "Call again with what is left."):
+            yield
 
-    @tool("Get a pull request", toolset="pull_requests", open_world=True, view=PULL)
-    async def get_pull_request(self, repo: RepoText, number: Number, fields: Fields = None) -> Record:
-        """Get a pull request: text, branches, whether it can be merged, reviewers.
 
-        `mergeable` is null while GitHub works it out. For its changes use `read_diff`.
-        """
-        return await self.pulls.get(self.policy.repo(repo), number, fields)
+@tool("List pull requests", toolset="pull_requests", open_world=True, view=views.ISSUES)
+async def list_pull_requests(
+    api: Api,
+    *,
+    repo: RepoName,
+    state: Literal["open", "closed", "all"] = "open",
+    head: Annotated[HeadFilter | None, trusted(Policy.head_filter), Field(description="owner:branch")] = None,
+    base: OptionalBase = None,
+    sort: Annotated[FreeText | None, _SORT, Field(description="created, updated, popularity or long-running")] = None,
+    order: Literal["asc", "desc"] | None = None,
+    fields: Fields = None,
+    limit: Limit = 30,
+    cursor: Cursor = None,
+) -> Listing:
+    """List a repository's pull requests by state or branch, newest first.
 
-    @tool("List reviews", toolset="pull_requests", open_world=True)
-    async def list_reviews(
-        self,
-        repo: RepoText,
-        number: Number,
-        kind: Literal["reviews", "threads"] = "reviews",
-        unresolved: bool = False,
-        fields: Fields = None,
-        limit: Limit = 30,
-        cursor: Cursor = None,
-    ) -> Listing:
-        """List a pull request's reviews, or the threads of comments on its lines (kind=threads).
+    Texts, and whether one can be merged: `get_pull_request`. By author or words: `search_github`.
+    """
+    params: dict[str, Any] = {"state": state, "sort": sort, "direction": order}
+    if head is not None:
+        params["head"] = head.text_for(repo)
+    if base is not None:
+        params["base"] = base.name
+    query = ListQuery(f"{repo.path}/pulls", f"the pull requests of `{repo.full_name}`", PULL, params=params, repo=repo)
+    return await fetch_page(api, query, PageOptions(fields, limit, cursor))
 
-        Threads come with their comments and state. General comments: `list_comments`.
-        """
-        trusted_repo = self.policy.repo(repo)
-        # Reviews are neither resolved nor open.
-        if kind == "threads" or unresolved:
-            return await self.reviews.list_threads(trusted_repo, number, unresolved_only=unresolved, cursor=cursor)
-        return await self.reviews.list(trusted_repo, number, PageOptions(fields, limit, cursor))
 
-    @tool("List checks", toolset="pull_requests", open_world=True, seconds=MAX_WAIT_SECONDS + 120)
-    async def list_checks(
-        self,
-        repo: RepoText,
-        number: OptionalNumber = None,
-        ref: OptionalRefText = None,
-        wait: Annotated[int | None, Field(description="Seconds")] = None,
-        limit: Limit = 50,
-        cursor: Cursor = None,
-    ) -> Listing:
-        """List the CI checks of a pull request (`number`) or commit (`ref`) with their conclusions.
+@tool("Get a pull request", toolset="pull_requests", open_world=True, view=views.PULL)
+async def get_pull_request(api: Api, *, repo: RepoName, number: Number, fields: Fields = None) -> Record:
+    """Get a pull request: text, branches, whether it can be merged, reviewers.
 
-        Those of other services come last; `wait` waits for running ones. Can it be merged: `get_pull_request`.
-        """
-        options = PageOptions(limit=limit, cursor=cursor)
-        if number is not None:
-            refuse_beside("`number`", ref=ref)
-            return await list_checks_of_pull(self.pulls.api, self.policy.repo(repo), number, options, poller(wait))
-        trusted_repo = self.policy.repo(repo)
-        trusted_ref = parse_ref(self.policy, ref)
-        if trusted_ref is None:
-            raise Invalid("One of `number` and `ref` has to be given.")
-        return await list_checks_of_commit(self.pulls.api, trusted_repo, trusted_ref, options, poller(wait))
+    `mergeable` is null while GitHub works it out. For its changes use `read_diff`.
+    """
+    response = await _fetch(api, repo, number)
+    columns = fields or list(PULL.getters)
+    data = PULL.to_record(response.data, columns)
+    if data.get("body") and len(columns) > 1:
+        data["body"] = pick(response.data, clip("body", _MAX_BODY_CHARACTERS))
+    note = clip_note("body", data.values())
+    return Record(uri=f"{repo.uri}/pulls/{number}", note=note, removed=response.removed or None, data=data)
 
-    @tool("Create a pull request", toolset="pull_requests", effect="write", open_world=True, view=DRAFT)
-    async def create_pull_request(
-        self,
-        repo: RepoText,
-        title: Title,
-        head: Annotated[str, Field(description="Branch, or owner:branch of a fork")],
-        base: Base,
-        body: OptionalBody = None,
-        draft: bool = False,
-        reviewers: Annotated[NameList, Field(description="Logins, org/team, copilot")] = None,
-        dry_run: DryRun = False,
-    ) -> Done:
-        """Open a pull request of `head` into `base`; fails without new commits. To commit: `write_files`."""
-        trusted_repo = self.policy.write_repo(repo)
-        source = self.policy.head(trusted_repo, head)
-        pull = drop_unset(
-            title=title, head=source.label, head_repo=source.repo, base=self.policy.ref(base).name, body=body,
-            draft=draft,
-        )  # fmt: skip
-        await self.pulls.require_served_head(trusted_repo, source)
-        resolved_reviewers = await resolve_names(reviewers, self._resolve_reviewer)
-        if dry_run:
-            preview = pull | drop_unset(reviewers=reviewers)
-            return await draft_result(self.pulls.api.taint, trusted_repo, "pull request", preview)
-        return await self.pulls.create(trusted_repo, pull, resolved_reviewers or [])
 
-    @tool("Change a pull request", toolset="pull_requests", effect="destroy", open_world=True)
-    async def edit_pull_request(
-        self,
-        repo: RepoText,
-        number: Number,
-        title: OptionalTitle = None,
-        body: OptionalBody = None,
-        state: Literal["open", "closed"] | None = None,
-        base: Annotated[str | None, Field(description="Branch")] = None,
-        draft: bool | None = None,
-        reviewers: Names = None,
-        update_branch: Annotated[bool, Field(description="Merge its base into it")] = False,
-    ) -> Done:
-        """Change a pull request's text, state, base or reviewers; what is not given stays.
+@tool("List reviews", toolset="pull_requests", open_world=True)
+async def list_reviews(
+    api: Api,
+    *,
+    repo: RepoName,
+    number: Number,
+    kind: Literal["reviews", "threads"] = "reviews",
+    unresolved: bool = False,
+    fields: Fields = None,
+    limit: Limit = 30,
+    cursor: Cursor = None,
+) -> Listing:
+    """List a pull request's reviews, or the threads of comments on its lines (kind=threads).
 
-        Labels: `edit_issue`.
-        """
-        trusted_repo = self.policy.write_repo(repo)
-        changes = drop_unset(title=title, body=body, state=state)
-        if base:
-            changes["base"] = self.policy.ref(base).name
-        resolved_reviewers = await resolve_names(reviewers, self._resolve_reviewer)
-        return await self.pulls.edit(
-            trusted_repo, number, changes, draft=draft, reviewers=resolved_reviewers, update_branch=update_branch
-        )
+    Threads come with their comments and state. General comments: `list_comments`.
+    """
+    # Reviews are neither resolved nor open.
+    if kind == "threads" or unresolved:
+        return await reviews.list_threads(api, repo, number, unresolved_only=unresolved, cursor=cursor)
+    description = f"the reviews of #{number} of `{repo.full_name}`"
+    query = ListQuery(f"{_path(repo, number)}/reviews", description, REVIEW, repo=repo)
+    return await fetch_page(api, query, PageOptions(fields, limit, cursor))
 
-    @tool("Review", toolset="pull_requests", effect="write", open_world=True)
-    async def create_review(
-        self,
-        repo: RepoText,
-        number: Number,
-        event: Annotated[Verdict | None, Field(description="Verdict")] = None,
-        body: OptionalBody = None,
-        comments: Annotated[list[LineComment], Field(description="On lines")] = [],  # noqa: B006
-        commit: Annotated[str | None, Field(description="Head as reviewed")] = None,
-        review_id: Annotated[OptionalNumber, Field(description="Pending one to add to")] = None,
-    ) -> Done:
-        """Review a pull request: comments on lines and a verdict (`event`; pending without).
 
-        A general comment: `create_comment`.
-        """
-        trusted_repo = self.policy.write_repo(repo)
-        trusted_comments = [comment.to_trusted(self.policy) for comment in comments]
-        trusted_commit = None
-        if commit:
-            trusted_commit = self.policy.ref(commit).name
-        review = NewReview(event, body, trusted_comments, trusted_commit)
-        if review_id is not None:
-            return await self.reviews.add(trusted_repo, number, review_id, review)
-        return await self.reviews.create(trusted_repo, number, review)
+@tool("List checks", toolset="pull_requests", open_world=True, seconds=MAX_WAIT_SECONDS + 120)
+async def list_checks(
+    api: Api,
+    *,
+    repo: RepoName,
+    number: OptionalNumber = None,
+    ref: OptionalRefName = None,
+    wait: Waiting = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Listing:
+    """List the CI checks of a pull request (`number`) or commit (`ref`) with their conclusions.
 
-    @tool("Finish a review", toolset="pull_requests", effect="destroy", open_world=True)
-    async def edit_review(
-        self,
-        repo: RepoText,
-        number: Number,
-        review_id: Number,
-        action: ReviewAction,
-        event: Annotated[Verdict | None, Field(description="For submit")] = None,
-        body: OptionalBody = None,
-    ) -> Done:
-        """Submit or delete a pending review, or dismiss a submitted one (`body` says why). Ids: `list_reviews`."""
-        trusted_repo = self.policy.write_repo(repo)
-        return await self.reviews.edit(trusted_repo, number, review_id, action=action, verdict=event, body=body)
+    Those of other services come last; `wait` waits for running ones. Can it be merged: `get_pull_request`.
+    """
+    options = PageOptions(limit=limit, cursor=cursor)
+    if number is not None:
+        refuse_beside("`number`", ref=ref)
+        return await list_checks_of_pull(api, repo, number, options, wait)
+    if ref is None:
+        raise Invalid("One of `number` and `ref` has to be given.")
+    return await list_checks_of_commit(api, repo, ref, options, wait)
 
-    @tool("Resolve a thread", toolset="pull_requests", effect="write", idempotent=True, open_world=True)
-    async def edit_thread(
-        self,
-        repo: RepoText,
-        number: Number,
-        thread: Annotated[str, Field(description="From `list_reviews`")],
-        resolved: bool = True,
-    ) -> Done:
-        """Resolve or reopen a review's thread; its comments stay. To reply: `create_comment`."""
-        trusted_repo = self.policy.write_repo(repo)
-        return await self.reviews.resolve_thread(trusted_repo, number, self.policy.node(thread).text, resolved=resolved)
 
-    async def _resolve_reviewer(self, name: str) -> str:
-        """Return the login or team that GitHub knows for `name`."""
-        reviewer = await self.pulls.api.resolve_login(name)
-        self.policy.logins(reviewer.split("/", 1))
-        if reviewer.lower() == "copilot":
-            return COPILOT_REVIEWER
-        return reviewer
+@tool("Create a pull request", toolset="pull_requests", effect="write", open_world=True, view=views.DRAFT)
+async def create_pull_request(
+    api: Api,
+    *,
+    repo: WriteRepoName,
+    title: Title,
+    head: Annotated[Head, trusted(Policy.head), Field(description="Branch, or owner:branch of a fork")],
+    base: Annotated[Ref, trusted(Policy.ref), Field(description="Branch to go into")],
+    body: OptionalBody = None,
+    draft: bool = False,
+    reviewers: Annotated[NameList, Field(description="Logins, org/team, copilot")] = None,
+    dry_run: DryRun = False,
+) -> Done:
+    """Open a pull request of `head` into `base`; fails without new commits. To commit: `write_files`."""
+    pull = drop_unset(title=title, head=head.label, head_repo=head.repo, base=base.name, body=body, draft=draft)
+    await _require_served_head(api, repo, head)
+    resolved_reviewers = await resolve_names(api, reviewers, _resolve_reviewer)
+    if dry_run:
+        return await draft_result(api.taint, repo, "pull request", pull | drop_unset(reviewers=reviewers))
+    description = f"pull request from {quote(head.label)} in `{repo.full_name}`"
+    response = await api.write("POST", f"{repo.path}/pulls", description, pull, repo=repo)
+    number = int(response.data["number"])
+    if resolved_reviewers:
+        with partial_success(
+            f"Pull request #{number} is created", f"Ask others to review #{number} with `edit_pull_request`."
+        ):
+            await _send_reviewers(api, "POST", repo, number, resolved_reviewers)
+    return _done(repo, number, f"Created pull request #{number}.", response.data)
 
-    @tool("Merge a pull request", toolset="pull_requests", gate="merge", effect="destroy", open_world=True)
-    async def run_merge(
-        self,
-        repo: RepoText,
-        number: Number,
-        head_sha: Annotated[str, AfterValidator(_check_sha), Field(description="Head you looked at")],
-        method: MergeMethod = "merge",
-        title: OptionalTitle = None,
-        body: OptionalBody = None,
-    ) -> Done:
-        """Merge a pull request, only if its head is still `head_sha`.
 
-        Can it be merged: `get_pull_request`.
-        """
-        trusted_repo = self.policy.write_repo(repo, "merge")
-        return await self.pulls.merge(trusted_repo, number, head=head_sha, method=method, title=title, message=body)
+@tool("Change a pull request", toolset="pull_requests", effect="destroy", open_world=True)
+async def edit_pull_request(
+    api: Api,
+    *,
+    repo: WriteRepoName,
+    number: Number,
+    title: OptionalTitle = None,
+    body: OptionalBody = None,
+    state: Literal["open", "closed"] | None = None,
+    base: OptionalBase = None,
+    draft: bool | None = None,
+    reviewers: Names = None,
+    update_branch: Annotated[bool, Field(description="Merge its base into it")] = False,
+) -> Done:
+    """Change a pull request's text, state, base or reviewers; what is not given stays.
+
+    Labels: `edit_issue`.
+    """
+    changes = drop_unset(title=title, body=body, state=state)
+    if base is not None:
+        changes["base"] = base.name
+    resolved_reviewers = await resolve_names(api, reviewers, _resolve_reviewer)
+    if not changes and draft is None and resolved_reviewers is None and not update_branch:
+        raise Invalid("Nothing was given to change.", "Pass what is to be different.")
+    pull = (await _fetch(api, repo, number, internal=True)).data
+    if update_branch:
+        _require_served_source(api, pull, number)
+    applied = _AppliedChanges(number)
+    if changes:
+        response = await api.write("PATCH", _path(repo, number), _describe(repo, number), changes, repo=repo)
+        pull = response.data
+        applied.names += [f"`{name}`" for name in changes]
+    if resolved_reviewers is not None:
+        with applied.reported():
+            await _change_reviewers(api, repo, number, pull, resolved_reviewers)
+        applied.names.append("`reviewers`")
+    if draft is not None and draft != pull.get("draft"):
+        with applied.reported():
+            await _set_draft(api, repo, number, pull, draft=draft)
+        applied.names.append("`draft`")
+    if update_branch:
+        with applied.reported():
+            await _update_branch(api, repo, number, pull)
+    return _done(repo, number, f"Changed pull request #{number}.", pull)
+
+
+@tool("Review", toolset="pull_requests", effect="write", open_world=True)
+async def create_review(
+    api: Api,
+    *,
+    repo: WriteRepoName,
+    number: Number,
+    event: Annotated[Verdict | None, Field(description="Verdict")] = None,
+    body: OptionalBody = None,
+    comments: LineComments = default([]),
+    commit: Annotated[Ref | None, trusted(Policy.ref), Field(description="Head as reviewed")] = None,
+    review_id: Annotated[OptionalNumber, Field(description="Pending one to add to")] = None,
+) -> Done:
+    """Review a pull request: comments on lines and a verdict (`event`; pending without).
+
+    A general comment: `create_comment`.
+    """
+    review = NewReview(event, body, comments, commit)
+    if review_id is not None:
+        return await reviews.add_to_review(api, repo, number, review_id, review)
+    return await reviews.send_review(api, repo, number, review)
+
+
+@tool("Finish a review", toolset="pull_requests", effect="destroy", open_world=True)
+async def edit_review(
+    api: Api,
+    *,
+    repo: WriteRepoName,
+    number: Number,
+    review_id: Number,
+    action: ReviewAction,
+    event: Annotated[Verdict | None, Field(description="For submit")] = None,
+    body: OptionalBody = None,
+) -> Done:
+    """Submit or delete a pending review, or dismiss a submitted one (`body` says why). Ids: `list_reviews`."""
+    return await reviews.finish_review(api, repo, number, review_id, action=action, verdict=event, body=body)
+
+
+@tool("Resolve a thread", toolset="pull_requests", effect="write", idempotent=True, open_world=True)
+async def edit_thread(
+    api: Api,
+    *,
+    repo: WriteRepoName,
+    number: Number,
+    thread: Annotated[NodeId, trusted(Policy.node), Field(description="From `list_reviews`")],
+    resolved: bool = True,
+) -> Done:
+    """Resolve or reopen a review's thread; its comments stay. To reply: `create_comment`."""
+    return await reviews.set_resolved(api, repo, number, thread, resolved=resolved)
+
+
+@tool("Merge a pull request", toolset="pull_requests", gate="merge", effect="destroy", open_world=True)
+async def run_merge(
+    api: Api,
+    *,
+    repo: MergeRepoName,
+    number: Number,
+    head_sha: Annotated[FreeText, AfterValidator(_check_sha), Field(description="Head you looked at")],
+    method: MergeMethod = "merge",
+    title: OptionalTitle = None,
+    body: OptionalBody = None,
+) -> Done:
+    """Merge a pull request, only if its head is still `head_sha`.
+
+    Can it be merged: `get_pull_request`.
+    """
+    description = _describe(repo, number)
+    pull = (await _fetch(api, repo, number, internal=True)).data
+    current_sha = pick(pull, "head.sha")
+    if not str(current_sha).startswith(head_sha):
+        raise Conflict(f"The head of {description} is `{current_sha}`, not {quote(head_sha)}.", "Look at what changed.")
+    if api.policy.guards_workflows:
+        await _refuse_workflows(api, repo, number, int(pull.get("changed_files") or 0))
+    order = {"sha": current_sha, "merge_method": method, **drop_unset(commit_title=title, commit_message=body)}
+    response = await api.write("PUT", f"{_path(repo, number)}/merge", description, order, repo=repo)
+    if not response.data.get("merged"):
+        reason = quote(str(response.data.get("message")))
+        raise Conflict(f"GitHub did not merge {description}: {reason}.")
+    return Done(
+        done=f"Merged pull request #{number}.", uri=f"{repo.uri}/pulls/{number}", data={"commit": response.data["sha"]}
+    )
+
+
+async def _resolve_reviewer(api: Api, name: str) -> str:
+    """Return the login or team that GitHub knows for `name`."""
+    reviewer = await api.resolve_login(name)
+    api.policy.logins(reviewer.split("/", 1))
+    if reviewer.lower() == "copilot":
+        return COPILOT_REVIEWER
+    return reviewer
+
+
+async def _require_served_head(api: Api, repo: Repo, head: Head) -> None:
+    """Return unless the fork that GitHub takes for the owner's is not served: it may have any name.
+
+    Raises:
+        Refused: none of those that may be meant is in the network of `repo`.
+    """
+    candidates = head.candidates_for(repo)
+    if candidates is None:
+        return
+    network = await _find_network(api, repo)
+    for candidate in candidates:
+        if network is not None and await _find_network(api, candidate) == network:
+            return
+    raise Refused(
+        f"The fork of `{repo.full_name}` that {quote(head.label)} names is not served here.",
+        f"Served are: {api.policy.allow_list_text}.",
+    )
+
+
+async def _fetch(api: Api, repo: Repo, number: int, *, internal: bool = False) -> ApiResponse:
+    hint = f"If #{number} is an issue, use `get_issue`."
+    return await api.get(_path(repo, number), _describe(repo, number), repo=repo, internal=internal, hint=hint)
+
+
+async def _find_network(api: Api, repo: Repo) -> str | None:
+    """Return the name of the repository that the network of `repo` comes from; None if `repo` does not exist."""
+    try:
+        response = await api.get(repo.path, f"repository `{repo.full_name}`", internal=True)
+    except NotFound:
+        return None
+    return str(pick(response.data, "source.full_name") or pick(response.data, "full_name")).lower()
+
+
+def _require_served_source(api: Api, pull: Mapping[str, Any], number: int) -> None:
+    """Raise `Refused` if the branch of the pull request, which would be changed, is of what is not served."""
+    source = pick(pull, "head.repo.full_name")
+    if source:
+        api.policy.require_served(str(source), f"branch of #{number}")
+
+
+async def _change_reviewers(
+    api: Api, repo: WriteRepo, number: int, pull: Mapping[str, Any], reviewers: Sequence[str]
+) -> None:
+    """Ask those of `reviewers` who are not asked yet, and no longer those who are not among them."""
+    current = _requested_reviewers(repo, pull)
+    wished = merge_names(current, reviewers)
+    current_keys = {name.lower() for name in current}
+    wished_keys = {name.lower() for name in wished}
+    added = [name for name in wished if name.lower() not in current_keys]
+    removed = [name for name in current if name.lower() not in wished_keys]
+    await _send_reviewers(api, "POST", repo, number, added)
+    await _send_reviewers(api, "DELETE", repo, number, removed)
+
+
+async def _send_reviewers(
+    api: Api, method: Literal["POST", "DELETE"], repo: WriteRepo, number: int, names: Sequence[str]
+) -> None:
+    """Ask people and teams to review, or no longer."""
+    if not names:
+        return
+    people: list[str] = []
+    teams: list[str] = []
+    for name in names:
+        _, slash, team = name.partition("/")
+        if slash:
+            teams.append(team)
+        else:
+            people.append(name)
+    body = {"reviewers": people}
+    if teams:
+        body["team_reviewers"] = teams
+    path = f"{_path(repo, number)}/requested_reviewers"
+    await api.write(method, path, f"the reviewers of #{number} of `{repo.full_name}`", body, repo=repo)
+
+
+async def _set_draft(api: Api, repo: WriteRepo, number: int, pull: Mapping[str, Any], *, draft: bool) -> None:
+    query = READY
+    if draft:
+        query = DRAFT
+    variables = {"input": {"pullRequestId": pull["node_id"]}}
+    await api.graphql(query, variables, _describe(repo, number), repo=repo, writes=True)
+
+
+async def _update_branch(api: Api, repo: WriteRepo, number: int, pull: Mapping[str, Any]) -> None:
+    body = {"expected_head_sha": pick(pull, "head.sha")}
+    path = f"{_path(repo, number)}/update-branch"
+    await api.write("PUT", path, _describe(repo, number), body, repo=repo)
+
+
+async def _refuse_workflows(api: Api, repo: Repo, number: int, changed_count: int) -> None:
+    """Raise `Refused` if one of the changed files is one that Actions would run, or GitHub does not list all."""
+    description = _describe(repo, number)
+    params: dict[str, Any] = {"per_page": 100}
+    listed_count = 0
+    while True:
+        response = await api.get(f"{_path(repo, number)}/files", description, params, internal=True)
+        api.policy.require_mergeable(changed_names(response.data))
+        listed_count += len(response.data)
+        if not response.next_page:
+            break
+        params |= response.next_page
+    api.policy.require_all_listed(listed_count, changed_count, description)
+
+
+def _done(repo: Repo, number: int, sentence: str, pull: Mapping[str, Any]) -> Done:
+    data = PULL.to_record(pull, _DONE_COLUMNS)
+    return Done(done=sentence, uri=f"{repo.uri}/pulls/{number}", url=pull.get("html_url"), data=data)
+
+
+def _requested_reviewers(repo: Repo, pull: Mapping[str, Any]) -> list[str]:
+    """Return who is asked to review, as callers name them: teams with their organisation, Copilot as it is asked."""
+    people = cast("list[dict[str, Any]]", pull.get("requested_reviewers") or [])
+    teams = cast("list[dict[str, Any]]", pull.get("requested_teams") or [])
+    names: list[str] = []
+    for person in people:
+        login = str(person["login"])
+        if login.lower() == "copilot":
+            login = COPILOT_REVIEWER
+        names.append(login)
+    return names + [f"{repo.owner}/{team['slug']}" for team in teams]
+
+
+def _path(repo: Repo, number: int) -> str:
+    return f"{repo.path}/pulls/{number}"
+
+
+def _describe(repo: Repo, number: int) -> str:
+    return f"pull request #{number} of `{repo.full_name}`"
