@@ -48,10 +48,10 @@ def test_what_names_none(text: str, reason: str) -> None:
 
 
 def test_people_are_logins() -> None:
-    assert Policy.logins(["octocat", "a-b"]) == ["octocat", "a-b"]
+    Policy.require_logins(["octocat", "a-b"])
     for text in ("", "@octocat", "octo/app", "a b", "a@example.org"):
         with pytest.raises(Invalid, match="is not a login"):
-            Policy.logins(["octocat", text])
+            Policy.require_logins(["octocat", text])
 
 
 def test_an_enterprise_server_has_its_own_addresses() -> None:

@@ -2,7 +2,8 @@
 
 A trusted type is a class that a policy exports, `policy.py` or a module of a folder `policy`, other than the policy
 itself and protocols. Whoever holds one may rely on policy having said yes, so nothing else makes one. Where tools are
-functions, the common package parses what callers send before the call, so no tool calls a policy.
+functions, the common package parses what callers send before the call, so no tool calls a parser of a policy; it may
+ask whether what it found is allowed.
 """
 
 import ast
@@ -42,14 +43,34 @@ def made_elsewhere(root: Path) -> list[str]:
 
 
 def parsed_elsewhere(root: Path) -> list[str]:
-    """Each place in a folder `tools` below `root`, if its tools are functions, where they call a policy themselves."""
+    """Each place in a folder `tools` below `root`, if its tools are functions, where they call a parser themselves."""
     found: list[str] = []
     for folder in sorted(root.rglob("tools")):
-        modules = {path: _tree(path) for path in sorted(folder.glob("*.py"))}
+        modules = {path: _tree(path) for path in sorted(folder.rglob("*.py"))}
         if any(_declares_functions(tree) for tree in modules.values()):
+            checks = _policy_checks(folder.parent)
             for path, tree in modules.items():
-                found += [f"{path.relative_to(root).as_posix()}: {name}" for name in _policy_calls(tree)]
+                calls = [name for name in _policy_calls(tree) if name.rpartition(".")[2] not in checks]
+                found += [f"{path.relative_to(root).as_posix()}: {name}" for name in calls]
     return found
+
+
+def _policy_checks(member: Path) -> set[str]:
+    """The names of a policy's functions and methods that by their annotations make no trusted type."""
+    policies = {path: _tree(path) for path in sorted(member.rglob("*.py")) if _is_policy(path)}
+    trusted = {
+        name.rpartition(".")[2] for path, tree in policies.items() for name in _trusted(path.relative_to(member), tree)
+    }
+    checks: set[str] = set()
+    parsers: set[str] = set()
+    for tree in policies.values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                made = (
+                    {item.id for item in ast.walk(node.returns) if isinstance(item, ast.Name)} if node.returns else None
+                )
+                (parsers if made is None or made & trusted else checks).add(node.name)
+    return checks - parsers
 
 
 def _declares_functions(tree: ast.Module) -> bool:

@@ -83,9 +83,28 @@ def test_a_planted_call_of_a_policy_is_found(tmp_path: Path, call: str) -> None:
     assert parsed_elsewhere(tmp_path) == []
     tools.write_text(f"{TOOLS}def other(policy, names):\n    return {call}\n", "utf-8")
     assert [place.partition(":")[0] for place in parsed_elsewhere(tmp_path)] == ["toy/tools/read.py"]
+    # Also where a toolset has a folder of its own.
+    (tmp_path / "toy/tools/deep").mkdir()
+    deep = tools.rename(tmp_path / "toy/tools/deep/read.py")
+    assert [place.partition(":")[0] for place in parsed_elsewhere(tmp_path)] == ["toy/tools/deep/read.py"]
+    tools = deep
     # Tools that are methods parse what callers send themselves.
     tools.write_text(f"from toy.policy import parse_folder\ndef other(policy, names):\n    return {call}\n", "utf-8")
     assert parsed_elsewhere(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("returns", "found"),
+    [(" -> None", 0), (" -> list[str]", 0), (" -> Folder | None", 1), (" -> list[Folder]", 1), ("", 1)],
+)
+def test_a_tool_may_ask_a_policy_what_makes_no_trusted_type(tmp_path: Path, returns: str, found: int) -> None:
+    (tmp_path / "toy/tools").mkdir(parents=True)
+    method = f"    def require_served(self, path: str){returns}: ..."
+    policy = f"__all__ = ['Folder', 'Policy']\nclass Folder: ...\nclass Policy:\n{method}\n"
+    (tmp_path / "toy/policy.py").write_text(policy, "utf-8")
+    tools = f"{TOOLS}def other(policy, names):\n    policy.require_served('/etc')\n"
+    (tmp_path / "toy/tools/read.py").write_text(tools, "utf-8")
+    assert len(parsed_elsewhere(tmp_path)) == found
 
 
 @pytest.mark.parametrize("module", ["toy.policy", "toy.policy.folders"])

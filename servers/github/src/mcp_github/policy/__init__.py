@@ -154,7 +154,7 @@ class Policy(RepositoryAllowList, Gates, FlowRules):
     label = staticmethod(label)
     node = staticmethod(node)
     review_comments = staticmethod(review_comments)
-    logins = staticmethod(require_logins)
+    require_logins = staticmethod(require_logins)
     require_deletable = staticmethod(require_deletable)
     require_own_commit = staticmethod(require_own_commit)
 

@@ -183,16 +183,11 @@ def is_encodable(text: str) -> bool:
     return True
 
 
-def require_logins(texts: Sequence[str]) -> list[str]:
-    """Return people to assign, request or mention; they need not own anything that is served.
-
-    Raises:
-        Invalid: one of them is no login.
-    """
+def require_logins(texts: Sequence[str]) -> None:
+    """Raise `Invalid` unless these are people to assign, request or mention; they need not own anything served."""
     for text in texts:
         if not LOGIN.fullmatch(text):
             raise Invalid(f"{quote(text)} is not a login.")
-    return list(texts)
 
 
 def parse_owner_setting(text: str, setting: str) -> str:

@@ -384,7 +384,7 @@ async def _resolve_login(api: Api, name: str | None) -> str | None:
 async def _resolve_assignee(api: Api, name: str) -> str:
     """Return the login that GitHub knows for `name`."""
     login = await api.resolve_login(name.lstrip("+-"))
-    api.policy.logins([login])
+    api.policy.require_logins([login])
     if login.lower() == "copilot":
         return COPILOT_AGENT
     return login

@@ -346,7 +346,7 @@ async def run_merge(
 async def _resolve_reviewer(api: Api, name: str) -> str:
     """Return the login or team that GitHub knows for `name`."""
     reviewer = await api.resolve_login(name)
-    api.policy.logins(reviewer.split("/", 1))
+    api.policy.require_logins(reviewer.split("/", 1))
     if reviewer.lower() == "copilot":
         return COPILOT_REVIEWER
     return reviewer
