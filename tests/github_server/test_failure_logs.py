@@ -11,7 +11,7 @@ from github_server.oracle.server import Reply
 from github_server.serving import call, refused, served
 from github_server.world import sample
 from mcp_github.client.polling import Poller
-from mcp_github.requests.automation.failure_log_parser import MAX_CAUSE_BYTES, FailureLogParser
+from mcp_github.requests.failure_log_parser import MAX_CAUSE_BYTES, FailureLogParser
 
 
 def cause_of(log: bytes, piece: int = 4096) -> str:

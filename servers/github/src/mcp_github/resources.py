@@ -13,8 +13,8 @@ from mcp_github.client.api import Api
 from mcp_github.listing.pages import PageOptions
 from mcp_github.models import Listing, Record
 from mcp_github.policy import Policy, Repo
-from mcp_github.requests.code.diffs import diff_source, read_differences
-from mcp_github.requests.code.files import decode_blob, fetch_blob, fetch_readme
+from mcp_github.requests.diffs import diff_source, read_differences
+from mcp_github.requests.files import decode_blob, fetch_blob, fetch_readme
 from mcp_github.tools.account.notifications import fetch_inbox
 from mcp_github.tools.automation.actions import get_run
 from mcp_github.tools.code.releases import get_release

@@ -1,1 +1,1 @@
-"""What each toolset sends to GitHub and makes of the answers, one module a subject."""
+"""Requests that several toolsets make, and those that take too much to stand in the module of their tools."""

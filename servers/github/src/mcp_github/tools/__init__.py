@@ -1,1 +1,1 @@
-"""The tools, one module a toolset, grouped by the same subjects as `requests`."""
+"""The tools, one module a toolset."""

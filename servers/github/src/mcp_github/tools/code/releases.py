@@ -16,7 +16,7 @@ from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page
 from mcp_github.listing.projections import clip, pick
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy, Ref, Repo, WriteRepo
-from mcp_github.requests.code.release_commits import refuse_unseen_commit
+from mcp_github.requests.release_commits import refuse_unseen_commit
 from mcp_github.tools.arguments import (
     Cursor,
     DeleteReleaseRepoName,

@@ -21,10 +21,10 @@ from mcp_github.listing.projections import clip, pick
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.number_forms import Number, OptionalNumber
 from mcp_github.policy import Change, FileChange, FilePath, Policy, Ref, Repo, WriteRepo
-from mcp_github.requests.code.branches import get_default_branch, refuse_workflows, resolve_sha
-from mcp_github.requests.code.commit_files import commit_files
-from mcp_github.requests.code.diffs import diff_source, read_differences
-from mcp_github.requests.code.files import BinaryFile, list_folder, read_content
+from mcp_github.requests.branches import get_default_branch, refuse_workflows, resolve_sha
+from mcp_github.requests.commit_files import commit_files
+from mcp_github.requests.diffs import diff_source, read_differences
+from mcp_github.requests.files import BinaryFile, list_folder, read_content
 from mcp_github.requests.graphql_queries import TAGS
 from mcp_github.tools.arguments import (
     BranchName,

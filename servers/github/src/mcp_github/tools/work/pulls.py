@@ -22,12 +22,12 @@ from mcp_github.listing.projections import clip, clip_note, pick
 from mcp_github.models import Done, Listing, Record
 from mcp_github.number_forms import Number, OptionalNumber
 from mcp_github.policy import Head, HeadFilter, NodeId, Policy, Ref, Repo, ReviewComment, WriteRepo
-from mcp_github.requests.automation.checks import list_checks_of_commit, list_checks_of_pull
-from mcp_github.requests.code.branches import changed_names
+from mcp_github.requests.checks import list_checks_of_commit, list_checks_of_pull
+from mcp_github.requests.branches import changed_names
 from mcp_github.requests.graphql_queries import DRAFT, READY
-from mcp_github.requests.work import reviews
-from mcp_github.requests.work.name_changes import merge_names, resolve_names
-from mcp_github.requests.work.reviews import NewReview, ReviewAction, Verdict
+from mcp_github.requests import reviews
+from mcp_github.requests.name_changes import merge_names, resolve_names
+from mcp_github.requests.reviews import NewReview, ReviewAction, Verdict
 from mcp_github.tools import views
 from mcp_github.tools.arguments import (
     Cursor,

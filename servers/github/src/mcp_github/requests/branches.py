@@ -8,7 +8,7 @@ from typing import Any
 from mcp_batteries.errors import NotFound, quote
 from mcp_github.client.api import Api
 from mcp_github.policy import Ref, Repo, WriteRepo
-from mcp_github.requests.code.diffs import MAX_COMPARED_FILES
+from mcp_github.requests.diffs import MAX_COMPARED_FILES
 
 __all__ = ["changed_names", "get_default_branch", "refuse_workflows", "resolve_sha"]
 

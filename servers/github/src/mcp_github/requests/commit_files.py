@@ -15,8 +15,8 @@ from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailab
 from mcp_github.client.api import Api
 from mcp_github.models import Done
 from mcp_github.policy import FileChange, FilePath, Ref, TextEdit, WriteRepo
-from mcp_github.requests.code.branches import resolve_sha
-from mcp_github.requests.code.files import fetch_blob, fetch_contents
+from mcp_github.requests.branches import resolve_sha
+from mcp_github.requests.files import fetch_blob, fetch_contents
 from mcp_github.requests.graphql_queries import COMMIT_ON_BRANCH
 
 __all__ = ["commit_files"]

@@ -14,7 +14,7 @@ from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_no
 from mcp_github.listing.projections import pick
 from mcp_github.models import Listing
 from mcp_github.policy import Ref, Repo
-from mcp_github.requests.code.branches import resolve_sha
+from mcp_github.requests.branches import resolve_sha
 
 __all__ = ["list_checks_of_commit", "list_checks_of_pull"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcp_batteries.errors import NotFound, quote
 from mcp_github.client.api import Api
 from mcp_github.policy import Ref, Repo, WriteRepo
-from mcp_github.requests.code.branches import get_default_branch, refuse_workflows, resolve_sha
+from mcp_github.requests.branches import get_default_branch, refuse_workflows, resolve_sha
 
 __all__ = ["refuse_unseen_commit"]
 

@@ -1,1 +1,0 @@
-"""Requests for what a repository holds: files, commits, branches, releases and rules."""

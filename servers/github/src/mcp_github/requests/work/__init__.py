@@ -1,1 +1,0 @@
-"""Requests for what people plan and discuss: issues, pull requests, reviews, discussions and projects."""
