@@ -7,7 +7,8 @@ import pytest
 
 from mcp_batteries.errors import Invalid, Problem, Refused, Unavailable
 from mcp_batteries.settings import load
-from mcp_github.policy import Gate, Head, Policy, Repo, WriteRepo, flow
+from mcp_github.policy import Change, Gate, Head, LineComment, Policy, Repo, ReviewComment, WriteRepo, flow
+from mcp_github.policy.file_changes import Edit
 from mcp_github.settings import Settings
 
 
@@ -323,6 +324,46 @@ def test_ids_stay_in_their_place(method: str, taken: list[str], wrong: list[str]
     for text in wrong:
         with pytest.raises(Invalid):
             getattr(policy(), method)(text)
+
+
+def test_each_path_of_many_is_checked() -> None:
+    served = policy("--write")
+    sent = Change(path="./a", sha="s", content="c", base64=True, edits=[Edit(old="o", new="n")], delete=True)
+    (change,) = served.file_changes([sent])
+    assert (change.path.name, change.sha, change.content, change.is_base64, change.delete) == (
+        "a",
+        "s",
+        "c",
+        True,
+        True,
+    )
+    assert [(edit.old, edit.new) for edit in change.edits] == [("o", "n")]
+    with pytest.raises(Refused, match="--workflow-files"):
+        served.file_changes([sent, Change(path=".github/workflows/x.yml")])
+    on_lines = LineComment(path="./a", body="b", line=3, start_line=1, side="LEFT", start_side="RIGHT")
+    (comment,) = served.review_comments([on_lines])
+    assert comment == ReviewComment("a", "b", 3, "LEFT", 1, "RIGHT")
+    with pytest.raises(Invalid, match=r"or `\.\.` part"):
+        served.review_comments([on_lines, LineComment(path="../a", body="b")])
+
+
+def test_names_stand_in_a_path_as_themselves() -> None:
+    assert policy().label("a/b c").path == "a%2Fb%20c"
+    for text in (".", ".."):
+        with pytest.raises(Invalid, match="is not a label"):
+            policy().label(text)
+    assert policy().workflow(".github/workflows/a b.yml").path == "a%20b.yml"
+
+
+def test_one_may_be_named_as_oneself() -> None:
+    served = policy("--repos", "octo/site")
+    assert served.other_user("@ME") is None
+    octo = served.other_user("octo")
+    assert octo is not None and octo.login == "octo"
+    for parse in (served.gist_owner, served.gist):
+        with pytest.raises(Refused, match="Gists are outside"):
+            parse("octo")
+    assert policy().gist_owner("@me") is None and policy().gist("aa5a").id == "aa5a"
 
 
 def test_where_a_pull_request_comes_from() -> None:

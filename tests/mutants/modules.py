@@ -59,7 +59,17 @@ MODULES = {
             "tests/github_server/test_taint.py",
             "tests/github_server/test_watch_list.py",
         )
-        for name in ("__init__", "addresses", "flow", "gates", "names", "allow_list", "repositories")
+        for name in (
+            "__init__",
+            "addresses",
+            "file_changes",
+            "flow",
+            "gates",
+            "names",
+            "allow_list",
+            "repositories",
+            "review_comments",
+        )
     },
     **{
         f"servers/postgres/src/mcp_postgres/policy/{name}.py": (
