@@ -13,7 +13,7 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
@@ -91,6 +91,12 @@ class _Identity:
     client: Client
     cached: OrderedDict[str, _CachedResponse] = field(default_factory=OrderedDict[str, _CachedResponse])
     read_followed: _ReadFollowed = _read_nothing
+
+    def remember(self, key: str, response: _CachedResponse) -> None:
+        """Keep a response; the one that was used longest ago makes room."""
+        self.cached[key] = response
+        if len(self.cached) > _MAX_CACHED_RESPONSES:
+            self.cached.popitem(last=False)
 
 
 @dataclass(frozen=True)
@@ -183,34 +189,15 @@ class Api:
         """
         if repo is not None and not internal:
             self.taint.record_read(repo.key)
-        identity = self._identities.current
         followed_body = await self._read_followed(path, params, accept)
         if followed_body is not None:
             data, removed = self._clean(_parse_json(followed_body, description))
             return ApiResponse(data, removed)
-        key = json.dumps([path, params, accept], sort_keys=True)
-        cached = identity.cached.get(key)
-        headers: dict[str, str] = {}
-        if cached is not None:
-            headers["If-None-Match"] = cached.etag
-        request = Request("GET", path, description, True, params=params or {}, accept=accept, headers=headers)
+        request = Request("GET", path, description, True, params=params or {}, accept=accept)
         try:
-            response = await identity.client.send(request)
+            return await self._get_unless_cached(request, repo)
         except NotFound as problem:
             raise NotFound(problem.failure, problem.fix or hint, status=problem.status) from None
-        self._note_redirect(repo, description, response)
-        if response.status == 304 and cached is not None:
-            identity.cached.move_to_end(key)
-            return cached.response
-        data, removed = self._clean(_parse_json(response.body, description))
-        next_page = _linked_page(response.headers.get("link", ""), "next")
-        api_response = ApiResponse(data, removed, next_page, response.headers)
-        etag = response.headers.get("etag")
-        if etag and len(response.body) <= _MAX_CACHED_BYTES:
-            identity.cached[key] = _CachedResponse(etag, api_response)
-            if len(identity.cached) > _MAX_CACHED_RESPONSES:
-                identity.cached.popitem(last=False)
-        return api_response
 
     async def write(
         self, method: str, path: str, description: str, body: Any = None, *, repo: WriteRepo | None = None
@@ -312,6 +299,26 @@ class Api:
         if current_call().has_written:
             fix = _MAYBE_DONE
         return Unavailable("GitHub's answer can't be understood.", fix)
+
+    async def _get_unless_cached(self, request: Request, repo: Repo | None) -> ApiResponse:
+        """Return the answer to `request`, or the one that GitHub says is still true."""
+        identity = self._identities.current
+        key = json.dumps([request.path, request.params, request.accept], sort_keys=True)
+        cached = identity.cached.get(key)
+        if cached is not None:
+            request = replace(request, headers={"If-None-Match": cached.etag})
+        response = await identity.client.send(request)
+        self._note_redirect(repo, request.description, response)
+        if response.status == 304 and cached is not None:
+            identity.cached.move_to_end(key)
+            return cached.response
+        data, removed = self._clean(_parse_json(response.body, request.description))
+        next_page = _linked_page(response.headers.get("link", ""), "next")
+        api_response = ApiResponse(data, removed, next_page, response.headers)
+        etag = response.headers.get("etag")
+        if etag and len(response.body) <= _MAX_CACHED_BYTES:
+            identity.remember(key, _CachedResponse(etag, api_response))
+        return api_response
 
     async def _read_followed(self, path: str, params: Mapping[str, Any] | None, accept: str) -> bytes | None:
         """Return what somebody follows, for a resource; None for anything else."""

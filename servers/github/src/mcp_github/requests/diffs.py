@@ -124,6 +124,7 @@ class _Answer:
 
     Attributes:
         next_position: where the next page of GitHub's or the next answer begins; None after the last.
+        first_page: of GitHub's, once one is read.
         listed_count: how many files GitHub listed up to here.
         removed: how many invisible characters were taken out.
     """
@@ -132,6 +133,7 @@ class _Answer:
     summary: bool
     max_bytes: int
     next_position: _Position | None
+    first_page: _FilePage | None = None
     patches: list[str] = field(default_factory=list[str])
     size: int = 0
     listed_count: int = 0
@@ -143,6 +145,8 @@ class _Answer:
 
     def add(self, page: _FilePage, position: _Position) -> None:
         """Add the files of one of GitHub's pages from `position` on, as many as fit."""
+        if self.first_page is None:
+            self.first_page = page
         self.removed += page.removed
         self.listed_count = position.files_before + len(page.files)
         self.next_position = None
@@ -182,25 +186,28 @@ async def read_differences(
     if cursor:
         start = _Position.decode(cursor, scope)
     answer = _Answer(path, summary, max_bytes, start)
-    first_page: _FilePage | None = None
     while answer.next_position is not None and not answer.is_full:
         position = answer.next_position
-        page = await _fetch_page(api, repo, source, position)
-        answer.add(page, position)
-        if first_page is None:
-            first_page = page
-    head = [source.description]
-    if cursor is None and path is None and answer.next_position is not None and first_page is not None:
-        head.append(await _count_all(api, source, first_page))
-    if answer.listed_count >= source.max_files:
-        head.append(f"GitHub lists the first {source.max_files:,} files only")
-    if answer.removed:
-        head.append(f"{answer.removed} invisible characters removed")
-    if answer.next_position is not None:
-        head.append(f"truncated, continue with cursor={answer.next_position.encode(scope)}")
-    elif path and not answer.patches:
+        answer.add(await _fetch_page(api, repo, source, position), position)
+    if path and not answer.patches and answer.next_position is None:
         raise _no_such_file(path, source, answer.listed_count)
+    head = [source.description]
+    if cursor is None and path is None and answer.next_position is not None and answer.first_page is not None:
+        head.append(await _count_all(api, source, answer.first_page))
+    head += _describe_gaps(source, answer, scope)
     return Text("; ".join(head), "\n".join(answer.patches) or "No differences.")
+
+
+def _describe_gaps(source: DiffSource, answer: _Answer, scope: Sequence[Any]) -> list[str]:
+    """Return what is missing in an answer, and how to go on."""
+    gaps: list[str] = []
+    if answer.listed_count >= source.max_files:
+        gaps.append(f"GitHub lists the first {source.max_files:,} files only")
+    if answer.removed:
+        gaps.append(f"{answer.removed} invisible characters removed")
+    if answer.next_position is not None:
+        gaps.append(f"truncated, continue with cursor={answer.next_position.encode(scope)}")
+    return gaps
 
 
 async def _fetch_page(api: Api, repo: Repo, source: DiffSource, position: _Position) -> _FilePage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import fnmatch
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -135,33 +135,30 @@ async def read_content(
     blob = await fetch_blob(api, repo, path, ref)
     uri = content_uri(repo, path, ref)
     text = _decode_text(blob.data)
-    if text is None:
-        kind = picture_type(blob.data[:HEAD_BYTES])
-        if kind is not None:
-            facts = f"{repo.full_name}:{path.display_name}; {kind}, {len(blob.data):,} bytes; sha {blob.sha}"
-            return await _prepare_picture(blob.data, kind, facts, uri)
-        if len(blob.data) > _MAX_BINARY_BYTES:
-            raise TooLarge(
-                f"{quote(path.display_name)} is not text and has `{len(blob.data):,}` bytes, too many for an answer.",
-                f"A host can read {quote(uri)}.",
-            )
-        return BinaryFile(uri, path.name, blob.sha, blob.data)
-    lines: list[str] = []
-    if text:
-        lines = text.removesuffix("\n").split("\n")
-    if start_line > max(1, len(lines)):
-        raise Invalid(f"{quote(path.display_name)} has {len(lines)} lines, so none is `{start_line}`.")
-    page = _cut_lines(lines, start_line, max_lines)
+    name = f"{repo.full_name}:{path.display_name}"
+    if text is not None:
+        page = _cut_lines(text, path, start_line, max_lines)
+        return _show_lines(page, name, blob.sha, uri, is_pointer=text.startswith(_LFS_POINTER))
+    kind = picture_type(blob.data[:HEAD_BYTES])
+    if kind is not None:
+        facts = f"{name}; {kind}, {len(blob.data):,} bytes; sha {blob.sha}"
+        return await _prepare_picture(blob.data, kind, facts, uri)
+    if len(blob.data) > _MAX_BINARY_BYTES:
+        raise TooLarge(
+            f"{quote(path.display_name)} is not text and has `{len(blob.data):,}` bytes, too many for an answer.",
+            f"A host can read {quote(uri)}.",
+        )
+    return BinaryFile(uri, path.name, blob.sha, blob.data)
+
+
+def _show_lines(page: _LinePage, name: str, sha: str, uri: str, *, is_pointer: bool) -> Text:
+    """Return lines of a file, after one that says which they are and how to go on."""
     body, removed = scrub_text("\n".join(page.lines), code=True)
     first = page.first
     if not page.lines:
         first = 0
-    head = [
-        f"{repo.full_name}:{path.display_name}",
-        f"lines {first}-{page.last} of {page.total}",
-        f"sha {blob.sha}",
-    ]
-    if text.startswith(_LFS_POINTER):
+    head = [name, f"lines {first}-{page.last} of {page.total}", f"sha {sha}"]
+    if is_pointer:
         head.append("a pointer: the content is in Git LFS, which is not read here")
     if removed:
         head.append(f"{removed} invisible characters removed")
@@ -292,8 +289,17 @@ def _require_readable_file(contents: Mapping[str, Any], path: FilePath) -> None:
         raise TooLarge(f"{name} has `{contents['size']:,}` bytes, more than `{_MAX_FILE_BYTES:,}`.")
 
 
-def _cut_lines(lines: Sequence[str], start_line: int, max_lines: int | None) -> _LinePage:
-    """Return the lines from `start_line` on that fit an answer; at least one."""
+def _cut_lines(text: str, path: FilePath, start_line: int, max_lines: int | None) -> _LinePage:
+    """Return the lines of a file from `start_line` on that fit an answer; at least one.
+
+    Raises:
+        Invalid: the file has no such line.
+    """
+    lines: list[str] = []
+    if text:
+        lines = text.removesuffix("\n").split("\n")
+    if start_line > max(1, len(lines)):
+        raise Invalid(f"{quote(path.display_name)} has {len(lines)} lines, so none is `{start_line}`.")
     end = len(lines)
     if max_lines is not None:
         end = start_line - 1 + max_lines

@@ -23,6 +23,7 @@ Verdict = Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"]
 ReviewAction = Literal["submit", "delete", "dismiss"]
 
 _THREAD_COLUMNS = ("thread", "path", "line", "resolved", "outdated", "comments")
+_RESOLVED = _THREAD_COLUMNS.index("resolved")
 _THREADS_PER_PAGE = 20
 # How many of GitHub's pages are read for one of ours: twenty threads that are resolved would look like the end.
 _MAX_THREAD_PAGES = 5
@@ -71,10 +72,9 @@ async def list_threads(api: Api, repo: Repo, number: int, *, unresolved_only: bo
         connection = response.data["repository"]["pullRequest"]["reviewThreads"]
         threads = cast("list[dict[str, Any]]", connection["nodes"])[position.skip :]
         page = ConnectionPage.cut(connection, [_to_thread_row(thread) for thread in threads], position)
-        rows: list[list[Any]] = []
-        for thread, row in zip(threads, page.rows, strict=False):
-            if not (unresolved_only and thread["isResolved"]):
-                rows.append(row)
+        rows = page.rows
+        if unresolved_only:
+            rows = [row for row in rows if not row[_RESOLVED]]
         if rows or page.next_position is None or page_count == _MAX_THREAD_PAGES:
             break
         position = page.next_position

@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import anyio.to_thread
@@ -182,17 +182,23 @@ class ConditionalFetcher:
         probe = FollowedUri("", f"{issue.repo_path}/issues", Digest.PROBE, params=_LIST_PARAMS)
         changed_last = (await cache.get(probe.key)).json()
         cached = await cache.run_store_work(lambda: cache.store.read(FollowedUri("", followed.path).key))
-        if cached.body is None or not all(changed_last):
-            # GitHub has listed null among issues: it may stand for this one.
+        if cached.body is None:
             return False
-        updated_before = str(json.loads(cached.body).get("updated_at"))
-        for item in changed_last:
-            if str(item["number"]) == issue.number:
-                return item["updated_at"] == updated_before
-        # One that is not among the hundred that changed last is older than all of them.
-        if len(changed_last) < _LIST_LENGTH:
-            return False
-        return updated_before <= min(str(item["updated_at"]) for item in changed_last)
+        return _is_same_in_list(issue.number, str(json.loads(cached.body).get("updated_at")), changed_last)
+
+
+def _is_same_in_list(number: str, updated_before: str, changed_last: Sequence[Any]) -> bool:
+    """Return whether the issues that changed last show that the one with this number did not change."""
+    if not all(changed_last):
+        # GitHub has listed null among issues: it may stand for this one.
+        return False
+    for item in changed_last:
+        if str(item["number"]) == number:
+            return item["updated_at"] == updated_before
+    # One that is not among the hundred that changed last is older than all of them.
+    if len(changed_last) < _LIST_LENGTH:
+        return False
+    return updated_before <= min(str(item["updated_at"]) for item in changed_last)
 
 
 def _conditions(validators: Validators) -> dict[str, str]:

@@ -21,8 +21,8 @@ from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.number_forms import Number, OptionalNumber
 from mcp_github.policy import FilePath, Policy, Repo, Workflow
 from mcp_github.requests.artifacts import read_artifact_file
-from mcp_github.requests.failure_log_parser import FailureLogParser
 from mcp_github.requests.branches import get_default_branch, refuse_workflows, resolve_sha
+from mcp_github.requests.failure_log_parser import FailureLogParser
 from mcp_github.tools.arguments import (
     Cursor,
     DeleteRepoName,
@@ -189,10 +189,7 @@ async def get_run(api: Api, *, repo: RepoName, run_id: Number, wait: Waiting = N
         note = f"Its jobs are missing here: {problem}"
     else:
         removed += jobs.removed
-        data["job_columns"] = list(_JOB.default)
-        data["jobs"] = [_JOB.to_row(job, _JOB.default) for job in jobs.items]
-        if wait is not None and not is_going_on and jobs.failed:
-            data["causes"] = [await _find_cause(api, repo, job) for job in jobs.failed[:_MAX_CAUSES]]
+        data |= await _describe_jobs(api, repo, jobs, with_causes=wait is not None and not is_going_on)
     return Record(uri=f"{repo.uri}/runs/{run_id}", note=note, removed=removed or None, data=data)
 
 
@@ -329,6 +326,15 @@ def _query_others(repo: Repo, kind: Literal["workflows", "jobs", "artifacts"], r
     return ListQuery(
         path, f"the {kind} of `{repo.full_name}`", projection, repo=repo, find_list=lambda data: data[kind]
     )
+
+
+async def _describe_jobs(api: Api, repo: Repo, jobs: _Jobs, *, with_causes: bool) -> dict[str, Any]:
+    """Return the jobs of a run as a table and, if asked for, why the first of them failed."""
+    rows = [_JOB.to_row(job, _JOB.default) for job in jobs.items]
+    data: dict[str, Any] = {"job_columns": list(_JOB.default), "jobs": rows}
+    if with_causes and jobs.failed:
+        data["causes"] = [await _find_cause(api, repo, job) for job in jobs.failed[:_MAX_CAUSES]]
+    return data
 
 
 async def _find_cause(api: Api, repo: Repo, job: Mapping[str, Any]) -> dict[str, Any]:

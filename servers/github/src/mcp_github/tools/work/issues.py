@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -133,20 +133,10 @@ async def list_issues(
     # GitHub divides what it is asked for at commas, and a label may have one.
     names = labels or []
     params["labels"] = ",".join(name for name in names if "," not in name) or None
-    names_with_comma = {name.lower() for name in names if "," in name}
-    get_labels = pluck("labels")
-
-    def select(items: Sequence[Item]) -> Sequence[Item]:
-        selected: list[Item] = []
-        for item in items:
-            item_labels = {str(name).lower() for name in pick(item, get_labels) or ()}
-            if "pull_request" not in item and names_with_comma <= item_labels:
-                selected.append(item)
-        return selected
-
     query = ListQuery(
-        f"{repo.path}/issues", f"the issues of `{repo.full_name}`", ISSUE, params=params, repo=repo, select=select
-    )
+        f"{repo.path}/issues", f"the issues of `{repo.full_name}`", ISSUE, params=params, repo=repo,
+        select=_issue_selector({name.lower() for name in names if "," in name}),
+    )  # fmt: skip
     return await fetch_page(api, query, PageOptions(fields, limit, cursor))
 
 
@@ -373,6 +363,21 @@ async def delete_comment(api: Api, *, repo: DeleteRepoName, comment: Comment, re
     target = _comment(repo, comment, review)
     await api.write("DELETE", target.path, target.description, repo=repo)
     return Done(done=f"Deleted comment {comment}.")
+
+
+def _issue_selector(labels: Set[str]) -> Callable[[Sequence[Item]], Sequence[Item]]:
+    """Return what picks the issues with all of `labels`, in lower case, from a list with pull requests in it."""
+    get_labels = pluck("labels")
+
+    def select(items: Sequence[Item]) -> Sequence[Item]:
+        selected: list[Item] = []
+        for item in items:
+            item_labels = {str(name).lower() for name in pick(item, get_labels) or ()}
+            if "pull_request" not in item and labels <= item_labels:
+                selected.append(item)
+        return selected
+
+    return select
 
 
 async def _resolve_login(api: Api, name: str | None) -> str | None:

@@ -22,10 +22,10 @@ from mcp_github.listing.projections import clip, clip_note, pick
 from mcp_github.models import Done, Listing, Record
 from mcp_github.number_forms import Number, OptionalNumber
 from mcp_github.policy import Head, HeadFilter, NodeId, Policy, Ref, Repo, ReviewComment, WriteRepo
-from mcp_github.requests.checks import list_checks_of_commit, list_checks_of_pull
-from mcp_github.requests.branches import changed_names
-from mcp_github.requests.graphql_queries import DRAFT, READY
 from mcp_github.requests import reviews
+from mcp_github.requests.branches import changed_names
+from mcp_github.requests.checks import list_checks_of_commit, list_checks_of_pull
+from mcp_github.requests.graphql_queries import DRAFT, READY
 from mcp_github.requests.name_changes import merge_names, resolve_names
 from mcp_github.requests.reviews import NewReview, ReviewAction, Verdict
 from mcp_github.tools import views
@@ -82,8 +82,14 @@ class _AppliedChanges:
     names: list[str] = field(default_factory=list[str])
 
     @contextmanager
-    def reported(self) -> Generator[None]:
-        """Have what goes wrong in the block say what was changed before, if anything was."""
+    def step(self, name: str) -> Generator[None]:
+        """Have what goes wrong in the block say what was changed before, if anything was; else put down `name`."""
+        with self._reported():
+            yield
+        self.names.append(f"`{name}`")
+
+    @contextmanager
+    def _reported(self) -> Generator[None]:
         if not self.names:
             yield
             return
@@ -248,15 +254,13 @@ async def edit_pull_request(
         pull = response.data
         applied.names += [f"`{name}`" for name in changes]
     if resolved_reviewers is not None:
-        with applied.reported():
+        with applied.step("reviewers"):
             await _change_reviewers(api, repo, number, pull, resolved_reviewers)
-        applied.names.append("`reviewers`")
     if draft is not None and draft != pull.get("draft"):
-        with applied.reported():
+        with applied.step("draft"):
             await _set_draft(api, repo, number, pull, draft=draft)
-        applied.names.append("`draft`")
     if update_branch:
-        with applied.reported():
+        with applied.step("branch"):
             await _update_branch(api, repo, number, pull)
     return _done(repo, number, f"Changed pull request #{number}.", pull)
 
