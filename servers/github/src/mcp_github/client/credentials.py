@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import importlib
 import logging
 import os
 import subprocess
@@ -226,28 +227,35 @@ class Credentials:
             raise Refused("This request came without a GitHub token.", "Send one of yours as the bearer token.")
         if self._login is not None:
             raise Refused("Nobody is logged in to GitHub yet.", "Call `get_me` to learn how.")
-        # Half a second of imports, paid by the first call and not by the start.
-        from github import Auth
-
-        _quiet_library()
+        _load_library()
         if settings.app_id:
             return _Credential("a GitHub App", self._open_app(settings.app_id))
         if settings.token_file:
-            return _Credential("--token-file", Auth.Token(_read_secret_file(settings.token_file, "token")))
-        if settings.auth in ("auto", "env"):
-            for name in self._variables:
-                token = _read_variable(name)
-                if token:
-                    return _Credential(name, Auth.Token(token))
-            if settings.auth == "env":
-                raise Unavailable("Neither `GITHUB_TOKEN` nor `GH_TOKEN` is set.", "The operator can set one.")
-        if settings.auth in ("auto", "gh"):
-            token = _ask_gh(self._api_url.host)
+            return _token_credential("--token-file", _read_secret_file(settings.token_file, "token"))
+        return self._search_variables() or self._search_gh() or _Credential("", None)
+
+    def _search_variables(self) -> _Credential | None:
+        """Look for the token in the environment, if the settings allow that."""
+        if self._settings.auth not in ("auto", "env"):
+            return None
+        for name in self._variables:
+            token = _read_variable(name)
             if token:
-                return _Credential("gh", Auth.Token(token))
-            if settings.auth == "gh":
-                raise Unavailable("The `gh` program has no token for this host.", "The user can run `gh auth login`.")
-        return _Credential("", None)
+                return _token_credential(name, token)
+        if self._settings.auth == "env":
+            raise Unavailable("Neither `GITHUB_TOKEN` nor `GH_TOKEN` is set.", "The operator can set one.")
+        return None
+
+    def _search_gh(self) -> _Credential | None:
+        """Ask the gh program for its token, if the settings allow that."""
+        if self._settings.auth not in ("auto", "gh"):
+            return None
+        token = _ask_gh(self._api_url.host)
+        if token:
+            return _token_credential("gh", token)
+        if self._settings.auth == "gh":
+            raise Unavailable("The `gh` program has no token for this host.", "The user can run `gh auth login`.")
+        return None
 
     def _open_app(self, app_id: str) -> RequestSigner:
         """Return what signs as an installation of a GitHub App: the one that the settings name, or the only one."""
@@ -272,11 +280,21 @@ class Credentials:
         return Auth.AppInstallationAuth(app, installation, requester=integration.requester)
 
 
-def _quiet_library() -> None:
-    """Have PyGithub log what it warns of, by our own handlers."""
+def _load_library() -> None:
+    """Import PyGithub, and have it log what it warns of by our own handlers.
+
+    That takes half a second, paid by the first call and not by the start.
+    """
+    importlib.import_module("github")
     library = logging.getLogger("github")
     library.handlers.clear()
     library.setLevel(logging.WARNING)
+
+
+def _token_credential(source: str, token: str) -> _Credential:
+    from github import Auth
+
+    return _Credential(source, Auth.Token(token))
 
 
 def _read_secret_file(path: str, description: str) -> str:

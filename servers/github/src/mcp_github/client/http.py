@@ -247,22 +247,32 @@ class Client:
                 "Look the repository up and use its new name.",
             )
         path = self._policy.api_url.redirect(target, request.description)
+        note = await self._follow_move(request, path)
+        # GitHub's redirects after a rename come without the query.
+        params = dict(parse_qsl(urlsplit(target).query)) or request.params
+        return replace(request, path=path, params=params, redirect_note=note)
+
+    async def _follow_move(self, request: Request, path: str) -> str:
+        """Return what the client is told of a redirect to `path`, and remember the new name of a repository.
+
+        Raises:
+            Refused: it leads to a repository that is not served.
+        """
         note = request.redirect_note
         if path.endswith("/public_members"):
             note = "shows this token only its public members"
         old_name = _repo_of_path(request.path)
-        if self._policy.allow_list or (old_name and path.startswith("/repositories/")):
-            new_name = await self._find_repo_name(path)
-            if self._policy.allow_list:
-                self._policy.require_redirect_served(new_name, request.description)
-            if old_name and new_name and new_name.lower() != old_name.lower():
-                if await self._is_repo_renamed(old_name, request):
-                    self.renamed[old_name.lower()] = new_name
-                else:
-                    note = f"was moved: this is `{new_name}{_REPO_PATH.sub('', path)}`"
-        # GitHub's redirects after a rename come without the query.
-        params = dict(parse_qsl(urlsplit(target).query)) or request.params
-        return replace(request, path=path, params=params, redirect_note=note)
+        if not self._policy.allow_list and not (old_name and path.startswith("/repositories/")):
+            return note
+        new_name = await self._find_repo_name(path)
+        if self._policy.allow_list:
+            self._policy.require_redirect_served(new_name, request.description)
+        if not old_name or not new_name or new_name.lower() == old_name.lower():
+            return note
+        if await self._is_repo_renamed(old_name, request):
+            self.renamed[old_name.lower()] = new_name
+            return note
+        return f"was moved: this is `{new_name}{_REPO_PATH.sub('', path)}`"
 
     async def _is_repo_renamed(self, repo: str, request: Request) -> bool:
         """Return whether the repository itself has another name, and not only an issue of it moved."""

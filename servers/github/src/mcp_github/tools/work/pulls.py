@@ -337,8 +337,8 @@ async def run_merge(
         raise Conflict(f"The head of {description} is `{current_sha}`, not {quote(head_sha)}.", "Look at what changed.")
     if api.policy.guards_workflows:
         await _refuse_workflows(api, repo, number, int(pull.get("changed_files") or 0))
-    order = {"sha": current_sha, "merge_method": method, **drop_unset(commit_title=title, commit_message=body)}
-    response = await api.write("PUT", f"{_path(repo, number)}/merge", description, order, repo=repo)
+    payload = {"sha": current_sha, "merge_method": method, **drop_unset(commit_title=title, commit_message=body)}
+    response = await api.write("PUT", f"{_path(repo, number)}/merge", description, payload, repo=repo)
     if not response.data.get("merged"):
         reason = quote(str(response.data.get("message")))
         raise Conflict(f"GitHub did not merge {description}: {reason}.")
