@@ -1,8 +1,7 @@
 """What dates mean for git, beside what they say."""
 
 import time
-from calendar import monthrange
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,8 @@ from mcp_git.engine.history.dates import to_git_date
         ("2024", "2024-01-01T00:00:00", "2024-12-31T23:59:59"),
         ("9999-12-31", "2099-12-31T00:00:00", "2099-12-31T23:59:59"),
         ("2024-06-01T10:00:00.5+02:00", "2024-06-01T08:00:00", "2024-06-01T08:00:00"),
-        ("2024-06-01 10:00 EST", "2024-06-01T15:00:00", "2024-06-01T15:00:00"),
+        ("2024-06-01 10:00 -0500", "2024-06-01T15:00:00", "2024-06-01T15:00:00"),
+        ("2024-06-01T10:00:00Z", "2024-06-01T10:00:00", "2024-06-01T10:00:00"),
         ("1717200000", "2024-06-01T00:00:00", "2024-06-01T00:00:00"),
     ],
 )  # fmt: skip
@@ -37,9 +37,7 @@ def test_dates_mean_for_git_what_they_say(tmp_path: Path, written: str, first: s
         *(("7d", 7), ("2w", 14), ("a week ago", 7), ("24h", 1), ("-7d", 7), ("3 days", 3), ("48 hrs ago", 2)),
         # Of these git itself makes another time: mostly now, or days before the first of the month.
         *(("last 7 days", 7), ("the past 3 days", 3), ("in the last two weeks", 14), ("last 24 hours", 1), ("week", 7)),
-        *(("half an hour ago", 1 / 48), ("half a day", 1 / 2), ("1.5 weeks ago", 10.5), ("a couple of days ago", 2)),
-        *(("fifteen days ago", 15), ("a fortnight ago", 14), ("1w and 2 days ago", 9), ("2.weeks.ago", 14)),
-        *(("last hour", 1 / 24), ("an hour", 1 / 24), ("90s", 90 / 86400), ("1 week, 2 days ago", 9), ("past week", 7)),
+        *(("2.weeks.ago", 14), ("last hour", 1 / 24), ("an hour", 1 / 24), ("90s", 90 / 86400), ("past week", 7)),
     ],
 )
 def test_times_before_now_are_counted_from_now(tmp_path: Path, written: str, days: int) -> None:
@@ -51,10 +49,10 @@ def test_today_begins_at_midnight_and_a_weekday_is_a_past_one(tmp_path: Path) ->
     now = time.time()
     begun = _seconds_for_git(tmp_path, to_git_date("today", "since"))
     assert not begun % 86400 and now - 86400 <= begun <= time.time()
-    for weekday in ("monday", "Friday", "sun"):
+    for weekday in ("monday", "Friday", "last sunday"):
         begun = _seconds_for_git(tmp_path, to_git_date(weekday, "since"))
         assert not begun % 86400 and now - 8 * 86400 <= begun < now
-        assert datetime.fromtimestamp(begun, UTC).strftime("%A").lower().startswith(weekday.lower())
+        assert datetime.fromtimestamp(begun, UTC).strftime("%A").lower() == weekday.lower().removeprefix("last ")
 
 
 _LONG = {"month": 2_629_746, "year": 31_556_952}
@@ -69,37 +67,6 @@ def test_however_long_ago_is_that_time_or_the_first_that_git_counts(tmp_path: Pa
         assert abs(found - expected) <= (3 * 86400 if unit in _LONG else 60), (count, found, expected)
 
 
-@pytest.mark.parametrize("time_of_day", ["noon", "at noon", "12:00", "at 12 pm", "at tea", "midnight", "5pm", "23:59"])
-@pytest.mark.parametrize("day", ["yesterday", "last friday", "2024-06-01", "monday", "2 days ago", "5 june", "today"])
-def test_a_time_is_of_the_day_beside_it(tmp_path: Path, day: str, time_of_day: str) -> None:
-    # Git's `noon` is one before this hour, and its `monday` with an hour is today.
-    hours = {"noon": 12, "12:00": 12, "12 pm": 12, "tea": 17, "midnight": 0, "5pm": 17, "23:59": 23 + 59 / 60}
-    begun = _seconds_for_git(tmp_path, to_git_date(day, "since"))
-    begun -= begun % 86400
-    found = _seconds_for_git(tmp_path, to_git_date(f"{day} {time_of_day}", "since"))
-    assert found == begun + 3600 * hours[time_of_day.removeprefix("at ")]
-
-
-def test_the_spans_that_people_name_have_a_first_and_a_last_day(tmp_path: Path) -> None:
-    day = datetime.now(UTC).date()
-    week, earlier = day - timedelta(day.weekday()), day.year - 1
-    month = day.replace(day=1), day.replace(day=monthrange(day.year, day.month)[1])
-    january = day.year - (day.month == 1)
-    spans = {
-        "this week": (week, week + timedelta(6)), "this month": month, "start of the month": month,
-        "this year": (day.replace(month=1, day=1), day.replace(month=12, day=31)),
-        "last december": (date(earlier, 12, 1), date(earlier, 12, 31)),
-        "since last january": (date(january, 1, 1), date(january, 1, 31)),
-        "june last year": (date(earlier, 6, 1), date(earlier, 6, 30)),
-        "the day before yesterday": (day - timedelta(2), day - timedelta(2)),
-        "on yesterday": (day - timedelta(1), day - timedelta(1)),
-    }  # fmt: skip
-    for written, (first, last) in spans.items():
-        found = [_seconds_for_git(tmp_path, to_git_date(written, "since", to_end=to_end)) for to_end in (False, True)]
-        said = [datetime.fromtimestamp(each, UTC).isoformat() for each in found]
-        assert said == [f"{first}T00:00:00+00:00", f"{last}T23:59:59+00:00"], written
-
-
 @pytest.mark.parametrize("form", ["%a %b {0.day} %H:%M:%S %Y %z", "%a, %d %b %Y %H:%M:%S %z", "%Y-%m-%d %H:%M:%S %z"])
 def test_dates_as_git_prints_them_are_taken(tmp_path: Path, form: str) -> None:
     for at in range(951_782_400, 1_200_000_000, 13_333_333):
@@ -110,22 +77,24 @@ def test_dates_as_git_prints_them_are_taken(tmp_path: Path, form: str) -> None:
 @pytest.mark.parametrize(
     "written",
     [
+        *("2023-13-45", "2023-02-30", "20241301", "5", "24-06-01", "2024-W23", "Q1 2024", "HEAD~3", "6m", "", "--"),
         *(
-            "2023-13-45",
-            "2023-02-30",
-            "20241301",
-            "5",
-            "24-06-01",
-            "2024-W23",
-            "Q1 2024",
-            "HEAD~3",
             "2.5 months ago",
-            "6m",
+            "0.3 days ago",
+            "1000000000 seconds ago",
+            "2024-06-01T25:61",
+            "tomorrow",
+            "2 days from now",
         ),
-        *("2.5 months ago", "1000000000 seconds ago"),
-        *("end of month", "0.3 days ago", "2024-06-01T25:61", "tomorrow", "--", "  ", "+2 days", "2 days from now"),
-        *("a few days ago", "friday last week", "monday - friday", "this friday", "days ago", "2 hours ago 10:00"),
-        *("monday 25:00", "0 0", "29 february 2023", "yesterday evening", "last night", "9" * 400 + " days ago"),
+        *("a few days ago", "friday last week", "this friday", "days ago", "2 hours ago 10:00", "monday 25:00", "0 0"),
+        *(
+            "29 february 2023",
+            "yesterday evening",
+            "noon",
+            "5 june",
+            "this week",
+            "last december",
+        ),
     ],
 )
 def test_what_git_would_take_for_another_time_is_no_date(written: str) -> None:
