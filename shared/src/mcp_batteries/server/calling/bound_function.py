@@ -79,18 +79,20 @@ def bind_tool(
 
     Args:
         dependencies: what functions get by its type, and whose methods parse arguments.
-        limits: of blocking work; by default what the tool declares.
+        limits: of blocking work; without them a call has no deadline but the one that the tool declares.
 
     Raises:
         TypeError: the signature asks for what there is not, or disagrees with a parser.
     """
-    if limits is None:
-        limits = TimeLimits(declared.seconds, declared.seconds)
     bound = _BoundFunction(function, dependencies)
-    work_seconds = limits.open_world if declared.open_world else limits.here
     seconds = declared.seconds
-    if not bound.is_async:
-        seconds = work_seconds + _GRACE_SECONDS
+    work_seconds = None
+    planning_seconds = None
+    if limits is not None:
+        work_seconds = limits.open_world if declared.open_world else limits.here
+        planning_seconds = limits.here
+        if not bound.is_async:
+            seconds = work_seconds + _GRACE_SECONDS
     arguments: dict[str, _Argument] = {}
     planner = None
     if bound.consented is not None:
@@ -99,11 +101,12 @@ def bind_tool(
         if planning.context_parameter is not None:
             raise TypeError(f"`{planning.name}` makes a plan, which has no context of the SDK")
         arguments |= planning.arguments
-        planner = Planner(parameter, _with_deadline(planning, limits.here, marker.work), marker.fix)
+        planner = Planner(parameter, _with_deadline(planning, planning_seconds, marker.work), marker.fix)
     for name, argument in bound.arguments.items():
         if arguments.setdefault(name, argument) != argument:
             raise TypeError(f"`{bound.name}` and its plan take different `{name}`")
-    method = _publish(bound, arguments.values(), _with_deadline(bound, work_seconds, declared.work))
+    call = _with_deadline(bound, work_seconds, declared.work, long=declared.long)
+    method = _publish(bound, arguments.values(), call)
     return BoundTool(method, planner, seconds)
 
 
@@ -157,12 +160,13 @@ class _BoundFunction:
             )
         self._injected[name] = matches[0]
 
-    async def call(self, values: Mapping[str, Any], seconds: float, work: str) -> Any:
+    async def call(self, values: Mapping[str, Any], seconds: float | None, work: str, *, long: bool) -> Any:
         """Parse the checked values and call the function; one that blocks on a thread.
 
         Args:
-            seconds: after which blocking work is ended.
+            seconds: after which blocking work is ended; None for when the call is.
             work: names it in the message of that.
+            long: whether it can take seconds.
         """
         arguments = dict(self._injected)
         for name, argument in self.arguments.items():
@@ -180,12 +184,14 @@ class _BoundFunction:
                 arguments[self._cancel_parameter] = cancel
             return self.function(**arguments)
 
-        return await run_in_thread(run, seconds=seconds, description=work, long=True)
+        return await run_in_thread(run, seconds=seconds, description=work, long=long)
 
 
-def _with_deadline(bound: _BoundFunction, seconds: float, work: str) -> Callable[[Mapping[str, Any]], Awaitable[Any]]:
+def _with_deadline(
+    bound: _BoundFunction, seconds: float | None, work: str, *, long: bool = True
+) -> Callable[[Mapping[str, Any]], Awaitable[Any]]:
     async def call(values: Mapping[str, Any]) -> Any:
-        return await bound.call(values, seconds, work)
+        return await bound.call(values, seconds, work, long=long)
 
     return call
 

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import cache
 from typing import Any, cast, get_args, get_type_hints
 
-import anyio
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ToolError, UnexpectedToolError
 from mcp.server.mcpserver.resolve import resolve_arguments
@@ -124,7 +123,7 @@ class StrictTool(Tool):
         """
         reason = None
         if self.consent is not None or self.planner is not None:
-            with anyio.fail_after(self.seconds):
+            async with ProgressReporter(context.report_progress, self.name, self.seconds):
                 reason = await self._find_question(values)
         replaces_something = values.get("overwrite", True) and not values.get("dry_run")
         if reason is None and not (self.confirm and replaces_something):

@@ -71,6 +71,7 @@ class DeclaredTool:
     gates: tuple[str, ...] = ()
     adapt: Adapt | None = None
     work: str = "The call"
+    long: bool = True
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ def tool(
     gate: str | tuple[str, ...] = (),
     adapt: Adapt | None = None,
     work: str = "The call",
+    long: bool = True,
 ) -> Callable[[F], F]:
     """Mark a tool; its name, docstring and annotations are what the model reads.
 
@@ -132,13 +134,14 @@ def tool(
         adapt: accepts names that models know from other servers; the published schema has only ours.
         gate: the switches that must all be on for it; their meaning is the server's policy.
         work: names what a plain `def` does in the message of its deadline, such as "The search".
+        long: whether a plain `def` can take seconds; one that cannot has threads that no long call keeps busy.
     """
     if idempotent is None:
         idempotent = effect == "read"
     toolsets = (toolset,) if isinstance(toolset, str) else toolset
     gates = (gate,) if isinstance(gate, str) else gate
     return _mark(
-        DeclaredTool(title, effect, idempotent, open_world, seconds, view, app_only, toolsets, gates, adapt, work)
+        DeclaredTool(title, effect, idempotent, open_world, seconds, view, app_only, toolsets, gates, adapt, work, long)
     )
 
 
