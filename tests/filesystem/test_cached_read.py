@@ -72,6 +72,6 @@ async def test_the_answer_is_the_same_either_way(able: Ground, monkeypatch: pyte
     async with Client(build(Settings(folders=(str(able.root),)))) as client:
         quick = [await client.call_tool(name, arguments) for name, arguments in calls]
         contents = await client.read_resource((able.root / "probe").as_uri())
-        monkeypatch.setattr("mcp_fs.engine.service.is_in_page_cache", lambda place: False)
+        monkeypatch.setattr("mcp_fs.engine.reading.page_cache.is_in_page_cache", lambda place: False)
         assert [await client.call_tool(name, arguments) for name, arguments in calls] == quick
         assert (await client.read_resource((able.root / "probe").as_uri())).contents == contents.contents

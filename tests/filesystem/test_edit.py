@@ -20,6 +20,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from filesystem.places import Ground, ground, stop
+from filesystem.tool_calls import Tools
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge
 from mcp_fs.engine.changing import transaction
 from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
@@ -33,7 +34,6 @@ from mcp_fs.engine.text.edit import Replacement, apply_replacements, split_lines
 from mcp_fs.engine.text.encodings import content_hash
 from mcp_fs.models import EditResult
 from mcp_fs.policy import WritablePath
-from mcp_fs.tools.read import ReadTools
 from mcp_fs.tools.write import Edit, WriteTools
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX attributes")
@@ -55,7 +55,7 @@ class TestDamaged:
     DATA = "é und ü\n".encode() * 30 + b"stray \x92 and \xe2\x82 here\nlast\n"
 
     async def read_line(self, here: Ground, line: int) -> str:
-        tools = ReadTools(here.policy, Engine(here.policy))
+        tools = Tools(here.policy)
         return (await tools.read_text("f", start_line=line, end_line=line)).body
 
     @pytest.mark.parametrize("path", ["edit", "patch"])

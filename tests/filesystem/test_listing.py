@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from filesystem.reading import fill, on_linux, served
+from filesystem.tool_calls import Tools
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Invalid, NotFound
@@ -18,9 +19,7 @@ from mcp_fs.engine.listing import folder_tree
 from mcp_fs.engine.listing.folder_page import FolderSort, format_time, list_folder
 from mcp_fs.engine.listing.folder_tree import list_tree
 from mcp_fs.engine.listing.walk import WalkFilter
-from mcp_fs.engine.service import Engine
 from mcp_fs.models import Entry, FilePage
-from mcp_fs.tools.read import ReadTools
 
 
 def pages(folder: Path, limit: int, sort: FolderSort = "name", wanted: WalkFilter | None = None) -> list[list[Entry]]:
@@ -278,7 +277,7 @@ def test_a_stopped_walk_ends(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_several_served_folders_are_listed_by_name(tmp_path: Path) -> None:
     fill(tmp_path, {"one/a": "", "two/b": ""})
-    tools = ReadTools(served(tmp_path / "one", tmp_path / "two"), Engine(served(tmp_path / "one", tmp_path / "two")))
+    tools = Tools(served(tmp_path / "one", tmp_path / "two"))
     assert [entry.path for entry in (await tools.list_directory()).entries] == ["one", "two"]
     assert [entry.path for entry in (await tools.list_directory("two")).entries] == ["two/b"]
 

@@ -12,12 +12,11 @@ from mcp_types import BlobResourceContents, EmbeddedResource, TextContent
 
 from filesystem.reading import fill, served
 from filesystem.test_read import PNG, read
+from filesystem.tool_calls import Tools
 from mcp_batteries.errors import Invalid, TooLarge
 from mcp_fs.engine.mime_types import mime_type
 from mcp_fs.engine.reading import media
-from mcp_fs.engine.service import Engine
 from mcp_fs.resources import Resources
-from mcp_fs.tools.read import ReadTools
 
 WAV = b"RIFF\x26\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0data\2\0\0\0\0\0"
 
@@ -83,7 +82,7 @@ async def test_media_are_content_blocks(tmp_path: Path) -> None:
             "none": "",
         },
     )
-    tools = ReadTools(served(tmp_path), Engine(served(tmp_path)))
+    tools = Tools(served(tmp_path))
     names = ("i", "s", "b", "two\nlines")
     kinds = {name: [block.type for block in await tools.read_media(name)] for name in names}
     assert list(kinds.values()) == [["text", "image"], ["text", "audio"], ["text", "resource"], ["text", "resource"]]
@@ -106,7 +105,7 @@ async def test_every_advice_about_a_large_binary_can_be_followed(tmp_path: Path,
     policy = served(tmp_path)
     with pytest.raises(Invalid, match="read_media"):
         read(tmp_path, "big.bin")
-    tools, resources, data, page = ReadTools(policy, Engine(policy)), Resources(policy, Engine(policy)), b"", 1
+    tools, resources, data, page = Tools(policy), Resources(policy), b"", 1
     while True:
         note, blob = await tools.read_media("big.bin", page=page)
         assert isinstance(note, TextContent) and isinstance(blob, EmbeddedResource)
@@ -140,7 +139,7 @@ async def test_what_is_too_large_to_show_is_told_never_a_piece_of_its_bytes(tmp_
     rest = b"\1" * 4_000_000
     fill(tmp_path, {"bad.jpg": b"\xff\xd8\xff" + rest, "a.wav": WAV + rest, "text.log": b"x\n" * 6_000_000})
     policy = served(tmp_path)
-    tools = ReadTools(policy, Engine(policy))
+    tools = Tools(policy)
     for name, words in (
         ("bad.jpg", "not shown: it is damaged"),
         ("a.wav", "too large to play (limit 3,750,000 bytes)"),
@@ -149,4 +148,4 @@ async def test_what_is_too_large_to_show_is_told_never_a_piece_of_its_bytes(tmp_
         assert isinstance(note, TextContent)
         assert words in note.text and "its bytes are the resource file://" in note.text
     with pytest.raises(TooLarge, match="read_text"):
-        await Resources(policy, Engine(policy)).read_file(policy.readable("text.log").uri)
+        await Resources(policy).read_file(policy.readable("text.log").uri)

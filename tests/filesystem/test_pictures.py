@@ -24,7 +24,6 @@ from mcp_batteries.media.pictures import LONGEST_SIDE, MOST_BYTES, TYPES
 from mcp_fs.engine.documents import converter
 from mcp_fs.engine.reading.full_contents import read_full_contents
 from mcp_fs.engine.reading.media import is_media, read_media, with_safe_type
-from mcp_fs.engine.service import Engine
 from mcp_fs.models import FullContents, Media
 from mcp_fs.resources import Resources
 
@@ -394,7 +393,7 @@ def test_other_sounds_are_told_in_words(tmp_path: Path, sound: bytes) -> None:
 @pytest.mark.anyio
 async def test_a_resource_is_called_a_picture_only_if_models_take_it(tmp_path: Path) -> None:
     policy = served(tmp_path)
-    resources = Resources(policy, Engine(policy))
+    resources = Resources(policy)
     picture = _saved("PNG", "RGB")
     files = {"a.png": picture, "cut.png": picture[:-9], "a.jpg": _saved("JPEG", "RGB"), "a.avif": _saved("AVIF", "RGB")}
     kinds: dict[str, str | None] = {}

@@ -17,6 +17,7 @@ from mcp_types import ResourceLink, TextContent
 
 from filesystem.documents import pdf
 from filesystem.reading import fill, on_linux, served
+from filesystem.tool_calls import Tools
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound, Refused
 from mcp_batteries.settings import load
@@ -26,7 +27,6 @@ from mcp_fs.engine.reading import text_page as read_module
 from mcp_fs.engine.reading.entry_info import read_info
 from mcp_fs.engine.reading.media import read_media
 from mcp_fs.engine.reading.text_page import LineIndex, NamedFile, PageRequest, read_page, read_pages
-from mcp_fs.engine.service import Engine
 from mcp_fs.engine.text.encodings import content_hash
 from mcp_fs.engine.text.lines import Lines
 from mcp_fs.models import TextSlice
@@ -34,7 +34,6 @@ from mcp_fs.policy import ReadablePath
 from mcp_fs.resources import Resources
 from mcp_fs.server import build
 from mcp_fs.settings import Settings
-from mcp_fs.tools.read import ReadTools
 from tools.docs import snapshot
 
 MB = 1024 * 1024
@@ -156,7 +155,7 @@ def test_a_changed_file_is_counted_anew(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_the_next_call_keeps_what_was_wanted(tmp_path: Path) -> None:
     fill(tmp_path, {"a": "".join(f"{number:09}\n" for number in range(1, 2001)), "long": "x" * 300 + "\nnext\n"})
-    tools = ReadTools(served(tmp_path), Engine(served(tmp_path)))
+    tools = Tools(served(tmp_path))
     piece = await tools.read_text("a", start_line=10, end_line=1500, max_bytes=100)
     assert piece.status.endswith("; continue with start_line=20, end_line=1500")
     piece = await tools.read_text("a", head=1500, max_bytes=100)
@@ -294,7 +293,7 @@ async def test_lines_of_several_files_are_read_by_path_and_range(tmp_path: Path)
     text = "".join(f"line {number}\n" for number in range(1, 21))
     fill(tmp_path, {"a.py": text, "d/b 1.py": text, "a.py:3": "its own\n"} if os.name == "posix" else {"a.py": text})
     policy = served(tmp_path)
-    tools = ReadTools(policy, Engine(policy))
+    tools = Tools(policy)
 
     async def lines(path: str) -> str:
         return (await tools.read_files([path])).text().partition("\n")[2]
@@ -318,7 +317,7 @@ async def test_lines_of_several_files_are_read_by_path_and_range(tmp_path: Path)
 async def test_all_files_that_a_glob_fits_are_read(tmp_path: Path) -> None:
     logs = {f"logs/{name}.log": f"{name} begins\n{name} ends\n" for name in ("a", "b")}
     fill(tmp_path, {**logs, "logs/old/c.log": "c\n", "logs/id_rsa": "key", "logs/.hidden.log": "h\n"})
-    tools = ReadTools(policy := served(tmp_path), Engine(policy))
+    tools = Tools(served(tmp_path))
     answer = (await tools.read_files(["logs/*.log:-1", "logs/none.*", "logs/*rsa", "../*.log"])).text()
     assert "hash" not in answer
     shown = [line.partition(" [")[0] for line in answer.splitlines()]
@@ -336,7 +335,7 @@ async def test_a_resource_is_what_its_bytes_say(tmp_path: Path) -> None:
     fill(tmp_path, {"junk.png": b"\0\1\2\xff junk", "really.txt": PNG, "notes.md": "# Notes\n"})
     policy = served(tmp_path)
     kinds = [
-        (await Resources(policy, Engine(policy)).read_file(policy.readable(n).uri))[0].mime_type
+        (await Resources(policy).read_file(policy.readable(n).uri))[0].mime_type
         for n in ("junk.png", "really.txt", "notes.md")
     ]
     assert kinds == ["application/octet-stream", "image/png", "text/markdown"]
@@ -439,7 +438,7 @@ def test_facts_about_an_entry(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_arguments_that_exclude_one_another(tmp_path: Path) -> None:
     fill(tmp_path, {"a": "1\n2\n3\n"})
-    tools = ReadTools(served(tmp_path), Engine(served(tmp_path)))
+    tools = Tools(served(tmp_path))
     assert (await tools.read_text("a", head=2)).body == "1\n2\n"
     assert (await tools.read_text("a", end_line=2)).body == "1\n2\n"
     with pytest.raises(Invalid):

@@ -18,6 +18,7 @@ import anyio
 import pytest
 
 from filesystem.reading import Grep, fill, flat, on_linux, served
+from filesystem.tool_calls import Tools
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Invalid, Problem
@@ -37,10 +38,8 @@ from mcp_fs.engine.search.grep import GrepOptions, count_matches
 from mcp_fs.engine.search.grep import grep as lines_of_file
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.text_search import search_text
-from mcp_fs.engine.service import Engine
 from mcp_fs.models import Matches
 from mcp_fs.policy import ReadablePath
-from mcp_fs.tools.search import SearchTools
 
 
 def test_matching_lines_with_path_and_number(tmp_path: Path, grep: Grep) -> None:
@@ -676,7 +675,7 @@ def test_a_folder_that_vanishes_or_is_denied_is_named(tmp_path: Path, monkeypatc
 async def test_all_served_folders_are_searched(tmp_path: Path) -> None:
     fill(tmp_path, {"one/a": "needle", "two/b": "needle", "two/c": "needle"})
 
-    tools = SearchTools(served(tmp_path / "one", tmp_path / "two"), Engine(served(tmp_path / "one", tmp_path / "two")))
+    tools = Tools(served(tmp_path / "one", tmp_path / "two"))
     first = await tools.search_text("needle", limit=2)
     second = await tools.search_text("needle", limit=2, cursor=first.cursor)
     assert [path for page in (first, second) for path, _, _ in page.files] == ["one/a", "two/b", "two/c"]

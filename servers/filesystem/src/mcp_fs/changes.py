@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from mcp_batteries.errors import Problem, Refused
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 from mcp_fs.engine.handles.file_attributes import is_hidden
+from mcp_fs.engine.handles.path_opening import spell_names
+from mcp_fs.engine.handles.path_states import check_reachable, read_version
 from mcp_fs.engine.name_folding import may_have_another_spelling
-from mcp_fs.engine.service import Engine
 from mcp_fs.paths import file_uri, to_system_path
 from mcp_fs.policy import Policy
 from mcp_fs.settings import Settings
@@ -19,9 +20,9 @@ from mcp_fs.settings import Settings
 __all__ = ["demonstration", "folder_watcher"]
 
 
-def folder_watcher(policy: Policy, engine: Engine, settings: Settings) -> FileWatcher:
+def folder_watcher(policy: Policy, settings: Settings) -> FileWatcher:
     """The source for `file://` URIs beneath the served folders; the folders themselves are in the list of resources."""
-    watched = _WatchedPaths(policy, engine)
+    watched = _WatchedPaths(policy)
     return FileWatcher(
         [root.path for root in policy.roots],
         locate=watched.locate,
@@ -33,7 +34,6 @@ def folder_watcher(policy: Policy, engine: Engine, settings: Settings) -> FileWa
 @dataclass(frozen=True)
 class _WatchedPaths:
     policy: Policy
-    engine: Engine
 
     def locate(self, uri: str) -> str | None:
         """Return the path of `uri`, as spelled in it; None for another scheme.
@@ -45,19 +45,19 @@ class _WatchedPaths:
             return None
         place = self.policy.readable(uri)
         try:
-            self.engine.check_reachable(place)
+            check_reachable(place)
         except Refused:
             raise
         except Problem:  # it may come, or become better
             pass
         path = os.path.join(place.root.path, *place.parts)
         if any(map(may_have_another_spelling, place.parts)) and not os.path.lexists(to_system_path(path)):
-            return os.path.join(place.root.path, *self.engine.names_on_disk(place))
+            return os.path.join(place.root.path, *spell_names(place))
         return path
 
     def probe(self, path: str) -> Hashable | None:
         """Return a value that changes with the thing at `path`; None if nothing is there."""
-        return self.engine.read_state(self.policy.readable(path))
+        return read_version(self.policy.readable(path))
 
 
 def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:

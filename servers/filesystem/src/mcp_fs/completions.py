@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Problem
 from mcp_batteries.server.declaration.decorators import completes
-from mcp_fs.engine.service import Engine
+from mcp_fs.engine.listing.folder_page import complete_names
 from mcp_fs.policy import Policy, ReadablePath
 
 __all__ = ["Completions"]
@@ -18,7 +19,6 @@ __all__ = ["Completions"]
 @dataclass(frozen=True)
 class Completions:
     policy: Policy
-    engine: Engine
 
     @completes("path", of="prompt")
     async def relative(self, typed: str, others: Mapping[str, str]) -> list[str]:
@@ -46,7 +46,7 @@ class Completions:
             path = self.policy.readable(above)
         except Problem:
             return ()
-        return await self.engine.complete_names(path, start)
+        return await run_in_thread(lambda cancel: complete_names(path, start, cancel))
 
 
 def _spell_path(folder: str, name: str, path: ReadablePath) -> str:

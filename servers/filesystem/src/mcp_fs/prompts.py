@@ -9,9 +9,8 @@ from pydantic import Field
 
 from mcp_batteries.errors import quote
 from mcp_batteries.server.declaration.decorators import Messages, prompt
-from mcp_fs.engine.service import Engine
 from mcp_fs.policy import Policy
-from mcp_fs.resource_contents import to_resource_contents
+from mcp_fs.resource_contents import read_resource_contents
 
 __all__ = ["Prompts"]
 
@@ -21,7 +20,6 @@ Path = Annotated[str, Field(description="Path as the tools take it; `.` is the s
 @dataclass(frozen=True)
 class Prompts:
     policy: Policy
-    engine: Engine
 
     @prompt("Explain a folder")
     async def explain_folder(self, path: Path = ".") -> str:
@@ -42,7 +40,7 @@ class Prompts:
     ) -> Messages:
         """Review one file and propose changes."""
         file = self.policy.readable(path)
-        contents = await self.engine.read_full_contents(file)
+        contents = await read_resource_contents(file, file.uri)
         attention = ""
         if focus:
             attention = f" Pay most attention to this: {focus}."
@@ -52,7 +50,7 @@ class Prompts:
             "related files where a judgement depends on them. If there is nothing to improve, say so. Change "
             "nothing yet."
         )
-        return [ask, to_resource_contents(contents, file.uri)]
+        return [ask, contents]
 
     @prompt("Summarise what changed")
     async def summarise_changes(

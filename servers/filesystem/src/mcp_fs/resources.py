@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from mcp_types import Annotations, BlobResourceContents, Resource, TextResourceContents
 
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.server.declaration.decorators import lists_resources, resource
-from mcp_fs.engine.reading.full_contents import FOLDER_MIME_TYPE, ListedFile
-from mcp_fs.engine.service import Engine
-from mcp_fs.policy import Policy
-from mcp_fs.resource_contents import to_resource_contents
+from mcp_fs.engine.reading.full_contents import FOLDER_MIME_TYPE, ListedFile, list_files
+from mcp_fs.policy import Policy, Root
+from mcp_fs.resource_contents import read_resource_contents
 
 __all__ = ["Resources"]
 
@@ -19,24 +21,26 @@ __all__ = ["Resources"]
 @dataclass(frozen=True)
 class Resources:
     policy: Policy
-    engine: Engine
 
     @lists_resources
     async def roots_and_their_files(self) -> list[Resource]:
         """Each served folder and, for a person who picks one in a menu, what lies directly in it."""
         entries: list[Resource] = []
-        for root, files in await self.engine.list_top_files():
+        for root, files in await run_in_thread(self._list_top_files):
             entries.append(
                 Resource(uri=root.uri, name=root.name, title=f"Folder {root.name}", mime_type=FOLDER_MIME_TYPE)
             )
             entries += map(_to_resource, files)
         return entries
 
+    def _list_top_files(self, cancel: CancelToken) -> list[tuple[Root, Sequence[ListedFile]]]:
+        """Return each served folder with the files directly in it."""
+        return [(root, list_files(self.policy.root_path(root), cancel)) for root in self.policy.roots]
+
     @resource("file:///{+path}", name="file", title="A file, or a folder's listing")
     async def read_file(self, uri: str) -> list[TextResourceContents | BlobResourceContents]:
         """The contents at `uri`: text, whatever its encoding; of a folder its listing; other files as blobs."""
-        contents = await self.engine.read_full_contents(self.policy.readable(uri))
-        return [to_resource_contents(contents, uri)]
+        return [await read_resource_contents(self.policy.readable(uri), uri)]
 
 
 def _to_resource(file: ListedFile) -> Resource:

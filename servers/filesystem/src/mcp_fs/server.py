@@ -12,15 +12,16 @@ from mcp_fs.changes import folder_watcher
 from mcp_fs.client_roots import ClientRoots
 from mcp_fs.completions import Completions
 from mcp_fs.engine.journal.store import JournalStore
+from mcp_fs.engine.reading.text_page import LineIndex
 from mcp_fs.engine.service import Engine
 from mcp_fs.policy import Policy
+from mcp_fs.policy.path_arguments import PathArguments
 from mcp_fs.prompts import Prompts
 from mcp_fs.resources import Resources
 from mcp_fs.settings import Settings
 from mcp_fs.skills import FolderSkills
+from mcp_fs.tools import read, search
 from mcp_fs.tools.consent import Consent
-from mcp_fs.tools.read import ReadTools
-from mcp_fs.tools.search import SearchTools
 from mcp_fs.tools.undo import UndoTools, record_caller
 from mcp_fs.tools.write import WriteTools
 from mcp_fs.tree_changes import TreeWatcher
@@ -41,17 +42,18 @@ def build(settings: Settings) -> Assembled:
         settings.COMMAND,
         settings,
         rooms=[
-            ReadTools(policy, engine),
-            SearchTools(policy, engine),
+            read,
+            search,
             WriteTools(policy, engine),
             *([UndoTools(engine)] if undo else []),
-            Resources(policy, engine),
-            Prompts(policy, engine),
-            Completions(policy, engine),
+            Resources(policy),
+            Prompts(policy),
+            Completions(policy),
         ],
+        dependencies=[policy, PathArguments(policy), LineIndex()],
         opens=[engine.clean_temp_files()],
         consent=Consent(policy) if settings.confirm else None,
-        sources=[TreeWatcher(policy, engine, settings), folder_watcher(policy, engine, settings)],
+        sources=[TreeWatcher(policy, settings), folder_watcher(policy, settings)],
         middleware=[
             *([ClientRoots(policy)] if settings.client_roots == "narrow" else []),
             *([record_caller] if undo else []),
@@ -63,7 +65,7 @@ def build(settings: Settings) -> Assembled:
             "Paths, globs, URIs. Default: your subscriptions, else all.",
             lambda: [root.uri for root in policy.roots],
         ),
-        skills=[PackagedSkills(settings.COMMAND, __file__), FolderSkills(engine)],
+        skills=[PackagedSkills(settings.COMMAND, __file__), FolderSkills(policy)],
         title="Files",
         version=version(settings.COMMAND),
         instructions=_instructions(policy),

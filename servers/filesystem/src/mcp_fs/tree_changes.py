@@ -18,9 +18,10 @@ from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 from mcp_batteries.subscriptions.journal import Change
+from mcp_fs.engine.handles.path_opening import exists
+from mcp_fs.engine.handles.path_states import check_reachable, is_folder, resolve_links
 from mcp_fs.engine.listing.selection import compile_chooser
 from mcp_fs.engine.listing.tree_snapshot import Subtree, TextBudget, TreeSnapshot, describe_change
-from mcp_fs.engine.service import Engine
 from mcp_fs.policy import Policy
 from mcp_fs.settings import Settings
 
@@ -50,9 +51,8 @@ class TreeWatcher:
 
     list_keys: Collection[Hashable] = ()
 
-    def __init__(self, policy: Policy, engine: Engine, settings: Settings) -> None:
+    def __init__(self, policy: Policy, settings: Settings) -> None:
         self._policy = policy
-        self._engine = engine
         self._text_budget = TextBudget()
         poll_numbers = itertools.count()
         self._files = FileWatcher(
@@ -77,10 +77,10 @@ class TreeWatcher:
             return None
         path = self._policy.readable(uri)
         depth = next((number for number, part in enumerate(path.parts) if _GLOB & {*part}), None)
-        if depth is None or self._engine.has_target(path):
+        if depth is None or exists(path):
             return None
         start = path.at(path.root, path.parts[:depth])
-        self._engine.check_reachable(start)
+        check_reachable(start)
         glob = "/" + "/".join(path.parts[depth:])
         compile_chooser([glob])  # refused to who asks, not found out by who follows
         return Subtree(start, glob)
@@ -91,11 +91,11 @@ class TreeWatcher:
         if any(_GLOB & {*part} for part in path.parts) and (key := self.key(path.uri)) is not None:
             return key
         try:
-            if self._engine.is_folder(path):
+            if is_folder(path):
                 return Subtree(path)
-            path = self._engine.resolve_links(path)
+            path = resolve_links(path)
         except NotFound:
-            self._engine.check_reachable(path.parent)  # the file may come
+            check_reachable(path.parent)  # the file may come
         return Subtree(path.parent, name=path.name)
 
     async def add(self, keys: Collection[Hashable]) -> None:
@@ -148,7 +148,7 @@ class TreeWatcher:
         if key.glob:
             return "No file matches."
         try:
-            self._engine.check_reachable(key.start.at(key.start.root, (*key.start.parts, key.name)))
+            check_reachable(key.start.at(key.start.root, (*key.start.parts, key.name)))
         except NotFound as problem:
             return str(problem)
         return None

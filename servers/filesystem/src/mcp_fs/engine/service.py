@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import stat
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
@@ -12,7 +11,7 @@ from typing import TypeVar
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.descriptors import raise_descriptor_limit
-from mcp_batteries.errors import NotFound, Problem, Refused, quote
+from mcp_batteries.errors import NotFound, Refused, quote
 from mcp_fs.engine.changing import copying, deleting, moving
 from mcp_fs.engine.changing.batch import PutOperation, put_all
 from mcp_fs.engine.changing.notebook_edit import apply_patch, replace_in_cells
@@ -20,50 +19,25 @@ from mcp_fs.engine.changing.patch import FilePatch, apply_hunks
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
 from mcp_fs.engine.changing.transaction import FileChange, change_files
 from mcp_fs.engine.changing.writing import write_file
-from mcp_fs.engine.documents.source import needs_worker
 from mcp_fs.engine.handles import temp_files
-from mcp_fs.engine.handles.path_opening import exists, read_status, resolve, spell_names
+from mcp_fs.engine.handles.path_opening import exists
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.store import JournalStore
-from mcp_fs.engine.listing.comparison import compare
-from mcp_fs.engine.listing.folder_page import FolderSort, complete_names, list_folder, list_roots
-from mcp_fs.engine.listing.folder_tree import list_tree
 from mcp_fs.engine.listing.walk import WalkFilter
-from mcp_fs.engine.reading.entry_info import read_info
-from mcp_fs.engine.reading.full_contents import ListedFile, list_files, read_full_contents
-from mcp_fs.engine.reading.line_range import LineRange
-from mcp_fs.engine.reading.media import is_media, read_media, with_safe_type
-from mcp_fs.engine.reading.page_cache import is_in_page_cache
-from mcp_fs.engine.reading.skills import skill_folders
-from mcp_fs.engine.reading.text_page import LineIndex, NamedFile, PageRequest, read_page, read_pages
-from mcp_fs.engine.search import ripgrep
-from mcp_fs.engine.search.find import FindSort, find_files
-from mcp_fs.engine.search.query import Query
-from mcp_fs.engine.search.text_search import search_text
 from mcp_fs.engine.text.edit import Replacement, append_text
 from mcp_fs.engine.text.edit import apply_replacements as replace_text
 from mcp_fs.engine.undo.undo import list_undoable_entries, undo_entries
 from mcp_fs.models import (
     BatchResult,
-    Comparison,
     EditResult,
-    FileInfo,
-    FilePage,
-    FileSlices,
-    FolderPage,
-    FullContents,
-    MatchCounts,
-    Matches,
-    Media,
     MoveResult,
     ReplaceResult,
-    TextSlice,
-    Tree,
     UndoResult,
     UndoStepPage,
     WriteResult,
 )
-from mcp_fs.policy import Policy, ReadablePath, Root, WritablePath
+from mcp_fs.policy import Policy, ReadablePath, WritablePath
+from mcp_fs.policy.path_arguments import LineRange
 
 __all__ = ["Engine"]
 
@@ -85,141 +59,10 @@ class Engine:
         self._policy = policy
         self._undo = undo
         raise_descriptor_limit(_MIN_DESCRIPTORS)
-        self._lines = LineIndex()
 
     def clean_temp_files(self) -> AbstractAsyncContextManager[None]:
         """Remove, beside the first requests, what crashes of earlier processes left in the served folders."""
         return temp_files.clean_in_background(self._policy)
-
-    # Reading
-
-    async def read_text(self, path: ReadablePath, part: PageRequest) -> TextSlice:
-        """Return the wanted lines of a text file, at most a page."""
-        long = needs_worker(path)
-        if not long and is_in_page_cache(path):
-            return read_page(path, part, self._lines, CancelToken())
-        return await run_in_thread(
-            lambda cancel: read_page(path, part, self._lines, cancel), description="Reading", long=long
-        )
-
-    async def read_files(self, files: Sequence[NamedFile], part: PageRequest) -> FileSlices:
-        """Return several text files, or lines of them, each with its own outcome."""
-        long = any(_needs_worker(file) for file in files)
-        return await run_in_thread(
-            lambda cancel: read_pages(files, part, self._lines, cancel), description="Reading", long=long
-        )
-
-    async def read_media(self, path: ReadablePath, page: int) -> Sequence[Media]:
-        """Return a picture, a sound, a page of a PDF, or bytes."""
-        return await run_in_thread(lambda cancel: read_media(path, page, cancel), description="Reading", long=True)
-
-    async def read_full_contents(self, path: ReadablePath) -> FullContents:
-        """Return a whole file, or a folder's listing."""
-        if is_in_page_cache(path):
-            contents = read_full_contents(path, CancelToken())
-        else:
-            contents = await run_in_thread(lambda cancel: read_full_contents(path, cancel), description="Reading")
-        if not is_media(contents.mime_type):
-            return contents
-        return await run_in_thread(
-            lambda cancel: with_safe_type(path, contents, cancel), description="Reading", long=True
-        )
-
-    async def get_info(self, path: ReadablePath) -> FileInfo:
-        """Return what is known of one entry."""
-        if is_in_page_cache(path):
-            return read_info(path)
-        return await run_in_thread(lambda cancel: read_info(path), description="Looking it up")
-
-    async def compare(self, one: ReadablePath, other: ReadablePath, max_bytes: int) -> Comparison:
-        """Return what differs between two files or folders."""
-        return await run_in_thread(
-            lambda cancel: compare(one, other, max_bytes, cancel), description="Comparing", long=True
-        )
-
-    # Listing
-
-    async def list_folder(
-        self,
-        path: ReadablePath,
-        *,
-        sort: FolderSort,
-        walk_filter: WalkFilter,
-        folder_sizes: bool,
-        limit: int,
-        cursor: str | None,
-    ) -> FolderPage:
-        """Return a page of a folder's entries."""
-        return await run_in_thread(
-            lambda cancel: list_folder(
-                path, cancel, sort=sort, walk_filter=walk_filter, folder_sizes=folder_sizes, limit=limit, cursor=cursor
-            ),
-            description="Listing",
-            long=folder_sizes,
-        )
-
-    async def list_roots(self, paths: Sequence[ReadablePath]) -> FolderPage:
-        """Return the served folders."""
-        return await run_in_thread(lambda cancel: list_roots(paths), description="Listing")
-
-    async def list_tree(self, path: ReadablePath, *, depth: int, walk_filter: WalkFilter, max_bytes: int) -> Tree:
-        """Return a folder's tree, folded to a size."""
-        return await run_in_thread(
-            lambda cancel: list_tree(path, cancel, depth=depth, walk_filter=walk_filter, max_bytes=max_bytes),
-            description="Listing",
-            long=True,
-        )
-
-    async def list_top_files(self) -> Sequence[tuple[Root, Sequence[ListedFile]]]:
-        """Return each served folder with the files directly in it."""
-        policy = self._policy
-        return await run_in_thread(
-            lambda cancel: [(root, list_files(policy.root_path(root), cancel)) for root in policy.roots]
-        )
-
-    async def find_skills(
-        self, within_uri: str | None
-    ) -> Sequence[tuple[ReadablePath, Mapping[str, tuple[str, bytes]]]]:
-        """Return the folders of skills in the served folders, or those that `within_uri` is in, with their files."""
-        policy = self._policy
-        return await run_in_thread(
-            lambda cancel: skill_folders([policy.root_path(root) for root in policy.roots], within_uri, cancel)
-        )
-
-    async def complete_names(self, path: ReadablePath, prefix: str) -> Sequence[tuple[str, ReadablePath]]:
-        """Names in a folder that begin with `start`, a slash behind those of folders; none of what can't be listed."""
-        return await run_in_thread(lambda cancel: complete_names(path, prefix, cancel))
-
-    # Searching
-
-    async def find_files(
-        self,
-        starts: Sequence[ReadablePath],
-        glob: str,
-        *,
-        sort: FindSort,
-        walk_filter: WalkFilter,
-        limit: int,
-        cursor: str | None,
-    ) -> FilePage:
-        """Return a page of the paths that a glob matches."""
-        return await run_in_thread(
-            lambda cancel: find_files(
-                starts, glob, cancel, sort=sort, walk_filter=walk_filter, limit=limit, cursor=cursor
-            ),
-            description="Finding files",
-            long=True,
-        )
-
-    async def search_text(
-        self, starts: Sequence[ReadablePath], query: Query, cursor: str | None
-    ) -> Matches | MatchCounts:
-        """Return a page of the lines that match, or of what was counted."""
-        return await run_in_thread(
-            lambda cancel: search_text(starts, query, cursor, cancel, ripgrep.find_ripgrep()),
-            description="Searching",
-            long=True,
-        )
 
     # Writing
 
@@ -354,64 +197,6 @@ class Engine:
             return replace(result, notes=[*result.notes, *step.notes])
 
         return await run_in_thread(run, description=description, long=long)
-
-    # Watching
-
-    def check_reachable(self, path: ReadablePath) -> None:
-        """Check that there is something at a path that can be reached.
-
-        Raises:
-            NotFound: there is nothing yet.
-            Refused: a link leads outside, or to a protected secret.
-        """
-        read_status(path)
-
-    def has_target(self, path: ReadablePath) -> bool:
-        """Return whether there is anything at a path, a link's target included."""
-        return exists(path)
-
-    def is_folder(self, path: ReadablePath) -> bool:
-        """Return whether a path leads to a folder, or a link to one.
-
-        Raises:
-            Problem: as `check_reachable`.
-        """
-        return stat.S_ISDIR(read_status(path).st_mode)
-
-    def resolve_links(self, path: ReadablePath) -> ReadablePath:
-        """Return where the links on the way to a path lead.
-
-        Raises:
-            Refused: as `check_reachable`.
-        """
-        with resolve(path) as resolved:
-            return resolved.path
-
-    def names_on_disk(self, path: ReadablePath) -> tuple[str, ...]:
-        """Return the names down to `path` as the file system has them, links not followed: as its events name it."""
-        return spell_names(path)
-
-    def read_state(self, path: ReadablePath) -> Hashable | None:
-        """Return a value that differs whenever the thing at `path` does; None when there is nothing."""
-        try:
-            status_result = read_status(path)
-        except Problem:
-            return None
-        return (
-            status_result.st_mtime_ns,
-            status_result.st_ctime_ns,
-            status_result.st_size,
-            status_result.st_ino,
-            status_result.st_dev,
-            status_result.st_mode,
-        )
-
-
-def _needs_worker(file: NamedFile) -> bool:
-    """Return whether reading what a name may mean is likely to wait for the process that takes text out."""
-    if isinstance(file.place, ReadablePath) and needs_worker(file.place):
-        return True
-    return file.line_range is not None and needs_worker(file.line_range[0])
 
 
 def _plan_patch(path: WritablePath, patch: FilePatch, cancel: CancelToken) -> FileChange:

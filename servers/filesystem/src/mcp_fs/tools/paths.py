@@ -13,6 +13,7 @@ from mcp_batteries.errors import Invalid, TooLarge
 from mcp_fs.engine.handles.path_opening import exists
 from mcp_fs.engine.listing.expand_glob import expand_glob
 from mcp_fs.policy import Policy, ReadablePath, WritablePath
+from mcp_fs.policy.path_arguments import parse_glob
 
 __all__ = [
     "consented_expansion",
@@ -63,18 +64,10 @@ async def expand_path(to_path: Callable[[str], _P], path: str, max_paths: int) -
     Raises:
         Problem: as `to_path`; nothing fits, or more than `max_paths` do.
     """
-    prefix, star, _ = path.partition("*")
-    if not star or path[:6].lower() == "file:/":
+    path_glob = parse_glob(to_path, path)
+    if path_glob is None:
         return [to_path(path)], ()
-    if os.name == "posix" and await path_exists(literal := to_path(path)):
-        return [literal], ()
-    glob_start = max((found.end() for found in _SEPARATOR.finditer(prefix)), default=0)
-    start = to_path(path[:glob_start] or ".")
-    return await run_in_thread(
-        lambda cancel: expand_glob(start, path[glob_start:], path, max_paths, cancel),
-        description="Finding files",
-        long=True,
-    )
+    return await run_in_thread(lambda cancel: expand_glob(path_glob, max_paths, cancel), long=True)
 
 
 async def expand_deletions(policy: Policy, paths: Sequence[str]) -> _Expansion:

@@ -2,98 +2,88 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
 
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import Cursor, Limit
+from mcp_batteries.server.declaration.trusted import default
 from mcp_fs.engine.listing.walk import WalkFilter
+from mcp_fs.engine.search import find, ripgrep, text_search
 from mcp_fs.engine.search.find import FindSort
 from mcp_fs.engine.search.query import Query
-from mcp_fs.engine.service import Engine
 from mcp_fs.models import FilePage, MatchCounts, Matches
-from mcp_fs.policy import Policy
+from mcp_fs.tools.arguments import StartPaths
 
-__all__ = ["SearchTools"]
+__all__ = ["find_files", "search_text"]
 
 
-@dataclass(frozen=True)
-class SearchTools:
-    policy: Policy
-    engine: Engine
+@tool("Find files", effect="read", adapt=rename_arguments(pattern="glob", query="glob"))
+def find_files(
+    cancel: CancelToken,
+    *,
+    glob: Annotated[str, Field(description="`*.py`, `src/**/*.{ts,tsx}`; `name/` for folders")],
+    path: StartPaths = default("."),
+    sort: FindSort = "path",
+    include_hidden: bool = False,
+    include_ignored: bool = False,
+    limit: Limit = 200,
+    cursor: Cursor = None,
+) -> FilePage:
+    """Find files by name in all folders below `path`, without hidden and git-ignored ones.
 
-    @tool("Find files", effect="read", adapt=rename_arguments(pattern="glob", query="glob"))
-    async def find_files(
-        self,
-        glob: Annotated[str, Field(description="`*.py`, `src/**/*.{ts,tsx}`; `name/` for folders")],
-        path: str = ".",
-        sort: FindSort = "path",
-        include_hidden: bool = False,
-        include_ignored: bool = False,
-        limit: Limit = 200,
-        cursor: Cursor = None,
-    ) -> FilePage:
-        """Find files by name in all folders below `path`, without hidden and git-ignored ones.
+    Paths of a folder are grouped under its name. For text in files use `search_text`.
+    """
+    walk_filter = WalkFilter(include_hidden, include_ignored)
+    return find.find_files(path, glob, cancel, sort=sort, walk_filter=walk_filter, limit=limit, cursor=cursor)
 
-        Paths of a folder are grouped under its name. For text in files use `search_text`.
-        """
-        paths = self.policy.search_roots(path)
-        walk_filter = WalkFilter(include_hidden, include_ignored)
-        return await self.engine.find_files(
-            paths,
-            glob,
-            sort=sort,
-            walk_filter=walk_filter,
-            limit=limit,
-            cursor=cursor,
-        )
 
-    @tool("Search text", effect="read", adapt=rename_arguments(query="pattern", regex="pattern", include="glob"))
-    async def search_text(
-        self,
-        pattern: Annotated[str, Field(description="RE2: no look-around, no back-references. May hold `\\n`.")],
-        path: str = ".",
-        literal: bool = False,
-        ignore_case: bool = False,
-        context: Annotated[int, Field(ge=0, le=20)] = 0,
-        glob: Annotated[str | None, Field(description="`*.py`, `src/**`; `!` in front excludes")] = None,
-        file_type: Annotated[str | None, Field(description="py, ts, ...")] = None,
-        files_only: bool = False,
-        count_only: Annotated[bool, Field(description="How many lines match.")] = False,
-        only_matching: Annotated[
-            bool, Field(description="What matched, or named groups, each once; adds up a group `sum`.")
-        ] = False,
-        include_hidden: bool = False,
-        include_ignored: bool = False,
-        include_binary: bool = False,
-        max_per_file: Annotated[int, Field(ge=1, le=5000)] = 20,
-        last: Annotated[bool, Field(description="A file's last matches.")] = False,
-        limit: Limit = 100,
-        cursor: Cursor = None,
-    ) -> Matches | MatchCounts:
-        """Search the contents of files below `path`, or of one file, without hidden, git-ignored and binary ones.
+@tool("Search text", effect="read", adapt=rename_arguments(query="pattern", regex="pattern", include="glob"))
+def search_text(
+    cancel: CancelToken,
+    *,
+    pattern: Annotated[str, Field(description="RE2: no look-around, no back-references. May hold `\\n`.")],
+    path: StartPaths = default("."),
+    literal: bool = False,
+    ignore_case: bool = False,
+    context: Annotated[int, Field(ge=0, le=20)] = 0,
+    glob: Annotated[str | None, Field(description="`*.py`, `src/**`; `!` in front excludes")] = None,
+    file_type: Annotated[str | None, Field(description="py, ts, ...")] = None,
+    files_only: bool = False,
+    count_only: Annotated[bool, Field(description="How many lines match.")] = False,
+    only_matching: Annotated[
+        bool, Field(description="What matched, or named groups, each once; adds up a group `sum`.")
+    ] = False,
+    include_hidden: bool = False,
+    include_ignored: bool = False,
+    include_binary: bool = False,
+    max_per_file: Annotated[int, Field(ge=1, le=5000)] = 20,
+    last: Annotated[bool, Field(description="A file's last matches.")] = False,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Matches | MatchCounts:
+    """Search the contents of files below `path`, or of one file, without hidden, git-ignored and binary ones.
 
-        Matches come as `path:line:text`; several of one file or folder under its name. For names of files
-        use `find_files`.
-        """
-        paths = self.policy.search_roots(path)
-        walk_filter = WalkFilter(include_hidden, include_ignored)
-        query = Query(
-            pattern,
-            literal=literal,
-            ignore_case=ignore_case,
-            context=context,
-            glob=glob,
-            file_type=file_type,
-            max_per_file=max_per_file,
-            last_matches=last,
-            limit=limit,
-            files_only=files_only,
-            count_only=count_only,
-            only_matching=only_matching,
-            include_binary=include_binary,
-            walk_filter=walk_filter,
-        )
-        return await self.engine.search_text(paths, query, cursor)
+    Matches come as `path:line:text`; several of one file or folder under its name. For names of files
+    use `find_files`.
+    """
+    walk_filter = WalkFilter(include_hidden, include_ignored)
+    query = Query(
+        pattern,
+        literal=literal,
+        ignore_case=ignore_case,
+        context=context,
+        glob=glob,
+        file_type=file_type,
+        max_per_file=max_per_file,
+        last_matches=last,
+        limit=limit,
+        files_only=files_only,
+        count_only=count_only,
+        only_matching=only_matching,
+        include_binary=include_binary,
+        walk_filter=walk_filter,
+    )
+    return text_search.search_text(path, query, cursor, cancel, ripgrep.find_ripgrep())

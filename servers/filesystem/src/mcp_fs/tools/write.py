@@ -16,11 +16,11 @@ from mcp_batteries.server.declaration.fields import DryRun
 from mcp_fs.engine.changing.patch import FilePatch, parse_patch
 from mcp_fs.engine.changing.replace import Substitution
 from mcp_fs.engine.listing.walk import WalkFilter
-from mcp_fs.engine.reading.line_range import LineRange
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.text.edit import Replacement
 from mcp_fs.models import BatchResult, EditResult, MoveResult, ReplaceResult, WriteResult
 from mcp_fs.policy import Policy, ReadablePath, WritablePath
+from mcp_fs.policy.path_arguments import LineRange
 from mcp_fs.tools.paths import (
     consented_expansion,
     expand_deletions,

@@ -14,9 +14,10 @@ from mcp_fs.engine.changing.entry_copy import absolute_names, name_taken_error, 
 from mcp_fs.engine.changing.moving import move_entry, refuse_renaming_secret_folder
 from mcp_fs.engine.handles.path_opening import resolve, translate_errors
 from mcp_fs.engine.journal.journal import JournalEntry
-from mcp_fs.engine.reading.line_range import LineRange
+from mcp_fs.engine.reading.line_range import open_lines
 from mcp_fs.models import BatchResult, MoveResult
 from mcp_fs.policy import ReadablePath, WritablePath
+from mcp_fs.policy.path_arguments import LineRange
 
 __all__ = ["PutOperation", "put_all"]
 
@@ -137,7 +138,7 @@ def _check_pairs(
         cancel.check()
         ends: list[tuple[ReadablePath, ReadablePath]] = []
         if isinstance(source, LineRange):
-            with source.open_lines(cancel) as lines, resolve(source.place) as start:
+            with open_lines(source, cancel) as lines, resolve(source.place) as start:
                 source_status = lines.lines.status
             read_paths_by_names[tuple(absolute_names(start.path))] = source.place
         else:

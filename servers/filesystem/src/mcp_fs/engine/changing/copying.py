@@ -23,10 +23,11 @@ from mcp_fs.engine.handles.path_opening import (
     translate_errors,
 )
 from mcp_fs.engine.journal.journal import ExpectedState, JournalEntry
-from mcp_fs.engine.reading.line_range import LineRange
+from mcp_fs.engine.reading.line_range import open_lines
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES
 from mcp_fs.models import MoveResult
 from mcp_fs.policy import ReadablePath, WritablePath
+from mcp_fs.policy.path_arguments import LineRange
 
 __all__ = ["copy_entry"]
 
@@ -96,7 +97,7 @@ def _copy_lines(
     source: LineRange, target: WritablePath, *, overwrite: bool, cancel: CancelToken, journal_entry: JournalEntry | None
 ) -> MoveResult:
     with (
-        source.open_lines(cancel) as excerpt,
+        open_lines(source, cancel) as excerpt,
         resolve_for_writing(target, follow=False) as resolved_target,
         lock_names([resolved_target], cancel),
     ):

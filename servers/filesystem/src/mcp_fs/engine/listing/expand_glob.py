@@ -7,37 +7,43 @@ from typing import Generic, TypeVar
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem, TooLarge, quote
+from mcp_fs.engine.handles.path_opening import exists
 from mcp_fs.engine.listing.selection import Chooser, compile_choosers
 from mcp_fs.engine.listing.walk import FolderEntries, Skipped, WalkFilter, entry_display_path, walk
 from mcp_fs.policy import ReadablePath
+from mcp_fs.policy.path_arguments import PathGlob
 
 __all__ = ["expand_glob"]
 
 _P = TypeVar("_P", bound=ReadablePath)
 
 
-def expand_glob(start: _P, glob: str, name: str, limit: int, cancel: CancelToken) -> tuple[Sequence[_P], Sequence[str]]:
-    """Return the files below `start` whose path fits `glob`, or folders where it ends in a slash; and what is left out.
+def expand_glob(path_glob: PathGlob[_P], limit: int, cancel: CancelToken) -> tuple[Sequence[_P], Sequence[str]]:
+    """Return the files that a glob means, or folders where it ends in a slash; and notes on what is left out.
+
+    An entry with `*` in its name that is there, be it a link to nowhere, is that one.
 
     Args:
-        name: what the caller wrote, for messages.
-        limit: of them.
+        limit: of paths.
 
     Raises:
         NotFound: there are none, without hidden and git-ignored ones.
         TooLarge: there are more than `limit`.
         Problem: the start can't be opened, or the glob can't be read.
     """
-    (chooses,) = compile_choosers([start], f"/{glob}")
-    expansion = _Expansion(start, chooses, folders=glob.endswith("/"))
-    for entries in walk(start, WalkFilter(), cancel, expansion.skipped):
+    if path_glob.literal is not None and exists(path_glob.literal, follow=False):
+        return [path_glob.literal], ()
+    name = quote(path_glob.text)
+    (chooses,) = compile_choosers([path_glob.start], f"/{path_glob.glob}")
+    expansion = _Expansion(path_glob.start, chooses, folders=path_glob.glob.endswith("/"))
+    for entries in walk(path_glob.start, WalkFilter(), cancel, expansion.skipped):
         expansion.add(entries)
         if len(expansion.paths) > limit:
-            raise TooLarge(f"{quote(name)} means more than {limit}.", "Narrow it, or do a part at a time.")
+            raise TooLarge(f"{name} means more than {limit}.", "Narrow it, or do a part at a time.")
     if not expansion.paths:
         notes = "".join(f"; {note}" for note in expansion.skipped.notes())
         raise NotFound(
-            f"{quote(name)} means no file that is not hidden or git-ignored{notes}.",
+            f"{name} means no file that is not hidden or git-ignored{notes}.",
             "`find_files` lists those too; then name them one by one. `**/*.x` is at any depth, `x/` a folder.",
         )
     return expansion.paths, expansion.skipped.notes()

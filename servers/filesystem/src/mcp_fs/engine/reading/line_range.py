@@ -13,80 +13,69 @@ from mcp_fs.engine.handles.path_opening import translate_errors
 from mcp_fs.engine.handles.syscalls import write_all
 from mcp_fs.engine.text.lines import Lines
 from mcp_fs.models import pluralize
-from mcp_fs.policy import ReadablePath
+from mcp_fs.policy.path_arguments import LineRange
 
-__all__ = ["LineRange", "OpenedLines"]
+__all__ = ["OpenedLines", "open_lines"]
 
 _BLOCK_BYTES = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class LineRange:
-    """What `a.py:10-40` names.
+@contextmanager
+def open_lines(line_range: LineRange, cancel: CancelToken) -> Generator[OpenedLines]:
+    """Yield where the lines are in their file, as long as that is open.
 
-    Attributes:
-        first: of its lines, from 1; negative for so many last ones.
-        last: included; None for all that follow.
-        display: as the caller spells it.
+    Raises:
+        Invalid: the file is not text, or its text is not what its bytes are.
+        NotFound: it has no such lines.
     """
+    with open_content(line_range.place, cancel) as (file, extracted_from):
+        if extracted_from is not None:
+            raise Invalid(
+                f"The text of {quote(line_range.place.display)} is taken out of it, so no lines of it can be copied.",
+                "Copy the whole file, or write what `read_text` shows to a new text file.",
+            )
+        lines = Lines(line_range.place, file, cancel)
+        if lines.binary:
+            raise lines.binary_error()
+        yield _locate(line_range, lines)
 
-    place: ReadablePath
-    first: int
-    last: int | None
-    display: str
 
-    @contextmanager
-    def open_lines(self, cancel: CancelToken) -> Generator[OpenedLines]:
-        """Yield where the lines are in their file, as long as that is open.
+def _locate(line_range: LineRange, lines: Lines) -> OpenedLines:
+    if line_range.first < 0:
+        begin = _find_last_lines(lines, -line_range.first)
+        return _require_lines(OpenedLines(line_range, lines, begin, lines.size))
+    if line_range.last is not None and line_range.last < line_range.first:
+        raise Invalid(f"{quote(line_range.display)} ends before it begins.", "Name the first line, then the last.")
+    skipped, begin = lines.skip_lines(lines.start, line_range.first - 1)
+    end = lines.size
+    if skipped < line_range.first - 1:
+        begin = end
+    if line_range.last is not None and begin < end:
+        _, end = lines.skip_lines(begin, line_range.last - line_range.first + 1)
+    return _require_lines(OpenedLines(line_range, lines, begin, end))
 
-        Raises:
-            Invalid: the file is not text, or its text is not what its bytes are.
-            NotFound: it has no such lines.
-        """
-        with open_content(self.place, cancel) as (file, extracted_from):
-            if extracted_from is not None:
-                raise Invalid(
-                    f"The text of {quote(self.place.display)} is taken out of it, so no lines of it can be copied.",
-                    "Copy the whole file, or write what `read_text` shows to a new text file.",
-                )
-            lines = Lines(self.place, file, cancel)
-            if lines.binary:
-                raise lines.binary_error()
-            yield self._locate(lines)
 
-    def _locate(self, lines: Lines) -> OpenedLines:
-        if self.first < 0:
-            begin = self._find_last_lines(lines)
-            return self._require_lines(OpenedLines(self, lines, begin, lines.size))
-        if self.last is not None and self.last < self.first:
-            raise Invalid(f"{quote(self.display)} ends before it begins.", "Name the first line, then the last.")
-        skipped, begin = lines.skip_lines(lines.start, self.first - 1)
-        end = lines.size
-        if skipped < self.first - 1:
-            begin = end
-        if self.last is not None and begin < end:
-            _, end = lines.skip_lines(begin, self.last - self.first + 1)
-        return self._require_lines(OpenedLines(self, lines, begin, end))
+def _find_last_lines(lines: Lines, count: int) -> int:
+    """Return where the last `count` lines begin."""
+    begin = lines.size
+    remaining_lines = count
+    for offset, begins_line in lines.iterate_backwards():
+        if begins_line:
+            begin = offset
+            remaining_lines -= 1
+        if not remaining_lines:
+            break
+    return begin
 
-    def _find_last_lines(self, lines: Lines) -> int:
-        """Return where the last lines begin that are named by their number."""
-        begin = lines.size
-        remaining_lines = -self.first
-        for offset, begins_line in lines.iterate_backwards():
-            if begins_line:
-                begin = offset
-                remaining_lines -= 1
-            if not remaining_lines:
-                break
-        return begin
 
-    def _require_lines(self, opened_lines: OpenedLines) -> OpenedLines:
-        if opened_lines.begin < opened_lines.end:
-            return opened_lines
-        lines = opened_lines.lines
-        label = quote(self.place.display)
-        total = pluralize(lines.count_lines(lines.start, lines.size), "line")
-        raise NotFound(f"{label} has {total}, so there is no {quote(self.display)}.", "Name lines that it has.")
+def _require_lines(opened_lines: OpenedLines) -> OpenedLines:
+    if opened_lines.begin < opened_lines.end:
+        return opened_lines
+    lines = opened_lines.lines
+    label = quote(opened_lines.line_range.place.display)
+    display = quote(opened_lines.line_range.display)
+    total = pluralize(lines.count_lines(lines.start, lines.size), "line")
+    raise NotFound(f"{label} has {total}, so there is no {display}.", "Name lines that it has.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,18 @@ import errno
 import os
 import stat
 import sys
+from collections.abc import Callable
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_fs.engine.handles.syscalls import file_system_type, open_cached
 from mcp_fs.policy import ReadablePath, Root
 
-__all__ = ["is_in_page_cache"]
+__all__ = ["is_in_page_cache", "run_where_quickest"]
+
+_T = TypeVar("_T")
 
 _MAX_BYTES = 65_536
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -24,6 +30,13 @@ _TMPFS = 0x01021994
 # statfs(2): ext2 to ext4, XFS, Btrfs, F2FS, ZFS, overlayfs.
 _LOCAL_FILE_SYSTEMS = {_TMPFS, 0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x2FC12FC1, 0x794C7630}
 _file_system_types: WeakKeyDictionary[Root, int] = WeakKeyDictionary()
+
+
+async def run_where_quickest(path: ReadablePath, read: Callable[[CancelToken], _T]) -> _T:
+    """Call what reads `path`: here if that is in memory, else on a thread."""
+    if is_in_page_cache(path):
+        return read(CancelToken())
+    return await run_in_thread(read)
 
 
 def is_in_page_cache(path: ReadablePath) -> bool:

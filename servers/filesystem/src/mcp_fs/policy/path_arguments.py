@@ -1,0 +1,261 @@
+"""Parses the arguments of tools that name more than one path, or one that need not be there yet.
+
+What a text means can depend on what is there. Parsing does not look, so such a type holds all that it can mean, each
+checked, and the engine decides.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from mcp_batteries.errors import Invalid, Problem, quote
+from mcp_fs.paths import detect_typo, is_uri
+from mcp_fs.policy import Policy, ReadablePath, WritablePath
+
+__all__ = [
+    "CopyPair",
+    "FileName",
+    "GlobName",
+    "LineRange",
+    "MovePair",
+    "PathArguments",
+    "PathGlob",
+    "TargetPath",
+    "Typo",
+    "limit_count",
+]
+
+_P = TypeVar("_P", bound=ReadablePath)
+
+# To take them back, all are held open.
+_MAX_TARGETS = 100
+_SEPARATOR = re.compile(r"[/\\]" if os.sep == "\\" else "/")
+_LINE_RANGE = re.compile(r"(.+):(?:(\d{1,9})(?:-(\d{1,9})?)?|-([1-9]\d{0,8}))", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Typo:
+    """A name that was nearly certainly mistyped.
+
+    Attributes:
+        entry: where it is; if something is there, it was meant after all.
+        refusal: what the caller is told otherwise.
+    """
+
+    entry: ReadablePath
+    refusal: Problem
+
+
+@dataclass(frozen=True)
+class TargetPath:
+    """Where something may be made."""
+
+    path: WritablePath
+    typo: Typo | None
+
+
+@dataclass(frozen=True)
+class PathGlob(Generic[_P]):
+    """A path with `*` in it.
+
+    Attributes:
+        text: as the caller spells it.
+        literal: the entry of that very name, which is meant if it is there; None where no name can hold a `*`.
+        start: the folder where the glob begins.
+        glob: what fits, below it.
+    """
+
+    text: str
+    literal: _P | None
+    start: _P
+    glob: str
+
+
+@dataclass(frozen=True, slots=True)
+class LineRange:
+    """What `a.py:10-40` names.
+
+    Attributes:
+        first: of its lines, from 1; negative for so many last ones.
+        last: included; None for all that follow.
+        display: as the caller spells it.
+    """
+
+    place: ReadablePath
+    first: int
+    last: int | None
+    display: str
+
+
+@dataclass(frozen=True)
+class FileName:
+    """A file, or if there is none of that name, lines of one.
+
+    Attributes:
+        text: as the caller spells it.
+        entry: the file of that very name, or why there can be none.
+        lines: None if the name can't be of lines.
+    """
+
+    text: str
+    entry: ReadablePath | Problem
+    lines: LineRange | Problem | None
+
+
+@dataclass(frozen=True)
+class GlobName:
+    """All files that a glob means, or the same lines of each.
+
+    Attributes:
+        text: as the caller spells it.
+        glob: or the one file that a URI with `*` names, or why there can be none.
+        first: of the lines, from 1; negative for so many last ones.
+        last: included; None for all that follow.
+    """
+
+    text: str
+    glob: PathGlob[ReadablePath] | ReadablePath | Problem
+    first: int
+    last: int | None
+
+
+@dataclass(frozen=True)
+class CopyPair:
+    source: FileName
+    target: TargetPath
+
+
+@dataclass(frozen=True)
+class MovePair:
+    source: WritablePath
+    target: TargetPath
+
+
+class PathArguments:
+    """The parsers; each refuses what the policy refuses."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def target(self, path: str) -> TargetPath:
+        """Parse where something may be made."""
+        writable_path = self._policy.writable(path)
+        return TargetPath(writable_path, self._find_typo(path, writable_path))
+
+    def file_target(self, path: str) -> TargetPath:
+        """Parse where a file may be made.
+
+        Raises:
+            Invalid: it is spelled like a folder.
+        """
+        if path.endswith(("/", os.sep)):
+            raise Invalid(f"{quote(path)} ends as folders do.", "Leave out the last slash, or use `create_directory`.")
+        return self.target(path)
+
+    def file_names(self, paths: list[str]) -> list[FileName | GlobName]:
+        """Parse files and lines of files; one that is refused stops no other."""
+        return [self._parse_name(path) for path in paths]
+
+    def copy_pairs(self, targets: dict[str, str]) -> list[CopyPair]:
+        """Parse what is copied, files or lines of them, with the target of each."""
+        pairs: list[CopyPair] = []
+        for source, target in limit_count(targets).items():
+            name = self._parse_file_name(source)
+            if name.lines is None and isinstance(name.entry, Problem):
+                raise name.entry
+            pairs.append(CopyPair(name, self.target(target)))
+        return pairs
+
+    def move_pairs(self, targets: dict[str, str]) -> list[MovePair]:
+        """Parse what is moved, with the target of each."""
+        pairs: list[MovePair] = []
+        for source, target in limit_count(targets).items():
+            pairs.append(MovePair(self._policy.writable(source), self.target(target)))
+        return pairs
+
+    def deletions(self, paths: list[str]) -> list[WritablePath | PathGlob[WritablePath]]:
+        """Parse what is deleted: paths, and all that globs mean."""
+        return [parse_glob(self._policy.writable, path) or self._policy.writable(path) for path in paths]
+
+    def _parse_name(self, text: str) -> FileName | GlobName:
+        if "*" not in text:
+            return self._parse_file_name(text)
+        file, first, last = _split_line_numbers(text) or (text, 1, None)
+        try:
+            glob = parse_glob(self._policy.readable, file) or self._policy.readable(file)
+        except Problem as problem:
+            glob = problem
+        return GlobName(text, glob, first, last)
+
+    def _parse_file_name(self, text: str) -> FileName:
+        entry = self._parse_readable(text)
+        numbers = _split_line_numbers(text)
+        if numbers is None:
+            return FileName(text, entry, None)
+        file, first, last = numbers
+        place = self._parse_readable(file)
+        if isinstance(place, Problem):
+            return FileName(text, entry, place)
+        return FileName(text, entry, LineRange(place, first, last, text))
+
+    def _parse_readable(self, path: str) -> ReadablePath | Problem:
+        try:
+            return self._policy.readable(path)
+        except Problem as problem:
+            return problem
+
+    def _find_typo(self, path: str, writable_path: WritablePath) -> Typo | None:
+        """Find where a mistyped name begins in `path`, which is `writable_path`."""
+        if is_uri(path):
+            return None
+        mistake = detect_typo(writable_path.parts)
+        if mistake is None:
+            return None
+        depth, description, intended_path = mistake
+        root = writable_path.root
+        policy = writable_path.policy
+        parts = tuple(intended_path.split("/"))
+        fix = f"Write the path below {quote(root.path)}"
+        if intended_path and detect_typo(parts) is None:
+            fix = f"Write {quote(ReadablePath(root, parts, policy).display)}"
+        refusal = Invalid(
+            f"{quote(path)} would make a name with {description}.",
+            f"{fix}, or {quote(writable_path.uri)} if that name is meant.",
+        )
+        return Typo(ReadablePath(root, writable_path.parts[:depth], policy), refusal)
+
+
+def limit_count(targets: Mapping[str, str]) -> Mapping[str, str]:
+    """Return sources with their targets, if not too many for one call.
+
+    Raises:
+        Invalid: there are none, or too many.
+    """
+    if not 0 < len(targets) <= _MAX_TARGETS:
+        raise Invalid(f"`targets` names {len(targets):,} sources.", f"Name 1 to {_MAX_TARGETS} with their targets.")
+    return targets
+
+
+def parse_glob(parse: Callable[[str], _P], path: str) -> PathGlob[_P] | None:
+    """Parse a path with `*` in it; None for any other, and for a URI."""
+    prefix, star, _ = path.partition("*")
+    if not star or is_uri(path):
+        return None
+    literal = None
+    if os.name == "posix":
+        literal = parse(path)
+    glob_start = max((found.end() for found in _SEPARATOR.finditer(prefix)), default=0)
+    return PathGlob(path, literal, parse(path[:glob_start] or "."), path[glob_start:])
+
+
+def _split_line_numbers(path: str) -> tuple[str, int, int | None] | None:
+    """Split `path` if it names lines: their file, the first (negative: so many last ones), the last."""
+    match = _LINE_RANGE.fullmatch(path)
+    if match is None:
+        return None
+    first = -int(match[4]) if match[4] else max(int(match[2]), 1)
+    return match[1], first, int(match[3]) if match[3] else None
