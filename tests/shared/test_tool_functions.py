@@ -21,8 +21,10 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Refused, quote
 from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_batteries.server.calling import bound_function
 from mcp_batteries.server.calling.bound_function import TimeLimits, bind_tool
 from mcp_batteries.server.calling.results import DataResult
+from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_batteries.server.declaration.decorators import DeclaredTool, tool, toolsets_of
 from mcp_batteries.server.declaration.trusted import FreeText, consented, default, trusted
 from mcp_batteries.settings import Settings
@@ -124,6 +126,12 @@ class Count(DataResult):
     number: int
 
 
+@tool("Get origin")
+def get_origin(origin: CallOrigin, *, greeting: FreeText) -> str:
+    """Tell who calls."""
+    return f"{greeting}, {origin.caller or 'nobody'} of {origin.tool}"
+
+
 @tool("Get count")
 def get_count(store: Store) -> Count:
     """Count what was written."""
@@ -212,6 +220,19 @@ async def test_a_parser_may_wait() -> None:
     async with connected("/r") as client:
         assert await answer(client, "find_folder", folder="a") == "/r/a on work"
         assert await answer(client, "find_folder", folder="..") == "`..` leads out. Stay inside."
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("who", "caller"),
+    [({}, "nobody"), ({"address": "::1"}, "address ::1"), ({"address": "::1", "identity": "ada"}, "identity ada")],
+)
+async def test_a_function_on_a_thread_learns_who_calls(
+    who: dict[str, str], caller: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bound_function, "describe_caller", lambda context: who)
+    async with connected("/r") as client:
+        assert await answer(client, "get_origin", greeting="Hello") == f"Hello, {caller} of get_origin"
 
 
 @pytest.mark.anyio
@@ -353,6 +374,7 @@ def takes_texts(*, texts: dict[Literal["a"], list[str]] | None = None) -> str: .
 def takes_model_of_texts(*, label: Label) -> str: ...
 def parses_each(*, names: list[SomeName]) -> str: ...
 def has_context_on_a_thread(context: Context) -> str: ...
+async def has_context_twice(context: Context, origin: CallOrigin) -> str: ...
 async def plan_with_context(context: Context, *, folder: ServedFolder) -> Erasure: ...
 def agrees(plan: Annotated[Erasure, consented(plan_with_context, fix="")]) -> str: ...
 def disagrees(plan: Annotated[Erasure, consented(plan_erasure, fix="")], *, folder: SomeName) -> str: ...
@@ -378,6 +400,7 @@ def disagrees(plan: Annotated[Erasure, consented(plan_erasure, fix="")], *, fold
         (takes_model_of_texts, "`label` is a text without a parser"),
         (parses_each, "one parser makes the whole value"),
         (has_context_on_a_thread, "has to be `async def`"),
+        (has_context_twice, "and once"),
         (agrees, "makes a plan, which has no context"),
     ],
 )

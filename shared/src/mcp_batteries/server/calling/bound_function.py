@@ -14,6 +14,8 @@ from pydantic import BaseModel
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.concurrency.threads import run_in_thread
+from mcp_batteries.observability.audit import describe_caller
+from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_batteries.server.declaration.decorators import DeclaredTool
 from mcp_batteries.server.declaration.trusted import Consented, Default, FreeTextMark, Plan, Trusted
 
@@ -115,7 +117,7 @@ class _BoundFunction:
 
     Attributes:
         consented: the parameter that takes the plan of a call, and its metadata.
-        context_parameter: the parameter that takes the SDK's context of the call.
+        context_parameter: the parameter that takes the SDK's context of the call, or its origin, which is read from it.
         arguments: what callers send.
     """
 
@@ -125,6 +127,7 @@ class _BoundFunction:
         self.is_async = inspect.iscoroutinefunction(function)
         self.consented: tuple[str, Consented] | None = None
         self.context_parameter: str | None = None
+        self._takes_origin = False
         self.arguments: dict[str, _Argument] = {}
         self._injected: dict[str, object] = {}
         self._cancel_parameter: str | None = None
@@ -150,7 +153,11 @@ class _BoundFunction:
         if wanted is Context or get_origin(wanted) is Context:
             if not self.is_async:
                 raise TypeError(f"`{self.name}` has to be `async def` to use the SDK's context")
-            self.context_parameter = name
+            self._take_context(name)
+            return
+        if wanted is CallOrigin:
+            self._take_context(name)
+            self._takes_origin = True
             return
         matches = [item for item in dependencies if isinstance(wanted, type) and isinstance(item, wanted)]
         if len(matches) != 1:
@@ -159,6 +166,11 @@ class _BoundFunction:
                 "stands behind the `*`"
             )
         self._injected[name] = matches[0]
+
+    def _take_context(self, name: str) -> None:
+        if self.context_parameter is not None:
+            raise TypeError(f"`{self.name}` takes the SDK's context or the origin of a call, and once")
+        self.context_parameter = name
 
     async def call(self, values: Mapping[str, Any], seconds: float | None, work: str, *, long: bool) -> Any:
         """Parse the checked values and call the function; one that blocks on a thread.
@@ -175,7 +187,10 @@ class _BoundFunction:
             parameter, _ = self.consented
             arguments[parameter] = values[parameter]
         if self.context_parameter is not None:
-            arguments[self.context_parameter] = values[self.context_parameter]
+            context = values[self.context_parameter]
+            if self._takes_origin:
+                context = _read_origin(self.name, context)
+            arguments[self.context_parameter] = context
         if self.is_async:
             return await self.function(**arguments)
 
@@ -185,6 +200,14 @@ class _BoundFunction:
             return self.function(**arguments)
 
         return await run_in_thread(run, seconds=seconds, description=work, long=long)
+
+
+def _read_origin(tool: str, context: Context) -> CallOrigin:
+    who = describe_caller(context.request_context)
+    for kind in ("identity", "address"):
+        if kind in who:
+            return CallOrigin(tool, f"{kind} {who[kind]}")
+    return CallOrigin(tool, "")
 
 
 def _with_deadline(
