@@ -25,7 +25,8 @@ from typing import Any
 from filesystem.places import Told, delete
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem, Unavailable
-from mcp_fs.engine.changing import atomic_write, copying, deleting, entry_copy, moving, writing
+from mcp_batteries.server.declaration.call_origin import CallOrigin
+from mcp_fs.engine.changing import atomic_write, copying, deleting, entry_copy, folders, moving, writing
 from mcp_fs.engine.changing.batch import put_all
 from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
@@ -35,10 +36,10 @@ from mcp_fs.engine.journal import store as undo_store
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.store import JournalStore
 from mcp_fs.engine.listing.walk import WalkFilter
-from mcp_fs.engine.reading.line_range import LineRange
 from mcp_fs.engine.text.edit import Replacement, apply_replacements
 from mcp_fs.engine.undo import undo
 from mcp_fs.policy import Policy
+from mcp_fs.policy.path_arguments import LineRange
 
 COUNTED = (
     "open",
@@ -196,7 +197,7 @@ def _delete_several(policy: Policy, step: JournalEntry | None) -> object:
 
 def _move_to_new(policy: Policy, step: JournalEntry | None) -> object:
     """A move into folders that are not there yet."""
-    with moving.create_missing_folders(policy.writable("b/c"), CancelToken(), step):
+    with folders.create_missing_folders(policy.writable("b/c"), CancelToken(), step):
         return moving.move_entry(
             policy.writable("a"), policy.writable("b/c/a"), overwrite=False, cancel=CancelToken(), journal_entry=step
         )
@@ -204,7 +205,7 @@ def _move_to_new(policy: Policy, step: JournalEntry | None) -> object:
 
 def _move_several(policy: Policy, step: JournalEntry | None) -> object:
     """Into one new folder, and over a file."""
-    with moving.create_missing_folders(policy.writable("n"), CancelToken(), step):
+    with folders.create_missing_folders(policy.writable("n"), CancelToken(), step):
         pairs = [(policy.writable(one), policy.writable(other)) for one, other in MOVES.items()]
         return put_all(moving.move_entry, pairs, overwrite=True, cancel=CancelToken(), journal_entry=step)
 
@@ -216,12 +217,13 @@ def _copy_several(policy: Policy, step: JournalEntry | None) -> object:
 
 def _copy_lines(policy: Policy, step: JournalEntry | None) -> object:
     """One over a file, one into a new folder."""
-    with moving.create_missing_folders(policy.writable("n"), CancelToken(), step):
+    with folders.create_missing_folders(policy.writable("n"), CancelToken(), step):
         parts = (LineRange(policy.readable("f"), 1, 2, "f:1-2"), LineRange(policy.readable("f"), -1, None, "f:-1"))
         pairs = [(part, policy.writable(LINES[part.display])) for part in parts]
         return put_all(copying.copy_entry, pairs, overwrite=True, cancel=CancelToken(), journal_entry=step)
 
 
+ORIGIN = CallOrigin("", "")
 LINES = {"f:1-2": "g", "f:-1": "n/h"}
 MOVES = {"f": "n/f", "d": "n/d", "g": "over"}
 COPIES = {"f": "h", "d": "e"}
@@ -360,7 +362,7 @@ def written_down(root: Path, scenario: Scenario) -> Run:
     not_kept.clear()
 
     def run(policy: Policy) -> object:
-        with JournalEntry(kept(root), CancelToken()) as step:
+        with JournalEntry(kept(root), ORIGIN, CancelToken()) as step:
             try:
                 return scenario.run(policy, step)
             finally:
@@ -384,13 +386,15 @@ def kept(root: Path) -> JournalStore:
 
 def take_back(root: Path, policy: Policy) -> object:
     """Take back all there is to take back, if anything."""
-    steps = undo.list_undoable_entries(policy, kept(root), CancelToken())
+    steps = undo.list_undoable_entries(policy, kept(root), ORIGIN.caller, CancelToken())
     if steps.unreadable_count:
         raise Unavailable(steps.text())
     forward = [step for step in steps.steps if not step.tool.startswith("undo")]
     if not forward:
         return None
-    return undo.undo_entries(policy, kept(root), forward[-1].id, later=True, dry_run=False, cancel=CancelToken())
+    return undo.undo_entries(
+        policy, kept(root), ORIGIN, forward[-1].id, later=True, dry_run=False, cancel=CancelToken()
+    )
 
 
 def killed(root: Path, scenario: Scenario, prepare: Prepare, at: int, kind: str) -> tuple[bool, str | None]:

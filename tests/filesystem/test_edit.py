@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from filesystem.places import Ground, ground, stop
 from filesystem.tool_calls import Tools
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge
+from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_fs.engine.changing import transaction
 from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
 from mcp_fs.engine.changing.transaction import FileChange, change_files
@@ -29,12 +30,11 @@ from mcp_fs.engine.handles import temp_files
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.states import PlannedChange
 from mcp_fs.engine.journal.store import JournalStore
-from mcp_fs.engine.service import Engine
 from mcp_fs.engine.text.edit import Replacement, apply_replacements, split_lines, unified_diff
 from mcp_fs.engine.text.encodings import content_hash
 from mcp_fs.models import EditResult
 from mcp_fs.policy import WritablePath
-from mcp_fs.tools.write import Edit, WriteTools
+from mcp_fs.tools.write import Edit
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX attributes")
 pytestmark = pytest.mark.anyio
@@ -63,7 +63,7 @@ class TestDamaged:
         (here.root / "f").write_bytes(self.DATA)
         line = await self.read_line(here, 31)
         assert line == "stray \ufffd and \ufffd here\n"
-        tools, new = WriteTools(here.policy, Engine(here.policy)), line.replace("here", "there ☃")
+        tools, new = Tools(here.policy), line.replace("here", "there ☃")
         if path == "edit":
             answer = await tools.edit_file("f", [Edit(old_text=line, new_text=new)])
         else:
@@ -74,13 +74,13 @@ class TestDamaged:
 
     async def test_a_line_beside_the_damage_is_edited_in_the_same_encoding(self, here: Ground) -> None:
         (here.root / "f").write_bytes(self.DATA)
-        tools = WriteTools(here.policy, Engine(here.policy))
+        tools = Tools(here.policy)
         await tools.edit_file("f", [Edit(old_text="last", new_text="café")])
         assert (here.root / "f").read_bytes() == self.DATA.replace(b"last", "café".encode())
 
     async def test_damaged_bytes_can_be_taken_out_but_not_guessed(self, here: Ground) -> None:
         (here.root / "f").write_bytes(self.DATA)
-        tools = WriteTools(here.policy, Engine(here.policy))
+        tools = Tools(here.policy)
         with pytest.raises(Invalid, match="Keep all of them, or none"):
             await tools.edit_file("f", [Edit(old_text="stray \ufffd and \ufffd", new_text="one \ufffd")])
         await tools.edit_file("f", [Edit(old_text="stray \ufffd and \ufffd", new_text="none")])
@@ -393,6 +393,9 @@ def edit(here: Ground, path: str, old: str, new: str, **options: object) -> Edit
     return change_files([change], dry_run=bool(options.get("dry_run")), cancel=stop())
 
 
+ORIGIN = CallOrigin("edit_file", "")
+
+
 class TestFiles:
     @pytest.mark.parametrize(
         "data",
@@ -512,7 +515,7 @@ class TestFiles:
                 path.write_text("theirs, longer")
                 return kept
 
-        with pytest.raises(Conflict, match="changed by somebody else"), Meddled(store, stop()) as step:
+        with pytest.raises(Conflict, match="changed by somebody else"), Meddled(store, ORIGIN, stop()) as step:
             change_files(
                 [FileChange(here.writable("f"), lambda _: "ours")], dry_run=False, cancel=stop(), journal_entry=step
             )
@@ -568,7 +571,7 @@ class TestSeveral:
         return {path.name: path.read_text() for path in here.root.iterdir()}
 
     async def test_edited_created_and_deleted(self, three: Ground) -> None:
-        answer = await WriteTools(three.policy, Engine(three.policy)).edit_files(self.PATCH)
+        answer = await Tools(three.policy).edit_files(self.PATCH)
         assert answer.files == [
             ("one", "edited"),
             ("new", "created"),
@@ -579,7 +582,7 @@ class TestSeveral:
 
     async def test_a_dry_run(self, three: Ground) -> None:
         before = self.state(three)
-        answer = await WriteTools(three.policy, Engine(three.policy)).edit_files(self.PATCH, dry_run=True)
+        answer = await Tools(three.policy).edit_files(self.PATCH, dry_run=True)
         assert self.state(three) == before
         assert answer.diff.splitlines() == [
             "--- a/one", "+++ b/one", "@@ -1 +1 @@", "-1", "+eins",
@@ -590,7 +593,7 @@ class TestSeveral:
     async def test_what_the_model_is_spared_a_view_gets_whole(self, three: Ground) -> None:
         old = "".join(f"line {number}\n" for number in range(1500))
         (three.root / "long").write_bytes(old.encode())
-        tools = WriteTools(three.policy, Engine(three.policy))
+        tools = Tools(three.policy)
         edits = [Edit(old_text="line", new_text="LINE", replace_all=True)]
         tried = await tools.edit_file("long", edits, dry_run=True)
         shown = tried.for_views
@@ -617,15 +620,15 @@ class TestSeveral:
     async def test_one_that_can_not_be_changed_keeps_all_from_it(self, three: Ground, last: str) -> None:
         before = self.state(three)
         with pytest.raises(Problem):
-            await WriteTools(three.policy, Engine(three.policy)).edit_files(self.PATCH + last)
+            await Tools(three.policy).edit_files(self.PATCH + last)
         assert self.state(three) == before
 
     async def test_what_git_does_not_prefix(self, three: Ground) -> None:
         (three.root / "a").mkdir()
         (three.root / "a" / "one").write_text("1\n")
-        await WriteTools(three.policy, Engine(three.policy)).edit_files("--- a/one\n+++ a/one\n@@ -1 +1 @@\n-1\n+x\n")
+        await Tools(three.policy).edit_files("--- a/one\n+++ a/one\n@@ -1 +1 @@\n-1\n+x\n")
         assert (three.root / "a" / "one").read_text() == "x\n"
-        await WriteTools(three.policy, Engine(three.policy)).edit_files("--- three\n+++ three\n@@ -1 +1 @@\n-3\n+x\n")
+        await Tools(three.policy).edit_files("--- three\n+++ three\n@@ -1 +1 @@\n-3\n+x\n")
         assert (three.root / "three").read_text() == "x\n"
 
     @posix
@@ -642,7 +645,7 @@ class TestSeveral:
 
         monkeypatch.setattr(os, "rename", rename)
         with pytest.raises(Problem, match="`two` failed: Input/output error"):
-            await WriteTools(three.policy, Engine(three.policy)).edit_files(self.PATCH)
+            await Tools(three.policy).edit_files(self.PATCH)
         assert self.state(three) == before
         assert (three.root / "one").stat().st_ino == inode
 
@@ -657,7 +660,7 @@ class TestSeveral:
 
         monkeypatch.setattr(os, "rename", rename)
         with pytest.raises(Problem, match="could not be taken back in `one`") as failure:
-            await WriteTools(three.policy, Engine(three.policy)).edit_files(self.PATCH)
+            await Tools(three.policy).edit_files(self.PATCH)
         monkeypatch.undo()
         (backup,) = three.temporary()
         assert backup in str(failure.value)
@@ -701,7 +704,7 @@ async def test_a_patch_brings_every_byte_that_git_means(
     (repository / "d/new/run").chmod(0o755)
     git("add", "-A")
     if patch := git("diff", "--cached", "--no-renames"):
-        await WriteTools(here.policy, Engine(here.policy)).edit_files(patch)
+        await Tools(here.policy).edit_files(patch)
     found = {
         path.relative_to(here.root).as_posix(): path.read_bytes() for path in here.root.rglob("*") if path.is_file()
     }
@@ -724,13 +727,13 @@ class TestSaid:
         (here.root / "f").write_text("a\n")
         modes = "diff --git a/f b/f\nold mode 100644\nnew mode 100755\nindex 1..2\n"
         patch = modes + "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
-        said = (await WriteTools(here.policy, Engine(here.policy)).edit_files(patch)).text()
+        said = (await Tools(here.policy).edit_files(patch)).text()
         assert "f: its mode stays, not 100755" in said, said
 
     async def test_a_link_is_not_made_as_a_file(self, here: Ground) -> None:
         patch = "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+f\n"
         with pytest.raises(Invalid, match="makes `l` a link or a submodule"):
-            await WriteTools(here.policy, Engine(here.policy)).edit_files(patch)
+            await Tools(here.policy).edit_files(patch)
 
     @pytest.mark.parametrize("dry_run", [False, True])
     @pytest.mark.parametrize("names", [("k/x", "k/x/y"), ("k/x/y/z", "k/x"), ("x", "x/y")])
@@ -738,7 +741,7 @@ class TestSaid:
         patch = "".join(f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+f\n" for name in names)
         short, long = sorted(names, key=len)
         with pytest.raises(Invalid, match=f"`{long}` can't be made below `{short}`"):
-            await WriteTools(here.policy, Engine(here.policy)).edit_files(patch, dry_run)
+            await Tools(here.policy).edit_files(patch, dry_run)
         assert not any(here.root.iterdir())
 
 
@@ -760,13 +763,13 @@ class TestForms:
     )
     async def test_a_hunk_without_numbers_is_found_by_its_text(self, here: Ground, patch: str) -> None:
         (here.root / "f").write_text("a\nb\nc\nd\n")
-        await WriteTools(here.policy, Engine(here.policy)).edit_files(patch)
+        await Tools(here.policy).edit_files(patch)
         assert (here.root / "f").read_text() == "a\nb\nC\nd\n"
 
     @pytest.mark.parametrize("form", ["update", "add", "bare"])
     @pytest.mark.parametrize("seed", range(8))
     async def test_mixed_line_ends_are_those_that_the_patch_says(self, here: Ground, seed: int, form: str) -> None:
-        chance, tools = random.Random(seed), WriteTools(here.policy, Engine(here.policy))
+        chance, tools = random.Random(seed), Tools(here.policy)
         for number in range(40):
             inner = ["", "\r", "\rq"] if seed % 2 else [""]
             old = [
@@ -790,11 +793,11 @@ class TestForms:
     async def test_a_hunk_without_numbers_at_two_places_is_refused(self, here: Ground) -> None:
         (here.root / "f").write_text("c\nb\nc\n")
         with pytest.raises(Conflict, match=r"its lines are at 1, 3.*Quote more"):
-            await WriteTools(here.policy, Engine(here.policy)).edit_files("--- a/f\n+++ b/f\n@@\n-c\n+C\n")
+            await Tools(here.policy).edit_files("--- a/f\n+++ b/f\n@@\n-c\n+C\n")
 
     @pytest.mark.parametrize("seed", range(6))
     async def test_what_stands_behind_the_marks_decides_between_places(self, here: Ground, seed: int) -> None:
-        chance, tools = random.Random(seed), WriteTools(here.policy, Engine(here.policy))
+        chance, tools = random.Random(seed), Tools(here.policy)
         opens, closes = (
             (("class {}:", "def {}():", ""), ("class {} {{", "void {}() {{", "}"))[seed % 2][:2],
             "}" * (seed % 2),
@@ -838,7 +841,7 @@ class TestForms:
     async def test_a_block_ends_where_the_next_begins(self, here: Ground, text: str, mark: str, line: int) -> None:
         (here.root / "f").write_text(text)
         old = next(one for one in text.splitlines() if one.strip() == "x")
-        work = WriteTools(here.policy, Engine(here.policy)).edit_files
+        work = Tools(here.policy).edit_files
         patch = f"--- a/f\n+++ b/f\n@@ {mark}\n-{old}\n+new\n"
         if not line:
             with pytest.raises(Conflict, match="its lines are at"):
@@ -852,13 +855,13 @@ class TestForms:
         patch = (
             "*** Begin Patch\n*** Add File: new\n+one\n+two\n*** Add File: none\n*** Delete File: gone\n*** End Patch"
         )
-        await WriteTools(here.policy, Engine(here.policy)).edit_files(patch)
+        await Tools(here.policy).edit_files(patch)
         assert {path.name: path.read_text() for path in here.root.iterdir()} == {"new": "one\ntwo\n", "none": ""}
 
     async def test_blank_lines_between_files_are_no_context(self, here: Ground) -> None:
         (here.root / "f").write_text("a\nc\n\nd\n")
         files = "*** Update File: f\n@@\n-a\n+A\n\n@@\n c\n\n-d\n+D\n\n\n*** Add File: new\n+one\n\n"
-        await WriteTools(here.policy, Engine(here.policy)).edit_files(f"*** Begin Patch\n{files}*** End Patch\n")
+        await Tools(here.policy).edit_files(f"*** Begin Patch\n{files}*** End Patch\n")
         assert {path.name: path.read_text() for path in here.root.iterdir()} == {"f": "A\nc\n\nD\n", "new": "one\n"}
 
     @pytest.mark.parametrize("last", ["-c\n", " c\n", "-c\n-- two\n", "--\n"])
@@ -871,7 +874,7 @@ class TestForms:
             f"From 1 Mon Sep 17 00:00:00 2001\nSubject: [PATCH] x\n\n---\n f | 1 +\n\n"
             f"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,{number} +1,{left} @@\n-b\n+B\n{last}-- \n2.39.5\n\n"
         )
-        await WriteTools(here.policy, Engine(here.policy)).edit_files(mail)
+        await Tools(here.policy).edit_files(mail)
         assert (here.root / "f").read_text() == f"B\n{kept}"
 
     @pytest.mark.parametrize(
@@ -886,7 +889,7 @@ class TestForms:
     async def test_what_is_wrong_is_named(self, here: Ground, patch: str, said: str) -> None:
         (here.root / "f").write_text("c\n")
         with pytest.raises(Invalid, match=said):
-            await WriteTools(here.policy, Engine(here.policy)).edit_files(patch)
+            await Tools(here.policy).edit_files(patch)
         assert (here.root / "f").read_text() == "c\n"
 
 
@@ -903,6 +906,6 @@ def test_many_edits_of_a_long_text_take_little_each(end: str) -> None:
 async def test_the_tool(here: Ground) -> None:
     (here.root / "f").write_text("a b a")
     edits = [Edit(old_text="b", new_text="c"), Edit(old_text="a", new_text="x", replace_all=True)]
-    answer = await WriteTools(here.policy, Engine(here.policy)).edit_file("f", edits)
+    answer = await Tools(here.policy).edit_file("f", edits)
     assert (here.root / "f").read_text() == "x c x"
     assert answer.files == [("f", "edited")]

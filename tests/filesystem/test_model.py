@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from filesystem.places import Told, delete, stop
 from mcp_batteries.errors import Problem
-from mcp_fs.engine.changing import copying, moving, writing
+from mcp_fs.engine.changing import copying, folders, moving, writing
 from mcp_fs.engine.changing.transaction import FileChange, change_files
 from mcp_fs.engine.text.edit import Replacement, apply_replacements
 from mcp_fs.policy import Policy
@@ -73,7 +73,7 @@ class Changes(RuleBasedStateMachine):
                 if model.setdefault("/".join(parts[:depth])) is not None:
                     raise No
 
-        self.both(change, lambda: moving.create_folder(self.policy.writable(path), stop()))
+        self.both(change, lambda: folders.create_folder(self.policy.writable(path), stop()))
 
     @rule(source=paths, to=paths, overwrite=st.booleans())
     def move(self, source: str, to: str, overwrite: bool) -> None:

@@ -15,12 +15,11 @@ import anyio
 import pytest
 
 from filesystem.places import Ground, delete, ground, stop
+from filesystem.tool_calls import Tools
 from mcp_batteries.errors import Conflict, Problem
-from mcp_fs.engine.changing import atomic_write, copying, moving, writing
+from mcp_fs.engine.changing import atomic_write, copying, folders, moving, writing
 from mcp_fs.engine.handles import path_opening, syscalls
 from mcp_fs.engine.handles.path_opening import Folder
-from mcp_fs.engine.service import Engine
-from mcp_fs.tools.write import WriteTools
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="POSIX links")]
 
@@ -130,7 +129,7 @@ def test_changing_the_tree(here: Ground) -> None:
         name = str(number // 4)
         match number % 4:
             case 0:
-                moving.create_folder(here.writable(f"d/{name}/inner"), stop())
+                folders.create_folder(here.writable(f"d/{name}/inner"), stop())
             case 1:
                 source, target = here.readable("d/f"), here.writable(f"still/{name}.copy")
                 copying.copy_entry(source, target, overwrite=False, cancel=stop())
@@ -160,7 +159,7 @@ async def test_tool_calls_alone_can_not_race_out(tmp_path: Path, makes_folders: 
     (place.root / "evil" / "x").symlink_to(place.outside)
     (place.root / "good" / "x").mkdir(parents=True)
     (place.root / "good" / "x" / "f").write_text("inside")
-    tools = WriteTools(place.policy, Engine(place.policy))
+    tools = Tools(place.policy)
     seen = Counter[str]()
     done = anyio.Event()
 

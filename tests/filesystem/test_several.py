@@ -16,9 +16,10 @@ from filesystem.places import Ground, ground, stop
 from filesystem.test_replace import call
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem, Unavailable
+from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN
-from mcp_fs.engine.changing import atomic_write, deleting, moving
+from mcp_fs.engine.changing import atomic_write, deleting, folders, moving
 from mcp_fs.engine.changing.batch import put_all
 from mcp_fs.engine.handles import temp_files
 from mcp_fs.engine.handles.path_opening import Folder
@@ -300,7 +301,7 @@ async def test_no_folder_is_made_outside(here: Ground) -> None:
     (here.root / "dangling").symlink_to(here.outside / "none")
     for target in ("away/n/f", "dangling/n/f"):
         with pytest.raises(Problem):
-            moving.create_folder(here.writable(target).parent, stop())
+            folders.create_folder(here.writable(target).parent, stop())
         for tool, arguments in (("move_file", {"source": "b.txt"}), ("copy_file", {"source": "b.txt"})):
             assert (await call(here.root, tool, **arguments, target=target))[0]
     assert os.listdir(here.outside) == ["secret.txt"] and "b.txt" in left(here)
@@ -407,6 +408,9 @@ async def test_what_the_disk_does_not_confirm_is_done_and_so_are_the_others(
     assert not failed and "b.txt" in left(here) and not (here.root / "n").exists(), said
 
 
+ORIGIN = CallOrigin("move_file", "")
+
+
 def old_contents(here: Ground, most_bytes: int) -> JournalStore:
     return JournalStore(str(here.root.with_name("undo")), most_bytes=most_bytes, days=1)
 
@@ -414,7 +418,7 @@ def old_contents(here: Ground, most_bytes: int) -> JournalStore:
 async def test_too_much_that_is_replaced_is_not_kept_and_told_once(here: Ground) -> None:
     pairs = [(here.writable("a.bak"), here.writable("d/a.bak")), (here.writable("b.txt"), here.writable("d/e/g.txt"))]
     store = old_contents(here, 9)
-    with JournalEntry(store, stop()) as step:
+    with JournalEntry(store, ORIGIN, stop()) as step:
         put_all(moving.move_entry, pairs, overwrite=True, cancel=stop(), journal_entry=step)
     assert step.notes == ["undo_changes can't take this back: 16 bytes are more than the operator lets it keep"]
     assert not store.list_entries()
@@ -424,7 +428,7 @@ async def test_a_step_is_taken_back_whole_or_not_at_all(here: Ground) -> None:
     before, policy = left(here), here.policy
     pairs = [(here.writable("a.bak"), here.writable("d/a.bak")), (here.writable("b.txt"), here.writable("d/e/g.txt"))]
     store = old_contents(here, 1000)
-    with JournalEntry(store, stop()) as step:
+    with JournalEntry(store, ORIGIN, stop()) as step:
         put_all(moving.move_entry, pairs, overwrite=True, cancel=stop(), journal_entry=step)
     (kept,) = store.list_entries()
     assert kept.size == 16 and len(store.read_entry(kept).changes) == 2
@@ -432,9 +436,9 @@ async def test_a_step_is_taken_back_whole_or_not_at_all(here: Ground) -> None:
     whole = record.read_bytes()
     record.write_bytes(whole.replace(b"{", b"[", 1))
     with pytest.raises(NotFound):
-        undo_entries(policy, store, kept.id, later=False, dry_run=False, cancel=stop())
-    assert list_undoable_entries(policy, store, stop()).unreadable_count == 1
+        undo_entries(policy, store, ORIGIN, kept.id, later=False, dry_run=False, cancel=stop())
+    assert list_undoable_entries(policy, store, ORIGIN.caller, stop()).unreadable_count == 1
     # Of what was being written down when the process was killed, nothing had happened yet.
     record.write_bytes(whole + whole[:40])
-    undo_entries(policy, store, kept.id, later=False, dry_run=False, cancel=stop())
+    undo_entries(policy, store, ORIGIN, kept.id, later=False, dry_run=False, cancel=stop())
     assert left(here) == before

@@ -18,15 +18,15 @@ import pytest
 
 from filesystem import places
 from filesystem.places import Ground, Told, fifo, ground, stop
+from filesystem.tool_calls import Tools
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
-from mcp_fs.engine.changing import atomic_write, copying, entry_copy, moving, tree_size
+from mcp_fs.engine.changing import atomic_write, copying, entry_copy, folders, moving, tree_size
 from mcp_fs.engine.handles import path_opening
 from mcp_fs.engine.handles.syscalls import copy_blocks
-from mcp_fs.engine.service import Engine
 from mcp_fs.models import MoveResult
 from mcp_fs.policy import Policy
-from mcp_fs.tools.write import Edit, WriteTools
+from mcp_fs.tools.write import Edit
 
 pytestmark = pytest.mark.anyio
 
@@ -71,27 +71,27 @@ def delete(here: Ground, path: str, *, recursive: bool = False, trash: bool = Fa
 
 class TestCreate:
     def test_with_those_above(self, here: Ground) -> None:
-        assert moving.create_folder(here.writable("a/b/c"), stop()).text() == "created a/b/c"
+        assert folders.create_folder(here.writable("a/b/c"), stop()).text() == "created a/b/c"
         assert (here.root / "a/b/c").is_dir()
-        assert moving.create_folder(here.writable("a/b/c"), stop()).verb == "already there:"
-        assert moving.create_folder(here.writable("."), stop()).verb == "already there:"
+        assert folders.create_folder(here.writable("a/b/c"), stop()).verb == "already there:"
+        assert folders.create_folder(here.writable("."), stop()).verb == "already there:"
 
     def test_where_something_else_is(self, here: Ground) -> None:
         make(here, "f")
         for path in ("f", "f/a"):
             with pytest.raises(Conflict, match="`f` exists and is not a folder"):
-                moving.create_folder(here.writable(path), stop())
+                folders.create_folder(here.writable(path), stop())
 
     def test_through_links(self, here: Ground) -> None:
         make(here, "a/")
         (here.root / "l").symlink_to("a")
         (here.root / "out").symlink_to(here.outside)
         (here.root / "dangling").symlink_to(here.outside / "made")
-        moving.create_folder(here.writable("l/b"), stop())
+        folders.create_folder(here.writable("l/b"), stop())
         assert (here.root / "a/b").is_dir()
         for path in ("out/made", "dangling", "dangling/x"):
             with pytest.raises(Refused, match="leads outside"):
-                moving.create_folder(here.writable(path), stop())
+                folders.create_folder(here.writable(path), stop())
 
 
 class TestMove:
@@ -557,7 +557,7 @@ class TestDelete:
 
 
 async def test_the_tools(here: Ground) -> None:
-    tools = WriteTools(here.policy, Engine(here.policy))
+    tools = Tools(here.policy)
     await tools.create_directory("a/b")
     await tools.write_file("a/f", "text")
     await tools.copy_file({"a/f": "a/b/g"})
@@ -569,7 +569,7 @@ async def test_the_tools(here: Ground) -> None:
 async def test_a_read_only_server_changes_nothing_even_if_asked(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("")
     policy = Policy(Told((str(tmp_path),), read_only=True))
-    tools = WriteTools(policy, Engine(policy))
+    tools = Tools(policy)
     for call in (
         tools.write_file("g", ""),
         tools.edit_file("f", []),
@@ -595,7 +595,7 @@ async def test_a_read_only_file_is_not_replaced(
         (here.root / "f").chmod(0o444)
     else:  # somebody else's in a folder that may be written: the kernel is asked, which refuses root nothing
         monkeypatch.setattr(atomic_write, "_may_write", lambda spot: spot.name != "f")
-    tools = WriteTools(here.policy, Engine(here.policy))
+    tools = Tools(here.policy)
     calls = {
         "write": lambda: tools.write_file("f", "new", overwrite=True),
         "edit": lambda: tools.edit_file("f", [Edit(old_text="old", new_text="new")]),
@@ -673,7 +673,7 @@ SLIPS = {
 @pytest.mark.parametrize("path", SLIPS)
 async def test_a_slip_makes_no_name_unless_it_is_there_or_spelt_out(here: Ground, path: str) -> None:
     """A path of another system, or with what stood around it, would be a new file in a place that nobody looks at."""
-    tools = WriteTools(here.policy, Engine(here.policy))
+    tools = Tools(here.policy)
     (here.root / "src").mkdir()
     (here.root / "f").write_text("f")
     before = sorted(here.root.rglob("*"))

@@ -15,23 +15,19 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from filesystem.places import Told
+from filesystem.tool_calls import Tools
 from mcp_batteries.errors import Conflict, NotFound, Problem
 from mcp_batteries.testing.wire import StdioWire
-from mcp_fs.engine.changing.patch import parse_patch
-from mcp_fs.engine.changing.replace import Substitution
 from mcp_fs.engine.journal import store
-from mcp_fs.engine.journal.journal import CURRENT_CALL
 from mcp_fs.engine.journal.store import JournalStore
-from mcp_fs.engine.listing.walk import WalkFilter
-from mcp_fs.engine.service import Engine
-from mcp_fs.engine.text.edit import Replacement
 from mcp_fs.policy import Policy, WritablePath
+from mcp_fs.tools.write import Edit
 
 pytestmark = pytest.mark.anyio
 
 
 class Ground:
-    """A served folder with some files, and an engine that keeps what it changes."""
+    """A served folder with some files, and tools that keep what it changes."""
 
     def __init__(self, base: Path, store: Path | None = None, **bounds: float) -> None:
         self.root = base / "root"
@@ -46,7 +42,7 @@ class Ground:
             str(self.where), most_bytes=int(bounds.get("most_bytes", 1_000_000)), days=bounds.get("days", 7)
         )
         self.policy = Policy(Told((str(self.root),)))
-        self.engine = Engine(self.policy, self.store)
+        self.tools = Tools(self.policy, self.store)
 
     def at(self, path: str) -> WritablePath:
         return self.policy.writable(path)
@@ -65,16 +61,16 @@ class Ground:
         return {path: what for path, (what, *_) in self.state().items()}
 
     async def write(self, path: str, text: str, overwrite: bool = True) -> None:
-        await self.engine.write_file(self.at(path), text, overwrite=overwrite)
+        await self.tools.write_file(path, text, overwrite=overwrite)
 
     async def edit(self, path: str, old: str, new: str) -> None:
-        await self.engine.edit_file(self.at(path), [Replacement(old, new)], dry_run=False, expected_hash=None)
+        await self.tools.edit_file(path, [Edit(old_text=old, new_text=new)])
 
     async def last(self) -> str:
-        return (await self.engine.list_steps()).steps[0].id
+        return (await self.tools.undo_changes()).steps[0].id
 
     async def undo(self, step: str | None = None, later: bool = False) -> str:
-        done = await self.engine.undo(step or await self.last(), later=later, dry_run=False)
+        done = await self.tools.undo_changes(step or await self.last(), later=later, dry_run=False)
         return done.text()
 
 
@@ -96,33 +92,25 @@ PATCH = "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n--- /dev/null\n+++ b/n\n@@
 
 CHANGES: dict[str, Callable[[Ground], Awaitable[object]]] = {
     "create": lambda ground: ground.write("n", "new"),
-    "create with folders": lambda ground: ground.engine.write_file(ground.at("d/x/y/n"), "n", overwrite=False),
+    "create with folders": lambda ground: ground.tools.write_file("d/x/y/n", "n", overwrite=False),
     "overwrite": lambda ground: ground.write("f", "new"),
     "edit": lambda ground: ground.edit("g", "two", "three"),
-    "append": lambda ground: ground.engine.append_text(ground.at("f"), "more"),
-    "patch": lambda ground: ground.engine.apply_patch(
-        [(ground.at(patch.path), patch) for patch in parse_patch(PATCH)], dry_run=False
-    ),
-    "replace": lambda ground: ground.engine.replace_text(
-        ground.at("."), "**", WalkFilter(), Substitution({"one": "uno"}), dry_run=False
-    ),
-    "create folders": lambda ground: ground.engine.create_folder(ground.at("d/x/y/z")),
-    "copy": lambda ground: ground.engine.copy([(ground.at("f"), ground.at("n"))], overwrite=False),
-    "copy over": lambda ground: ground.engine.copy([(ground.at("f"), ground.at("g"))], overwrite=True),
-    "copy folder": lambda ground: ground.engine.copy([(ground.at("d"), ground.at("n"))], overwrite=False),
-    "move": lambda ground: ground.engine.move([(ground.at("f"), ground.at("d/n"))], overwrite=False),
-    "move over": lambda ground: ground.engine.move([(ground.at("f"), ground.at("g"))], overwrite=True),
-    "move folder": lambda ground: ground.engine.move([(ground.at("d"), ground.at("n"))], overwrite=False),
-    "delete": lambda ground: ground.engine.delete([ground.at("f")], recursive=False, trash=False),
-    "copy into new folders": lambda ground: ground.engine.copy([(ground.at("d"), ground.at("x/y/n"))], overwrite=False),
-    "move into new folders": lambda ground: ground.engine.move([(ground.at("d"), ground.at("x/y/n"))], overwrite=False),
-    "patch into new folders": lambda ground: ground.engine.apply_patch(
-        [(ground.at(patch.path), patch) for patch in parse_patch(PATCH.replace("b/n", "b/x/y/n"))], dry_run=False
-    ),
-    "delete several": lambda ground: ground.engine.delete(
-        [ground.at(path) for path in ("d/h", "f", "f", "d", "g")], recursive=True, trash=False
-    ),
-    "delete folder": lambda ground: ground.engine.delete([ground.at("d")], recursive=True, trash=False),
+    "append": lambda ground: ground.tools.write_file("f", "more", append=True),
+    "patch": lambda ground: ground.tools.edit_files(PATCH),
+    "replace": lambda ground: ground.tools.replace_text({"one": "uno"}, "**"),
+    "create folders": lambda ground: ground.tools.create_directory("d/x/y/z"),
+    "copy": lambda ground: ground.tools.copy_file({"f": "n"}, overwrite=False),
+    "copy over": lambda ground: ground.tools.copy_file({"f": "g"}, overwrite=True),
+    "copy folder": lambda ground: ground.tools.copy_file({"d": "n"}, overwrite=False),
+    "move": lambda ground: ground.tools.move_file({"f": "d/n"}, overwrite=False),
+    "move over": lambda ground: ground.tools.move_file({"f": "g"}, overwrite=True),
+    "move folder": lambda ground: ground.tools.move_file({"d": "n"}, overwrite=False),
+    "delete": lambda ground: ground.tools.delete_file(["f"], recursive=False),
+    "copy into new folders": lambda ground: ground.tools.copy_file({"d": "x/y/n"}, overwrite=False),
+    "move into new folders": lambda ground: ground.tools.move_file({"d": "x/y/n"}, overwrite=False),
+    "patch into new folders": lambda ground: ground.tools.edit_files(PATCH.replace("b/n", "b/x/y/n")),
+    "delete several": lambda ground: ground.tools.delete_file(["d/h", "f", "f", "d", "g"], recursive=True),
+    "delete folder": lambda ground: ground.tools.delete_file(["d"], recursive=True),
 }
 
 
@@ -135,8 +123,8 @@ async def test_each_change_is_taken_back_and_made_again(
     before = ground.state()
     await CHANGES[change](ground)
     after = ground.state()
-    assert after != before and len((await ground.engine.list_steps()).steps) == 1
-    dry = await ground.engine.undo(await ground.last(), later=False, dry_run=True)
+    assert after != before and len((await ground.tools.undo_changes()).steps) == 1
+    dry = await ground.tools.undo_changes(await ground.last(), later=False, dry_run=True)
     assert dry.lines and "repeat with dry_run=false" in dry.text()
     assert ground.state() == after
     assert "taken back" in await ground.undo()
@@ -171,18 +159,18 @@ def test_whatever_was_done_all_of_it_is_taken_back(made: list[tuple[str, str, st
                     case "write":
                         await ground.write(path, other)
                     case "copy":
-                        await ground.engine.copy([(ground.at(path), ground.at(other))], overwrite=True)
+                        await ground.tools.copy_file({path: other}, overwrite=True)
                     case "move":
-                        await ground.engine.move([(ground.at(path), ground.at(other))], overwrite=True)
+                        await ground.tools.move_file({path: other}, overwrite=True)
                     case "delete":
-                        await ground.engine.delete([ground.at(path)], recursive=True, trash=False)
+                        await ground.tools.delete_file([path], recursive=True)
                     case _:
-                        await ground.engine.create_folder(ground.at(path))
+                        await ground.tools.create_directory(path)
             except Problem:
                 assert ground.contents() == state
-            for step in (await ground.engine.list_steps()).steps[:1]:
+            for step in (await ground.tools.undo_changes()).steps[:1]:
                 before.setdefault(step.id, state)
-        steps = (await ground.engine.list_steps()).steps
+        steps = (await ground.tools.undo_changes()).steps
         if steps:
             step = steps[back % len(steps)]
             await ground.undo(step.id, later=True)
@@ -193,14 +181,14 @@ def test_whatever_was_done_all_of_it_is_taken_back(made: list[tuple[str, str, st
 
 
 async def test_what_changed_since_is_refused_with_the_way_on(ground: Ground) -> None:
-    await ground.engine.replace_text(ground.at("."), "*", WalkFilter(), Substitution({"one": "uno"}), dry_run=False)
+    await ground.tools.replace_text({"one": "uno"}, "*")
     (ground.root / "g").write_text("somebody's")
     before = ground.state()
     with pytest.raises(Conflict, match=r"`g` changed since .* nothing was taken back\. Move what is there"):
         await ground.undo()
     assert ground.state() == before
-    await ground.engine.move([(ground.at("g"), ground.at("mine"))], overwrite=False)
-    step = (await ground.engine.list_steps()).steps[1]
+    await ground.tools.move_file({"g": "mine"}, overwrite=False)
+    step = (await ground.tools.undo_changes()).steps[1]
     await ground.undo(step.id)
     assert [(ground.root / name).read_text() for name in ("f", "g", "mine")] == ["one\n", "one two\n", "somebody's"]
 
@@ -216,11 +204,11 @@ async def test_a_later_step_in_the_way_is_named(ground: Ground) -> None:
 
 
 async def test_a_folder_is_taken_back_only_with_what_was_copied_into_it(ground: Ground) -> None:
-    await ground.engine.copy([(ground.at("d"), ground.at("n"))], overwrite=False)
+    await ground.tools.copy_file({"d": "n"}, overwrite=False)
     (ground.root / "n/e/mine").write_text("mine")
     with pytest.raises(Conflict, match="`n` changed since"):
         await ground.undo()
-    await ground.engine.create_folder(ground.at("x/y"))
+    await ground.tools.create_directory("x/y")
     (ground.root / "x/mine").write_text("mine")
     with pytest.raises(Conflict, match="`x` changed since"):
         await ground.undo()
@@ -228,7 +216,7 @@ async def test_a_folder_is_taken_back_only_with_what_was_copied_into_it(ground: 
 
 
 async def test_a_folder_made_for_a_file_stays_for_others_in_it(ground: Ground) -> None:
-    await ground.engine.write_file(ground.at("x/y/a"), "a", overwrite=False)
+    await ground.tools.write_file("x/y/a", "a", overwrite=False)
     step = await ground.last()
     await ground.write("x/b", "b")
     assert "delete x/y/a" in await ground.undo(step)
@@ -239,20 +227,20 @@ async def test_a_folder_made_for_a_file_stays_for_others_in_it(ground: Ground) -
 async def test_what_fails_leaves_no_folder_and_no_step(ground: Ground, path: str) -> None:
     before = ground.state()
     for change in (
-        ground.engine.write_file(ground.at(path), "", overwrite=False),
-        ground.engine.create_folder(ground.at(path)),
-        ground.engine.copy([(ground.at("d"), ground.at("."))], overwrite=True),
-        ground.engine.move([(ground.at("d"), ground.at("."))], overwrite=False),
+        ground.tools.write_file(path, "", overwrite=False),
+        ground.tools.create_directory(path),
+        ground.tools.copy_file({"d": "."}, overwrite=True),
+        ground.tools.move_file({"d": "."}, overwrite=False),
     ):
         with pytest.raises(Problem):
             await change
-    assert ground.state() == before and not (await ground.engine.list_steps()).steps
+    assert ground.state() == before and not (await ground.tools.undo_changes()).steps
 
 
 async def test_what_came_back_by_other_means_is_no_step_any_more(ground: Ground) -> None:
-    await ground.engine.move([(ground.at("f"), ground.at("n"))], overwrite=False)
+    await ground.tools.move_file({"f": "n"}, overwrite=False)
     (ground.root / "n").rename(ground.root / "f")
-    assert (await ground.engine.list_steps()).text() == "[no steps that could be taken back]"
+    assert (await ground.tools.undo_changes()).text() == "[no steps that could be taken back]"
     with pytest.raises(NotFound, match="no step `1234`"):
         await ground.undo("1234")
 
@@ -263,19 +251,17 @@ async def test_a_dry_run_shows_what_would_become_of_text(ground: Ground) -> None
     await ground.edit("g", "three", "four")
     await ground.write("n", "")
     await ground.write("n", "new\n")
-    await ground.engine.apply_patch(
-        [(ground.at("f"), patch) for patch in parse_patch(PATCH.split("--- /dev")[0])], dry_run=False
-    )
+    await ground.tools.edit_files(PATCH.split("--- /dev")[0])
     (ground.root / "d/h").write_bytes(b"\0\1")
     await ground.write("d/h", "text")
-    said = (await ground.engine.undo(first, later=True, dry_run=True)).text()
+    said = (await ground.tools.undo_changes(first, later=True, dry_run=True)).text()
     diffs = said.partition("\n--- ")[2]
     assert diffs == (
         "/dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+one\n--- a/n\n+++ /dev/null\n@@ -1 +0,0 @@\n-new\n"
         "--- a/g\n+++ b/g\n@@ -1 +1 @@\n-one four\n+one two"
     )
     await ground.write("f", "x" * 30_000)
-    large = (await ground.engine.undo(await ground.last(), later=False, dry_run=True)).text()
+    large = (await ground.tools.undo_changes(await ground.last(), later=False, dry_run=True)).text()
     assert "[diff cut to 10,000 of" in large and len(large) < 11_000
 
 
@@ -303,21 +289,24 @@ async def test_hard_linked_and_executable_files_come_back_as_they_were(ground: G
 
 
 async def test_callers_and_other_servers_see_their_own_steps(ground: Ground, tmp_path: Path) -> None:
-    CURRENT_CALL.set(("write_file", "identity ada"))
+    ground.tools.address = "192.0.2.1"
     await ground.write("f", "ada's")
     step = await ground.last()
-    CURRENT_CALL.set(("write_file", "identity bob"))
-    assert (await ground.engine.list_steps()).total == 0
+    ground.tools.address = "192.0.2.2"
+    assert (await ground.tools.undo_changes()).total == 0
     with pytest.raises(NotFound):
         await ground.undo(step)
-    CURRENT_CALL.set(("undo_changes", "identity ada"))
+    ground.tools.address = "192.0.2.1"
     (tmp_path / "beside").mkdir()
-    elsewhere = Engine(Policy(Told((str(tmp_path / "beside"),))), ground.store)
-    assert (await elsewhere.list_steps()).total == 0
-    inside = Engine(Policy(Told((str(ground.root / "d"),))), ground.store)
-    assert (await inside.list_steps()).total == 0
-    above = Engine(Policy(Told((str(tmp_path),))), ground.store)
-    assert [step.paths for step in (await above.list_steps()).steps] == [["root/f"]]
+    elsewhere = Tools(Policy(Told((str(tmp_path / "beside"),))), ground.store)
+    elsewhere.address = ground.tools.address
+    assert (await elsewhere.undo_changes()).total == 0
+    inside = Tools(Policy(Told((str(ground.root / "d"),))), ground.store)
+    inside.address = ground.tools.address
+    assert (await inside.undo_changes()).total == 0
+    above = Tools(Policy(Told((str(tmp_path),))), ground.store)
+    above.address = ground.tools.address
+    assert [step.paths for step in (await above.undo_changes()).steps] == [["root/f"]]
 
 
 async def test_what_is_kept_is_private_and_within_its_bounds(tmp_path: Path) -> None:
@@ -329,12 +318,12 @@ async def test_what_is_kept_is_private_and_within_its_bounds(tmp_path: Path) -> 
         await ground.write("f", str(number) * 300)
     await anyio.to_thread.run_sync(ground.store.enforce_limits)
     kept = [path.stat().st_size for path in ground.where.rglob("*") if "." in path.name]
-    assert sum(kept) <= 1000 and (await ground.engine.list_steps()).total == 3
+    assert sum(kept) <= 1000 and (await ground.tools.undo_changes()).total == 3
     await ground.write("f", "x" * 2000)
-    result = await ground.engine.write_file(ground.at("f"), "y", overwrite=True)
+    result = await ground.tools.write_file("f", "y", overwrite=True)
     assert "undo_changes can't take this back: 2,000 bytes are more than the operator lets it keep" in result.text()
     assert (ground.root / "f").read_text() == "y"
-    large = await ground.engine.delete([ground.at("d")], recursive=True, trash=False)
+    large = await ground.tools.delete_file(["d"], recursive=True)
     assert "can't take this back" in large.text() and not (ground.root / "d").exists()
 
 
@@ -345,14 +334,14 @@ async def test_a_full_store_is_not_looked_at_for_each_step(tmp_path: Path, monke
     monkeypatch.setattr(store, "_sort_names", lambda names: looks.append(len(names)) or listed(names))
     for number in range(200):
         await ground.write("f", f"{number:04}" * 250)
-    assert (await ground.engine.list_steps()).total > 80
+    assert (await ground.tools.undo_changes()).total > 80
     assert len(looks) < 40, looks
 
 
 async def test_old_steps_are_forgotten(tmp_path: Path) -> None:
     ground = Ground(tmp_path, days=1e-9)
     await ground.write("f", "new")
-    assert (await ground.engine.list_steps()).total == 0
+    assert (await ground.tools.undo_changes()).total == 0
     assert [path.name for path in ground.where.iterdir()] == []
 
 
@@ -370,7 +359,7 @@ async def test_what_was_never_written_down_is_no_step_and_goes_in_the_end(tmp_pa
     await ground.write("f", "new")
     (step,) = [path for path in ground.where.iterdir() if not path.suffix]
     step.write_bytes(step.read_bytes()[:-1])
-    assert (await ground.engine.list_steps()).text().count("can't be read") == 0
+    assert (await ground.tools.undo_changes()).text().count("can't be read") == 0
     step.unlink()
     old = ground.where / "00000000000000000001-4-00000000.0"
     old.write_text("old")
@@ -383,13 +372,13 @@ async def test_a_store_of_others_is_not_used(tmp_path: Path) -> None:
         pytest.skip("has no such modes")
     ground = Ground(tmp_path)
     ground.where.mkdir(mode=0o755)
-    result = await ground.engine.write_file(ground.at("f"), "new", overwrite=True)
+    result = await ground.tools.write_file("f", "new", overwrite=True)
     assert "undo_changes can't take this back: The folder for old contents is not private" in result.text()
     ground.where.chmod(0o700)
     await ground.write("f", "newer")
     shutil.rmtree(ground.where)
     await ground.write("f", "newest")
-    assert (await ground.engine.list_steps()).total == 1
+    assert (await ground.tools.undo_changes()).total == 1
 
 
 async def test_the_store_is_protected_where_it_is_served(tmp_path: Path) -> None:

@@ -28,6 +28,10 @@ _STARTS = (
 """Calls that start a process."""
 
 
+_PARSERS = {"Policy", "PathArguments"}
+"""The classes of policies that make trusted types and are none."""
+
+
 def made_elsewhere(root: Path) -> list[str]:
     """Each place below `root`, outside of every policy, where a trusted type is made or handed on to be made."""
     modules = {path: _tree(path) for path in sorted(root.rglob("*.py"))}
@@ -108,7 +112,7 @@ def _trusted(path: Path, policy: ast.Module) -> Iterator[str]:
     room = module if path.name == "policy.py" else ".".join(path.parent.parts)
     exported = {word.value for word in ast.walk(_all(policy)) if isinstance(word, ast.Constant)}
     for node in policy.body:
-        if isinstance(node, ast.ClassDef) and node.name in exported - {"Policy"}:
+        if isinstance(node, ast.ClassDef) and node.name in exported - _PARSERS:
             if not any(ast.unparse(base) == "Protocol" for base in node.bases):
                 yield from {f"{module}.{node.name}", f"{room}.{node.name}"}
         elif isinstance(node, ast.ImportFrom) and not f"{node.module}.".startswith(f"{room}."):

@@ -35,8 +35,9 @@ MODULES = {
             "tests/filesystem/test_policy.py",
             "tests/filesystem/test_client_roots.py",
             "tests/filesystem/test_handles.py",
+            "tests/filesystem/test_several.py",
         )
-        for name in ("__init__", "roots")
+        for name in ("__init__", "path_arguments", "roots")
     },
     "servers/filesystem/src/mcp_fs/repositories.py": ("tests/filesystem/test_repositories.py",),
     "servers/filesystem/src/mcp_fs/secrets.py": ("tests/filesystem/test_policy.py",),

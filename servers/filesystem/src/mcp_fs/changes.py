@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from mcp_batteries.errors import Problem, Refused
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 from mcp_fs.engine.handles.file_attributes import is_hidden
-from mcp_fs.engine.handles.path_opening import spell_names
-from mcp_fs.engine.handles.path_states import check_reachable, read_version
+from mcp_fs.engine.handles.path_opening import read_status, spell_names
 from mcp_fs.engine.name_folding import may_have_another_spelling
 from mcp_fs.paths import file_uri, to_system_path
 from mcp_fs.policy import Policy
@@ -45,7 +44,7 @@ class _WatchedPaths:
             return None
         place = self.policy.readable(uri)
         try:
-            check_reachable(place)
+            read_status(place)
         except Refused:
             raise
         except Problem:  # it may come, or become better
@@ -57,7 +56,12 @@ class _WatchedPaths:
 
     def probe(self, path: str) -> Hashable | None:
         """Return a value that changes with the thing at `path`; None if nothing is there."""
-        return read_version(self.policy.readable(path))
+        readable_path = self.policy.readable(path)
+        try:
+            status = read_status(readable_path)
+        except Problem:
+            return None
+        return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev, status.st_mode
 
 
 def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:

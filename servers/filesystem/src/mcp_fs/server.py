@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
+from mcp_batteries.descriptors import raise_descriptor_limit
 from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_batteries.server.list_changes import ChangeFeedConfig
 from mcp_batteries.server.skills import PackagedSkills
@@ -11,22 +12,24 @@ from mcp_batteries.user_folders import undo_folder
 from mcp_fs.changes import folder_watcher
 from mcp_fs.client_roots import ClientRoots
 from mcp_fs.completions import Completions
+from mcp_fs.engine.handles.temp_files import clean_in_background
+from mcp_fs.engine.journal.recorder import ChangeRecorder
 from mcp_fs.engine.journal.store import JournalStore
 from mcp_fs.engine.reading.text_page import LineIndex
-from mcp_fs.engine.service import Engine
 from mcp_fs.policy import Policy
 from mcp_fs.policy.path_arguments import PathArguments
 from mcp_fs.prompts import Prompts
 from mcp_fs.resources import Resources
 from mcp_fs.settings import Settings
 from mcp_fs.skills import FolderSkills
-from mcp_fs.tools import read, search
-from mcp_fs.tools.consent import Consent
-from mcp_fs.tools.undo import UndoTools, record_caller
-from mcp_fs.tools.write import WriteTools
+from mcp_fs.tools import read, search, undo, write
+from mcp_fs.tools.consent import ask_about_targets
 from mcp_fs.tree_changes import TreeWatcher
 
 __all__ = ["build"]
+
+# For a tree of 200 levels and its copy, or 200 files that are deleted, each held with its folder.
+_MIN_DESCRIPTORS = 1024
 
 
 def build(settings: Settings) -> Assembled:
@@ -36,28 +39,23 @@ def build(settings: Settings) -> Assembled:
         Unavailable: none of the folders can be served.
     """
     policy = Policy(settings)
-    undo = _create_undo_store(settings)
-    engine = Engine(policy, undo)
+    store = _create_journal_store(settings)
+    dependencies: list[object] = [policy, PathArguments(policy), settings, LineIndex(), ChangeRecorder(store)]
+    rooms: list[object] = [read, search, write]
+    if store is not None:
+        dependencies.append(store)
+        rooms.append(undo)
+    rooms += [Resources(policy), Prompts(policy), Completions(policy)]
+    raise_descriptor_limit(_MIN_DESCRIPTORS)
     return assemble(
         settings.COMMAND,
         settings,
-        rooms=[
-            read,
-            search,
-            WriteTools(policy, engine),
-            *([UndoTools(engine)] if undo else []),
-            Resources(policy),
-            Prompts(policy),
-            Completions(policy),
-        ],
-        dependencies=[policy, PathArguments(policy), LineIndex()],
-        opens=[engine.clean_temp_files()],
-        consent=Consent(policy) if settings.confirm else None,
+        rooms=rooms,
+        dependencies=dependencies,
+        opens=[clean_in_background(policy)],
+        consent=ask_about_targets if settings.confirm else None,
         sources=[TreeWatcher(policy, settings), folder_watcher(policy, settings)],
-        middleware=[
-            *([ClientRoots(policy)] if settings.client_roots == "narrow" else []),
-            *([record_caller] if undo else []),
-        ],
+        middleware=[ClientRoots(policy)] if settings.client_roots == "narrow" else [],
         follows=ChangeFeedConfig(
             "files",
             ", with the changed lines",
@@ -72,7 +70,7 @@ def build(settings: Settings) -> Assembled:
     )
 
 
-def _create_undo_store(settings: Settings) -> JournalStore | None:
+def _create_journal_store(settings: Settings) -> JournalStore | None:
     if settings.read_only or not settings.undo_megabytes:
         return None
     return JournalStore(str(undo_folder()), most_bytes=settings.undo_megabytes * 1_000_000, days=settings.undo_days)

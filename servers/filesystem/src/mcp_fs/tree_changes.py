@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 import os
+import stat
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable
 
@@ -18,8 +19,7 @@ from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 from mcp_batteries.subscriptions.journal import Change
-from mcp_fs.engine.handles.path_opening import exists
-from mcp_fs.engine.handles.path_states import check_reachable, is_folder, resolve_links
+from mcp_fs.engine.handles.path_opening import exists, read_status, resolve
 from mcp_fs.engine.listing.selection import compile_chooser
 from mcp_fs.engine.listing.tree_snapshot import Subtree, TextBudget, TreeSnapshot, describe_change
 from mcp_fs.policy import Policy
@@ -80,7 +80,7 @@ class TreeWatcher:
         if depth is None or exists(path):
             return None
         start = path.at(path.root, path.parts[:depth])
-        check_reachable(start)
+        read_status(start)
         glob = "/" + "/".join(path.parts[depth:])
         compile_chooser([glob])  # refused to who asks, not found out by who follows
         return Subtree(start, glob)
@@ -91,11 +91,12 @@ class TreeWatcher:
         if any(_GLOB & {*part} for part in path.parts) and (key := self.key(path.uri)) is not None:
             return key
         try:
-            if is_folder(path):
+            if stat.S_ISDIR(read_status(path).st_mode):
                 return Subtree(path)
-            path = resolve_links(path)
+            with resolve(path) as resolved:
+                path = resolved.path
         except NotFound:
-            check_reachable(path.parent)  # the file may come
+            read_status(path.parent)  # the file may come
         return Subtree(path.parent, name=path.name)
 
     async def add(self, keys: Collection[Hashable]) -> None:
@@ -148,7 +149,7 @@ class TreeWatcher:
         if key.glob:
             return "No file matches."
         try:
-            check_reachable(key.start.at(key.start.root, (*key.start.parts, key.name)))
+            read_status(key.start.at(key.start.root, (*key.start.parts, key.name)))
         except NotFound as problem:
             return str(problem)
         return None

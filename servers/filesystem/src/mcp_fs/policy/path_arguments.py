@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -26,13 +26,10 @@ __all__ = [
     "PathGlob",
     "TargetPath",
     "Typo",
-    "limit_count",
 ]
 
 _P = TypeVar("_P", bound=ReadablePath)
 
-# To take them back, all are held open.
-_MAX_TARGETS = 100
 _SEPARATOR = re.compile(r"[/\\]" if os.sep == "\\" else "/")
 _LINE_RANGE = re.compile(r"(.+):(?:(\d{1,9})(?:-(\d{1,9})?)?|-([1-9]\d{0,8}))", re.DOTALL)
 
@@ -163,7 +160,7 @@ class PathArguments:
     def copy_pairs(self, targets: dict[str, str]) -> list[CopyPair]:
         """Parse what is copied, files or lines of them, with the target of each."""
         pairs: list[CopyPair] = []
-        for source, target in limit_count(targets).items():
+        for source, target in targets.items():
             name = self._parse_file_name(source)
             if name.lines is None and isinstance(name.entry, Problem):
                 raise name.entry
@@ -173,7 +170,7 @@ class PathArguments:
     def move_pairs(self, targets: dict[str, str]) -> list[MovePair]:
         """Parse what is moved, with the target of each."""
         pairs: list[MovePair] = []
-        for source, target in limit_count(targets).items():
+        for source, target in targets.items():
             pairs.append(MovePair(self._policy.writable(source), self.target(target)))
         return pairs
 
@@ -227,17 +224,6 @@ class PathArguments:
             f"{fix}, or {quote(writable_path.uri)} if that name is meant.",
         )
         return Typo(ReadablePath(root, writable_path.parts[:depth], policy), refusal)
-
-
-def limit_count(targets: Mapping[str, str]) -> Mapping[str, str]:
-    """Return sources with their targets, if not too many for one call.
-
-    Raises:
-        Invalid: there are none, or too many.
-    """
-    if not 0 < len(targets) <= _MAX_TARGETS:
-        raise Invalid(f"`targets` names {len(targets):,} sources.", f"Name 1 to {_MAX_TARGETS} with their targets.")
-    return targets
 
 
 def parse_glob(parse: Callable[[str], _P], path: str) -> PathGlob[_P] | None:

@@ -9,7 +9,7 @@ from pydantic import Field
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import Cursor, Limit
-from mcp_batteries.server.declaration.trusted import default
+from mcp_batteries.server.declaration.trusted import FreeText, default
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.search import find, ripgrep, text_search
 from mcp_fs.engine.search.find import FindSort
@@ -24,7 +24,7 @@ __all__ = ["find_files", "search_text"]
 def find_files(
     cancel: CancelToken,
     *,
-    glob: Annotated[str, Field(description="`*.py`, `src/**/*.{ts,tsx}`; `name/` for folders")],
+    glob: Annotated[FreeText, Field(description="`*.py`, `src/**/*.{ts,tsx}`; `name/` for folders")],
     path: StartPaths = default("."),
     sort: FindSort = "path",
     include_hidden: bool = False,
@@ -44,13 +44,13 @@ def find_files(
 def search_text(
     cancel: CancelToken,
     *,
-    pattern: Annotated[str, Field(description="RE2: no look-around, no back-references. May hold `\\n`.")],
+    pattern: Annotated[FreeText, Field(description="RE2: no look-around, no back-references. May hold `\\n`.")],
     path: StartPaths = default("."),
     literal: bool = False,
     ignore_case: bool = False,
     context: Annotated[int, Field(ge=0, le=20)] = 0,
-    glob: Annotated[str | None, Field(description="`*.py`, `src/**`; `!` in front excludes")] = None,
-    file_type: Annotated[str | None, Field(description="py, ts, ...")] = None,
+    glob: Annotated[FreeText | None, Field(description="`*.py`, `src/**`; `!` in front excludes")] = None,
+    file_type: Annotated[FreeText | None, Field(description="py, ts, ...")] = None,
     files_only: bool = False,
     count_only: Annotated[bool, Field(description="How many lines match.")] = False,
     only_matching: Annotated[

@@ -5,21 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol, TypeVar
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
 from mcp_fs.engine.changing.atomic_write import NotDurable
+from mcp_fs.engine.changing.copying import copy_entry, find_source
 from mcp_fs.engine.changing.entry_copy import absolute_names, name_taken_error, read_status_if_exists
+from mcp_fs.engine.changing.folders import accept_target, with_missing_folders
 from mcp_fs.engine.changing.moving import move_entry, refuse_renaming_secret_folder
 from mcp_fs.engine.handles.path_opening import resolve, translate_errors
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.reading.line_range import open_lines
 from mcp_fs.models import BatchResult, MoveResult
 from mcp_fs.policy import ReadablePath, WritablePath
-from mcp_fs.policy.path_arguments import LineRange
+from mcp_fs.policy.path_arguments import CopyPair, LineRange, MovePair
 
-__all__ = ["PutOperation", "put_all"]
+__all__ = ["PutOperation", "copy_all", "move_all", "put_all"]
 
 _P = TypeVar("_P", bound=ReadablePath | LineRange)
 _P_contra = TypeVar("_P_contra", bound=ReadablePath | LineRange, contravariant=True)
@@ -37,6 +40,33 @@ class PutOperation(Protocol[_P_contra]):
         cancel: CancelToken,
         journal_entry: JournalEntry | None = None,
     ) -> MoveResult: ...
+
+
+def copy_all(
+    pairs: Sequence[CopyPair], *, overwrite: bool, cancel: CancelToken, journal_entry: JournalEntry | None = None
+) -> BatchResult:
+    """Copy files, folders, links and lines of files to their targets, with the folders to these."""
+    found_pairs = [(find_source(pair.source), accept_target(pair.target)) for pair in pairs]
+    return _put_with_folders(copy_entry, found_pairs, overwrite, cancel, journal_entry)
+
+
+def move_all(
+    pairs: Sequence[MovePair], *, overwrite: bool, cancel: CancelToken, journal_entry: JournalEntry | None = None
+) -> BatchResult:
+    """Rename files, folders and links, with the folders to their targets."""
+    accepted_pairs = [(pair.source, accept_target(pair.target)) for pair in pairs]
+    return _put_with_folders(move_entry, accepted_pairs, overwrite, cancel, journal_entry)
+
+
+def _put_with_folders(
+    put: PutOperation[_P],
+    pairs: Sequence[tuple[_P, WritablePath]],
+    overwrite: bool,
+    cancel: CancelToken,
+    journal_entry: JournalEntry | None,
+) -> BatchResult:
+    put_pairs = partial(put_all, put, pairs, overwrite=overwrite, cancel=cancel, journal_entry=journal_entry)
+    return with_missing_folders([target for _, target in pairs], put_pairs, cancel, journal_entry)
 
 
 def put_all(

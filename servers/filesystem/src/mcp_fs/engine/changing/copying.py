@@ -6,7 +6,7 @@ import os
 import stat
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Invalid, quote
+from mcp_batteries.errors import Invalid, Problem, quote
 from mcp_fs.engine.changing.atomic_write import (
     check_renamed_text,
     fsync_folder,
@@ -19,6 +19,7 @@ from mcp_fs.engine.changing.binary_formats import check_text_for
 from mcp_fs.engine.changing.entry_copy import copy_file, copy_link_or_folder, name_taken_error, read_status_if_exists
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.path_opening import (
+    exists,
     resolve,
     translate_errors,
 )
@@ -27,9 +28,24 @@ from mcp_fs.engine.reading.line_range import open_lines
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES
 from mcp_fs.models import MoveResult
 from mcp_fs.policy import ReadablePath, WritablePath
-from mcp_fs.policy.path_arguments import LineRange
+from mcp_fs.policy.path_arguments import FileName, LineRange
 
-__all__ = ["copy_entry"]
+__all__ = ["copy_entry", "find_source"]
+
+
+def find_source(name: FileName) -> ReadablePath | LineRange:
+    """Return what a name is of: the entry that has it if there is one, else lines if it names some.
+
+    Raises:
+        Problem: it can be neither.
+    """
+    if isinstance(name.entry, ReadablePath) and (name.lines is None or exists(name.entry, follow=False)):
+        return name.entry
+    if isinstance(name.lines, LineRange):
+        return name.lines
+    refusal = name.lines or name.entry
+    assert isinstance(refusal, Problem)
+    raise refusal
 
 
 def copy_entry(

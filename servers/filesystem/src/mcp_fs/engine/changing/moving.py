@@ -1,4 +1,4 @@
-"""Creating folders and moving entries: by handle at both ends, links as the links they are.
+"""Moves entries: by handle at both ends, links as the links they are.
 
 Nothing is ever replaced by accident: whether a name is free is decided by the kernel in the same step that takes
 it, so of two moves to one name one fails.
@@ -9,11 +9,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, Unavailable, describe_os_error, quote
+from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable, describe_os_error, quote
 from mcp_fs.engine.changing.atomic_write import (
     NotDurable,
     check_renamed_text,
@@ -42,84 +41,16 @@ from mcp_fs.engine.handles.path_opening import (
 )
 from mcp_fs.engine.handles.temp_files import remove_all, temporary_name
 from mcp_fs.engine.journal.journal import ExpectedState, JournalEntry
-from mcp_fs.engine.journal.states import NEW_FOLDER, PlannedChange, read_state
 from mcp_fs.engine.name_folding import fold_name
 from mcp_fs.models import MoveResult
 from mcp_fs.policy import ReadablePath, WritablePath
 
 __all__ = [
-    "create_folder",
-    "create_missing_folders",
     "move_entry",
     "refuse_renaming_secret_folder",
     "refuse_served_folder",
     "relocate",
 ]
-
-_OTHER_PATH_FIX = "Choose another path."
-
-
-def create_folder(path: WritablePath, cancel: CancelToken, journal_entry: JournalEntry | None = None) -> MoveResult:
-    """Create the folder at `path` and those above it that are missing; one that exists is fine.
-
-    Raises:
-        Conflict: something else has the name.
-    """
-    with create_missing_folders(path, cancel, journal_entry) as (real_path, new_folders):
-        return MoveResult("created" if new_folders else "already there:", real_path.display)
-
-
-@contextmanager
-def create_missing_folders(
-    path: WritablePath, cancel: CancelToken, journal_entry: JournalEntry | None = None
-) -> Generator[tuple[WritablePath, Sequence[WritablePath]]]:
-    """Make the folder at `path` and those above it that are missing; the new ones go again after a failure.
-
-    What is recorded inside is one step with them.
-    """
-    new_folders: list[WritablePath] = []
-    real_path = path
-    try:
-        for depth in range(1, len(path.parts) + 1):
-            cancel.check()
-            level = path.at(path.root, path.parts[:depth])
-            with resolve_for_writing(level) as resolved:
-                real_path = resolved.path  # an existing name may be spelled another way
-                if journal_entry is not None and not new_folders and read_state(resolved.folder, resolved.name) is None:
-                    _record_new_folders(journal_entry, real_path, path.parts[depth:])
-                if _make_folder(resolved, level):
-                    new_folders.append(real_path)
-                    with translate_errors(level, "it was not created"):
-                        resolved.folder.sync()
-        yield real_path, new_folders
-    except BaseException:
-        for new in reversed(new_folders):
-            with suppress(OSError, Problem), resolve(new, follow=False) as resolved:
-                resolved.folder.remove_folder(resolved.name)
-        raise
-
-
-def _record_new_folders(journal_entry: JournalEntry, highest: WritablePath, names_below: Sequence[str]) -> None:
-    """Record that the folder `highest` is made, and the chain of folders below it."""
-    new_paths = [
-        highest.at(highest.root, (*highest.parts, *names_below[:depth])) for depth in range(len(names_below) + 1)
-    ]
-    journal_entry.record_first([PlannedChange(path, None, NEW_FOLDER) for path in new_paths])
-
-
-def _make_folder(resolved: ResolvedPath[WritablePath], path: WritablePath) -> bool:
-    """Make the folder; return False where there is one.
-
-    Raises:
-        Conflict: something else has the name.
-    """
-    try:
-        resolved.folder.make_folder(resolved.name)
-    except FileExistsError:
-        if not stat.S_ISDIR(resolved.folder.stat(resolved.name).st_mode):
-            raise Conflict(f"{quote(path.display)} exists and is not a folder.", _OTHER_PATH_FIX) from None
-        return False
-    return True
 
 
 def move_entry(

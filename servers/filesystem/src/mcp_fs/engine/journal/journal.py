@@ -11,12 +11,12 @@ import os
 import stat
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Self
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem, TooLarge, describe_os_error
+from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_fs.engine.handles.metadata import MetadataCopier, copy_attributes
 from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, open_regular, resolve
 from mcp_fs.engine.handles.syscalls import copy_blocks
@@ -25,10 +25,7 @@ from mcp_fs.engine.journal.store import EntryId, EntryRecord, JournalStore, Reco
 from mcp_fs.paths import file_uri
 from mcp_fs.policy import ReadablePath, WritablePath
 
-__all__ = ["CURRENT_CALL", "ExpectedState", "JournalEntry", "real_uri_of"]
-
-# The tool that is being called, and by whom.
-CURRENT_CALL: ContextVar[tuple[str, str]] = ContextVar("call", default=("", ""))
+__all__ = ["ExpectedState", "JournalEntry", "real_uri_of"]
 
 
 class JournalEntry:
@@ -38,8 +35,11 @@ class JournalEntry:
         undoes: the tool whose call is being taken back.
     """
 
-    def __init__(self, store: JournalStore, cancel: CancelToken, undone_tool: str | None = None) -> None:
+    def __init__(
+        self, store: JournalStore, origin: CallOrigin, cancel: CancelToken, undone_tool: str | None = None
+    ) -> None:
         self._store = store
+        self._origin = origin
         self._cancel = cancel
         self._undone_tool = undone_tool
         self._stack = ExitStack()
@@ -241,9 +241,9 @@ class JournalEntry:
 
     def _write_part(self, fd: int, entry_id: EntryId, recorded_changes: Sequence[RecordedChange]) -> int:
         """Write down the changes of this part; return the offset of its end."""
-        tool, caller = CURRENT_CALL.get()
+        origin = self._origin
         is_undo = self._undone_tool is not None
-        record = EntryRecord(entry_id, self._undone_tool or tool, caller, is_undo, recorded_changes)
+        record = EntryRecord(entry_id, self._undone_tool or origin.tool, origin.caller, is_undo, recorded_changes)
         return self._store.write_part(fd, record, self._part_offset)
 
     def _discard_part(self, fd: int, entry_id: EntryId, change_count: int) -> None:

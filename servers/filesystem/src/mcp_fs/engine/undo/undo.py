@@ -12,13 +12,15 @@ from typing import Literal
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, describe_os_error, quote
+from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_fs.engine.changing.atomic_write import fsync_folder, resolve_for_writing
-from mcp_fs.engine.changing.moving import create_folder, relocate
+from mcp_fs.engine.changing.folders import create_folder
+from mcp_fs.engine.changing.moving import relocate
 from mcp_fs.engine.changing.tree_size import measure_bytes
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.path_opening import ResolvedPath, open_file, open_folder, resolve, translate_errors
 from mcp_fs.engine.handles.temp_files import mark_in_use, remove_all
-from mcp_fs.engine.journal.journal import CURRENT_CALL, JournalEntry
+from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.states import NEW_FOLDER, EntryState, PlannedChange, is_unchanged, read_state
 from mcp_fs.engine.journal.store import EntryId, EntryRecord, JournalStore, RecordedChange
 from mcp_fs.engine.listing.walk import display_path
@@ -123,15 +125,22 @@ def _full_names(path: WritablePath) -> tuple[str, ...]:
     return (path.root.real_path, *path.parts)
 
 
-def list_undoable_entries(policy: Policy, store: JournalStore, cancel: CancelToken) -> UndoStepPage:
+def list_undoable_entries(policy: Policy, store: JournalStore, caller: str, cancel: CancelToken) -> UndoStepPage:
     """List the caller's steps that can be taken back in what is served now, the newest first."""
     unread: list[EntryId] = []
-    entries = _list_own_entries(policy, store, cancel, unread)
+    entries = _list_own_entries(policy, store, caller, cancel, unread)
     return UndoStepPage([step.summary for step in entries[:_MAX_LISTED]], len(entries), len(unread))
 
 
 def undo_entries(
-    policy: Policy, store: JournalStore, entry_id: str, *, later: bool, dry_run: bool, cancel: CancelToken
+    policy: Policy,
+    store: JournalStore,
+    origin: CallOrigin,
+    entry_id: str,
+    *,
+    later: bool,
+    dry_run: bool,
+    cancel: CancelToken,
 ) -> UndoResult:
     """Take back one step, or all of the caller's from that one on; that is a step too, and can be taken back.
 
@@ -139,7 +148,7 @@ def undo_entries(
         NotFound: there is no such step.
         Conflict: something is no longer as the step left it; what is told in the message was not touched.
     """
-    entries = _list_own_entries(policy, store, cancel, [])
+    entries = _list_own_entries(policy, store, origin.caller, cancel, [])
     index = _find_index(entries, entry_id)
     chosen = [entries[index]]
     if later:
@@ -154,7 +163,7 @@ def undo_entries(
     if dry_run:
         diffs = _preview_diffs(chosen, cancel)
     else:
-        notes = _undo_each(chosen, store, cancel)
+        notes = _undo_each(chosen, store, origin, cancel)
     lines: list[str] = []
     for entry in chosen:
         lines.extend(f"{entry.record.entry_id.id} {entry.label}: {change.description}" for change in entry.changes)
@@ -168,7 +177,7 @@ def _find_index(entries: Sequence[_UndoEntry], entry_id: str) -> int:
     raise NotFound(f"There is no step {quote(entry_id)} to take back.", "Call without `step` for the list.")
 
 
-def _undo_each(chosen: Sequence[_UndoEntry], store: JournalStore, cancel: CancelToken) -> list[str]:
+def _undo_each(chosen: Sequence[_UndoEntry], store: JournalStore, origin: CallOrigin, cancel: CancelToken) -> list[str]:
     """Take back the steps, the newest first; return what could not be kept of it.
 
     Raises:
@@ -180,7 +189,7 @@ def _undo_each(chosen: Sequence[_UndoEntry], store: JournalStore, cancel: Cancel
     with store.protect([entry.record.entry_id for entry in chosen]):
         for count, entry in enumerate(chosen):
             undone_tool = None if entry.record.is_undo else entry.record.tool
-            with JournalEntry(store, cancel, undone_tool) as journal_entry:
+            with JournalEntry(store, origin, cancel, undone_tool) as journal_entry:
                 try:
                     _undo_entry(entry, store, journal_entry, cancel)
                 except Problem as failure:
@@ -254,20 +263,19 @@ def _read_text(path: WritablePath) -> str | None:
 
 
 def _list_own_entries(
-    policy: Policy, store: JournalStore, cancel: CancelToken, unreadable: list[EntryId]
+    policy: Policy, store: JournalStore, caller: str, cancel: CancelToken, unreadable: list[EntryId]
 ) -> list[_UndoEntry]:
     """List the steps of the caller, the newest first, whose entries are all served and not all back."""
     try:
-        return list(_iterate_own_entries(policy, store, cancel, unreadable))
+        return list(_iterate_own_entries(policy, store, caller, cancel, unreadable))
     except OSError as error:
         raise Unavailable(f"The old contents that are kept can't be read: {describe_os_error(error)}.") from error
 
 
 def _iterate_own_entries(
-    policy: Policy, store: JournalStore, cancel: CancelToken, unreadable: list[EntryId]
+    policy: Policy, store: JournalStore, caller: str, cancel: CancelToken, unreadable: list[EntryId]
 ) -> Iterator[_UndoEntry]:
     store.enforce_limits()
-    _, caller = CURRENT_CALL.get()
     touched = _ChangedPaths()
     for entry_id in store.list_entries():
         cancel.check()
