@@ -15,7 +15,7 @@ from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import DryRun
 from mcp_batteries.server.declaration.trusted import FreeText, consented, default, trusted
-from mcp_fs.engine.changing import editing, folders, writing
+from mcp_fs.engine.changing import folders, writing
 from mcp_fs.engine.changing.batch import copy_all, move_all
 from mcp_fs.engine.changing.deleting import delete_all
 from mcp_fs.engine.changing.folders import accept_target, with_missing_folders
@@ -135,7 +135,7 @@ def write_file(
 
     def change(entry: JournalEntry | None) -> WriteResult | EditResult:
         if append:
-            return editing.append_text(target, content, cancel, entry)
+            return writing.append_text(target, content, cancel, entry)
         write = partial(writing.write_file, target, content, overwrite=overwrite, cancel=cancel, journal_entry=entry)
         return with_missing_folders([target], write, cancel, entry)
 
@@ -160,7 +160,7 @@ def edit_file(
     replacements = [Replacement(edit.old_text, edit.new_text, edit.replace_all) for edit in edits]
 
     def change(entry: JournalEntry | None) -> EditResult:
-        return editing.replace_pieces(
+        return writing.replace_pieces(
             path, replacements, dry_run=dry_run, expected_hash=expected_hash, cancel=cancel, journal_entry=entry
         )
 
@@ -183,7 +183,7 @@ def edit_files(
     """
 
     def change(entry: JournalEntry | None) -> EditResult:
-        return editing.apply_patch(arguments, patch, dry_run=dry_run, cancel=cancel, journal_entry=entry)
+        return writing.apply_patch(arguments, patch, dry_run=dry_run, cancel=cancel, journal_entry=entry)
 
     return recorder.record(origin, cancel, change)
 
