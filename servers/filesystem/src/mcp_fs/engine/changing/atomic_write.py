@@ -19,7 +19,15 @@ from mcp_batteries.errors import Conflict, NotFound, Problem, Refused, Unavailab
 from mcp_fs.engine.changing.binary_formats import binary_format, check_text_for, is_text_file
 from mcp_fs.engine.handles.locks import LockedFile
 from mcp_fs.engine.handles.metadata import copy_attributes
-from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, not_a_file_error, open_regular, resolve, to_problem
+from mcp_fs.engine.handles.path_opening import (
+    Folder,
+    ResolvedPath,
+    list_readable_names,
+    not_a_file_error,
+    open_regular,
+    resolve,
+    to_problem,
+)
 from mcp_fs.engine.handles.suggestions import is_in_archive
 from mcp_fs.engine.handles.syscalls import start_flush, write_all
 from mcp_fs.engine.handles.temp_files import clean_folder_once, mark_in_use, remove_quietly, temporary_name
@@ -89,7 +97,7 @@ def check_renamed_text(
 @contextmanager
 def resolve_for_writing(path: WritablePath, *, follow: bool = True) -> Generator[ResolvedPath[WritablePath]]:
     """Resolve the path of an entry to be made or changed; as `resolve`, saying which folder is missing."""
-    if is_in_archive(path):
+    if is_in_archive(path, list_readable_names):
         raise Refused(f"{quote(path.display)} is in an archive, which can't be changed.", "Choose a path beside it.")
     with ExitStack() as stack:
         try:

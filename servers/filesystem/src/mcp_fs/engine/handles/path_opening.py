@@ -41,6 +41,7 @@ __all__ = [
     "ResolvedPath",
     "exists",
     "is_held_open",
+    "list_readable_names",
     "not_a_file_error",
     "open_file",
     "open_folder",
@@ -231,6 +232,16 @@ def spell_names(path: ReadablePath) -> tuple[str, ...]:
     return names
 
 
+def list_readable_names(path: ReadablePath) -> list[str] | None:
+    """List what the folder `path` holds and may be read; None when it is not a folder that can be listed."""
+    try:
+        resolved = _platform.resolve(path)
+        with resolved.folder, resolved.folder.open_folder(resolved.name) as folder:
+            return [name for name in folder.list_names() if not path.policy.is_protected((*folder.path.parts, name))]
+    except (OSError, Problem):
+        return None
+
+
 def not_a_file_error(path: ReadablePath, kind: int) -> Problem:
     """Build the refusal of what has the file type `kind` (as `stat.S_IFMT`) where a regular file is needed."""
     fix = "Use `list_directory` to see what is in it." if kind == stat.S_IFDIR else "Only regular files are served."
@@ -267,13 +278,17 @@ def to_problem(error: OSError, path: ReadablePath, outcome: str = "") -> Problem
         return Conflict(f"Another program has {label} open{ending}", "Close it there, then try again.")
     match error.errno:
         case errno.ENOENT:
-            return NotFound(f"{label} does not exist{ending}", suggest_next_move(path))
+            return NotFound(f"{label} does not exist{ending}", suggest_next_move(path, list_readable_names))
         case errno.ENOTDIR:
-            return NotFound(f"{label} is not a folder, or lies below a file{ending}", suggest_below_file(path))
+            return NotFound(
+                f"{label} is not a folder, or lies below a file{ending}", suggest_below_file(path, list_readable_names)
+            )
         case errno.EISDIR:
             return not_a_file_error(path, stat.S_IFDIR)
         case errno.EILSEQ | errno.EINVAL:
-            return Invalid(f"{label} is not a name this file system can hold{ending}", suggest_next_move(path))
+            return Invalid(
+                f"{label} is not a name this file system can hold{ending}", suggest_next_move(path, list_readable_names)
+            )
         case errno.EACCES | errno.EPERM | errno.EROFS:
             return Refused(f"The operating system does not allow this on {label}: {describe_os_error(error)}{ending}")
         case number:

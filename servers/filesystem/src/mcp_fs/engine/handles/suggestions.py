@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from urllib.parse import unquote
 
-from mcp_batteries.errors import Problem, quote
+from mcp_batteries.errors import quote
 from mcp_fs.engine.document_kinds import is_archive
 from mcp_fs.paths import resolve_dots, split_names
 from mcp_fs.policy import ReadablePath
 
-if sys.platform == "win32":
-    from mcp_fs.engine.handles.windows import resolve
-else:
-    from mcp_fs.engine.handles.posix import resolve
+__all__ = ["ListNames", "is_in_archive", "suggest_below_file", "suggest_next_move"]
 
-__all__ = ["is_in_archive", "suggest_below_file", "suggest_next_move"]
+# Lists what a folder holds and may be read; None when it is not a folder that can be listed.
+ListNames = Callable[[ReadablePath], list[str] | None]
 
 _MAX_COMPARED_NAMES = 5000
 _MAX_SIMILAR_NAMES = 3
@@ -26,55 +23,51 @@ _WRAPPING_CHARACTERS = " \t\r\n\"'`<>"
 _OTHER_PREFIX = re.compile(r"^(?:@|~/|\$HOME/|[A-Za-z]:/)")
 
 
-def is_in_archive(path: ReadablePath) -> bool:
+def is_in_archive(path: ReadablePath, list_names: ListNames) -> bool:
     """Whether a path means what is in an archive, which no folder holds."""
     for above in (path, *_iterate_parents(path)):
         if above.name.endswith("!"):
-            names = _list_readable_names(above.parent) or ()
+            names = list_names(above.parent) or ()
             return above.name[:-1] in names and above.name not in names
     return False
 
 
-def suggest_below_file(path: ReadablePath) -> str:
+def suggest_below_file(path: ReadablePath, list_names: ListNames) -> str:
     """Suggest a next move where a folder was expected and a file stands at `path` or above it."""
-    return _suggest_archive_member(path) or "Files are read with `read_text`."
+    return _suggest_archive_member(path, list_names) or "Files are read with `read_text`."
 
 
-def _suggest_archive_member(path: ReadablePath) -> str | None:
+def _suggest_archive_member(path: ReadablePath, list_names: ListNames) -> str | None:
     for above in (path, *_iterate_parents(path)):
-        if (
-            is_archive(above.name)
-            and above.name in (_list_readable_names(above.parent) or ())
-            and _list_readable_names(above) is None
-        ):
+        if is_archive(above.name) and above.name in (list_names(above.parent) or ()) and list_names(above) is None:
             member_path = "/".join(path.parts[len(above.parts) :]) or "NAME"
             return f"What is in an archive is read by `read_text` as {quote(f'{above.display}!/{member_path}')}."
     return None
 
 
-def suggest_next_move(path: ReadablePath) -> str:
+def suggest_next_move(path: ReadablePath, list_names: ListNames) -> str:
     """Suggest a next move after `path` was not found; it names only what may be read."""
-    names = _list_readable_names(path.parent)
+    names = list_names(path.parent)
     if names is not None and path.name in names:
         return "It is a link whose target does not exist."
-    if is_in_archive(path):
+    if is_in_archive(path, list_names):
         return "What is in an archive is read by `read_text` and searched by `search_text`."
     for parts in _iterate_spellings(path):
-        if (candidate := _find_ignoring_case(path, parts)) is not None:
+        if (candidate := _find_ignoring_case(path, parts, list_names)) is not None:
             return f"Did you mean {quote(candidate.display)}?"
     if any(character in path.name for character in "*?"):
         return "A path is not a glob; `find_files` and `search_text` take one as `glob`."
     if names is None:
         # Windows does not tell what lies below a file from what is not there.
-        if archived := _suggest_archive_member(path):
+        if archived := _suggest_archive_member(path, list_names):
             return archived
-        return _suggest_nearest_folder(path)
+        return _suggest_nearest_folder(path, list_names)
     return _suggest_similar_names(path, names)
 
 
-def _suggest_nearest_folder(path: ReadablePath) -> str:
+def _suggest_nearest_folder(path: ReadablePath, list_names: ListNames) -> str:
     nearest_folder = next(
-        (above for above in _iterate_parents(path) if _list_readable_names(above) is not None),
+        (above for above in _iterate_parents(path) if list_names(above) is not None),
         path.policy.root_path(path.root),
     )
     return (
@@ -97,16 +90,6 @@ def _suggest_similar_names(path: ReadablePath, names: Sequence[str]) -> str:
     return f"Near it are: {', '.join(suggested_paths)}."
 
 
-def _list_readable_names(path: ReadablePath) -> list[str] | None:
-    """List what the folder `path` holds and may be read; None when it is not a folder that can be listed."""
-    try:
-        resolved = resolve(path)
-        with resolved.folder, resolved.folder.open_folder(resolved.name) as folder:
-            return [name for name in folder.list_names() if not path.policy.is_protected((*folder.path.parts, name))]
-    except (OSError, Problem):
-        return None
-
-
 def _iterate_parents(path: ReadablePath) -> Iterator[ReadablePath]:
     while path.parts:
         path = path.parent
@@ -124,11 +107,11 @@ def _iterate_spellings(path: ReadablePath) -> Iterator[tuple[str, ...]]:
             yield parts[1:]
 
 
-def _find_ignoring_case(path: ReadablePath, parts: tuple[str, ...]) -> ReadablePath | None:
+def _find_ignoring_case(path: ReadablePath, parts: tuple[str, ...], list_names: ListNames) -> ReadablePath | None:
     """Find the entry at `parts` below the served folder of `path`, in whatever case its names are."""
     candidate = path.policy.root_path(path.root)
     for part in parts:
-        names = _list_readable_names(candidate)
+        names = list_names(candidate)
         if names is None:
             return None
         matching_names = [part]
