@@ -61,9 +61,17 @@ class Root:
         return split_names(self.real_path)
 
     @cached_property
-    def _folders_above(self) -> tuple[str, ...]:
-        """The folders that this one lies in, the nearest first."""
-        return tuple(map(str, Path(self.real_path).parents))
+    def _ways_up(self) -> tuple[str, ...]:
+        """The ways from here to the folders that this one lies in, the nearest first."""
+        return tuple("../" * depth for depth in range(1, len(Path(self.real_path).parents) + 1))
+
+    @cached_property
+    def _can_query_access(self) -> bool:
+        """Whether access(2) tells what there is, which old kernels, and sandboxes that do not know the call, don't."""
+        try:
+            return _has_access(self.fd, ".")
+        except (OSError, NotImplementedError):
+            return False
 
     def has_git_folder(self, parts: Sequence[str], extra_name: str = "") -> bool:
         """Whether Git takes the folder `parts` for one of its own.
@@ -71,22 +79,22 @@ class Root:
         Args:
             extra_name: a name in it that counts as if there were an entry of that name.
         """
-        return is_git_folder(lambda name: name.casefold() == extra_name.casefold() or self._has_entry((*parts, name)))
+        way = "".join(f"{part}/" for part in parts)
+        return is_git_folder(lambda name: name.casefold() == extra_name.casefold() or self._has_entry(way + name))
 
     def is_in_git_folder(self) -> bool:
         """Whether this folder lies in one that Git takes for its own."""
-        return any(
-            is_git_folder(lambda name, above=above: os.path.lexists(os.path.join(above, name)))
-            for above in self._folders_above
-        )
+        return any(is_git_folder(lambda name, way=way: self._has_entry(way + name)) for way in self._ways_up)
 
-    def _has_entry(self, parts: Sequence[str]) -> bool:
-        """Whether there is anything at a path below this folder."""
+    def _has_entry(self, path: str) -> bool:
+        """Whether there is anything at a path from this folder, whose last name may be a link."""
+        if self.fd < 0:
+            return os.path.lexists(to_system_path(os.path.normpath(os.path.join(self.real_path, path))))
+        # Nearly always there is nothing, and an exception costs more than both system calls.
+        if self._can_query_access:
+            return _has_access(self.fd, path)
         try:
-            if self.fd < 0:
-                os.lstat(to_system_path(os.path.join(self.real_path, *parts)))
-            else:
-                os.stat(os.path.join(*parts), dir_fd=self.fd, follow_symlinks=False)
+            os.stat(path, dir_fd=self.fd, follow_symlinks=False)
         except OSError:
             return False
         return True
@@ -173,6 +181,11 @@ def open_inner(root: Root, parts: tuple[str, ...], used_names: set[str]) -> Root
     name = _unique_name(parts[-1], used_names)
     real_path = os.path.join(root.real_path, *parts)
     return Root(name, os.path.join(root.path, *parts), real_path, _read_identity(fd, real_path), fd)
+
+
+def _has_access(dir_fd: int, path: str) -> bool:
+    # With the rights of this process, as for open(2), not those of who started it.
+    return os.access(path, os.F_OK, dir_fd=dir_fd, effective_ids=True, follow_symlinks=False)
 
 
 def _is_guarded(folder: Path) -> bool:
