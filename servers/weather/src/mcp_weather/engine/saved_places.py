@@ -6,7 +6,8 @@ from typing import Any, cast
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.subscriptions.config_file import ConfigFile
-from mcp_weather.geography.countries import find_country, find_zone
+from mcp_weather.geography.countries import find_country
+from mcp_weather.geography.time_zones import find_zone
 from mcp_weather.models import Places
 from mcp_weather.policy.place import Place, point_at
 

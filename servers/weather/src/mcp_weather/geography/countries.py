@@ -14,12 +14,11 @@ from datetime import tzinfo
 from functools import cache
 from importlib import resources
 from typing import Any, cast
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mcp_weather.geography.place_kinds import drop_kind
 
 __all__ = [
-    "COMMON_LANGUAGES", "find_countries", "find_country", "find_zone", "fold_name", "guess_languages", "is_within",
+    "COMMON_LANGUAGES", "find_countries", "find_country", "fold_name", "guess_languages", "is_within",
     "official_languages", "zone_country",
 ]  # fmt: skip
 
@@ -120,15 +119,6 @@ def find_country(text: str) -> str | None:
     if code in _load_names()["spoken"]:
         return code
     return next(iter(find_countries(fold_name(text))), None)
-
-
-def find_zone(name: str) -> tzinfo | None:
-    """Return the zone that the IANA calls `name`; None if there is none."""
-    try:
-        return ZoneInfo(name)
-    except (ValueError, OSError, ZoneInfoNotFoundError):
-        # The system has folders among its zones, such as `America`.
-        return None
 
 
 def _find_subdivision(country: str, code: str) -> str | None:

@@ -9,7 +9,6 @@ from mcp_batteries.errors import Invalid, NotFound, Unavailable, quote
 from mcp_weather.geography.countries import (
     COMMON_LANGUAGES,
     find_countries,
-    find_zone,
     fold_name,
     guess_languages,
     official_languages,
@@ -23,6 +22,7 @@ from mcp_weather.geography.geocoder_results import (
     population,
     select_within,
 )
+from mcp_weather.geography.time_zones import find_zone
 from mcp_weather.policy.place import Place, point_at
 from mcp_weather.policy.place_readings import larger_parts, modern_name, other_readings
 from mcp_weather.policy.place_text import PlaceName, read_with_brackets, shorten

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from typing import Any
 
-from mcp_weather.geography.countries import find_zone
+from mcp_weather.geography.time_zones import find_zone
 
 __all__ = ["current_day", "format_local", "format_timestamp", "moment_at", "parse_timestamp", "zone_of"]
 
