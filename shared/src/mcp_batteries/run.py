@@ -180,9 +180,10 @@ def _serve(program: Program, settings: Settings, handover: replay.Handover | Non
         # From here on nothing but protocol messages can reach the client, whatever an import prints.
         claim = stdio.claim()
         if handover is not None:
+            from mcp_batteries.settings import variable
             from mcp_batteries.transports.stdio.cached_handshake.store import AnswerStore
 
-            first = AnswerStore(handover, settings)
+            first = AnswerStore(handover, settings.front_dependencies(), variable(type(settings), ""))
     _configure_log(settings)
     import anyio
 

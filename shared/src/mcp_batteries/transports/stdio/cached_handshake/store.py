@@ -16,12 +16,14 @@ import sysconfig
 import zlib
 from collections import deque
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcp_types.jsonrpc import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, RequestId
 
-from mcp_batteries.settings import Settings, variable
 from mcp_batteries.transports.stdio.cached_handshake import replay
+
+if TYPE_CHECKING:
+    from mcp_batteries.settings.declared import Dependencies
 
 __all__ = ["AnswerStore"]
 
@@ -60,12 +62,12 @@ class AnswerStore:
 
     Args:
         handover: what the front has answered and read.
-        settings: know what the answers depend on.
+        dependencies: what the answers depend on; None if none may be stored.
+        prefix: with which the names of the server's environment variables begin.
     """
 
-    def __init__(self, handover: replay.Handover, settings: Settings) -> None:
+    def __init__(self, handover: replay.Handover, dependencies: Dependencies | None, prefix: str) -> None:
         self._file = handover.file
-        dependencies = settings.front_dependencies()
         self._is_enabled = dependencies is not None
         self._expected: dict[RequestId, _Expected] = {}
         self._replayed = deque(handover.answered_lines)
@@ -77,7 +79,6 @@ class AnswerStore:
         self._head = b"".join(line for line, _ in handover.answered_lines) + handover.pending
         self._has_news = False
         if dependencies is not None:
-            prefix = variable(type(settings), "")
             key = secrets.token_bytes(32)
             names = [*_COMMON, *dependencies.variables]
             watched = [(path, False) for path in dependencies.places]
