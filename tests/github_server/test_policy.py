@@ -333,11 +333,15 @@ def test_each_path_of_many_is_checked() -> None:
     assert change.path.name == "a" and change.is_base64 and change.delete
     assert (change.sha, change.content) == ("s", "c")
     assert [(edit.old, edit.new) for edit in change.edits] == [("o", "n")]
+    (plain,) = served.file_changes([Change(path="a", content="c")])
+    assert (plain.sha, plain.is_base64, list(plain.edits), plain.delete) == (None, False, [], False)
     with pytest.raises(Refused, match="--workflow-files"):
         served.file_changes([sent, Change(path=".github/workflows/x.yml")])
     on_lines = LineComment(path="./a", body="b", line=3, start_line=1, side="LEFT", start_side="RIGHT")
     (comment,) = served.review_comments([on_lines])
     assert comment == ReviewComment("a", "b", 3, "LEFT", 1, "RIGHT")
+    (comment,) = served.review_comments([LineComment(path="a", body="b")])
+    assert comment == ReviewComment("a", "b", None, "RIGHT", None, None)
     with pytest.raises(Invalid, match=r"or `\.\.` part"):
         served.review_comments([on_lines, LineComment(path="../a", body="b")])
 

@@ -46,11 +46,11 @@ class FileChange:
     """
 
     path: FilePath
-    content: str | None = None
-    is_base64: bool = False
-    edits: Sequence[TextEdit] = ()
-    delete: bool = False
-    sha: str | None = None
+    content: str | None
+    is_base64: bool
+    edits: Sequence[TextEdit]
+    delete: bool
+    sha: str | None
 
     @property
     def name(self) -> str:

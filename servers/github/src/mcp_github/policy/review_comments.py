@@ -39,7 +39,7 @@ class ReviewComment:
     line: int | None
     side: Side
     start_line: int | None
-    start_side: Side | None = None
+    start_side: Side | None
 
     def to_rest(self) -> dict[str, Any]:
         """Return it as part of a new review."""
