@@ -15,10 +15,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, describe_os_error, quote
+from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, describe_os_error, quote
 from mcp_batteries.settings import explain_missing_path
 from mcp_fs.paths import (
-    detect_typo,
     file_uri,
     fold_names,
     is_absolute,
@@ -217,20 +216,6 @@ class Policy:
         writable_path = WritablePath(*policy._parse_path(path), policy)
         policy.check(writable_path)
         return writable_path
-
-    def detect_typo(self, path: str, writable_path: WritablePath) -> tuple[ReadablePath, Problem] | None:
-        """Find where a mistyped name begins in `path`, which is `writable_path`, and why to refuse it there."""
-        if is_uri(path) or (typo := detect_typo(writable_path.parts)) is None:
-            return None
-        depth, mistake, intended_path = typo
-        parts = tuple(intended_path.split("/"))
-        is_plain = bool(intended_path) and detect_typo(parts) is None
-        other = quote(ReadablePath(writable_path.root, parts, writable_path.policy).display)
-        fix = f"Write {other}" if is_plain else f"Write the path below {quote(writable_path.root.path)}"
-        return ReadablePath(writable_path.root, writable_path.parts[:depth], writable_path.policy), Invalid(
-            f"{quote(path)} would make a name with {mistake}.",
-            f"{fix}, or {quote(writable_path.uri)} if that name is meant.",
-        )
 
     def search_roots(self, path: str) -> list[ReadablePath]:
         """Return where a walk begins: at `path`, or in every served folder when it names them all.

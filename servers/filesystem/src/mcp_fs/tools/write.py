@@ -20,7 +20,6 @@ from mcp_fs.engine.changing.batch import copy_all, move_all
 from mcp_fs.engine.changing.deleting import delete_all
 from mcp_fs.engine.changing.folders import accept_target, with_missing_folders
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
-from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.recorder import ChangeRecorder
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.text.edit import Replacement
@@ -132,14 +131,10 @@ def write_file(
     if append and overwrite:
         raise Invalid("`append` and `overwrite` can't be used together.", "Use one of them.")
     target = accept_target(path)
-
-    def change(entry: JournalEntry | None) -> WriteResult | EditResult:
-        if append:
-            return writing.append_text(target, content, cancel, entry)
-        write = partial(writing.write_file, target, content, overwrite=overwrite, cancel=cancel, journal_entry=entry)
-        return with_missing_folders([target], write, cancel, entry)
-
-    return recorder.record(origin, cancel, change)
+    if append:
+        return recorder.record(origin, cancel, partial(writing.append_text, target, content))
+    write = partial(writing.write_file, target, content, overwrite=overwrite)
+    return recorder.record(origin, cancel, partial(with_missing_folders, [target], write))
 
 
 @tool("Edit file", effect="destroy", view=DIFF, adapt=_wrap_single_edit)
@@ -158,13 +153,8 @@ def edit_file(
     Encoding and line ends are kept. Several files: `edit_files`.
     """
     replacements = [Replacement(edit.old_text, edit.new_text, edit.replace_all) for edit in edits]
-
-    def change(entry: JournalEntry | None) -> EditResult:
-        return writing.replace_pieces(
-            path, replacements, dry_run=dry_run, expected_hash=expected_hash, cancel=cancel, journal_entry=entry
-        )
-
-    return recorder.record(origin, cancel, change)
+    edit_pieces = partial(writing.replace_pieces, path, replacements, dry_run=dry_run, expected_hash=expected_hash)
+    return recorder.record(origin, cancel, edit_pieces)
 
 
 @tool("Edit files", effect="destroy", view=DIFF, adapt=rename_arguments(diff="patch", input="patch"))
@@ -181,11 +171,7 @@ def edit_files(
 
     For exact pieces use `edit_file`.
     """
-
-    def change(entry: JournalEntry | None) -> EditResult:
-        return writing.apply_patch(arguments, patch, dry_run=dry_run, cancel=cancel, journal_entry=entry)
-
-    return recorder.record(origin, cancel, change)
+    return recorder.record(origin, cancel, partial(writing.apply_patch, arguments, patch, dry_run=dry_run))
 
 
 @tool("Create directory", effect="write", idempotent=True, long=False)
@@ -201,7 +187,7 @@ def create_directory(
     Only for empty ones.
     """
     target = accept_target(path)
-    return recorder.record(origin, cancel, lambda entry: folders.create_folder(target, cancel, entry))
+    return recorder.record(origin, cancel, partial(folders.create_folder, target))
 
 
 @tool("Replace text", effect="destroy", seconds=_LONG_SECONDS, adapt=_wrap_single_replacement)
@@ -228,13 +214,8 @@ def replace_text(
     """
     walk_filter = WalkFilter(include_hidden, include_ignored)
     substitution = Substitution(replacements, by, ignore_case)
-
-    def change(entry: JournalEntry | None) -> ReplaceResult:
-        return replace_in_files(
-            path, glob, walk_filter, substitution, dry_run=dry_run, cancel=cancel, journal_entry=entry
-        )
-
-    return recorder.record(origin, cancel, change)
+    replace_all = partial(replace_in_files, path, glob, walk_filter, substitution, dry_run=dry_run)
+    return recorder.record(origin, cancel, replace_all)
 
 
 @tool("Copy file", effect="destroy", seconds=_LONG_SECONDS, adapt=_wrap_single_target)
@@ -250,11 +231,7 @@ def copy_file(
 
     Only lines: `a.md:3-16`. To rename use `move_file`.
     """
-
-    def change(entry: JournalEntry | None) -> BatchResult:
-        return copy_all(targets, overwrite=overwrite, cancel=cancel, journal_entry=entry)
-
-    return recorder.record(origin, cancel, change)
+    return recorder.record(origin, cancel, partial(copy_all, targets, overwrite=overwrite))
 
 
 @tool("Move file", effect="destroy", seconds=_LONG_SECONDS, adapt=_wrap_single_target)
@@ -270,11 +247,7 @@ def move_file(
 
     Fails if a target exists; `overwrite` replaces a file or an empty folder. To keep the source use `copy_file`.
     """
-
-    def change(entry: JournalEntry | None) -> BatchResult:
-        return move_all(targets, overwrite=overwrite, cancel=cancel, journal_entry=entry)
-
-    return recorder.record(origin, cancel, change)
+    return recorder.record(origin, cancel, partial(move_all, targets, overwrite=overwrite))
 
 
 @tool("Delete file", effect="destroy", seconds=_LONG_SECONDS, adapt=rename_arguments(path="paths"))
@@ -291,9 +264,5 @@ def delete_file(
 
     `undo_changes` brings them back, unless in the `trash`.
     """
-
-    def change(entry: JournalEntry | None) -> BatchResult:
-        return delete_all(plan.paths, recursive=recursive, trash=trash, cancel=cancel, journal_entry=entry)
-
-    result = recorder.record(origin, cancel, change)
+    result = recorder.record(origin, cancel, partial(delete_all, plan.paths, recursive=recursive, trash=trash))
     return replace(result, notes=[*plan.notes, *result.notes], names_all=not plan.has_globs)

@@ -47,26 +47,17 @@ def copy_all(
 ) -> BatchResult:
     """Copy files, folders, links and lines of files to their targets, with the folders to these."""
     found_pairs = [(find_source(pair.source), accept_target(pair.target)) for pair in pairs]
-    return _put_with_folders(copy_entry, found_pairs, overwrite, cancel, journal_entry)
+    copy = partial(put_all, copy_entry, found_pairs, overwrite=overwrite)
+    return with_missing_folders([target for _, target in found_pairs], copy, cancel=cancel, journal_entry=journal_entry)
 
 
 def move_all(
     pairs: Sequence[MovePair], *, overwrite: bool, cancel: CancelToken, journal_entry: JournalEntry | None = None
 ) -> BatchResult:
     """Rename files, folders and links, with the folders to their targets."""
-    accepted_pairs = [(pair.source, accept_target(pair.target)) for pair in pairs]
-    return _put_with_folders(move_entry, accepted_pairs, overwrite, cancel, journal_entry)
-
-
-def _put_with_folders(
-    put: PutOperation[_P],
-    pairs: Sequence[tuple[_P, WritablePath]],
-    overwrite: bool,
-    cancel: CancelToken,
-    journal_entry: JournalEntry | None,
-) -> BatchResult:
-    put_pairs = partial(put_all, put, pairs, overwrite=overwrite, cancel=cancel, journal_entry=journal_entry)
-    return with_missing_folders([target for _, target in pairs], put_pairs, cancel, journal_entry)
+    found_pairs = [(pair.source, accept_target(pair.target)) for pair in pairs]
+    move = partial(put_all, move_entry, found_pairs, overwrite=overwrite)
+    return with_missing_folders([target for _, target in found_pairs], move, cancel=cancel, journal_entry=journal_entry)
 
 
 def put_all(

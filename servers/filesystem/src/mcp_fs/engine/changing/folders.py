@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TypeVar
@@ -12,7 +12,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, NotFound, Problem, quote
 from mcp_fs.engine.changing.atomic_write import resolve_for_writing
 from mcp_fs.engine.handles.path_opening import ResolvedPath, exists, resolve, translate_errors
-from mcp_fs.engine.journal.journal import JournalEntry
+from mcp_fs.engine.journal.journal import Change, JournalEntry
 from mcp_fs.engine.journal.states import NEW_FOLDER, PlannedChange, read_state
 from mcp_fs.models import BatchResult, EditResult, MoveResult, WriteResult
 from mcp_fs.policy import WritablePath
@@ -20,7 +20,7 @@ from mcp_fs.policy.path_arguments import TargetPath
 
 __all__ = ["accept_target", "create_folder", "create_missing_folders", "with_missing_folders"]
 
-_Result = TypeVar("_Result", BatchResult, EditResult, WriteResult)
+_Result = TypeVar("_Result", bound=BatchResult | EditResult | WriteResult)
 
 
 def accept_target(target: TargetPath) -> WritablePath:
@@ -36,7 +36,8 @@ def accept_target(target: TargetPath) -> WritablePath:
 
 def with_missing_folders(
     paths: Sequence[WritablePath],
-    change: Callable[[], _Result],
+    change: Change[_Result],
+    *,
     cancel: CancelToken,
     journal_entry: JournalEntry | None,
 ) -> _Result:
@@ -45,13 +46,13 @@ def with_missing_folders(
     Nobody looks for them before: nearly always they are there.
     """
     try:
-        return change()
+        return change(cancel=cancel, journal_entry=journal_entry)
     except NotFound:
         missing = next((path.parent for path in paths if not exists(path.parent)), None)
         if missing is None:
             raise
     with create_missing_folders(missing, cancel, journal_entry) as (_, new_folders):
-        changed = with_missing_folders(paths, change, cancel, journal_entry)
+        changed = with_missing_folders(paths, change, cancel=cancel, journal_entry=journal_entry)
         notes = [f"new folder {folder.display}" for folder in new_folders[:1]]
         return replace(changed, notes=[*notes, *changed.notes])
 

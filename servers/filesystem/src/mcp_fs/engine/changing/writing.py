@@ -89,8 +89,8 @@ def append_text(
 ) -> EditResult | WriteResult:
     """Add text to the end of a file, in its encoding; create it, with the folders to it, when there is none."""
     if not exists(path):
-        write = partial(write_file, path, content, overwrite=False, cancel=cancel, journal_entry=journal_entry)
-        return with_missing_folders([path], write, cancel, journal_entry)
+        write = partial(write_file, path, content, overwrite=False)
+        return with_missing_folders([path], write, cancel=cancel, journal_entry=journal_entry)
     change = FileChange(path, partial(edit.append_text, addition=content))
     return change_files([change], dry_run=False, cancel=cancel, journal_entry=journal_entry)
 
@@ -120,8 +120,8 @@ def apply_patch(
             mode_notes.append(f"{path.display}: its mode stays, not {file.mode}")
     if dry_run:
         new_paths = []
-    change = partial(change_files, changes, dry_run=dry_run, cancel=cancel, journal_entry=journal_entry)
-    edited = with_missing_folders(new_paths, change, cancel, journal_entry)
+    change = partial(change_files, changes, dry_run=dry_run)
+    edited = with_missing_folders(new_paths, change, cancel=cancel, journal_entry=journal_entry)
     return replace(edited, notes=[*edited.notes, *mode_notes])
 
 

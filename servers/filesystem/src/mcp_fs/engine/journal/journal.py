@@ -12,7 +12,7 @@ import stat
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem, TooLarge, describe_os_error
@@ -25,7 +25,10 @@ from mcp_fs.engine.journal.store import EntryId, EntryRecord, JournalStore, Reco
 from mcp_fs.paths import file_uri
 from mcp_fs.policy import ReadablePath, WritablePath
 
-__all__ = ["ExpectedState", "JournalEntry", "real_uri_of"]
+__all__ = ["Change", "ExpectedState", "JournalEntry", "real_uri_of"]
+
+
+_Result_co = TypeVar("_Result_co", covariant=True)
 
 
 class JournalEntry:
@@ -271,6 +274,12 @@ class JournalEntry:
         if before is None:
             return None, 0
         return before, before.size if intent.handover_bytes is None else intent.handover_bytes
+
+
+class Change(Protocol[_Result_co]):
+    """Changes something, and tells each step to the entry, if there is one, before it happens."""
+
+    def __call__(self, *, cancel: CancelToken, journal_entry: JournalEntry | None) -> _Result_co: ...
 
 
 def _has_not_happened(planned: PlannedChange, recorded: RecordedChange) -> bool:
