@@ -20,6 +20,7 @@ from pydantic import BaseModel, Field
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Refused, quote
+from mcp_batteries.progress import report_progress
 from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_batteries.server.calling import bound_function
 from mcp_batteries.server.calling.bound_function import TimeLimits, bind_tool
@@ -68,6 +69,7 @@ class Policy:
 class Store:
     def __init__(self) -> None:
         self.written: list[str] = []
+        self.heard = threading.Event()
 
 
 def parse_name(text: str) -> Name:
@@ -142,6 +144,18 @@ def get_count(store: Store) -> Count:
 class Erasure:
     folder: Folder
     question: str | None
+
+
+def plan_copy(store: Store, *, folder: ServedFolder) -> Erasure:
+    report_progress(1, 2, "half of it")
+    assert store.heard.wait(10)
+    return Erasure(folder, None)
+
+
+@tool("Copy folder", effect="write")
+def copy_folder(plan: Annotated[Erasure, consented(plan_copy, fix="")]) -> str:
+    """Copy a folder."""
+    return plan.folder.path
 
 
 def plan_erasure(store: Store, *, folder: ServedFolder, quietly: bool = False) -> Erasure:
@@ -298,6 +312,19 @@ async def test_nothing_runs_where_nobody_can_be_asked() -> None:
     assert "Erase /r/a beside 0?" in text
     assert text.endswith("Do it by hand.")
     assert store.written == []
+
+
+@pytest.mark.anyio
+async def test_a_plan_that_takes_long_reports_its_progress() -> None:
+    store = Store()
+
+    async def hear(done: float, total: float | None, message: str | None) -> None:
+        assert (done, total, message) == (1, 2, "half of it")
+        store.heard.set()
+
+    async with connected("/r", store) as client:
+        result = await client.call_tool("copy_folder", {"folder": "a"}, progress_callback=hear)
+    assert not result.is_error, result.content
 
 
 @pytest.mark.anyio

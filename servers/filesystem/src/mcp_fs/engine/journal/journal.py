@@ -27,7 +27,6 @@ from mcp_fs.policy import ReadablePath, WritablePath
 
 __all__ = ["Change", "ExpectedState", "JournalEntry", "real_uri_of"]
 
-
 _Result_co = TypeVar("_Result_co", covariant=True)
 
 
