@@ -17,11 +17,13 @@ from mcp_postgres.policy import (
     HealthOf,
     NextPage,
     Policy,
+    QueryOf,
     Reads,
     ReadStatement,
     RoleOf,
     SchemaOf,
     TableOf,
+    for_role_of,
     inner_statement,
     table_uri,
 )
@@ -64,12 +66,12 @@ def test_a_folder_for_files_has_to_be_there(tmp_path: Path) -> None:
         policy("app=postgresql://h/db", "--files", str(tmp_path / "nowhere"))
 
 
-def test_who_stands_in_for_a_caller_does_so_in_the_block_only() -> None:
+def test_a_saved_query_runs_as_who_follows_it() -> None:
     made = policy(*CALLERS)
-    somebody = replace(made.databases["app"], role="ann")
-    with made.on_behalf_of(somebody):
-        assert made.database("app").role == "ann"
-    assert made.database("app").role is None
+    request = QueryOf(made.read("app", "SELECT $1", [1]))
+    assert request.statement.database.role is None
+    ours = for_role_of(request, replace(made.databases["app"], role="ann")).statement
+    assert (ours.database.role, ours.database.name, ours.sql, ours.parameters) == ("ann", "app", "SELECT $1", ("1",))
 
 
 @pytest.mark.parametrize(

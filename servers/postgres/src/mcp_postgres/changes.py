@@ -29,10 +29,12 @@ from mcp_postgres.policy import (
     Database,
     HealthOf,
     Policy,
+    QueryOf,
     Readable,
     Request,
     SchemaOf,
     TableOf,
+    for_role_of,
 )
 
 __all__ = ["DatabaseWatcher", "demonstration"]
@@ -108,7 +110,6 @@ class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
         channel: str | None,
     ) -> None:
         super().__init__(map(_WatchedDatabase, policy.databases.values()), readable)
-        self._policy = policy
         self._engine = engine
         self._seconds = seconds
         self._channel = channel
@@ -206,8 +207,10 @@ class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
         return snapshot != watched.snapshot
 
     def request(self, readable: Readable[Request]) -> Request:
-        with self._policy.on_behalf_of(readable.database):
-            return super().request(readable)
+        request = super().request(readable)
+        if isinstance(request, QueryOf):
+            return for_role_of(request, readable.database)
+        return request
 
     async def _digest(self, readable: Readable[Request]) -> str:
         try:

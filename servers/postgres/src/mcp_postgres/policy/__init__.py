@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 from urllib.parse import unquote
@@ -57,6 +55,7 @@ from mcp_postgres.policy.requests import (
     Table,
     TableOf,
     Writes,
+    for_role_of,
     inner_statement,
     internal_statement,
     internal_statements,
@@ -96,6 +95,7 @@ __all__ = [
     "VisibleSchema",
     "WriteStatement",
     "Writes",
+    "for_role_of",
     "inner_statement",
     "internal_statement",
     "internal_statements",
@@ -148,7 +148,6 @@ class Policy(sql.Policy[Table, Request]):
         super().__init__(settings)
         self.can_administer = settings.admin and not settings.read_only
         self._claim = settings.role_claim
-        self._standing_in: ContextVar[str | None] = ContextVar("standing_in", default=None)
         self.can_reshape = self.can_reshape or self.can_administer
         if settings.demo:
             self.serve("demo", "")
@@ -193,18 +192,6 @@ class Policy(sql.Policy[Table, Request]):
             return tuple(map(self.database, self.databases))
         return (self.database(name),)
 
-    @contextmanager
-    def on_behalf_of(self, database: Database) -> Generator[None]:
-        """Inside the block, the caller is the one that `database` is for: subscriptions are checked on their behalf.
-
-        Nothing else comes from there: the role was taken from a token when the request came.
-        """
-        token = self._standing_in.set(database.role)
-        try:
-            yield
-        finally:
-            self._standing_in.reset(token)
-
     @property
     def has_callers(self) -> bool:
         """Whether each caller has a separate role in the databases."""
@@ -212,7 +199,7 @@ class Policy(sql.Policy[Table, Request]):
 
     def _caller_role(self) -> str | None:
         """Return the role of the current call; None if its token names none, and then no database is opened for it."""
-        found = self._standing_in.get() or (token_claim(self._claim) if self._claim is not None else None)
+        found = token_claim(self._claim) if self._claim is not None else None
         return found if found is not None and is_complete_text(found) and len(found.encode()) < _NAME_BYTES else None
 
     def table(self, database: str | None, name: str) -> Table:

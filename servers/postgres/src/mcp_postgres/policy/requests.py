@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mcp_batteries.sql.policy import Database, QueryOf, ReadStatement, RowOf, RowsOf, SchemaStatement, WriteStatement
 
@@ -23,6 +23,7 @@ __all__ = [
     "Table",
     "TableOf",
     "Writes",
+    "for_role_of",
     "inner_statement",
     "internal_statement",
     "internal_statements",
@@ -164,3 +165,9 @@ def internal_statements(database: Database, statements: Sequence[str]) -> Reads:
 def inner_statement(statement: ReadStatement, sql: str) -> ReadStatement:
     """Return a part of a statement that reads, such as the query after EXPLAIN."""
     return ReadStatement(statement.database, sql, statement.parameters)
+
+
+def for_role_of(request: QueryOf, database: Database) -> QueryOf:
+    """Return a saved query as it runs for the caller whose role `database` has."""
+    statement = request.statement
+    return QueryOf(replace(statement, database=replace(statement.database, role=database.role)))
