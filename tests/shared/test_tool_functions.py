@@ -3,7 +3,7 @@
 import sys
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import date
@@ -171,11 +171,13 @@ def delete_folder(
     return f"gone: {plan.folder.path}{note}"
 
 
-def build(root: str, store: Store | None = None, limits: TimeLimits | None = None) -> Assembled:
+def build(
+    root: str, store: Store | None = None, limits: TimeLimits | None = None, turned_off: Mapping[str, str] | None = None
+) -> Assembled:
     rooms = [sys.modules[__name__]]
     dependencies = [Policy(root), store or Store()]
     return assemble(
-        "mcp-toy", Settings(), rooms=rooms, dependencies=dependencies, time_limits=limits,
+        "mcp-toy", Settings(), rooms=rooms, dependencies=dependencies, time_limits=limits, turned_off=turned_off,
         title="Toy", version="1", instructions="",
     )  # fmt: skip
 
@@ -227,6 +229,14 @@ async def test_texts_become_trusted_types_by_the_policy_of_this_server() -> None
         assert "None None []" in await answer(one, "get_folder", name=None)
         assert await answer(one, "get_folder", folder="../x") == "`../x` leads out. Stay inside."
         assert "`label` must be a string" in await answer(one, "get_folder", label="0123456789")
+
+
+@pytest.mark.anyio
+async def test_a_tool_of_a_module_may_be_turned_off() -> None:
+    server = build("/r", turned_off={"find_folder": "Ask the operator."})
+    async with Client(server) as client:
+        assert "find_folder" not in {entry.name for entry in (await client.list_tools()).tools}
+    assert server.withheld["find_folder"] == "Ask the operator."
 
 
 @pytest.mark.anyio

@@ -252,7 +252,7 @@ def assemble(
         consent: called before each call that does more than read; may refuse, or ask the person.
         explains: turns a method's exception that is not a defect into a `Problem`.
         withholds: what an unavailable tool lacks; nothing for an available one.
-        turned_off: tools that none of `rooms` has, and how the operator can enable them.
+        turned_off: tools that are not offered, whether `rooms` have them or not, and how the operator can enable them.
         special: toolsets that are not offered unless `--tools` names them.
         later: toolsets whose tools appear while the server runs.
         follows: the texts of `list_changes` for this server.
@@ -386,6 +386,8 @@ class _ToolOffer:
     def declare(self, declared: DeclaredTool, method: Callable[..., Any], missing: ClosedGate) -> None:
         """Add a declared tool, or note how it could be offered."""
         name = _name_of(method)
+        if name in self.withheld:
+            return
         toolsets = toolsets_of(declared, method)
         self.toolsets[name] = toolsets
         closed = self.choice.find_closed_gate(name, toolsets) or ClosedGate()
