@@ -82,7 +82,7 @@ MODULES = {
             "tests/postgres/test_resources.py",
             "tests/postgres/test_tools.py",
         )
-        for name in ("__init__", "addresses", "requests")
+        for name in ("__init__", "addresses", "requests", "targets")
     },
     **{
         f"servers/postgres/src/mcp_postgres/engine/{name}.py": (

@@ -34,9 +34,12 @@ from mcp_batteries.errors import Problem
 from mcp_batteries.settings import load
 from mcp_batteries.sql.results.changes import Change
 from mcp_postgres.engine.admission.statements import TransactionLimits
+from mcp_postgres.engine.change.transaction import run_change
 from mcp_postgres.engine.connection.passwords import Passwords
 from mcp_postgres.engine.demo.cluster import _find_programs
-from mcp_postgres.engine.service import Engine
+from mcp_postgres.engine.lifetime import Lifetime
+from mcp_postgres.engine.pools import ConnectionPools
+from mcp_postgres.engine.query.pages import ResultPages
 from mcp_postgres.policy import Policy
 from mcp_postgres.settings import Settings
 from mcp_postgres.statement_splitter import split_statements
@@ -316,10 +319,11 @@ TABLES = ["maker", '"Odd table"', "pair", "made", "late", "log", "event_3", "ext
 
 @dataclass
 class Place:
-    """A database, the server's engine over it, and connections that look at it without the server."""
+    """A database, the server's connections to it, and connections that look at it without the server."""
 
     base: Base
-    engine: Engine
+    pools: ConnectionPools
+    pages: ResultPages
     policy: Policy
     observer: psycopg.Connection[Any]
     own: psycopg.Connection[Any]
@@ -361,7 +365,8 @@ class Place:
     async def change(self, sql: str, *, dry_run: bool) -> Change | str:
         """What was done, or the refusal."""
         try:
-            return await self.engine.change(self.policy.schema_change("app", sql), dry_run=dry_run)
+            migration = self.policy.alterable_database("app").alter(sql)
+            return await run_change(self.pools, self.pages, migration, dry_run=dry_run)
         except Problem as problem:
             return f"{problem}"
         finally:
@@ -382,7 +387,7 @@ async def place() -> AsyncGenerator[Place]:
     base = make(SCENE)
     settings = load(Settings, ["--write", "--ddl", f"app={base.url('owner')}"])
     policy = Policy(settings, environment={})
-    engine = Engine(
+    pools = ConnectionPools(
         policy.databases,
         TransactionLimits(30, 10),
         connections=1,
@@ -391,10 +396,11 @@ async def place() -> AsyncGenerator[Place]:
         parts=policy.parts,
         trusted_functions=policy.trusted_functions,
     )
-    async with engine:
+    pages = ResultPages(pools)
+    async with Lifetime(pools, pages):
         with base.connect() as observer, base.connect() as own:
             own.execute("SET client_min_messages = error")
-            yield Place(base, engine, policy, observer, own)
+            yield Place(base, pools, pages, policy, observer, own)
     with Base("postgres").connect() as connection:
         connection.execute(f"DROP DATABASE {base.name} WITH (FORCE)".encode())
 

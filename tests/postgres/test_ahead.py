@@ -88,7 +88,7 @@ async def test_more_values_than_a_statement_takes_are_refused(sql: str, user: st
 
 
 async def test_a_statement_that_libpq_refuses_ends_its_connection_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_postgres.policy._MAX_VALUES", 100_000)
+    monkeypatch.setattr("mcp_postgres.policy.targets._MAX_VALUES", 100_000)
     async with inside("--connections", "1", make().url("owner")) as wire:
         assert (await wire.call("query_rows", sql="EXPLAIN SELECT 1", parameters=[1] * 65_536))["isError"]
         assert "1" in text_of(await wire.call("query_rows", sql="SELECT 1"))

@@ -13,7 +13,7 @@ import pytest
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.testing.wire import StdioWire
-from mcp_postgres.engine import service
+from mcp_postgres.engine import pools
 from mcp_postgres.engine.demo import cluster
 from mcp_postgres.engine.demo.cluster import WHEEL_MAJOR, Cluster
 from postgres.serving import PROGRAMS, inside, major, text_of
@@ -110,7 +110,7 @@ async def test_a_demo_that_was_killed_starts_again(scratch: Path, monkeypatch: p
         made.append(Cluster(script))
         return made[-1]
 
-    monkeypatch.setattr(service, "Cluster", start)
+    monkeypatch.setattr(pools, "Cluster", start)
     async with inside("--demo") as wire:
         assert "500" in text_of(await wire.call("query_rows", sql="SELECT count(*) FROM customers"))
         server = made[0].pid

@@ -25,8 +25,10 @@ from mcp_postgres.policy import (
     TableOf,
     for_role_of,
     inner_statement,
+    parse_table_name,
     table_uri,
 )
+from mcp_postgres.policy.targets import bind_values
 from mcp_postgres.settings import Settings
 
 CALLERS = ("--role-claim", "role", "--transport", "http", "--auth-file", "tokens", "app=postgresql://h/db")
@@ -68,7 +70,7 @@ def test_a_folder_for_files_has_to_be_there(tmp_path: Path) -> None:
 
 def test_a_saved_query_runs_as_who_follows_it() -> None:
     made = policy(*CALLERS)
-    request = QueryOf(made.read("app", "SELECT $1", [1]))
+    request = QueryOf(made.query_target("app").read("SELECT $1", [1]))
     assert request.statement.database.role is None
     ours = for_role_of(request, replace(made.databases["app"], role="ann")).statement
     assert (ours.database.role, ours.database.name, ours.sql, ours.parameters) == ("ann", "app", "SELECT $1", ("1",))
@@ -86,9 +88,9 @@ def test_a_role_is_what_a_token_says_and_postgresql_takes_whole(said: object, ro
     mark = auth_context_var.set(AuthenticatedUser(token))
     try:
         made, plain = policy(*CALLERS), policy("app=postgresql://h/db")
-        page = made.page(None, None, None, "cursor")
-        assert made.database(None).role == role and isinstance(page, NextPage) and page.role == role
-        assert made.has_callers and not plain.has_callers and plain.database(None).role is None
+        page = made.query_target("").read_page(None, None, "cursor")
+        assert made.database("").role == role and isinstance(page, NextPage) and page.role == role
+        assert made.has_callers and not plain.has_callers and plain.database("").role is None
     finally:
         auth_context_var.reset(mark)
 
@@ -143,32 +145,32 @@ def test_a_query_that_is_not_understood_is_refused(served: Policy, query: str) -
     ],
 )  # fmt: skip
 def test_a_table_is_named_as_in_sql(served: Policy, text: str, schema: str | None, name: str) -> None:
-    table = served.table(None, text)
+    table = parse_table_name(text).of(served.database(""))
     assert (table.schema, table.name) == (schema, name)
 
 
 @pytest.mark.parametrize("text", ["", 'a"b', '"a', "a\0b", '""'])
-def test_what_can_not_name_a_table_is_refused(served: Policy, text: str) -> None:
+def test_what_can_not_name_a_table_is_refused(text: str) -> None:
     with pytest.raises(Problem):
-        served.table(None, text)
+        parse_table_name(text)
 
 
-def test_values_are_bound_in_their_order(served: Policy) -> None:
+def test_values_are_bound_in_their_order() -> None:
     given = [None, True, False, 7, 1.5, "a", {"base64": "AAE="}, {"a": "é"}]
     bound = (None, "true", "false", "7", "1.5", "a", "\\x0001", '{"a": "é"}')
-    assert served.bound(given) == bound and served.bound(dict(enumerate(given))) == bound
-    assert served.bound(None) == served.bound([]) == ()
-    assert served.bound([{"base64": "AAE=", "x": 1}]) == ('{"base64": "AAE=", "x": 1}',)
+    assert bind_values(given) == bound and bind_values(dict(enumerate(given))) == bound
+    assert bind_values(None) == bind_values([]) == ()
+    assert bind_values([{"base64": "AAE=", "x": 1}]) == ('{"base64": "AAE=", "x": 1}',)
     nested = [[1, None], [[], ['a"b\\c', False]]]
-    assert served.bound([nested]) == ('{{"1",NULL},{{},{"a\\"b\\\\c","false"}}}',)
+    assert bind_values([nested]) == ('{{"1",NULL},{{},{"a\\"b\\\\c","false"}}}',)
     for wrong in ("a\0b", "\ud800", {"base64": "?"}, {"base64": "é"}, object()):
         with pytest.raises(Invalid, match=r"for `\$2`"):
-            served.bound([1, wrong])
+            bind_values([1, wrong])
 
 
 def test_several_statements_have_each_its_values(served: Policy) -> None:
     def statements(parameters: object) -> list[tuple[str, tuple[str | None, ...]]]:
-        page = served.page(None, "SELECT $1; SELECT 2; SELECT 3", parameters, None)
+        page = served.query_target("").read_page("SELECT $1; SELECT 2; SELECT 3", parameters, None)
         assert isinstance(page, Reads)
         return [(part.sql, part.parameters) for part in page.parts]
 
@@ -177,35 +179,30 @@ def test_several_statements_have_each_its_values(served: Policy) -> None:
     for wrong in ([[1]], [[1], None, [], []], [1, 2, 3], [[1], None, {}]):
         with pytest.raises(Invalid, match="3 statements"):
             statements(wrong)
-    one = served.page(None, "SELECT $1;", ["a"], None)
+    one = served.query_target("").read_page("SELECT $1;", ["a"], None)
     assert isinstance(one, ReadStatement) and one.parameters == ("a",)
-    two = served.page(None, "SELECT 1; SELECT 2", None, None)
+    two = served.query_target("").read_page("SELECT 1; SELECT 2", None, None)
     assert isinstance(two, Reads) and len(two.parts) == 2
-    most = served.page(None, "SELECT 1;" * MAX_STATEMENTS, None, None)
+    most = served.query_target("").read_page("SELECT 1;" * MAX_STATEMENTS, None, None)
     assert isinstance(most, Reads) and len(most.parts) == MAX_STATEMENTS
     with pytest.raises(TooLarge):
-        served.page(None, "SELECT 1;" * (MAX_STATEMENTS + 1), None, None)
-    assert isinstance(served.page(None, None, None, "x"), NextPage)
+        served.query_target("").read_page("SELECT 1;" * (MAX_STATEMENTS + 1), None, None)
+    assert isinstance(served.query_target("").read_page(None, None, "x"), NextPage)
 
 
 def test_a_query_alone_in_a_transaction_is_one_query(served: Policy) -> None:
-    alone = served.page(None, "BEGIN; SELECT $1; COMMIT", [1], None)
+    alone = served.query_target("").read_page("BEGIN; SELECT $1; COMMIT", [1], None)
     assert isinstance(alone, ReadStatement) and not isinstance(alone, Reads)
     assert (alone.sql, alone.parameters) == ("SELECT $1", ("1",))
-    several = served.page(None, "BEGIN; SELECT 1; SELECT 2; COMMIT", None, None)
+    several = served.query_target("").read_page("BEGIN; SELECT 1; SELECT 2; COMMIT", None, None)
     assert isinstance(several, Reads) and [part.sql for part in several.parts] == ["SELECT 1", "SELECT 2"]
 
 
 @pytest.mark.parametrize(("gates", "make"), [(["--write"], False), (["--write", "--ddl"], True)])
 def test_an_import_makes_a_table_where_rows_and_schema_are_open(gates: list[str], make: bool) -> None:
-    assert policy(*gates, "app=postgresql://h/db").import_table(None, "t").make is make
-
-
-def test_a_list_is_of_a_schema_or_of_what_a_name_is_part_of(served: Policy) -> None:
-    for schema, name in (("shop", None), (None, "t"), ("shop", "t")):
-        listing = served.listing(None, "table", schema, name, None)
-        assert (listing.schema, listing.name) == (schema, name)
-    assert served.listing("app", "table", "", "", None).schema is None
+    assert (
+        policy(*gates, "app=postgresql://h/db").writable_database("").import_table(parse_table_name("t")).make is make
+    )
 
 
 @pytest.mark.parametrize(
@@ -218,10 +215,8 @@ def test_words_of_libpq_are_no_names(word: str) -> None:
 
 
 def test_a_change_may_be_tried_as_another_role() -> None:
-    made = policy("--write", "app=postgresql://h/db")
-    assert made.write(None, "SELECT 1", as_role="tenant").role == "tenant" and made.write(None, "SELECT 1").role is None
-    with pytest.raises(Invalid):
-        made.write(None, "SELECT 1", as_role="")
+    database = policy("--write", "app=postgresql://h/db").writable_database("")
+    assert database.write("SELECT 1", role="tenant").role == "tenant" and database.write("SELECT 1").role is None
 
 
 @pytest.mark.parametrize(
@@ -236,11 +231,11 @@ def test_a_change_may_be_tried_as_another_role() -> None:
 )
 def test_a_transaction_round_a_change_is_that_of_the_call(sql: str, parts: list[str]) -> None:
     made = policy("--write", "--ddl", "app=postgresql://h/db")
-    assert [part.sql for part in made.write(None, sql).parts] == parts
-    assert [part.sql for part in made.schema_change(None, sql).parts] == parts
+    assert [part.sql for part in made.writable_database("").write(sql).parts] == parts
+    assert [part.sql for part in made.alterable_database("").alter(sql).parts] == parts
     for nothing in ("", ";", "-- a"):
         with pytest.raises(Invalid, match="no statement"):
-            made.write(None, nothing)
+            made.writable_database("").write(nothing)
 
 
 def test_only_the_operator_opens_roles_and_code() -> None:
@@ -250,7 +245,7 @@ def test_only_the_operator_opens_roles_and_code() -> None:
 
 
 def test_part_of_a_statement_is_for_the_same_database_and_values() -> None:
-    statement = policy("app=postgresql://h/db").read(None, "EXPLAIN SELECT $1", [1])
+    statement = policy("app=postgresql://h/db").query_target("").read("EXPLAIN SELECT $1", [1])
     assert inner_statement(statement, "SELECT $1") == replace(statement, sql="SELECT $1")
 
 

@@ -79,4 +79,4 @@ async def test_two_of_one_name_show_their_folders(tmp_path: Path) -> None:
 def test_the_limit_of_a_statement_names_what_takes_more(tmp_path: Path) -> None:
     policy = Policy(load(Settings, [str(make(tmp_path / "x.db", "x"))]))
     with pytest.raises(Invalid, match=r"`parameters`.*`copy_from_file`"):
-        policy.read(None, "SELECT " + "1" * 100_000)
+        policy.query_target("").read("SELECT " + "1" * 100_000)

@@ -9,7 +9,7 @@ import pytest
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable
 from mcp_batteries.settings import load
 from mcp_batteries.sql.policy import RowOf, RowsOf
-from mcp_sqlite.policy import JoiningStatement, Policy, SchemaOf, Table, table_uri
+from mcp_sqlite.policy import JoiningStatement, Policy, SchemaOf, Table, parse_table_name, table_uri
 from mcp_sqlite.settings import Settings
 from mcp_sqlite.worker.language.failure import Failure
 from mcp_sqlite.worker.language.parameters import parse_parameters
@@ -36,18 +36,18 @@ def test_what_cannot_be_served_stops_the_start(tmp_path: Path) -> None:
 def test_kinds_of_statements_are_opened_by_the_operator(tmp_path: Path) -> None:
     path = make(tmp_path / "app.db")
     with pytest.raises(Refused):
-        policy(path).write(None, "DELETE FROM t")
+        policy(path).writable_database("").write("DELETE FROM t")
     with pytest.raises(Refused):
-        policy("--write", path).schema_change(None, "DROP TABLE t")
+        policy("--write", path).alterable_database("").alter("DROP TABLE t")
     with pytest.raises(Refused):
-        policy("--write", "--ddl", "--read-only", path).write(None, "DELETE FROM t")
-    assert policy("--write", path).write(None, "DELETE FROM t").sql == "DELETE FROM t"
+        policy("--write", "--ddl", "--read-only", path).writable_database("").write("DELETE FROM t")
+    assert policy("--write", path).writable_database("").write("DELETE FROM t").sql == "DELETE FROM t"
 
 
 @pytest.mark.parametrize("sql", ["SELECT '\0'", "SELECT '\ud800'", "x" * 100_001])
 def test_text_that_sqlite_would_misread_is_refused(sql: str, tmp_path: Path) -> None:
     with pytest.raises(Invalid):
-        policy(make(tmp_path / "app.db")).read(None, sql)
+        policy(make(tmp_path / "app.db")).query_target("").read(sql)
 
 
 @pytest.mark.parametrize("value", [{"base64": "?"}, {"base64": "é"}, {"base64": 1}, {"a": 1}, [1], 2**63, -(2**63) - 1])
@@ -122,13 +122,14 @@ def test_each_kind_of_resource_has_its_uri(uri: str, kind: type, tmp_path: Path)
 def test_of_what_is_served_in_part_nothing_whole_is_given(tmp_path: Path) -> None:
     one, two = make(tmp_path / "one.db"), make(tmp_path / "two.db")
     part = policy("--only", "one=t", one, two)
-    assert part.whole("two").name == "two" and policy(one).whole(None).name == "one"
+    assert part.whole_database("two").database.name == "two"
+    assert policy(one).whole_database("").database.name == "one"
     with pytest.raises(Refused, match="a copy has everything"):
-        part.whole("one")
+        part.whole_database("one")
     for named in ("one,two", "two,one"):
         with pytest.raises(Refused, match="read together"):
-            part.read(named, "SELECT 1")
-        assert isinstance(policy(one, two).read(named, "SELECT 1"), JoiningStatement)
+            part.query_target(named)
+        assert isinstance(policy(one, two).query_target(named).read("SELECT 1"), JoiningStatement)
 
 
 def test_a_database_may_be_named_by_its_file(tmp_path: Path) -> None:
@@ -155,31 +156,30 @@ def test_a_statement_reads_several_databases_that_are_named_with_commas(tmp_path
     served = policy(*(make(tmp_path / f"{name}.db") for name in ("a", "b", "c", "d", "e", "f", "a,b")))
 
     def named(text: str) -> list[str]:
-        statement = served.read(text, "SELECT ?", [1])
+        statement = served.query_target(text).read("SELECT ?", [1])
         assert (statement.sql, statement.parameters) == ("SELECT ?", [1])
         others = statement.others if isinstance(statement, JoiningStatement) else ()
         return [database.name for database in (statement.database, *others)]
 
     assert named("a, B,c.db") == ["a", "b", "c"] and named("a,b,b") == ["a", "b"] and named("b") == ["b"]
-    assert not isinstance(served.read("b", "SELECT 1"), JoiningStatement)
+    assert not isinstance(served.query_target("b").read("SELECT 1"), JoiningStatement)
     assert named("a,b,c,d,e") == ["a", "b", "c", "d", "e"]
     assert named("a,b.db") == ["a_b"]  # the name of a file is one, whatever is in it
     for wrong in ("a,a", "b,a,b", "a,b,c,d,e,f"):
         with pytest.raises(Invalid, match="Name up to 5 different ones"):
-            served.read(wrong, "SELECT 1")
+            served.query_target(wrong)
     for wrong in ("a,", ",a", "a,nowhere"):
         with pytest.raises(Problem):
-            served.read(wrong, "SELECT 1")
+            served.query_target(wrong)
 
 
-@pytest.mark.parametrize(
-    ("flags", "make_it"), [([], False), (["--write"], False), (["--ddl"], False), (["--write", "--ddl"], True)]
-)
+@pytest.mark.parametrize(("flags", "make_it"), [(["--write"], False), (["--write", "--ddl"], True)])
 def test_a_table_is_made_for_a_file_where_rows_and_schema_are_open(
     flags: list[str], make_it: bool, tmp_path: Path
 ) -> None:
-    wanted = policy(*flags, make(tmp_path / "app.db")).import_table("APP", "new")
-    assert (wanted.database.name, wanted.name, wanted.make) == ("app", "new", make_it)
+    writable = policy(*flags, make(tmp_path / "app.db")).writable_database("APP")
+    table = writable.import_table(parse_table_name("new"))
+    assert (table.database.name, table.name, table.make) == ("app", "new", make_it)
 
 
 def test_a_resource_is_about_the_table_in_its_uri(tmp_path: Path) -> None:

@@ -18,7 +18,10 @@ from hypothesis import strategies as st
 from mcp_batteries.scratch import Scratch
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.results.rows import RowPage
-from mcp_sqlite.engine.service import Engine
+from mcp_sqlite.engine.files import export_rows, import_rows
+from mcp_sqlite.engine.lifetime import Lifetime
+from mcp_sqlite.engine.result_pages import ResultPages
+from mcp_sqlite.engine.worker_pool import WorkerPool
 from mcp_sqlite.policy import Database, ImportTable, NewFile, NextPage, ReadStatement, ServedFile
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0, 2**53, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)])
@@ -35,10 +38,13 @@ FEW = settings(
 
 
 class Place:
-    """An engine in its own loop, and databases one after another."""
+    """Workers in a loop of their own, and databases one after another."""
 
-    def __init__(self, folder: Path, portal: BlockingPortal, engine: Engine) -> None:
-        self.folder, self.portal, self.engine = folder, portal, engine
+    def __init__(self, folder: Path, portal: BlockingPortal, pool: WorkerPool, results: ResultPages) -> None:
+        self.folder = folder
+        self.portal = portal
+        self.pool = pool
+        self.results = results
         self._numbers = itertools.count()
 
     def database(self, schema: str, table: str = "t", rows: Sequence[Sequence[Any]] = ()) -> Database:
@@ -56,16 +62,15 @@ class Place:
 
         async def there_and_back() -> None:
             everything = ReadStatement(database, "SELECT * FROM t ORDER BY rowid", None)
-            await self.engine.export(everything, NewFile(str(self.folder), file))
-            await self.engine.import_rows(
-                ImportTable(database, "copy", make=False), ServedFile(str(self.folder), file), dry_run=False
-            )
+            await export_rows(self.pool, everything, NewFile(str(self.folder), file))
+            table = ImportTable(database, "copy", make=False)
+            await import_rows(self.pool, table, ServedFile(str(self.folder), file), dry_run=False)
 
         self.portal.call(there_and_back)
 
     def pages(self, database: Database, sql: str, parameters: Any = None, **bounds: int) -> Generator[RowPage]:
         async def first() -> RowPage:
-            page = await self.engine.rows(ReadStatement(database, sql, parameters), **bounds)
+            page = await self.results.read(ReadStatement(database, sql, parameters), **bounds)
             assert isinstance(page, RowPage)
             return page
 
@@ -74,7 +79,7 @@ class Place:
         while (cursor := page.cursor) is not None:
 
             async def following(cursor: str = cursor) -> RowPage:
-                page = await self.engine.rows(NextPage(cursor, None), **bounds)
+                page = await self.results.read(NextPage(cursor, None), **bounds)
                 assert isinstance(page, RowPage)
                 return page
 
@@ -84,9 +89,10 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Generator[Place]:
-    engine = Engine(Scratch("mcp-sqlite"), seconds=60, workers=2)
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(engine):
-        yield Place(tmp_path_factory.mktemp("properties"), portal, engine)
+    pool = WorkerPool(seconds=60, max_workers=2)
+    results = ResultPages(pool, Scratch("mcp-sqlite"))
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(Lifetime(pool, results)):
+        yield Place(tmp_path_factory.mktemp("properties"), portal, pool, results)
 
 
 def shown(value: Any) -> Any:

@@ -23,7 +23,9 @@ from mcp_batteries.sql.watching import TableListKey, demonstration
 from mcp_batteries.subscriptions.journal import ABSENT
 from mcp_postgres.engine.admission.statements import TransactionLimits, transaction_opening
 from mcp_postgres.engine.connection.pool import SERVER_ROLE, run_shielded
-from mcp_postgres.engine.service import Engine
+from mcp_postgres.engine.contents import read_content
+from mcp_postgres.engine.pools import ConnectionPools
+from mcp_postgres.engine.query.pages import ResultPages
 from mcp_postgres.policy import (
     ActivityOf,
     Database,
@@ -103,14 +105,16 @@ class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
     def __init__(
         self,
         policy: Policy,
-        engine: Engine,
+        pools: ConnectionPools,
+        pages: ResultPages,
         readable: Callable[[str], Readable[Request] | None],
         *,
         seconds: float,
         channel: str | None,
     ) -> None:
         super().__init__(map(_WatchedDatabase, policy.databases.values()), readable)
-        self._engine = engine
+        self._pools = pools
+        self._pages = pages
         self._seconds = seconds
         self._channel = channel
         self._tables = _TABLE_NAMES.format("" if policy.has_callers else _MAY_READ)
@@ -148,7 +152,7 @@ class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
                 pause = min(max(pause * 2, 0.5), _RETRY_SECONDS)
 
     async def _listen(self, watched: _WatchedDatabase, channel: str) -> None:
-        connections = self._engine.following[watched.database.name]
+        connections = self._pools.following[watched.database.name]
         while True:
             await watched.has_followers.wait()
             try:
@@ -214,7 +218,7 @@ class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
 
     async def _digest(self, readable: Readable[Request]) -> str:
         try:
-            content = await self._engine.read(self.request(readable))
+            content = await read_content(self._pools, self._pages, self.request(readable))
         except NotFound as problem:
             return f"{ABSENT}{problem}"
         except Problem as problem:
@@ -237,7 +241,7 @@ class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
 
     async def _query(self, watched: _WatchedDatabase, sql: str) -> str | None:
         async def do() -> str | None:
-            connections = self._engine.following[watched.database.name]
+            connections = self._pools.following[watched.database.name]
             async with connections.session(
                 transaction_opening(_LIMITS), seconds=_LIMITS.statement_seconds, role=SERVER_ROLE
             ) as session:

@@ -18,7 +18,7 @@ __all__ = ["Prompts"]
 
 
 @dataclass(frozen=True)
-class Prompts(prompts.Prompts[Resources[Any, Any]]):
+class Prompts(prompts.Prompts[Resources[Any]]):
     """Questions about a PostgreSQL database."""
 
     PRODUCT = "PostgreSQL"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mcp_types import Resource
 
@@ -16,8 +16,12 @@ from mcp_batteries.sql.resources import (
     declare_rows_reader,
     declare_saved_query_reader,
 )
-from mcp_postgres.engine.service import Engine
-from mcp_postgres.policy import Database, Policy, table_uri
+from mcp_batteries.sql.results.rows import RowPage
+from mcp_postgres.engine.contents import read_content
+from mcp_postgres.engine.pools import ConnectionPools
+from mcp_postgres.engine.query.pages import ResultPages
+from mcp_postgres.engine.schemas import ObjectQuery, list_objects
+from mcp_postgres.policy import Database, Policy, Request, table_uri
 
 __all__ = ["Resources"]
 
@@ -27,8 +31,11 @@ _TABLE = "postgres://{database}/{schema}/{table}"
 
 
 @dataclass(frozen=True)
-class Resources(resources.Resources[Policy, Engine]):
+class Resources(resources.Resources[Policy]):
     """What a database holds, how it is doing, and what the server's role could do."""
+
+    pools: ConnectionPools = field(kw_only=True)
+    pages: ResultPages = field(kw_only=True)
 
     TEXT = _TEXT
 
@@ -72,8 +79,7 @@ class Resources(resources.Resources[Policy, Engine]):
 
     async def listed(self, database: Database) -> list[Resource]:
         try:
-            wanted = self.policy.listing(database.name, "tables", None, None, None)
-            tables = await self.engine.catalog(wanted, limit=MAX_LISTED)
+            tables = await list_objects(self.pools, ObjectQuery([database], "tables"), MAX_LISTED)
         except Unavailable:
             return []  # a database that is down shows nothing
         found: list[Resource] = []
@@ -88,3 +94,6 @@ class Resources(resources.Resources[Policy, Engine]):
                 name = f"{database.name}.{item['schema']}.{item['name']}"
                 found.append(Resource(uri=uri, name=name, description=item["comment"], mime_type=JSON_MIME_TYPE))
         return found
+
+    async def read_content(self, request: Request) -> RowPage | str:
+        return await read_content(self.pools, self.pages, request)

@@ -8,7 +8,9 @@ from typing import Any
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.server.dynamic_tools import DynamicTools
-from mcp_postgres.engine.service import Engine
+from mcp_postgres.engine.change.commit import can_reach_server
+from mcp_postgres.engine.connection.session import Session
+from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.policy import Policy
 
 __all__ = ["ToolAvailability"]
@@ -19,10 +21,10 @@ logger = logging.getLogger(__name__)
 class ToolAvailability(DynamicTools):
     """Withdraws `edit_schema` if no database's role may use it, while the server already runs."""
 
-    def __init__(self, policy: Policy, engine: Engine) -> None:
+    def __init__(self, policy: Policy, pools: ConnectionPools) -> None:
         super().__init__()
         self._policy = policy
-        self._engine = engine
+        self._pools = pools
 
     async def _begin(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
         return [self._check_databases]
@@ -31,7 +33,7 @@ class ToolAvailability(DynamicTools):
         reasons: list[str] = []
         for database in self._policy.databases.values():
             try:
-                why = await self._engine.closed_to_schema(database)
+                why = await self._pools.within(database, _explain_closed)
             except Problem:
                 return  # it may be up later, or have another role
             if why is None:
@@ -40,3 +42,10 @@ class ToolAvailability(DynamicTools):
         logger.warning("`edit_schema` is not offered without `--admin`: %s.", "; ".join(reasons))
         assert self.server is not None
         await self.server.offer([], {"edit_schema"})
+
+
+async def _explain_closed(session: Session) -> str | None:
+    """Return why no change of the schema would be taken from this server's role; None where some would."""
+    if can_reach_server(session):
+        return session.role.explain_judging()
+    return None

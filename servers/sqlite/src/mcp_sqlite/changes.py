@@ -21,7 +21,8 @@ from mcp_batteries.sql import watching
 from mcp_batteries.sql.watching import TableListKey, demonstration
 from mcp_batteries.subscriptions.file_state import read_file_state
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
-from mcp_sqlite.engine.service import Engine
+from mcp_sqlite.engine.contents import digest_subjects
+from mcp_sqlite.engine.worker_pool import WorkerPool
 from mcp_sqlite.policy import Database, Policy, Readable, Request
 
 __all__ = ["DatabaseWatcher", "demonstration"]
@@ -61,9 +62,9 @@ class _WatchedDatabase(watching.Watched):
 class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
     """The source of changes for `sqlite://` URIs."""
 
-    def __init__(self, policy: Policy, engine: Engine, readable: Callable[[str], Readable[Request] | None]) -> None:
+    def __init__(self, policy: Policy, pool: WorkerPool, readable: Callable[[str], Readable[Request] | None]) -> None:
         super().__init__(map(_WatchedDatabase, policy.databases.values()), readable)
-        self._engine = engine
+        self._pool = pool
         folders = sorted({os.path.dirname(watched.database.address) for watched in self.watched.values()})
         self._file_watcher = FileWatcher(folders, locate=lambda uri: None, probe=_read_file_state)
 
@@ -154,7 +155,7 @@ class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
     ) -> dict[str, Any]:
         requests = {uri: self.request(item) for uri, item in readables.items()}
         try:
-            return await self._engine.digest_subjects(database, requests, new=is_new)
+            return await digest_subjects(self._pool, database, requests, is_new=is_new)
         except Problem as problem:
             # Treat unreadable as changed: an extra notice is better than a missed one.
             logger.info("Not compared: %s", problem)

@@ -1,11 +1,20 @@
 """Completes names of databases, tables and columns."""
 
+from dataclasses import dataclass
+
 from mcp_batteries.sql import completions
-from mcp_sqlite.engine.service import Engine
-from mcp_sqlite.policy import Policy
+from mcp_batteries.sql.policy import NamesOf
+from mcp_sqlite.engine.schemas import complete_names
+from mcp_sqlite.engine.worker_pool import WorkerPool
 
 __all__ = ["Completions"]
 
 
-class Completions(completions.Completions[Policy, Engine]):
+@dataclass(frozen=True)
+class Completions(completions.Completions):
     """The completions that every SQL server has."""
+
+    pool: WorkerPool
+
+    async def complete(self, names: NamesOf) -> list[str]:
+        return await complete_names(self.pool, names)

@@ -26,27 +26,28 @@ from mcp_batteries.sql.policy import (
     RowOf,
     RowsOf,
     SchemaStatement,
-    SearchOf,
     ServedFile,
     Switches,
     VisibleSchema,
     WriteStatement,
     check_database_name,
+    check_sql,
     escape_uri_part,
 )
 from mcp_sqlite.settings import split_named_path
 
 __all__ = [
+    "AlterableDatabase",
     "Database",
     "ImportTable",
     "JoiningStatement",
-    "ListOf",
     "NamesOf",
     "NewFile",
     "NextPage",
     "Policy",
     "PolicySettings",
     "QueryOf",
+    "QueryTarget",
     "ReadStatement",
     "Readable",
     "Request",
@@ -54,13 +55,15 @@ __all__ = [
     "RowsOf",
     "SchemaOf",
     "SchemaStatement",
-    "SearchOf",
     "ServedFile",
     "Table",
-    "TextOf",
+    "TableName",
     "VisibleSchema",
+    "WholeDatabase",
+    "WritableDatabase",
     "WriteStatement",
     "internal_statement",
+    "parse_table_name",
     "table_uri",
 ]  # fmt: skip
 
@@ -106,21 +109,75 @@ class JoiningStatement(ReadStatement):
 
 
 @dataclass(frozen=True)
-class ListOf:
-    """The tables of some databases whose names contain `name`, from the position of a cursor on."""
+class TableName:
+    """What a table or view can be called."""
 
-    databases: tuple[Database, ...]
-    cursor: str | None
-    name: str | None = None
+    text: str
+
+    def of(self, database: Database) -> Table:
+        """Return the table of this name, which may turn out not to exist."""
+        return Table(database, self.text)
+
+
+def parse_table_name(name: str) -> TableName:
+    """Return what a table or view can be called.
+
+    Raises:
+        Invalid: no table can be called so.
+    """
+    return TableName(check_database_name(name))
 
 
 @dataclass(frozen=True)
-class TextOf:
-    """The rows of a full-text table that contain words; of the only such table unless one is named."""
+class QueryTarget(sql.QueryTarget):
+    """The database that a query reads, with others that it can read too, by their names."""
+
+    others: tuple[Database, ...] = ()
+
+    def read(self, sql: str, parameters: Any = None) -> ReadStatement:
+        database = self.database
+        if self.others:
+            return JoiningStatement(database, check_sql(sql), parameters, self.others)
+        return ReadStatement(database, check_sql(sql), parameters)
+
+
+@dataclass(frozen=True)
+class WritableDatabase:
+    """A database whose rows may be changed.
+
+    Attributes:
+        makes_tables: whether an import may make its table.
+    """
 
     database: Database
-    words: str
-    table: Table | None
+    makes_tables: bool
+
+    def write(self, sql: str, parameters: Any = None) -> WriteStatement:
+        """Return a statement that may change rows."""
+        return WriteStatement(self.database, check_sql(sql), parameters)
+
+    def import_table(self, table: TableName) -> ImportTable:
+        """Return a table to fill from a file."""
+        return ImportTable(self.database, table.text, self.makes_tables)
+
+
+@dataclass(frozen=True)
+class AlterableDatabase:
+    """A database whose schema may be changed, and its rows too if the operator opened both."""
+
+    database: Database
+    changes_rows: bool
+
+    def alter(self, sql: str) -> SchemaStatement:
+        """Return a statement that may change the schema."""
+        return SchemaStatement(self.database, check_sql(sql), None, rows=self.changes_rows)
+
+
+@dataclass(frozen=True)
+class WholeDatabase:
+    """A database of which everything is served, so that it may be copied unchanged."""
+
+    database: Database
 
 
 @dataclass(frozen=True)
@@ -191,54 +248,58 @@ class Policy(sql.Policy[Table, Request]):
                 return "/".join(own[-depth:])
         return "/".join(own)
 
-    def read(self, database: str | None, sql: str, parameters: Any = None) -> ReadStatement:
-        """Return a statement that only reads, in one database or in several that are named as `one,other`."""
-        if database is None or "," not in database or self.database_by_name(database) is not None:
-            return super().read(database, sql, parameters)
-        first_name, *other_names = [name.strip() for name in database.split(",")]
-        statement = super().read(first_name, sql, parameters)
+    def query_target(self, name: str | None) -> QueryTarget:
+        """Return where a statement reads: in one database, or in several that are named as `one,other`."""
+        if not name or "," not in name or self.database_by_name(name) is not None:
+            return QueryTarget(self.served(name), bool(name))
+        first_name, *other_names = [part.strip() for part in name.split(",")]
+        first = self.database(first_name)
         others = tuple(dict.fromkeys(map(self.database, other_names)))
-        if statement.database in others or len(others) > _MAX_OTHERS:
+        if first in others or len(others) > _MAX_OTHERS:
             raise Invalid(
-                f"{quote(database)} names no databases to read together.",
+                f"{quote(name)} names no databases to read together.",
                 f"Name up to {_MAX_OTHERS + 1} different ones: `one,other`.",
             )
-        if any(self.parts[item.name] for item in (statement.database, *others)):
+        if any(self.parts[item.name] for item in (first, *others)):
             raise Refused(
                 "A database of which a part is served can't be read together with others.", "Read each alone."
             )
-        return JoiningStatement(statement.database, statement.sql, statement.parameters, others)
+        return QueryTarget((first,), is_named=True, others=others)
 
-    def table(self, database: str | None, name: str) -> Table:
-        return Table(self.database(database), check_database_name(name))
+    def writable_database(self, name: str | None) -> WritableDatabase:
+        """Return a database whose rows may be changed.
 
-    def whole(self, database: str | None) -> Database:
+        Raises:
+            Refused: the operator has not opened that.
+        """
+        self.check_writable()
+        return WritableDatabase(self.database(name), self.can_reshape)
+
+    def alterable_database(self, name: str | None) -> AlterableDatabase:
+        """Return a database whose schema may be changed.
+
+        Raises:
+            Refused: the operator has not opened that.
+        """
+        self.check_alterable()
+        return AlterableDatabase(self.database(name), self.can_write)
+
+    def whole_database(self, name: str | None) -> WholeDatabase:
         """Return a database to copy unchanged.
 
         Raises:
             Refused: not all of it is served.
         """
-        whole = self.database(database)
+        whole = self.database(name)
         if self.parts[whole.name]:
             raise Refused(
                 "A part of this database is served, and a copy has everything.", "`copy_to_file` copies rows."
             )
-        return whole
+        return WholeDatabase(whole)
 
-    def import_table(self, database: str | None, name: str) -> ImportTable:
-        """Return a table to fill from a file."""
-        return ImportTable(self.database(database), check_database_name(name), self.can_write and self.can_reshape)
-
-    def bound(self, parameters: Any) -> Any:
-        return parameters
-
-    def listing(self, database: str | None, cursor: str | None, name: str | None = None) -> ListOf:
-        """Return the tables of a database, or of all."""
-        return ListOf(self.served(database), cursor, name)
-
-    def text(self, database: str | None, words: str, table: str | None) -> TextOf:
-        """Return words to find in a full-text table."""
-        return TextOf(self.database(database), words, None if table is None else self.table(database, table))
+    def new_database_file(self, name: str) -> NewFile:
+        """Return a new file for a database in the folder for files."""
+        return self.new_file(name, (".db", ".sqlite", ".sqlite3"))
 
     def request(self, database: Database, path: Sequence[str], options: Mapping[str, str]) -> Request | None:
         match path:

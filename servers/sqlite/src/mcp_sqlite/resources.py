@@ -16,9 +16,11 @@ from mcp_batteries.sql.resources import (
     declare_rows_reader,
     declare_saved_query_reader,
 )
+from mcp_batteries.sql.results.rows import RowPage
+from mcp_sqlite.engine import contents, schemas
 from mcp_sqlite.engine.insights import Insights
-from mcp_sqlite.engine.service import Engine
-from mcp_sqlite.policy import Database, Policy, table_uri
+from mcp_sqlite.engine.worker_pool import WorkerPool
+from mcp_sqlite.policy import Database, Policy, Request, table_uri
 
 __all__ = ["MEMO", "Resources"]
 
@@ -28,9 +30,10 @@ _TABLE = "sqlite://{database}/{table}"
 
 
 @dataclass(frozen=True)
-class Resources(resources.Resources[Policy, Engine]):
+class Resources(resources.Resources[Policy]):
     """What a database holds, and what was found in it."""
 
+    pool: WorkerPool = field(kw_only=True)
     insights: Insights = field(kw_only=True)
 
     TEXT = _SQL
@@ -61,7 +64,11 @@ class Resources(resources.Resources[Policy, Engine]):
     async def listed(self, database: Database) -> list[Resource]:
         uri = f"sqlite://{database.uri_name}/.schema"
         resources = [Resource(uri=uri, name=f"{database.name} schema", title="Schema", mime_type=_SQL)]
-        for name in (await self.engine.names(self.policy.names(database.name, "table", "")))[:MAX_LISTED]:
+        names = await schemas.complete_names(self.pool, self.policy.names(database.name, "table", ""))
+        for name in names[:MAX_LISTED]:
             uri = table_uri(database, name)
             resources.append(Resource(uri=uri, name=f"{database.name}.{name}", mime_type=JSON_MIME_TYPE))
         return resources
+
+    async def read_content(self, request: Request) -> RowPage | str:
+        return await contents.read_content(self.pool, request)

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.scratch import Scratch
 from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.server.list_changes import ChangeFeedConfig
 from mcp_batteries.server.skills import PackagedSkills
-from mcp_batteries.sql.server import assemble_sql, saved_queries
+from mcp_batteries.sql.server import SAVED_QUERY_ROWS, assemble_sql, saved_queries
 from mcp_sqlite.changes import DatabaseWatcher
 from mcp_sqlite.completions import Completions
 from mcp_sqlite.engine.insights import Insights
-from mcp_sqlite.engine.service import Engine
+from mcp_sqlite.engine.lifetime import Lifetime, worker_options
+from mcp_sqlite.engine.result_pages import ResultPages
+from mcp_sqlite.engine.statements import compile_statement
+from mcp_sqlite.engine.worker_pool import WorkerPool
 from mcp_sqlite.policy import Policy
 from mcp_sqlite.prompts import Prompts
 from mcp_sqlite.resources import Resources
 from mcp_sqlite.settings import Settings
-from mcp_sqlite.tools.files import FileTools, ImportTools
-from mcp_sqlite.tools.insights import InsightTools
-from mcp_sqlite.tools.read import ListTools, ReadTools
-from mcp_sqlite.tools.write import SchemaTools, WriteTools
+from mcp_sqlite.tools import files, insights, read, write
 
 __all__ = ["build"]
 
@@ -37,39 +39,30 @@ def build(settings: Settings) -> Assembled:
     scratch = Scratch("mcp-sqlite")
     example = scratch.new(".db") if settings.demo else None
     policy = Policy(settings, demo=example)
-    engine = Engine(
-        scratch,
-        seconds=settings.timeout,
-        workers=settings.workers,
-        example=example,
-        vectors=settings.sqlite_vec,
-        parts={database.address: policy.parts[name] for name, database in policy.databases.items()},
-        folder=policy.folder,
-    )
-    queries = saved_queries(settings.queries, policy, engine, _RESERVED_NAMES)
+    visible = {database.address: policy.parts[name] for name, database in policy.databases.items()}
+    options = worker_options(visible, policy.folder, has_vectors=settings.sqlite_vec)
+    pool = WorkerPool(seconds=settings.timeout, max_workers=settings.workers, options=options)
+    pages = ResultPages(pool, scratch)
+    queries = saved_queries(settings.queries, policy, partial(compile_statement, pool), _RESERVED_NAMES)
     paths = [os.path.realpath(database.address) for database in policy.databases.values()]
-    insights = Insights(settings.insights or scratch.new(".db"), paths)
-    resources = Resources(policy, engine, queries, insights=insights)
+    memo = Insights(settings.insights or scratch.new(".db"), paths)
+    resources = Resources(policy, queries=queries, pool=pool, insights=memo)
     return assemble_sql(
         settings,
         resources,
-        {
-            ListTools: {},
-            ReadTools: {},
-            WriteTools: {"--write": settings.write},
-            SchemaTools: {"--ddl": settings.ddl},
-            FileTools: {"--files FOLDER": bool(settings.files)},
-            ImportTools: {"--files FOLDER": bool(settings.files), "--write": settings.write},
-        },
-        [InsightTools(insights), resources, Prompts(resources), Completions(policy, engine)],
-        opens=[engine],
+        [read, write, files, insights],
+        [resources, Prompts(resources), Completions(policy, pool)],
+        dependencies=[policy, pool, pages, scratch, memo],
+        switches={"write": settings.write, "ddl": settings.ddl, "files": bool(settings.files)},
+        run_saved=partial(pages.read, limit=SAVED_QUERY_ROWS, max_bytes=DEFAULT_PAGE_BYTES),
+        opens=[Lifetime(pool, pages, example)],
         follows=ChangeFeedConfig(
             "tables, rows or schemas",
             instead="To see the data use `query_rows`.",
             uris="As `sqlite://app/orders`, `sqlite://app/orders/7` or `sqlite://app/.schema`. "
             "Needed unless the client subscribed to some.",
         ),
-        watcher=DatabaseWatcher(policy, engine, resources.readable),
+        watcher=DatabaseWatcher(policy, pool, resources.readable),
         skills=[PackagedSkills(settings.COMMAND, __file__)],
         title="SQLite",
         begin="`list_tables`",

@@ -1,4 +1,4 @@
-"""Arguments that tools of both SQL servers take, with the same descriptions."""
+"""What tools of both SQL servers take, with the same descriptions, and the parser of each."""
 
 from __future__ import annotations
 
@@ -6,17 +6,39 @@ from typing import Annotated
 
 from pydantic import Field
 
+from mcp_batteries.server.declaration.decorators import rename_arguments
 from mcp_batteries.server.declaration.fields import in_header
+from mcp_batteries.server.declaration.trusted import FreeText, trusted
+from mcp_batteries.sql.policy import AnyPolicy, Database, NewFile, ServedFile
 
-__all__ = ["ComparedWith", "DatabaseName", "FileName", "FilePath", "MaxCell", "NamePart", "Sample", "SearchWords"]
-
-FileName = Annotated[str, Field(description="Plain name, no path.")]
-FilePath = Annotated[str, Field(description="Path in the folder.")]
-DatabaseName = Annotated[
-    str | None, Field(description="Which, if several are served.", json_schema_extra=in_header("Database"))
+__all__ = [
+    "DATABASE",
+    "MAX_SECONDS",
+    "NEW_FILE",
+    "RENAMED_SQL_ARGUMENTS",
+    "MaxCell",
+    "NewRowFile",
+    "RowFile",
+    "Sample",
+    "SearchWords",
+    "ServedDb",
+    "ServedDbs",
 ]
-ComparedWith = Annotated[str | None, Field(description="Another table or view.")]
+
+# This is above every time limit that an operator can set, and that limit is what really ends a statement.
+MAX_SECONDS = 6100.0
+
+# Other servers call these arguments so.
+RENAMED_SQL_ARGUMENTS = rename_arguments(query="sql", statement="sql", params="parameters")
+
+DATABASE = Field(description="Which, if several are served.", json_schema_extra=in_header("Database"))
+NEW_FILE = Field(description="Plain name, no path.")
+
+# Left out, the first is the only served one, the second are all: `default("")`.
+ServedDb = Annotated[Database, trusted(AnyPolicy.database), DATABASE]
+ServedDbs = Annotated[tuple[Database, ...], trusted(AnyPolicy.served), DATABASE]
+NewRowFile = Annotated[NewFile, trusted(AnyPolicy.new_row_file), NEW_FILE]
+RowFile = Annotated[ServedFile, trusted(AnyPolicy.row_file), Field(description="Path in the folder.")]
 MaxCell = Annotated[int, Field(ge=1, le=1_000_000, description="Longest cell shown whole.")]
-NamePart = Annotated[str | None, Field(max_length=200, description="Only names that contain this.")]
 Sample = Annotated[int, Field(ge=0, le=20, description="Rows to show.")]
-SearchWords = Annotated[str, Field(min_length=1, max_length=1000, description="What to look for.")]
+SearchWords = Annotated[FreeText, Field(min_length=1, max_length=1000, description="What to look for.")]

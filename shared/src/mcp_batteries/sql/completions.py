@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,15 +10,16 @@ from urllib.parse import unquote
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.server.declaration.decorators import completes
-from mcp_batteries.sql.base import E, P, Room
-from mcp_batteries.sql.policy import escape_uri_part
+from mcp_batteries.sql.policy import AnyPolicy, NamesOf, escape_uri_part
 
 __all__ = ["Completions"]
 
 
 @dataclass(frozen=True)
-class Completions(Room[P, E]):
+class Completions:
     """What both SQL servers complete."""
+
+    policy: AnyPolicy
 
     # Kinds of names, each inside those before it, with the name that is meant where none is given.
     LEVELS: ClassVar[Mapping[str, str]] = {"table": "", "column": ""}
@@ -53,6 +55,14 @@ class Completions(Room[P, E]):
         above = list(self.LEVELS)[: list(self.LEVELS).index(kind)]
         inside = [others.get(level) or self.LEVELS[level] for level in above]
         try:
-            return await self.engine.names(self.policy.names(others.get("database"), kind, typed, inside))
+            return await self.complete(self.policy.names(others.get("database"), kind, typed, inside))
         except Problem:
             return []
+
+    @abstractmethod
+    async def complete(self, names: NamesOf) -> list[str]:
+        """Names that begin with the typed text.
+
+        Raises:
+            Problem: the database can't be asked.
+        """

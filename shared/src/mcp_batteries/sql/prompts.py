@@ -16,7 +16,7 @@ __all__ = ["DatabaseName", "Prompts", "SlowStatement"]
 DatabaseName = Annotated[str, Field(description="Which, if several are served.")]
 SlowStatement = Annotated[str, Field(description="The statement that takes too long.")]
 
-R = TypeVar("R", bound=Resources[Any, Any])
+R = TypeVar("R", bound=Resources[Any])
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
 
 from mcp_types import Resource, TextResourceContents
 
 from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.server.declaration.decorators import lists_resources, resource
-from mcp_batteries.sql.base import E, P, Room
-from mcp_batteries.sql.policy import Database, Readable
+from mcp_batteries.sql.policy import AnyPolicy, Database, Readable
 from mcp_batteries.sql.results.rows import RowPage
 from mcp_batteries.sql.saved_queries import SavedQueries
 
@@ -31,13 +30,14 @@ JSON_MIME_TYPE = "application/json"
 # The list has so many tables of one database; all others are read by their URI all the same.
 MAX_LISTED = 200
 
+P = TypeVar("P", bound=AnyPolicy)
 Reader = Callable[[Any, str], Awaitable[TextResourceContents]]
 
 
 def declare_reader(uri: str, name: str, title: str, mime_type: str, about: str) -> Reader:
     """An attribute of a `Resources` that offers a resource, or a template of them."""
 
-    async def read(self: Resources[Any, Any], uri: str) -> TextResourceContents:
+    async def read(self: Resources[Any], uri: str) -> TextResourceContents:
         return await self.contents(uri)
 
     read.__doc__ = about
@@ -67,10 +67,11 @@ def declare_row_reader(table: str) -> Reader:
 
 
 @dataclass(frozen=True)
-class Resources(Room[P, E]):
+class Resources(Generic[P]):
     """The common part of both servers' resources."""
 
-    queries: SavedQueries | None = None
+    policy: P
+    queries: SavedQueries | None = field(default=None, kw_only=True)
 
     # The media type of resources that are not rows.
     TEXT: ClassVar[str]
@@ -93,6 +94,14 @@ class Resources(Room[P, E]):
     async def listed(self, database: Database) -> list[Resource]:
         """The contents of a database, including its tables."""
 
+    @abstractmethod
+    async def read_content(self, request: Any) -> RowPage | str:
+        """What `request` asks for: rows, or a text.
+
+        Raises:
+            Problem: it can't be read.
+        """
+
     def readable(self, uri: str) -> Readable[Any] | None:
         """The meaning of a URI; None for URIs of another kind.
 
@@ -110,7 +119,7 @@ class Resources(Room[P, E]):
         readable = self.readable(uri)
         if readable is None:
             raise NotFound(f"No resource has the URI {quote(uri)}.")
-        result = await self.engine.read(readable.request)
+        result = await self.read_content(readable.request)
         if isinstance(result, RowPage):
             return TextResourceContents(uri=uri, mime_type=JSON_MIME_TYPE, text=result.document())
         return TextResourceContents(uri=uri, mime_type=self.TEXT, text=result)

@@ -4,38 +4,41 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Coroutine, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable, Sequence
 from typing import Annotated, Any
 
 import anyio
 from pydantic import Field
 
-from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.calling.results import TextResult
 from mcp_batteries.server.calling.tool import StrictTool, strict_tool
 from mcp_batteries.server.declaration.decorators import DeclaredTool
 from mcp_batteries.server.declaration.views import TABLE
 from mcp_batteries.server.dynamic_tools import DynamicTools
-from mcp_batteries.sql.base import AnyPolicy, Engine
+from mcp_batteries.sql.arguments import MAX_SECONDS
+from mcp_batteries.sql.policy import AnyPolicy, ReadStatement
 from mcp_batteries.sql.saved_queries import SavedQueries, SavedQuery
-from mcp_batteries.sql.tools import MAX_SECONDS
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 
 __all__ = ["SavedTools"]
 
-# An answer has at most so many rows.
-_ROWS = 100
 _TYPES = {"text": str, "integer": int, "real": float}
 
 
 class SavedTools(DynamicTools):
-    """Keeps the server's tools in step with the folder of queries."""
+    """Keeps the server's tools in step with the folder of queries.
 
-    def __init__(self, queries: SavedQueries, policy: AnyPolicy, engine: Engine) -> None:
+    Args:
+        run: returns the first rows of a saved query.
+    """
+
+    def __init__(
+        self, queries: SavedQueries, policy: AnyPolicy, run: Callable[[ReadStatement], Awaitable[TextResult]]
+    ) -> None:
         super().__init__()
         self._queries = queries
         self._policy = policy
-        self._engine = engine
+        self._run = run
         self._watcher = FileWatcher([queries.folder], locate=lambda uri: None, probe=_probe)
         self._wake = anyio.Event()
         self._watched: set[str] = set()
@@ -75,9 +78,7 @@ class SavedTools(DynamicTools):
     def _tool(self, query: SavedQuery) -> StrictTool:
         async def run(**values: Any) -> TextResult:
             arguments = {name: value for name, value in values.items() if value is not None}
-            return await self._engine.rows(
-                self._policy.saved(query, arguments), limit=_ROWS, max_bytes=DEFAULT_PAGE_BYTES
-            )
+            return await self._run(self._policy.saved(query, arguments))
 
         annotations: dict[str, Any] = {
             item.name: Annotated[_TYPES[item.kind], Field(description=item.description)] for item in query.parameters

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from importlib.metadata import version
+from types import ModuleType
 from typing import Any, ClassVar, Protocol
 
 from mcp_batteries.server.assemble import Assembled, ServerSettings, assemble
-from mcp_batteries.server.declaration.decorators import declarations
+from mcp_batteries.server.calling.results import TextResult
+from mcp_batteries.server.declaration.decorators import DeclaredTool, declarations
 from mcp_batteries.server.list_changes import ChangeFeedConfig
 from mcp_batteries.server.skills import SkillSource
-from mcp_batteries.sql.base import AnyPolicy, Engine, Room
+from mcp_batteries.sql.policy import AnyPolicy, ReadStatement
 from mcp_batteries.sql.resources import Resources
 from mcp_batteries.sql.saved_queries import SavedQueries, SavedQuery
 from mcp_batteries.sql.saved_query_tools import SavedTools
 from mcp_batteries.subscriptions.hub import Source
 
-__all__ = ["assemble_sql", "saved_queries"]
+__all__ = ["SAVED_QUERY_ROWS", "assemble_sql", "saved_queries"]
+
+# The answer of a saved query has at most so many rows.
+SAVED_QUERY_ROWS = 100
+
+# The flags of gates, where they are more than their names.
+_FLAGS = {"files": "--files FOLDER"}
 
 
 class SqlSettings(ServerSettings, Protocol):
@@ -27,26 +35,33 @@ class SqlSettings(ServerSettings, Protocol):
 
 
 def saved_queries(
-    folder: str | None, policy: AnyPolicy, engine: Engine, taken: Collection[str] = ()
+    folder: str | None,
+    policy: AnyPolicy,
+    compile_statement: Callable[[ReadStatement], Awaitable[None]],
+    taken: Collection[str] = (),
 ) -> SavedQueries | None:
     """The saved queries of a folder; None without a folder.
 
     Args:
+        compile_statement: lets the database check a statement without running it.
         taken: names whose tools would clash with the server's own.
     """
 
     async def compile_query(query: SavedQuery) -> None:
-        await engine.compile(policy.saved(query))
+        await compile_statement(policy.saved(query))
 
     return SavedQueries(folder, compile_query, taken) if folder else None
 
 
 def assemble_sql(
     settings: SqlSettings,
-    resources: Resources[Any, Any],
-    tools: Mapping[type[Room[Any, Any]], Mapping[str, bool]],
+    resources: Resources[Any],
+    tools: Sequence[ModuleType],
     rooms: Sequence[object],
     *,
+    dependencies: Sequence[object],
+    switches: Mapping[str, bool],
+    run_saved: Callable[[ReadStatement], Awaitable[TextResult]],
     opens: Sequence[AbstractAsyncContextManager[Any]],
     watcher: Source,
     follows: ChangeFeedConfig,
@@ -58,31 +73,28 @@ def assemble_sql(
     """The server with these rooms, and with saved queries as tools.
 
     Args:
-        tools: the rooms of tools, each with the flags that enable it, and whether the operator has set them.
+        tools: the modules of tools.
         rooms: all others.
+        dependencies: what tools get by its type.
+        switches: the gates of tools, and whether the operator has opened each.
+        run_saved: returns the first rows of a saved query.
         begin: the tool that a model should begin with.
         tools_change: whether tools may appear or disappear for reasons other than saved queries.
     """
     policy = resources.policy
-    engine = resources.engine
     queries = resources.queries
-    saved = SavedTools(queries, policy, engine) if queries else None
+    saved = SavedTools(queries, policy, run_saved) if queries else None
     writable = [word for word, can in (("rows", policy.can_write), ("the schema", policy.can_reshape)) if can]
     changes = " and ".join(writable).capitalize()
     rule = f"{changes} can be changed; try a dry run first."
     if not writable:
         rule = "Neither rows nor the schema can be changed."
-    turned_off: dict[str, str] = {}
-    for kind, flags in tools.items():
-        if missing := [flag for flag, is_set in flags.items() if not is_set]:
-            remedy = f"The operator can start the server with `{' '.join(missing)}`."
-            names = (getattr(method, "__name__", "") for _, method in declarations(kind(policy, engine)))
-            turned_off |= dict.fromkeys(names, remedy)
     server = assemble(
         settings.COMMAND,
         settings,
-        rooms=[*(kind(policy, engine) for kind, flags in tools.items() if all(flags.values())), *rooms],
-        turned_off=turned_off,
+        rooms=[*tools, *rooms],
+        dependencies=dependencies,
+        turned_off=_explain_closed(tools, switches),
         opens=[*opens, *([saved] if saved else [])],
         sources=[watcher],
         follows=follows,
@@ -99,3 +111,16 @@ def assemble_sql(
     if saved is not None:
         saved.server = server
     return server
+
+
+def _explain_closed(tools: Sequence[ModuleType], switches: Mapping[str, bool]) -> dict[str, str]:
+    """Return how the operator can open each tool with a closed gate."""
+    turned_off: dict[str, str] = {}
+    for module in tools:
+        for declared, function in declarations(module):
+            if isinstance(declared, DeclaredTool):
+                flags = [_FLAGS.get(gate, f"--{gate}") for gate in declared.gates if not switches[gate]]
+                if flags:
+                    remedy = f"The operator can start the server with `{' '.join(flags)}`."
+                    turned_off[function.__name__] = remedy
+    return turned_off

@@ -6,16 +6,14 @@ The part shared with mcp-sqlite (databases, statements, pages, rows) is in `mcp_
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import unquote
 
-from mcp_batteries.errors import Invalid, TooLarge, Unavailable, quote
+from mcp_batteries.errors import Unavailable, quote
 from mcp_batteries.observability.audit import token_claim
 from mcp_batteries.sql import policy as sql
-from mcp_batteries.sql.language.identifiers import unquote_identifier
 from mcp_batteries.sql.language.qualified_names import parse_qualified_names
 from mcp_batteries.sql.policy import (
     Database,
@@ -28,7 +26,6 @@ from mcp_batteries.sql.policy import (
     RowOf,
     RowsOf,
     SchemaStatement,
-    SearchOf,
     ServedFile,
     Switches,
     VisibleSchema,
@@ -37,17 +34,13 @@ from mcp_batteries.sql.policy import (
     escape_uri_part,
     is_complete_text,
 )
-from mcp_postgres.input_values import encode_value
 from mcp_postgres.policy.addresses import parse_named_address
 from mcp_postgres.policy.requests import (
     ActivityOf,
-    Advice,
     Changes,
     HealthOf,
     ImportTable,
-    ListOf,
     Migration,
-    PlanOf,
     Reads,
     Request,
     RoleOf,
@@ -60,25 +53,31 @@ from mcp_postgres.policy.requests import (
     internal_statement,
     internal_statements,
 )
-from mcp_postgres.statement_splitter import split_statements, strip_leading_comments
+from mcp_postgres.policy.targets import (
+    MAX_STATEMENTS,
+    AlterableDatabase,
+    QueryTarget,
+    TableName,
+    WritableDatabase,
+    parse_table_name,
+)
 
 __all__ = [
     "MAX_STATEMENTS",
     "ActivityOf",
-    "Advice",
+    "AlterableDatabase",
     "Changes",
     "Database",
     "HealthOf",
     "ImportTable",
-    "ListOf",
     "Migration",
     "NamesOf",
     "NewFile",
     "NextPage",
-    "PlanOf",
     "Policy",
     "PolicySettings",
     "QueryOf",
+    "QueryTarget",
     "ReadStatement",
     "Readable",
     "Reads",
@@ -88,24 +87,22 @@ __all__ = [
     "RowsOf",
     "SchemaOf",
     "SchemaStatement",
-    "SearchOf",
     "ServedFile",
     "Table",
+    "TableName",
     "TableOf",
     "VisibleSchema",
+    "WritableDatabase",
     "WriteStatement",
     "Writes",
     "for_role_of",
     "inner_statement",
     "internal_statement",
     "internal_statements",
+    "parse_table_name",
     "table_uri",
 ]  # fmt: skip
 
-# Statements of one call that reads.
-MAX_STATEMENTS = 20
-# Values of one statement: the protocol counts them in 16 bits.
-_MAX_VALUES = 65_535
 # Bytes from which on PostgreSQL cuts a name, so that it means another role.
 _NAME_BYTES = 64
 
@@ -181,16 +178,10 @@ class Policy(sql.Policy[Table, Request]):
                 trusted[each].add(name)
         return {name: frozenset(found) for name, found in trusted.items()}
 
-    def database(self, name: str | None) -> Database:
-        found = super().database(name)
+    def for_caller(self, database: Database) -> Database:
         if self._claim is None:
-            return found
-        return replace(found, role=self._caller_role())
-
-    def served(self, name: str | None) -> tuple[Database, ...]:
-        if name is None:
-            return tuple(map(self.database, self.databases))
-        return (self.database(name),)
+            return database
+        return replace(database, role=self._caller_role())
 
     @property
     def has_callers(self) -> bool:
@@ -202,99 +193,26 @@ class Policy(sql.Policy[Table, Request]):
         found = token_claim(self._claim) if self._claim is not None else None
         return found if found is not None and is_complete_text(found) and len(found.encode()) < _NAME_BYTES else None
 
-    def table(self, database: str | None, name: str) -> Table:
-        """Return a table or view, which may turn out not to exist; quotes are understood as PostgreSQL does."""
-        parts = re.fullmatch(r'\s*(?:("(?:[^"]|"")+"|[^".]+)\.)?("(?:[^"]|"")+"|[^"]+?)\s*', name)
-        if parts is None:
-            raise Invalid(
-                f"{quote(name)} can't be the name of a table.", "Name it as `schema.table`, quoted as in SQL."
-            )
-        if parts[1] is None:
-            schema = None
-        else:
-            schema = check_database_name(unquote_identifier(parts[1]))
-        return Table(self.database(database), check_database_name(unquote_identifier(parts[2])), schema)
+    def query_target(self, name: str | None) -> QueryTarget:
+        return QueryTarget(self.served(name), bool(name))
 
-    def bound(self, parameters: Any) -> Any:
-        """Return values for `$1`, `$2` ... as PostgreSQL reads them.
+    def writable_database(self, name: str | None) -> WritableDatabase:
+        """Return a database whose rows may be changed.
 
-        A saved query's come in the order of its declarations.
+        Raises:
+            Refused: the operator has not opened that.
         """
-        values: Sequence[Any] = [*(parameters.values() if isinstance(parameters, dict) else parameters or ())]
-        if len(values) > _MAX_VALUES:
-            what = f"`parameters` has {len(values):,} values, PostgreSQL takes {_MAX_VALUES:,}."
-            raise TooLarge(what, "Send an array as one of them, or import a file.")
-        return tuple(encode_value(value, f"`${number}`") for number, value in enumerate(values, 1))
+        self.check_writable()
+        return WritableDatabase(self.database(name), self.can_reshape)
 
-    def page(
-        self, database: str | None, sql: str | None, parameters: Any, cursor: str | None
-    ) -> ReadStatement | NextPage:
-        """Return the request of `query_rows`: statements, or the page at a cursor."""
-        if cursor is not None or sql is None:
-            request = super().page(database, sql, parameters, cursor)
-            if isinstance(request, NextPage):
-                return replace(request, role=self._caller_role())
-            return request
-        statement = self.read(database, sql)
-        parts = split_statements(statement.sql)
-        if len(parts) < 2:
-            return self.read(database, sql, parameters)
-        parts = _without_transaction(parts)
-        if len(parts) == 1:
-            return self.read(database, parts[0], parameters)
-        if len(parts) > MAX_STATEMENTS:
-            raise TooLarge(f"`sql` has {len(parts)} statements, the limit is {MAX_STATEMENTS}.", "Send some at a time.")
-        return Reads(statement.database, statement.sql, (), self._bind_parts(statement, parts, parameters))
+    def alterable_database(self, name: str | None) -> AlterableDatabase:
+        """Return a database whose schema may be changed.
 
-    def import_table(self, database: str | None, name: str) -> ImportTable:
-        """Return a table to fill."""
-        found = self.table(database, name)
-        return ImportTable(found.database, found.name, found.schema, make=self.can_write and self.can_reshape)
-
-    def write(self, database: str | None, sql: str, parameters: Any = None, as_role: str | None = None) -> Writes:
-        """Return statements that may change rows."""
-        statement = super().write(database, sql)
-        parts = _without_transaction(split_statements(statement.sql))
-        role = None
-        if as_role is not None:
-            role = check_database_name(as_role)
-        return Writes(statement.database, statement.sql, (), self._bind_parts(statement, parts, parameters), role)
-
-    def schema_change(self, database: str | None, sql: str) -> Migration:
-        """Return statements that may change the schema."""
-        statement = super().schema_change(database, sql)
-        parts = self._bind_parts(statement, _without_transaction(split_statements(statement.sql)), None)
-        return Migration(statement.database, statement.sql, (), statement.rows, parts, admin=self.can_administer)
-
-    def _bind_parts(self, statement: ReadStatement, parts: Sequence[str], parameters: Any) -> tuple[ReadStatement, ...]:
-        each = [
-            self.bound(values)
-            for values in ([parameters] if len(parts) == 1 else _parameters_of_each(parameters, len(parts)))
-        ]
-        return tuple(ReadStatement(statement.database, part, values) for part, values in zip(parts, each, strict=True))
-
-    def listing(
-        self, database: str | None, kind: str, schema: str | None, name: str | None, cursor: str | None
-    ) -> ListOf:
-        """Return objects of a kind in a database, or in all."""
-        where, part = (check_database_name(text) if text else None for text in (schema, name))
-        return ListOf(self.served(database), kind, where, part, cursor)
-
-    def plan(self, database: str | None, sql: str, parameters: Any, indexes: Sequence[str]) -> PlanOf:
-        """Return a statement to explain."""
-        return PlanOf(self.read(database, _EXPLAIN.sub("", sql), parameters), tuple(indexes))
-
-    def advice(self, database: str | None, queries: Sequence[str]) -> Advice:
-        """Return statements to find indexes for."""
-        return Advice(self.database(database), tuple(self.read(database, query) for query in queries))
-
-    def settings(self, database: str | None, words: str) -> SearchOf:
-        """Return words to find in a server's settings."""
-        return SearchOf((self.database(database),), words)
-
-    def health(self, database: str | None, areas: Sequence[str]) -> HealthOf:
-        """Return areas of a database to check."""
-        return HealthOf(self.database(database), tuple(areas))
+        Raises:
+            Refused: the operator has not opened that.
+        """
+        self.check_alterable()
+        return AlterableDatabase(self.database(name), self.can_write, self.can_administer)
 
     def request(self, database: Database, path: Sequence[str], options: Mapping[str, str]) -> Request | None:
         def table(schema: str, name: str) -> Table:
@@ -332,13 +250,6 @@ class Policy(sql.Policy[Table, Request]):
                 return next(word for word, kind in _DATABASE_RESOURCES.items() if kind is type(request))
 
 
-# What the tool adds itself; ANALYZE is an argument of its own.
-_EXPLAIN = re.compile(r"\A\s*EXPLAIN(?:\s+VERBOSE)?\s+(?!ANALY[SZ]E\b)(?=\w)", re.I)
-_MODES = r"(?:[\s,]+(?:READ\s+ONLY|READ\s+WRITE|(?:NOT\s+)?DEFERRABLE|ISOLATION\s+LEVEL(?:\s+\w+){1,2}?))*"
-_BEGIN = re.compile(rf"(?:BEGIN(?:\s+(?:WORK|TRANSACTION))?|START\s+TRANSACTION){_MODES}", re.I)
-_END = re.compile(r"(?:COMMIT|END)(?:\s+(?:WORK|TRANSACTION))?", re.I)
-
-
 def table_uri(database: Database, schema: str, name: str) -> str:
     """Return the URI of a table's first rows."""
     return f"postgres://{database.uri_name}/{escape_uri_part(schema)}/{escape_uri_part(name)}"
@@ -346,31 +257,3 @@ def table_uri(database: Database, schema: str, name: str) -> str:
 
 def _table_path(table: Table) -> str:
     return f"{escape_uri_part(table.schema or 'public')}/{escape_uri_part(table.name)}"
-
-
-def _without_transaction(parts: list[str]) -> list[str]:
-    """Return statements without a surrounding BEGIN and COMMIT, because a call is a transaction anyway.
-
-    Raises:
-        Invalid: there are none.
-    """
-    if (
-        len(parts) > 2
-        and _BEGIN.fullmatch(strip_leading_comments(parts[0]))
-        and _END.fullmatch(strip_leading_comments(parts[-1]))
-    ):
-        parts = parts[1:-1]
-    if not parts:
-        raise Invalid("`sql` holds no statement.")
-    return parts
-
-
-def _parameters_of_each(parameters: Any, count: int) -> Sequence[Any]:
-    """Return the parameters of each of several statements."""
-    values: list[Any] = parameters or [None] * count
-    if len(values) != count or not all(item is None or isinstance(item, list) for item in values):
-        raise Invalid(
-            f"`sql` has {count} statements, and `parameters` do not go with them.",
-            "Pass an array with one entry for each statement: an array of its values, or null.",
-        )
-    return values

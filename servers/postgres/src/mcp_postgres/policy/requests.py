@@ -9,13 +9,10 @@ from mcp_batteries.sql.policy import Database, QueryOf, ReadStatement, RowOf, Ro
 
 __all__ = [
     "ActivityOf",
-    "Advice",
     "Changes",
     "HealthOf",
     "ImportTable",
-    "ListOf",
     "Migration",
-    "PlanOf",
     "Reads",
     "Request",
     "RoleOf",
@@ -81,37 +78,6 @@ Changes = Writes | Migration
 
 
 @dataclass(frozen=True)
-class ListOf:
-    """Objects of a kind in some databases, or in their schemas with a name, from the position of a cursor on.
-
-    Attributes:
-        name: a part of their names.
-    """
-
-    databases: tuple[Database, ...]
-    kind: str
-    schema: str | None
-    name: str | None
-    cursor: str | None
-
-
-@dataclass(frozen=True)
-class PlanOf:
-    """How PostgreSQL would run a statement, if there were `indexes` (what follows `CREATE INDEX ON`) too."""
-
-    statement: ReadStatement
-    indexes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Advice:
-    """Indexes for these statements, or for the most expensive ones if none is given."""
-
-    database: Database
-    statements: tuple[ReadStatement, ...]
-
-
-@dataclass(frozen=True)
 class SchemaOf:
     """The definitions of all tables and views in a database, or in one schema of it."""
 
@@ -128,10 +94,9 @@ class TableOf:
 
 @dataclass(frozen=True)
 class HealthOf:
-    """What is wrong with a database, in some areas, or in all if none is named."""
+    """What is wrong with a database."""
 
     database: Database
-    areas: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

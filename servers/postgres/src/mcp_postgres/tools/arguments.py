@@ -6,14 +6,43 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from mcp_batteries.server.declaration.trusted import FreeText, trusted
+from mcp_batteries.sql.arguments import DATABASE
 from mcp_batteries.sql.policy import MAX_SQL
+from mcp_postgres.policy import (
+    AlterableDatabase,
+    Policy,
+    QueryTarget,
+    TableName,
+    WritableDatabase,
+    parse_table_name,
+)
 
-__all__ = ["Parameters", "Several", "Sql", "Statements", "TableName"]
+__all__ = [
+    "AlterableDb",
+    "OptionalStatements",
+    "OtherRelation",
+    "Parameters",
+    "ReadableDb",
+    "Relation",
+    "Sql",
+    "Statements",
+    "WritableDb",
+]
 
-TableName = Annotated[str, Field(description="Table, view or sequence, as name or schema.name.")]
-Sql = Annotated[str, Field(min_length=1, max_length=MAX_SQL, description="One PostgreSQL statement.")]
-Statements = Annotated[str, Field(min_length=1, max_length=MAX_SQL, description="Statements, `;` between them.")]
-Several = Annotated[str | None, Field(min_length=1, max_length=MAX_SQL, description="Statements, `;` between them.")]
+# Left out, each database is the only served one: `default("")`.
+ReadableDb = Annotated[QueryTarget, trusted(Policy.query_target), DATABASE]
+WritableDb = Annotated[WritableDatabase, trusted(Policy.writable_database), DATABASE]
+AlterableDb = Annotated[AlterableDatabase, trusted(Policy.alterable_database), DATABASE]
+
+Relation = Annotated[
+    TableName, trusted(parse_table_name), Field(description="Table, view or sequence, as name or schema.name.")
+]
+OtherRelation = Annotated[TableName | None, trusted(parse_table_name), Field(description="Another table or view.")]
+_statements = Field(min_length=1, max_length=MAX_SQL, description="Statements, `;` between them.")
+Sql = Annotated[FreeText, Field(min_length=1, max_length=MAX_SQL, description="One PostgreSQL statement.")]
+Statements = Annotated[FreeText, _statements]
+OptionalStatements = Annotated[FreeText | None, _statements]
 Parameters = Annotated[
     list[Any] | None, Field(description='Values for $1, $2 …; an array for arrays, bytes as {"base64": "…"}.')
 ]

@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from mcp_batteries.server.declaration.decorators import described_by, tool
-from mcp_batteries.sql import tools
-from mcp_batteries.sql.arguments import DatabaseName, FileName
-from mcp_batteries.sql.base import Room
-from mcp_batteries.sql.tools import IMPORT_DESCRIPTION, MAX_SECONDS, RENAMED_SQL_ARGUMENTS, ROW_FILE_SUFFIXES
-from mcp_postgres.engine.service import Engine
+from mcp_batteries.server.calling.results import TextResult
+from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.fields import DryRun
+from mcp_batteries.server.declaration.trusted import default
+from mcp_batteries.sql.arguments import MAX_SECONDS, RENAMED_SQL_ARGUMENTS, NewRowFile, RowFile
+from mcp_postgres.engine.pools import ConnectionPools
+from mcp_postgres.engine.transfer.files import export_rows, import_rows
 from mcp_postgres.models import Export
-from mcp_postgres.policy import Policy
-from mcp_postgres.tools.arguments import Sql, TableName
+from mcp_postgres.tools.arguments import ReadableDb, Relation, Sql, WritableDb
 
-__all__ = ["FileTools", "ImportTools"]
-
-
-@dataclass(frozen=True)
-class FileTools(Room[Policy, Engine]):
-    """Into files."""
-
-    @tool("Export rows", effect="write", seconds=MAX_SECONDS, adapt=RENAMED_SQL_ARGUMENTS)
-    async def copy_to_file(self, sql: Sql, file: FileName, database: DatabaseName = None) -> Export:
-        """Copy all rows of a query into a new .csv, .jsonl or .parquet file; a name that exists is refused.
-
-        It is made in the operator's folder for files; .jsonl has an object per line. To see rows use `query_rows`.
-        """
-        return await self.engine.export(self.policy.read(database, sql), self.policy.new_file(file, ROW_FILE_SUFFIXES))
+__all__ = ["copy_from_file", "copy_to_file"]
 
 
-@described_by({"copy_from_file": IMPORT_DESCRIPTION}, {"table": TableName})
-class ImportTools(tools.ImportTools[Policy, Engine]):
-    """From files."""
+@tool("Export rows", effect="write", gate="files", seconds=MAX_SECONDS, adapt=RENAMED_SQL_ARGUMENTS)
+async def copy_to_file(
+    pools: ConnectionPools, *, sql: Sql, file: NewRowFile, database: ReadableDb = default("")
+) -> Export:
+    """Copy all rows of a query into a new .csv, .jsonl or .parquet file; a name that exists is refused.
+
+    It is made in the operator's folder for files; .jsonl has an object per line. To see rows use `query_rows`.
+    """
+    return await export_rows(pools, database.read(sql), file)
+
+
+@tool("Import rows", effect="write", gate=("files", "write"), seconds=MAX_SECONDS)
+async def copy_from_file(
+    pools: ConnectionPools,
+    *,
+    file: RowFile,
+    table: Relation,
+    database: WritableDb = default(""),
+    dry_run: DryRun = False,
+) -> TextResult:
+    """Insert a .csv (with a header), .json, .jsonl or .parquet file of the operator's folder into a table, all or
+    nothing.
+
+    With `edit_schema` a missing table is made; `dry_run` shows its types and values. For a few rows use `write_rows`.
+    """
+    return await import_rows(pools, database.import_table(table), file, dry_run=dry_run)

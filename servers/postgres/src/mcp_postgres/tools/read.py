@@ -1,94 +1,136 @@
-"""Looking at databases, as tools."""
+"""Tools that read a database: its objects and their definitions, rows, and plans of statements."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mcp_batteries.server.declaration.decorators import described_by, tool
-from mcp_batteries.server.declaration.fields import Cursor, Limit
-from mcp_batteries.server.declaration.views import DIAGRAM, PLAN
-from mcp_batteries.sql import tools
-from mcp_batteries.sql.arguments import DatabaseName, NamePart
-from mcp_batteries.sql.base import Room
-from mcp_batteries.sql.tools import MAX_SECONDS, RENAMED_SQL_ARGUMENTS
-from mcp_postgres.engine.service import Engine
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.server.calling.results import TextResult
+from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.fields import Cursor, Limit, MaxBytes
+from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
+from mcp_batteries.server.declaration.views import DIAGRAM, PLAN, TABLE
+from mcp_batteries.sql.arguments import (
+    MAX_SECONDS,
+    RENAMED_SQL_ARGUMENTS,
+    MaxCell,
+    Sample,
+    SearchWords,
+    ServedDb,
+    ServedDbs,
+)
+from mcp_batteries.sql.policy import check_database_name
+from mcp_batteries.sql.results.rows import Results, RowPage, SearchHits
+from mcp_postgres.engine import schemas, tuning
+from mcp_postgres.engine.pools import ConnectionPools
+from mcp_postgres.engine.query.comparison import compare_rows
+from mcp_postgres.engine.query.pages import ResultPages
 from mcp_postgres.models import Catalog, Plan
-from mcp_postgres.policy import Policy
-from mcp_postgres.tools.arguments import Parameters, Several, Sql, TableName
+from mcp_postgres.tools.arguments import OptionalStatements, OtherRelation, Parameters, ReadableDb, Relation, Sql
 
-__all__ = ["ListTools", "ReadTools"]
+__all__ = ["explain_query", "get_table", "list_objects", "query_rows", "search_schema"]
 
 Kind = Literal[
     "tables", "functions", "types", "sequences", "extensions", "triggers", "policies", "grants", "roles",
 ]  # fmt: skip
+NameText = Annotated[str | None, trusted(check_database_name)]
 
 
-@dataclass(frozen=True)
-class ListTools(Room[Policy, Engine]):
-    """Where to begin."""
+@tool("List objects", seconds=MAX_SECONDS, view=DIAGRAM)
+async def list_objects(
+    pools: ConnectionPools,
+    *,
+    schema: Annotated[NameText, Field(description="Only this schema.")] = None,
+    kind: Annotated[Kind, Field(description="tables has views too.")] = "tables",
+    name: Annotated[NameText, Field(max_length=200, description="Only names that contain this.")] = None,
+    database: ServedDbs = default(""),
+    limit: Limit = 300,
+    cursor: Cursor = None,
+) -> Catalog:
+    """List databases and their schemas with tables, columns, keys (`-> table`), sizes, comments, or another `kind`.
 
-    @tool("List objects", seconds=MAX_SECONDS, view=DIAGRAM)
-    async def list_objects(
-        self,
-        schema: Annotated[str | None, Field(description="Only this schema.")] = None,
-        kind: Annotated[Kind, Field(description="tables has views too.")] = "tables",
-        name: NamePart = None,
-        database: DatabaseName = None,
-        limit: Limit = 300,
-        cursor: Cursor = None,
-    ) -> Catalog:
-        """List databases and their schemas with tables, columns, keys (`-> table`), sizes, comments, or another `kind`.
-
-        Begin here. Numbers of rows are estimates; of many tables columns are left out, unless `name` narrows them. For
-        more of one table use `get_table`.
-        """
-        return await self.engine.catalog(self.policy.listing(database, kind, schema, name, cursor), limit=limit)
+    Begin here. Numbers of rows are estimates; of many tables columns are left out, unless `name` narrows them. For
+    more of one table use `get_table`.
+    """
+    query = schemas.ObjectQuery(database, kind, schema, name)
+    return await schemas.list_objects(pools, query, limit, cursor)
 
 
-@described_by(
-    {
-        "get_table": (
-            "Get one table's or view's columns, keys to and from other tables, indexes, partitions, triggers, policies "
-            "and grants.\n\nFor SQL over several tables `list_objects` is enough. This tells more of one: joins "
-            "through other tables too, with `sample` its first rows. With `compare_with` it tells in which rows two "
-            "tables differ instead. For other rows use `query_rows`."
-        ),
-        "search_schema": (
-            "Search the names and comments of tables, columns, indexes, functions, types and triggers; best matches "
-            "first.\n\nA part of a word is enough, in any letter case; one line per match. For one table use "
-            "`get_table`, for rows `query_rows`."
-        ),
-        "query_rows": (
-            "Run statements that only read (SELECT, WITH, VALUES, TABLE, EXPLAIN, SHOW) and get their rows.\n\n"
-            "Several statements, separated by `;`, see the same state of the data; `parameters` is then an array of "
-            "one array per statement. The answer is the columns, then a line of JSON per row; numeric, and integers "
-            "beyond 2^53, are text. If it is truncated, call with `cursor` alone for the next page. To see which "
-            "tables there are use `list_objects`, why a query is slow `explain_query`."
-        ),
-    },
-    {"sql": Several, "parameters": Parameters, "table": TableName},
-)
-@dataclass(frozen=True)
-class ReadTools(tools.ReadTools[Policy, Engine]):
-    """Tables, queries and plans."""
+@tool("Describe a table", seconds=MAX_SECONDS)
+async def get_table(
+    pools: ConnectionPools,
+    pages: ResultPages,
+    *,
+    table: Relation,
+    database: ServedDb = default(""),
+    sample: Sample = 0,
+    compare_with: OtherRelation = None,
+) -> TextResult:
+    """Get one table's or view's columns, keys to and from other tables, indexes, partitions, triggers, policies and
+    grants.
 
-    @tool("Explain a query", seconds=MAX_SECONDS, view=PLAN, adapt=RENAMED_SQL_ARGUMENTS)
-    async def explain_query(
-        self,
-        sql: Sql,
-        parameters: Parameters = None,
-        analyze: Annotated[bool, Field(description="Run it, if it only reads, to see real times.")] = False,
-        indexes: Annotated[
-            list[str] | None,
-            Field(max_length=10, description="Plan with these too: `table (columns)`; needs hypopg."),
-        ] = None,
-        database: DatabaseName = None,
-    ) -> Plan:
-        """Explain how PostgreSQL would run a statement, and what may make it slow.
+    For SQL over several tables `list_objects` is enough. This tells more of one: joins through other tables too, with
+    `sample` its first rows. With `compare_with` it tells in which rows two tables differ instead. For other rows use
+    `query_rows`.
+    """
+    if compare_with is not None:
+        return await compare_rows(pools, pages, table.of(database), compare_with.of(database))
+    return await schemas.describe_table(pools, pages, table.of(database), sample)
 
-        Does not run it, unless `analyze`; for its rows use `query_rows`.
-        """
-        return await self.engine.explain(self.policy.plan(database, sql, parameters, indexes or ()), analyze=analyze)
+
+@tool("Search the schema", seconds=MAX_SECONDS)
+async def search_schema(
+    pools: ConnectionPools, *, query: SearchWords, database: ServedDbs = default(""), limit: Limit = 100
+) -> SearchHits:
+    """Search the names and comments of tables, columns, indexes, functions, types and triggers; best matches first.
+
+    A part of a word is enough, in any letter case; one line per match. For one table use `get_table`, for rows
+    `query_rows`.
+    """
+    return await schemas.search_schema(pools, database, query, limit)
+
+
+@tool("Query", seconds=MAX_SECONDS, view=TABLE, adapt=RENAMED_SQL_ARGUMENTS)
+async def query_rows(
+    pages: ResultPages,
+    *,
+    sql: OptionalStatements = None,
+    parameters: Parameters = None,
+    database: ReadableDb = default(""),
+    limit: Limit = 100,
+    max_bytes: MaxBytes = DEFAULT_PAGE_BYTES,
+    max_cell: MaxCell = 2000,
+    cursor: Cursor = None,
+) -> RowPage | Results:
+    """Run statements that only read (SELECT, WITH, VALUES, TABLE, EXPLAIN, SHOW) and get their rows.
+
+    Several statements, separated by `;`, see the same state of the data; `parameters` is then an array of one array per
+    statement. The answer is the columns, then a line of JSON per row; numeric, and integers beyond 2^53, are text. If
+    it is truncated, call with `cursor` alone for the next page. To see which tables there are use `list_objects`, why a
+    query is slow `explain_query`.
+    """
+    request = database.read_page(sql, parameters, cursor)
+    return await pages.read(request, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
+
+
+@tool("Explain a query", seconds=MAX_SECONDS, view=PLAN, adapt=RENAMED_SQL_ARGUMENTS)
+async def explain_query(
+    pools: ConnectionPools,
+    *,
+    sql: Sql,
+    parameters: Parameters = None,
+    analyze: Annotated[bool, Field(description="Run it, if it only reads, to see real times.")] = False,
+    indexes: Annotated[
+        list[FreeText] | None,
+        Field(max_length=10, description="Plan with these too: `table (columns)`; needs hypopg."),
+    ] = None,
+    database: ReadableDb = default(""),
+) -> Plan:
+    """Explain how PostgreSQL would run a statement, and what may make it slow.
+
+    Does not run it, unless `analyze`; for its rows use `query_rows`.
+    """
+    statement = database.read_explained(sql, parameters)
+    return await tuning.explain_plan(pools, statement, indexes or (), analyze=analyze)

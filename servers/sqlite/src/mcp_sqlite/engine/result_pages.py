@@ -27,8 +27,10 @@ from mcp_sqlite.engine.worker_pool import Remainder, WorkerPool
 from mcp_sqlite.engine.worker_process import to_problem
 from mcp_sqlite.policy import NextPage, ReadStatement
 
-__all__ = ["ResultPages"]
+__all__ = ["MAX_CELL", "ResultPages"]
 
+# Characters of a cell, unless a caller says otherwise.
+MAX_CELL = 2000
 _MAX_RESULTS = 24
 _MAX_RESULT_BYTES = 64 * 1024 * 1024
 _BLOCK_BYTES = 1 << 16
@@ -84,6 +86,14 @@ class ResultPages:
         self._pool = pool
         self._scratch = scratch
         self._results: OrderedDict[str, _Result] = OrderedDict()
+
+    async def read(
+        self, request: ReadStatement | NextPage, *, limit: int, max_bytes: int, max_cell: int = MAX_CELL
+    ) -> RowPage | Results:
+        """Return the first page of each query's rows, or the one behind a cursor."""
+        if isinstance(request, NextPage):
+            return await self.read_next(request, limit=limit, max_bytes=max_bytes)
+        return await self.read_first(request, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
 
     async def read_first(
         self, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int

@@ -18,10 +18,12 @@ from anyio.abc import TaskGroup
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_sqlite.engine.worker_process import DatabaseLocked, ProcessExited, Worker, WorkerDied, raise_for_error
 
-__all__ = ["Remainder", "WorkerPool"]
+__all__ = ["LONG_OPERATION_LIMITS", "Remainder", "WorkerPool"]
 
 logger = logging.getLogger(__name__)
 
+# Time limits that what reads or writes a whole database may take: a check, a copy, an import, an export.
+LONG_OPERATION_LIMITS = 10
 # How long behind its deadline a worker may still say that the statement was stopped.
 _LATE_SECONDS = 0.5
 _CANCEL_SECONDS = 0.03
@@ -118,6 +120,10 @@ class WorkerPool:
         """
         reply = await self.call_for_pages(request, seconds=seconds, patience=patience)
         return reply.frame
+
+    async def call_long(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Do what `call` does, for a request that reads or writes a whole database."""
+        return await self.call(request, seconds=LONG_OPERATION_LIMITS * self.seconds)
 
     async def call_for_pages(
         self, request: Mapping[str, Any], *, seconds: float | None = None, patience: float | None = None

@@ -2,46 +2,61 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Annotated
 
-from mcp_batteries.server.declaration.decorators import described_by, tool
-from mcp_batteries.sql import tools
-from mcp_batteries.sql.arguments import DatabaseName, FileName
-from mcp_batteries.sql.base import Room
-from mcp_batteries.sql.tools import IMPORT_DESCRIPTION, MAX_SECONDS, RENAMED_SQL_ARGUMENTS, ROW_FILE_SUFFIXES
-from mcp_sqlite.engine.service import Engine
+from mcp_batteries.scratch import Scratch
+from mcp_batteries.server.calling.results import TextResult
+from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.fields import DryRun
+from mcp_batteries.server.declaration.trusted import default, trusted
+from mcp_batteries.sql.arguments import DATABASE, MAX_SECONDS, NEW_FILE, RENAMED_SQL_ARGUMENTS, NewRowFile, RowFile
+from mcp_sqlite.engine import files
+from mcp_sqlite.engine.worker_pool import WorkerPool
 from mcp_sqlite.models import Backup, Export
-from mcp_sqlite.policy import Policy
-from mcp_sqlite.tools.arguments import PlanParameters, Sql, TableName
+from mcp_sqlite.policy import NewFile, Policy, WholeDatabase
+from mcp_sqlite.tools.arguments import PlanParameters, ReadableDb, Relation, Sql, WritableDb
 
-__all__ = ["FileTools", "ImportTools"]
-
-
-@dataclass(frozen=True)
-class FileTools(Room[Policy, Engine]):
-    """Into files."""
-
-    @tool("Export rows", effect="write", seconds=MAX_SECONDS, adapt=RENAMED_SQL_ARGUMENTS)
-    async def copy_to_file(
-        self, sql: Sql, file: FileName, parameters: PlanParameters = None, database: DatabaseName = None
-    ) -> Export:
-        """Copy all rows of a query into a new .csv, .jsonl or .parquet file; a name that exists is refused.
-
-        It is made in the operator's folder for files. To see rows use `query_rows`, to copy all tables `copy_database`.
-        """
-        statement = self.policy.read(database, sql, parameters)
-        return await self.engine.export(statement, self.policy.new_file(file, ROW_FILE_SUFFIXES))
-
-    @tool("Back up", effect="write", seconds=MAX_SECONDS)
-    async def copy_database(self, file: FileName, database: DatabaseName = None) -> Backup:
-        """Copy a database, consistent while others write, into a new .db file in the export folder.
-
-        Rows only: `copy_to_file`.
-        """
-        target = self.policy.new_file(file, (".db", ".sqlite", ".sqlite3"))
-        return await self.engine.back_up(self.policy.whole(database), target)
+__all__ = ["copy_database", "copy_from_file", "copy_to_file"]
 
 
-@described_by({"copy_from_file": IMPORT_DESCRIPTION}, {"table": TableName})
-class ImportTools(tools.ImportTools[Policy, Engine]):
-    """From files."""
+@tool("Export rows", effect="write", gate="files", seconds=MAX_SECONDS, adapt=RENAMED_SQL_ARGUMENTS)
+async def copy_to_file(
+    pool: WorkerPool,
+    *,
+    sql: Sql,
+    file: NewRowFile,
+    parameters: PlanParameters = None,
+    database: ReadableDb = default(""),
+) -> Export:
+    """Copy all rows of a query into a new .csv, .jsonl or .parquet file; a name that exists is refused.
+
+    It is made in the operator's folder for files. To see rows use `query_rows`, to copy all tables `copy_database`.
+    """
+    return await files.export_rows(pool, database.read(sql, parameters), file)
+
+
+@tool("Back up", effect="write", gate="files", seconds=MAX_SECONDS)
+async def copy_database(
+    pool: WorkerPool,
+    scratch: Scratch,
+    *,
+    file: Annotated[NewFile, trusted(Policy.new_database_file), NEW_FILE],
+    database: Annotated[WholeDatabase, trusted(Policy.whole_database), DATABASE] = default(""),
+) -> Backup:
+    """Copy a database, consistent while others write, into a new .db file in the export folder.
+
+    Rows only: `copy_to_file`.
+    """
+    return await files.back_up(pool, scratch, database, file)
+
+
+@tool("Import rows", effect="write", gate=("files", "write"), seconds=MAX_SECONDS)
+async def copy_from_file(
+    pool: WorkerPool, *, file: RowFile, table: Relation, database: WritableDb = default(""), dry_run: DryRun = False
+) -> TextResult:
+    """Insert a .csv (with a header), .json, .jsonl or .parquet file of the operator's folder into a table, all or
+    nothing.
+
+    With `edit_schema` a missing table is made; `dry_run` shows its types and values. For a few rows use `write_rows`.
+    """
+    return await files.import_rows(pool, database.import_table(table), file, dry_run=dry_run)

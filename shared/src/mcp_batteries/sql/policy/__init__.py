@@ -26,40 +26,43 @@ from mcp_batteries.sql.policy.requests import (
     RowOf,
     RowsOf,
     SchemaStatement,
-    SearchOf,
     ServedFile,
     VisibleSchema,
     WriteStatement,
 )
-from mcp_batteries.sql.results.rows import bare_sql
+from mcp_batteries.sql.policy.targets import QueryTarget, choose_only, list_names
+from mcp_batteries.sql.policy.texts import MAX_SQL, check_database_name, check_sql, is_complete_text
 from mcp_batteries.sql.saved_queries import SavedQuery
 from mcp_batteries.sql.transfer.files import is_relative_path, to_posix_path
 
 __all__ = [
     "MAX_SQL",
+    "ROW_FILE_SUFFIXES",
+    "AnyPolicy",
     "Database",
     "NamesOf",
     "NewFile",
     "NextPage",
     "Policy",
     "QueryOf",
+    "QueryTarget",
     "ReadStatement",
     "Readable",
     "RowOf",
     "RowsOf",
     "SchemaStatement",
-    "SearchOf",
     "ServedFile",
     "Switches",
     "VisibleSchema",
     "WriteStatement",
     "check_database_name",
+    "check_sql",
     "escape_uri_part",
     "is_complete_text",
 ]  # fmt: skip
 
-# One `sql` argument has at most so many characters.
-MAX_SQL = 100_000
+# Rows are copied to files with these endings.
+ROW_FILE_SUFFIXES = (".csv", ".jsonl", ".parquet")
 # A table's resource shows so many of its rows.
 _PAGE_ROWS = 100
 
@@ -149,6 +152,14 @@ class Policy(ABC, Generic[T, R]):
         """A new file in the folder for files."""
         return NewFile(*self._file(name, endings))
 
+    def new_row_file(self, name: str) -> NewFile:
+        """Return a new file for rows in the folder for files."""
+        return self.new_file(name, ROW_FILE_SUFFIXES)
+
+    def row_file(self, name: str) -> ServedFile:
+        """Return a file with rows in the folder for files, or below it."""
+        return self.served_file(name, (*ROW_FILE_SUFFIXES, ".json", ".tsv"))
+
     def served_file(self, name: str, endings: Sequence[str]) -> ServedFile:
         """A file in the folder for files, or below it."""
         return ServedFile(*self._file(name, endings, below=True))
@@ -166,73 +177,57 @@ class Policy(ABC, Generic[T, R]):
         return self.folder, name
 
     def database(self, name: str | None) -> Database:
-        """The database called `name`; without a name the only one.
+        """Return the database called `name`; without a name the only one.
 
         Raises:
             NotFound: there is none of that name.
             Invalid: none is named and there are several.
         """
-        names = ", ".join(f"`{database_name}`" for database_name in self.databases)
-        if not name:
-            if len(self.databases) > 1:
-                raise Invalid("Several databases are served.", f"Name one as `database`: {names}.")
-            return next(iter(self.databases.values()))
-        match = self.databases.get(fold_name(name)) or self.database_by_name(name)
-        if match is None:
-            raise NotFound(f"There is no database {quote(name)}.", f"There are: {names}.")
-        return match
+        return choose_only(self.served(name))
+
+    def served(self, name: str | None) -> tuple[Database, ...]:
+        """Return the database called `name`; without a name all of them.
+
+        Raises:
+            NotFound: there is none of that name.
+        """
+        databases = tuple(self.databases.values())
+        if name:
+            match = self.databases.get(fold_name(name)) or self.database_by_name(name)
+            if match is None:
+                raise NotFound(f"There is no database {quote(name)}.", f"There are: {list_names(databases)}.")
+            databases = (match,)
+        return tuple(map(self.for_caller, databases))
+
+    def for_caller(self, database: Database) -> Database:
+        """Return a database as the caller of this request may use it."""
+        return database
 
     def database_by_name(self, name: str) -> Database | None:
         """The database that was probably meant by `name`, which no database has."""
         return None
 
-    def served(self, name: str | None) -> tuple[Database, ...]:
-        """The database called `name`; without a name all of them."""
-        return tuple(self.databases.values()) if name is None else (self.database(name),)
+    @abstractmethod
+    def query_target(self, name: str | None) -> QueryTarget:
+        """Return the database called `name` for statements that read; without a name the only one."""
 
-    def read(self, database: str | None, sql: str, parameters: Any = None) -> ReadStatement:
-        """A statement that will run read-only."""
-        return ReadStatement(self.database(database), _text(sql), self.bound(parameters))
-
-    def write(self, database: str | None, sql: str, parameters: Any = None) -> WriteStatement:
-        """A statement that may change rows.
+    def check_writable(self) -> None:
+        """Check that rows may be changed.
 
         Raises:
             Refused: the operator has not opened that.
         """
         if not self.can_write:
             raise Refused("Rows can't be changed through this server.", "The operator can start it with `--write`.")
-        return WriteStatement(self.database(database), _text(sql), self.bound(parameters))
 
-    def schema_change(self, database: str | None, sql: str) -> SchemaStatement:
-        """A statement that may change the schema.
+    def check_alterable(self) -> None:
+        """Check that the schema may be changed.
 
         Raises:
             Refused: the operator has not opened that.
         """
         if not self.can_reshape:
             raise Refused("The schema can't be changed through this server.", "The operator can start it with `--ddl`.")
-        return SchemaStatement(self.database(database), _text(sql), self.bound(None), rows=self.can_write)
-
-    def page(
-        self, database: str | None, sql: str | None, parameters: Any, cursor: str | None
-    ) -> ReadStatement | NextPage:
-        """The request of `query_rows`: a statement, or the page at a cursor.
-
-        Raises:
-            Invalid: neither is given.
-        """
-        if cursor is not None:
-            return NextPage(cursor, None if database is None else self.database(database), sql=sql and _text(sql))
-        if sql is None:
-            raise Invalid(
-                "`query_rows` was given no `sql`.", "Pass one statement, or the `cursor` of an earlier answer."
-            )
-        return self.read(database, sql, parameters)
-
-    def search(self, database: str | None, words: str) -> SearchOf:
-        """A search in the schema of one database, or of all."""
-        return SearchOf(self.served(database), words)
 
     def names(self, database: str | None, kind: str, typed: str, inside: Sequence[str] = ()) -> NamesOf:
         """Names to complete.
@@ -247,31 +242,12 @@ class Policy(ABC, Generic[T, R]):
     def saved(self, query: SavedQuery, values: Mapping[str, Any] | None = None) -> ReadStatement:
         """A saved query with values for its parameters; NULL for all if none are given."""
         nothing = {item.name: None for item in query.parameters}
-        return self.read(query.database, query.sql, nothing if values is None else query.values(values))
+        bound = nothing if values is None else query.values(values)
+        return self.query_target(query.database).read(query.sql, bound)
 
     def saved_uri(self, name: str) -> str:
         """The URI of a saved query's result."""
         return f"{self.SCHEME}://.queries/{name}"
-
-    @abstractmethod
-    def table(self, database: str | None, name: str) -> T:
-        """A table or view, which may turn out not to exist.
-
-        Raises:
-            Invalid: no table can have that name.
-        """
-
-    @abstractmethod
-    def import_table(self, database: str | None, name: str) -> T:
-        """A table to fill from a file."""
-
-    @abstractmethod
-    def bound(self, parameters: Any) -> Any:
-        """Values for a statement's parameters, in the form that the engine binds.
-
-        Raises:
-            Invalid: one can't be bound.
-        """
 
     @abstractmethod
     def request(self, database: Database, path: Sequence[str], options: Mapping[str, str]) -> R | None:
@@ -341,34 +317,4 @@ def escape_uri_part(text: str) -> str:
     return "%2E" + escaped[1:] if escaped.startswith(".") else escaped
 
 
-def check_database_name(name: str) -> str:
-    """`name`, if something in a database can have it.
-
-    Raises:
-        Invalid: nothing can.
-    """
-    if not name or not is_complete_text(name) or len(name) > 1000:
-        raise Invalid(f"{quote(name)} can't be the name of a table.")
-    return name
-
-
-def is_complete_text(text: str) -> bool:
-    """Whether a database accepts `text`: no NUL and no lone surrogate."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text
-
-
-def _text(sql: str) -> str:
-    if "\0" in sql:
-        raise Invalid("`sql` holds a NUL character, `\\0`.", "Bind bytes as a parameter.")
-    if len(sql) > MAX_SQL:
-        raise Invalid(
-            f"`sql` has {len(sql):,} characters, the limit is {MAX_SQL:,}.",
-            "Bind big values by `parameters`; many rows come from a file by `copy_from_file`.",
-        )
-    if not is_complete_text(sql):
-        raise Invalid("`sql` holds half of a character (a lone surrogate).", "Send whole characters.")
-    return bare_sql(sql)
+AnyPolicy = Policy[Any, Any]

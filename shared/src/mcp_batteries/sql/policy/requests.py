@@ -19,7 +19,6 @@ __all__ = [
     "RowOf",
     "RowsOf",
     "SchemaStatement",
-    "SearchOf",
     "ServedFile",
     "VisibleSchema",
     "WriteStatement",
@@ -72,7 +71,7 @@ class ReadStatement:
     """Runs where nothing can be changed.
 
     Attributes:
-        parameters: values to bind, from `Policy.bound`.
+        parameters: values to bind, in the form that the engine binds.
     """
 
     database: Database
@@ -141,14 +140,6 @@ class ServedFile:
 
     folder: str
     name: str
-
-
-@dataclass(frozen=True)
-class SearchOf:
-    """What to look for in the schemas of some databases."""
-
-    databases: tuple[Database, ...]
-    words: str
 
 
 @dataclass(frozen=True)

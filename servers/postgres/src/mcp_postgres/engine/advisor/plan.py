@@ -14,7 +14,7 @@ from mcp_postgres.engine.admission.statements import admit, judge
 from mcp_postgres.engine.connection.errors import to_problem
 from mcp_postgres.engine.connection.session import Session, use_catalog_path, use_role_path
 from mcp_postgres.models import Plan
-from mcp_postgres.policy import PlanOf, ReadStatement
+from mcp_postgres.policy import ReadStatement
 
 __all__ = [
     "FORGET_PLAN",
@@ -70,18 +70,22 @@ class AnalyzedStatement(NamedTuple):
         return cls(statement, is_generic, weight)
 
 
-async def explain(session: Session, request: PlanOf, *, analyze: bool) -> tuple[Plan, _Node]:
+async def explain(
+    session: Session, statement: ReadStatement, indexes: Sequence[str], *, analyze: bool
+) -> tuple[Plan, _Node]:
     """Return the plan of a statement, as text and as it is; with `analyze` it runs, inside the read-only gate.
+
+    Args:
+        indexes: what follows `CREATE INDEX ON`; it is planned as if there were these too.
 
     Raises:
         Problem: the statement is refused, or hypopg is missing.
     """
-    if request.indexes and analyze:
+    if indexes and analyze:
         raise Invalid("`analyze` runs the query, which can't use `indexes` that don't exist.", "Take one of them.")
-    statement = request.statement
     notes: list[str] = []
-    if request.indexes:
-        created = await create_hypothetical(session, request.indexes, statement.database.name)
+    if indexes:
+        created = await create_hypothetical(session, indexes, statement.database.name)
         notes += [f"as if there were {item}" for item in created]
     if analyze:
         await admit(session, statement)
@@ -91,7 +95,7 @@ async def explain(session: Session, request: PlanOf, *, analyze: bool) -> tuple[
         notes.append("for any values of the parameters; pass some to see the plan for those")
     try:
         top = await plan_judged(session, statement, analyze=analyze, generic=is_generic)
-        if request.indexes:
+        if indexes:
             await session.fetch_value(f"SELECT {await find_hypopg_schema(session)}.hypopg_reset()::text")
     except psycopg.Error as error:
         prefix = _PREPARE if is_generic else explain_prefix(analyze=analyze)

@@ -14,7 +14,6 @@ import psycopg
 from mcp_batteries.errors import Problem, Refused, quote
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.results.changes import Change, Sample, Step
-from mcp_postgres.engine.admission.statements import TransactionLimits, transaction_opening
 from mcp_postgres.engine.change.commit import (
     CHECK_CONSTRAINTS,
     COMMIT,
@@ -29,14 +28,17 @@ from mcp_postgres.engine.change.row_statements import ROW_VERBS, RowStatements, 
 from mcp_postgres.engine.change.schema_statements import MAINTENANCE_TAGS, run_schema_statement
 from mcp_postgres.engine.change.undo.dry_run import UNTRIED, try_undo
 from mcp_postgres.engine.connection.errors import in_doubt_problem, locate_problem, to_problem
-from mcp_postgres.engine.connection.pool import ConnectionPool
+from mcp_postgres.engine.connection.pool import run_shielded
 from mcp_postgres.engine.connection.session import Session, use_catalog_path
+from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.engine.query.pages import ResultPages
 from mcp_postgres.policy import Changes, Migration, ReadStatement, Writes
 from mcp_postgres.statement_splitter import strip_leading_comments
 
 __all__ = ["run_change"]
 
+# Rows of a change that are shown at once.
+_MAX_RETURNED_ROWS = 50
 
 _MAY_BECOME = "SELECT pg_has_role(oid, $2)::text FROM pg_roles WHERE rolname = $1"
 _HAS_TEMPORARY_OBJECTS = (
@@ -66,24 +68,21 @@ def _named_options(request: Changes) -> set[str]:
     return names
 
 
-async def run_change(
-    connections: ConnectionPool,
-    request: Changes,
-    limits: TransactionLimits,
-    pages: ResultPages,
-    *,
-    dry_run: bool,
-    limit: int,
-) -> Change:
-    """Run statements, and commit what they did unless they are tried only.
+async def run_change(pools: ConnectionPools, pages: ResultPages, request: Changes, *, dry_run: bool) -> Change:
+    """Run statements in one transaction, and commit what they did unless they are tried only.
 
     Raises:
         Problem: one of them is of another kind, has effects beyond its kind, or fails; nothing is changed then.
     """
-    first = transaction_opening(limits, write=True)
-    role = request.database.role
-    async with connections.session(first, seconds=limits.statement_seconds, role=role) as session:
-        run = _ChangeRun(session, request, dry_run=dry_run, pages=pages, limit=limit)
+    is_tried_as_role = isinstance(request, Writes) and request.role is not None
+    change = run_shielded(_run_change(pools, pages, request, dry_run=dry_run or is_tried_as_role))
+    is_schema = isinstance(request, Migration)
+    return await pools.run_with_suggestion(request.database, request.sql, change, is_schema=is_schema)
+
+
+async def _run_change(pools: ConnectionPools, pages: ResultPages, request: Changes, *, dry_run: bool) -> Change:
+    async with pools.session(request.database, writes=True) as session:
+        run = _ChangeRun(session, request, dry_run=dry_run, pages=pages, limit=_MAX_RETURNED_ROWS)
         await run.start()
         try:
             steps = await run.run_statements()
@@ -91,7 +90,7 @@ async def run_change(
             tag = statement.tag
         else:
             return await run.finish(steps)
-    return await run_non_transactional(connections, request.parts[0], limits, tag)
+    return await run_non_transactional(pools.of(request.database), request.parts[0], pools.limits, tag)
 
 
 class _NonTransactional(Exception):

@@ -366,8 +366,13 @@ class _Finding(NamedTuple):
     lines: list[str]
 
 
-async def run_checks(session: Session, areas: Sequence[str]) -> Report:
-    """Return what is to be done, the most urgent first, and the areas where nothing is."""
+async def run_checks(session: Session, areas: Sequence[str] = ()) -> Report:
+    """Return what is to be done, the most urgent first, and the areas where nothing is.
+
+    Args:
+        areas: all unless some are named.
+    """
+    areas = areas or tuple(CHECKS_BY_AREA)
     findings: list[_Finding] = []
     healthy: list[str] = []
     for area in areas:

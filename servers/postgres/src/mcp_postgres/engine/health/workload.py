@@ -12,9 +12,9 @@ from mcp_batteries.errors import Refused
 from mcp_postgres.engine.audit.visible_schema import SESSION_QUERY
 from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.models import Report
-from mcp_postgres.policy import Advice, ReadStatement, internal_statement
+from mcp_postgres.policy import Database, ReadStatement, internal_statement
 
-__all__ = ["list_sessions", "list_settings", "list_top_statements", "read_statements"]
+__all__ = ["list_sessions", "list_settings", "list_top_statements", "read_top_statements"]
 
 _ORDERS = {
     "total": "total_exec_time",
@@ -201,14 +201,12 @@ def _format_setting(item: _Row) -> list[str]:
     return facts
 
 
-async def read_statements(session: Session, request: Advice) -> list[tuple[ReadStatement, float]]:
-    """Return the statements to find indexes for, with how often each runs.
+async def read_top_statements(session: Session, database: Database) -> list[tuple[ReadStatement, float]]:
+    """Return the statements that cost most, with how often each runs.
 
     Raises:
-        Refused: none is given, and pg_stat_statements is missing.
+        Refused: pg_stat_statements is missing.
     """
-    if request.statements:
-        return [(statement, 1.0) for statement in request.statements]
     text = await session.fetch_value(
         _TOP.format(view=await _find_statistics_view(session), order="total_exec_time"), "20"
     )
@@ -216,5 +214,5 @@ async def read_statements(session: Session, request: Advice) -> list[tuple[ReadS
     for item in json.loads(text or "[]"):
         sql = str(item["query"])
         if _HAS_PLAN.match(sql):
-            statements.append((internal_statement(request.database, sql), float(item["calls"])))
+            statements.append((internal_statement(database, sql), float(item["calls"])))
     return statements

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Sequence
 
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.sql.results.comparison import (
@@ -18,7 +17,10 @@ from mcp_batteries.sql.results.comparison import (
 from mcp_batteries.sql.results.rows import Results, RowPage
 from mcp_postgres.engine.admission.statements import admit
 from mcp_postgres.engine.connection.session import Session
-from mcp_postgres.policy import Database, ReadStatement, Table, internal_statement, internal_statements
+from mcp_postgres.engine.pools import ConnectionPools
+from mcp_postgres.engine.query.pages import ResultPages
+from mcp_postgres.engine.query.table_descriptions import read_description
+from mcp_postgres.policy import Table, internal_statement, internal_statements
 
 __all__ = ["compare_rows"]
 
@@ -26,28 +28,8 @@ _MAX_BYTES = 500_000
 _ROW_SECURITY_ACTIVE = "SELECT row_security_active($1::regclass)"
 _NUMBERS = re.compile(r"smallint|integer|bigint|numeric(?:\(.*\))?|real|double precision")
 
-T = TypeVar("T")
 
-
-class TableReader(Protocol):
-    """What a comparison needs of the engine."""
-
-    async def rows(
-        self, wanted: ReadStatement, *, limit: int, max_bytes: int, max_cell: int = ...
-    ) -> RowPage | Results:
-        """Return the rows of a query, or of each of several queries."""
-        ...
-
-    async def within(self, database: Database, work: Callable[[Session], Awaitable[T]]) -> T:
-        """Do `work` in a read-only transaction."""
-        ...
-
-    async def described(self, table: Table) -> dict[str, Any]:
-        """Return what the catalog says of a table."""
-        ...
-
-
-async def compare_rows(tables: TableReader, one: Table, other: Table) -> Comparison:
+async def compare_rows(pools: ConnectionPools, pages: ResultPages, one: Table, other: Table) -> Comparison:
     """Return in which rows two tables differ.
 
     Raises:
@@ -56,22 +38,22 @@ async def compare_rows(tables: TableReader, one: Table, other: Table) -> Compari
 
     async def run(statements: Sequence[str]) -> RowPage | Results:
         reads = internal_statements(one.database, statements)
-        return await tables.rows(reads, limit=MAX_ROWS, max_bytes=_MAX_BYTES, max_cell=MAX_CELL_CHARACTERS)
+        return await pages.read(reads, limit=MAX_ROWS, max_bytes=_MAX_BYTES, max_cell=MAX_CELL_CHARACTERS)
 
-    sides = (await _read_side(tables, one), await _read_side(tables, other))
+    sides = (await _read_side(pools, one), await _read_side(pools, other))
     comparison = await compare_tables(*sides, _DIALECT, run)
 
     async def secured(session: Session) -> list[str]:
         names = dict.fromkeys(side.spelled for side in sides)
         return [name for name in names if await session.fetch_value(_ROW_SECURITY_ACTIVE, name) == "t"]
 
-    hidden = await tables.within(one.database, secured)
+    hidden = await pools.within(one.database, secured)
     comparison.notes += [f"of {name} only the rows that its policies show to the role" for name in hidden]
     return comparison
 
 
-async def _read_side(tables: TableReader, table: Table) -> TableRef:
-    description = await tables.described(table)
+async def _read_side(pools: ConnectionPools, table: Table) -> TableRef:
+    description = await read_description(pools, table)
     if description["kind"] == "sequence":
         raise Invalid(f"{quote(table.name)} is a sequence, it has no rows.", "Name a table or view.")
     columns = {column["name"]: column["type"] for column in description["columns"]}
@@ -83,7 +65,7 @@ async def _read_side(tables: TableReader, table: Table) -> TableRef:
         shown = await admit(session, internal_statement(table.database, f"SELECT * FROM {description['spelled']}"))
         return [column.name for column in shown if column.masked]
 
-    masked = await tables.within(table.database, masked_of)
+    masked = await pools.within(table.database, masked_of)
     return TableRef(description["spelled"], description["spelled"], columns, description["key"] or (), masked)
 
 

@@ -22,7 +22,6 @@ from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, Problem, Refused
 from mcp_batteries.sql.results.rows import Results, RowPage
 from mcp_postgres.engine.admission.statements import (
-    TransactionLimits,
     admit,
     gate_statements,
     judge,
@@ -31,13 +30,17 @@ from mcp_postgres.engine.admission.statements import (
 from mcp_postgres.engine.catalog.suggestions import add_suggestion
 from mcp_postgres.engine.connection.errors import to_problem
 from mcp_postgres.engine.connection.pipeline import Answer, Row, Statement
-from mcp_postgres.engine.connection.pool import ConnectionPool
+from mcp_postgres.engine.connection.pool import SERVER_ROLE, run_shielded
 from mcp_postgres.engine.connection.result_values import Column, RowWriter, limit_result
 from mcp_postgres.engine.connection.role import Role
 from mcp_postgres.engine.connection.session import Session, use_role_path
+from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.policy import MAX_STATEMENTS, NextPage, Reads, ReadStatement, inner_statement
 
-__all__ = ["ResultPages", "stream_statement"]
+__all__ = ["MAX_CELL", "ResultPages", "stream_statement"]
+
+# Characters of a cell, unless a caller says otherwise.
+MAX_CELL = 10_000
 
 _MAX_RESULTS = MAX_STATEMENTS
 _MAX_KEPT_ROWS = 2000
@@ -96,16 +99,31 @@ class _RunKey(NamedTuple):
 class ResultPages:
     """Queries of all databases, and the last few results that were longer than a page."""
 
-    def __init__(self, limits: TransactionLimits) -> None:
-        self._limits = limits
+    def __init__(self, pools: ConnectionPools) -> None:
+        self._pools = pools
+        self._limits = pools.limits
         self._results: OrderedDict[str, _Result] = OrderedDict()
         # What was run of the last few statements that were admitted.
         self._executed: OrderedDict[_RunKey, str] = OrderedDict()
 
-    async def first_page(
-        self, connections: ConnectionPool, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int
+    async def read(
+        self, request: ReadStatement | NextPage, *, limit: int, max_bytes: int, max_cell: int = MAX_CELL
+    ) -> RowPage | Results:
+        """Return the first page of a query's rows, or of each of several queries, or the one behind a cursor."""
+        if isinstance(request, NextPage):
+            return await self._read_next(request, limit=limit, max_bytes=max_bytes)
+        if isinstance(request, Reads):
+            return await run_shielded(self._first_pages(request, limit=limit, max_bytes=max_bytes, max_cell=max_cell))
+        page = self.read_statement(request, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
+        return await self._pools.run_with_suggestion(request.database, request.sql, page)
+
+    async def read_statement(
+        self, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int = MAX_CELL
     ) -> RowPage:
         """Return the first page of a statement's rows."""
+        return await run_shielded(self._first_page(statement, limit=limit, max_bytes=max_bytes, max_cell=max_cell))
+
+    async def _first_page(self, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int) -> RowPage:
         first = transaction_opening(self._limits)
         role = statement.database.role
         key = _RunKey(statement.database.name, statement.sql, max(limit, _MAX_KEPT_ROWS), max_cell)
@@ -120,15 +138,14 @@ class ResultPages:
             # What ran the last time runs if the gate takes the statement, and counts if the columns are the same.
             return (*gate_statements(statement), (executed_sql, statement.parameters))
 
+        connections = self._pools.of(statement.database)
         async with connections.session(first, seconds=seconds, role=role, prefetch=prefetch) as session:
             result = await _read_result(session, statement, limit, max_bytes, max_cell)
             if not session.role.is_judged:
                 self._remember(key, result.executed_sql)
         return self._make_page(result, None, 0, limit, max_bytes)
 
-    async def first_pages(
-        self, connections: ConnectionPool, reads: Reads, *, limit: int, max_bytes: int, max_cell: int
-    ) -> Results:
+    async def _first_pages(self, reads: Reads, *, limit: int, max_bytes: int, max_cell: int) -> Results:
         """Return the first page of each statement; what one leaves of its share of the bytes goes to those behind it.
 
         Raises:
@@ -138,6 +155,7 @@ class ResultPages:
         seconds = self._limits.statement_seconds
         deadline = time.monotonic() + seconds
         pages: list[RowPage | str] = []
+        connections = self._pools.of(reads.database)
         async with connections.session(first, seconds=seconds, role=reads.database.role) as session:
             for number in range(len(reads.parts)):
                 remaining_count = len(reads.parts) - number
@@ -180,8 +198,8 @@ class ResultPages:
         result.cut_cells = lines.cut_count
         return self._make_page(result, None, 0, limit, _PAGE_BYTES)
 
-    def find_result(self, request: NextPage) -> tuple[str, int, ReadStatement]:
-        """Return the result a cursor belongs to: its name, how many rows were shown, its statement.
+    async def _read_next(self, request: NextPage, *, limit: int, max_bytes: int) -> RowPage:
+        """Return the page behind a cursor.
 
         Raises:
             Invalid: it is not known, or not any more, or is of another database than the one that was named.
@@ -193,22 +211,33 @@ class ResultPages:
                 f"The result behind the `cursor` is gone; the last {_MAX_RESULTS} are kept.", "Run the query again."
             )
         request.check(result.statement)
-        return name, shown_rows, result.statement
-
-    async def next_page(
-        self, connections: ConnectionPool, name: str, shown_rows: int, *, limit: int, max_bytes: int
-    ) -> RowPage:
-        """Return the page behind `shown` rows of the result `name`."""
-        result = self._results[name]
         self._results.move_to_end(name)
         if not result.first_row <= shown_rows < result.first_row + len(result.lines):
-            notes = [f"read again from row {shown_rows + 1} on: what changed meanwhile may be missing or twice"]
-            first = transaction_opening(self._limits)
-            role = result.statement.database.role
-            async with connections.session(first, seconds=self._limits.statement_seconds, role=role) as session:
-                result = await _read_result(session, result.statement, limit, max_bytes, result.max_cell, shown_rows)
-            result.notes += notes
+            result = await run_shielded(self._read_again(result, shown_rows, limit=limit, max_bytes=max_bytes))
         return self._make_page(result, name, shown_rows, limit, max_bytes)
+
+    async def _read_again(self, result: _Result, shown_rows: int, *, limit: int, max_bytes: int) -> _Result:
+        """Return a result as it is now, from a row on."""
+        statement = result.statement
+        async with self._pools.session(statement.database) as session:
+            read = await _read_result(session, statement, limit, max_bytes, result.max_cell, shown_rows)
+        read.notes.append(f"read again from row {shown_rows + 1} on: what changed meanwhile may be missing or twice")
+        return read
+
+    async def compile(self, statement: ReadStatement) -> None:
+        """Have PostgreSQL look at a query without running it.
+
+        Raises:
+            Problem: it would refuse it.
+        """
+        try:
+            await self._pools.within(
+                statement.database, functools.partial(admit, statement=statement), role=SERVER_ROLE
+            )
+        except Refused:
+            # Callers may read what the server's own role may not; each is asked anew.
+            if not self._pools.of(statement.database).has_callers:
+                raise
 
     def close(self) -> None:
         """Forget all results."""

@@ -38,13 +38,14 @@ from mcp_batteries.sql.transfer.records import (
     read_csv_records,
     read_json_records,
 )
-from mcp_postgres.engine.admission.statements import TransactionLimits, admit, judge, transaction_opening
+from mcp_postgres.engine.admission.statements import admit, judge
 from mcp_postgres.engine.catalog.description import find_table
 from mcp_postgres.engine.change.commit import CHECK_CONSTRAINTS, COMMIT, FIND_CHANGED_CATALOGS, READ_TRANSACTION_ID
 from mcp_postgres.engine.connection.errors import MissingName, locate_problem, to_problem
-from mcp_postgres.engine.connection.pool import ConnectionPool
+from mcp_postgres.engine.connection.pool import run_shielded
 from mcp_postgres.engine.connection.result_values import MASK, Column
 from mcp_postgres.engine.connection.session import Session, fetch_json, use_catalog_path
+from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.engine.query.pages import stream_statement
 from mcp_postgres.engine.transfer.parquet import read_records, read_types, write_parquet
 from mcp_postgres.engine.transfer.records import column_name, design_table, parse_json
@@ -78,22 +79,23 @@ WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped
 """
 
 
-async def export_rows(
-    connections: ConnectionPool, statement: ReadStatement, file: NewFile, limits: TransactionLimits
-) -> Export:
+async def export_rows(pools: ConnectionPools, statement: ReadStatement, file: NewFile) -> Export:
     """Write all rows of a query into a new file: CSV with a header, or an object per line.
 
     Raises:
         Problem: the query is refused or fails, there is such a file, or it would be too large; no file is left then.
     """
+    export = run_shielded(_export_rows(pools, statement, file))
+    return await pools.run_with_suggestion(statement.database, statement.sql, export)
+
+
+async def _export_rows(pools: ConnectionPools, statement: ReadStatement, file: NewFile) -> Export:
     sql = statement.sql.rstrip().rstrip(";")
     if len(split_statements(sql)) != 1:
         raise Invalid("`copy_to_file` takes one statement.", "Send each by a call of its own.")
     name = file.name.lower()
     is_csv = name.endswith(".csv")
-    first = transaction_opening(limits)
-    role = statement.database.role
-    async with connections.session(first, seconds=limits.statement_seconds, role=role) as session:
+    async with pools.session(statement.database) as session:
         columns = await admit(session, statement)
         if any(column.masked for column in columns):
             sql = _mask_columns(sql, columns)
@@ -167,19 +169,19 @@ class _ImportSource:
         return open_served_file(self.file.folder, self.file.name, _make_problem, describe_os_error)
 
 
-async def import_rows(
-    connections: ConnectionPool, table: ImportTable, file: ServedFile, limits: TransactionLimits, *, dry_run: bool
-) -> Import:
+async def import_rows(pools: ConnectionPools, table: ImportTable, file: ServedFile, *, dry_run: bool) -> Import:
     """Insert the rows of a file into a table, all or none; into a new one, if `make` allows it.
 
     Raises:
         Problem: the file can't be read, or its records don't fit; nothing is changed then.
     """
+    return await run_shielded(_import_rows(pools, table, file, dry_run=dry_run))
+
+
+async def _import_rows(pools: ConnectionPools, table: ImportTable, file: ServedFile, *, dry_run: bool) -> Import:
     source = await _inspect_file(file, dry_run=dry_run)
     header = source.fields
-    opening = transaction_opening(limits, write=True)
-    role = table.database.role
-    async with connections.session(opening, seconds=limits.statement_seconds, role=role) as session:
+    async with pools.session(table.database, writes=True) as session:
         transaction_id = await session.fetch_value(READ_TRANSACTION_ID) or ""
         target, added = await _find_or_create_table(session, table, source)
         columns = _match_columns(table, await fetch_json(session, _COLUMNS, target["oid"]), source.fields)

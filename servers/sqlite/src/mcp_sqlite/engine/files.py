@@ -1,0 +1,66 @@
+"""Copies rows into files and out of them, and whole databases."""
+
+from __future__ import annotations
+
+from mcp_batteries.scratch import Scratch
+from mcp_batteries.sql.results.changes import Import
+from mcp_sqlite.engine.requests import to_request
+from mcp_sqlite.engine.worker_pool import WorkerPool
+from mcp_sqlite.models import Backup, Export
+from mcp_sqlite.policy import ImportTable, NewFile, ReadStatement, ServedFile, WholeDatabase
+
+__all__ = ["back_up", "export_rows", "import_rows"]
+
+_MAX_EXPORT_BYTES = 1_000_000_000
+
+
+async def export_rows(pool: WorkerPool, statement: ReadStatement, file: NewFile) -> Export:
+    """Write all rows of a query into a new file."""
+    answer = await pool.call_long(
+        {
+            "do": "export",
+            **to_request(statement),
+            "folder": file.folder,
+            "name": file.name,
+            "max_bytes": _MAX_EXPORT_BYTES,
+        }
+    )
+    return Export(file.name, answer["rows"], answer["bytes"])
+
+
+async def import_rows(pool: WorkerPool, table: ImportTable, file: ServedFile, *, dry_run: bool) -> Import:
+    """Insert all records of a file into a table, or none."""
+    answer = await pool.call_long(
+        {
+            "do": "import",
+            "path": table.database.address,
+            "table": table.name,
+            "folder": file.folder,
+            "name": file.name,
+            "dry_run": dry_run,
+            "make": table.make,
+        }
+    )
+    return Import(
+        answer["table"],
+        answer["columns"],
+        answer["rows"],
+        dry_run,
+        answer["new_columns"],
+        answer["contents"],
+        answer["dialect"],
+    )
+
+
+async def back_up(pool: WorkerPool, scratch: Scratch, database: WholeDatabase, file: NewFile) -> Backup:
+    """Make a consistent copy of the database in a new file."""
+    answer = await pool.call_long(
+        {
+            "do": "back_up",
+            "path": database.database.address,
+            "folder": file.folder,
+            "name": file.name,
+            "scratch": scratch.new(".db"),
+        }
+    )
+    return Backup(file.name, answer["bytes"])
