@@ -18,7 +18,7 @@ from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid
 from mcp_batteries.observability.audit import caller_key
-from mcp_batteries.server.declaration.decorators import described_by, rename_arguments, tool
+from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.subscriptions.hub import Hub
 from mcp_batteries.subscriptions.journal import DetailedSource, JournalEntry
 from mcp_batteries.subscriptions.topics import Follower, Topic
@@ -93,6 +93,9 @@ class Changes:
         return lines
 
 
+Since = Annotated[str | None, Field(description="From an answer of the last hour.")]
+
+
 @dataclass(frozen=True)
 class ChangeFeedConfig:
     """The texts of `list_changes` for a server, and its defaults.
@@ -116,7 +119,7 @@ class ChangeFeedConfig:
 
 @dataclass(frozen=True)
 class ChangeTools:
-    """The one tool of this room, which `change_tools` marks.
+    """What the one tool of this room does, to which `change_tools` gives a server's words.
 
     Args:
         hub: the hub that knows what changes.
@@ -128,13 +131,8 @@ class ChangeTools:
     usual: Callable[[], Sequence[str]] = tuple
     form: str = ""
 
-    async def list_changes(
-        self,
-        ctx: Context,
-        uris: list[str] = [],  # noqa: B006 - read only, and in the schema it reads as what it is
-        since: Annotated[str | None, Field(description="From an answer of the last hour.")] = None,
-    ) -> Changes:
-        """List what changed since the last call."""
+    async def follow(self, ctx: Context, uris: Sequence[str], since: str | None) -> Changes:
+        """Return what changed since the last call, or begin to follow."""
         request = cast("ServerRequestContext[Any]", ctx.request_context)
         if since is None:
             return await self._begin(request, uris)
@@ -190,12 +188,18 @@ def change_tools(hub: Hub, following: ChangeFeedConfig) -> ChangeTools:
     )
     if following.instead:
         description += f" {following.instead}"
-    uris = Annotated[list[str], Field(description=following.uris)]
-    room = described_by({"list_changes": description}, {"uris": uris})(type("ChangeTools", (ChangeTools,), {}))
     adapt = rename_arguments(paths="uris", path="uris", cursor="since")
-    tool("List changes", open_world=following.open_world, adapt=adapt)(room.list_changes)
+
+    class DescribedChangeTools(ChangeTools):
+        @tool("List changes", open_world=following.open_world, adapt=adapt)
+        async def list_changes(self, ctx: Context, uris: list[str] = [], since: Since = None) -> Changes:  # noqa: B006
+            return await self.follow(ctx, uris, since)
+
+    DescribedChangeTools.list_changes.__doc__ = description
+    uris = Annotated[list[str], Field(description=following.uris)]
+    DescribedChangeTools.list_changes.__annotations__["uris"] = uris
     form = following.uris.partition(". ")[0]
-    return room(hub, following.usual, f"Name some {form[:1].lower()}{form[1:].rstrip('.')}.")
+    return DescribedChangeTools(hub, following.usual, f"Name some {form[:1].lower()}{form[1:].rstrip('.')}.")
 
 
 def _cursor(name: str, after: int, until: int = 0, listed_count: int = 0) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any, Literal, TypeVar
 
 from mcp_types import BlobResourceContents, TextResourceContents, ToolAnnotations
@@ -31,7 +31,6 @@ __all__ = [
     "annotations_of",
     "completes",
     "declarations",
-    "described_by",
     "lists_resources",
     "module_of",
     "prompt",
@@ -54,7 +53,6 @@ Messages = list[str | TextResourceContents | BlobResourceContents]
 WORST_HINTS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True)
 
 F = TypeVar("F", bound=Callable[..., Any])
-C = TypeVar("C")
 _MARK = "__mcp_batteries__"
 
 
@@ -143,34 +141,6 @@ def tool(
     return _mark(
         DeclaredTool(title, effect, idempotent, open_world, seconds, view, app_only, toolsets, gates, adapt, work, long)
     )
-
-
-def described_by(descriptions: Mapping[str, str], arguments: Mapping[str, Any]) -> Callable[[type[C]], type[C]]:
-    """Let a class offer inherited tools in a server's own words.
-
-    Args:
-        descriptions: of tools, by their names; instead of their docstrings.
-        arguments: annotations, by the names of arguments; instead of `Any`.
-
-    Raises:
-        AttributeError: the class lacks a named tool.
-    """
-
-    def decorate(cls: type[C]) -> type[C]:
-        for name, description in descriptions.items():
-            inherited: Any = getattr(cls, name)
-            method: Any = FunctionType(inherited.__code__, inherited.__globals__, name, inherited.__defaults__)
-            method.__dict__.update(inherited.__dict__)
-            annotations = dict(inherited.__annotations__)
-            for argument, annotation in arguments.items():
-                if argument in annotations:
-                    annotations[argument] = annotation
-            method.__annotations__ = annotations
-            method.__doc__ = description
-            setattr(cls, name, method)
-        return cls
-
-    return decorate
 
 
 def rename_arguments(**names: str) -> Adapt:
