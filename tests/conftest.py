@@ -1,13 +1,15 @@
 """What all tests share."""
 
 import atexit
+import inspect
 import logging
 import os
 import shutil
 import ssl
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from copy import deepcopy
 from functools import cache, partialmethod
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,12 @@ from typing import Any
 import hypothesis
 import pytest
 from httpx2._transports import default as transports
+from mcp.server.mcpserver.tools.base import Tool
 
 from e2e.installing import ROOT, UV, run
 from markers import COLLECTED, mark
 from mcp_batteries.redaction.own import forget_secrets
+from mcp_batteries.server.calling.tool import StrictTool
 from thinning import thin
 
 # The programs of the development group (ripgrep, uv ...), whichever way pytest was started.
@@ -59,6 +63,23 @@ def _ssl_context(verify: Any = True, cert: Any = None, trust_env: bool = True) -
 
 
 transports.create_ssl_context = _ssl_context
+
+_declare = StrictTool.from_function
+_declared: dict[Any, Tool] = {}
+
+
+def _declare_once(fn: Callable[..., Any], structured_output: bool | None = None, **given: Any) -> Tool:
+    """Read the schema of a tool off its function once: tests build thousands of servers of the same functions."""
+    # The functions of trusted arguments are made for each server; what they take is all in their signature.
+    key = getattr(fn, "__func__", None) or (fn.__module__, fn.__name__, repr(inspect.signature(fn)))
+    if key not in _declared:
+        _declared[key] = _declare(fn, structured_output=structured_output, **given)
+    tool = _declared[key]
+    own = {"parameters": deepcopy(tool.parameters), "fn_metadata": tool.fn_metadata.model_copy()}
+    return tool.model_copy(update={**given, **own, "fn": fn})
+
+
+StrictTool.from_function = _declare_once
 
 
 @pytest.fixture(scope="session")

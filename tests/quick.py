@@ -24,7 +24,7 @@ TESTS = {
     "examples": ["tests/contract"],
 }
 """The tests of each member; a changed test file is run itself, before the others."""
-QUICK = "not (process or postgres or browser or house or debian or weekly)"
+QUICK = "not (process or postgres or browser or house or debian or slow or weekly)"
 
 
 def main(revision: str) -> int:
@@ -43,7 +43,7 @@ def main(revision: str) -> int:
         if any(name.startswith(f"{member}/") for name in files)
         for room in rooms
     ]
-    for tests, marked in ((own, "not (debian or weekly)"), (rooms, QUICK)):
+    for tests, marked in ((own, "not (debian or slow or weekly)"), (rooms, QUICK)):
         if tests and not failed:
             failed += ["pytest"] if run(["pytest", "-q", "-x", "-m", marked, *tests], ends) else []
     print(f"Failed: {', '.join(failed)}." if failed else "Nothing failed. `just test` runs everything.")

@@ -1,50 +1,114 @@
-"""What of the suite runs with every change, and what every week: `just weekly`.
+"""Which of three runs a test belongs to: `pytest`, `pytest -m slow` and `pytest -m weekly`.
 
-Weekly are tests that try all of something of which others try a part, and tests of tools that change seldom.
+`pytest` touches every promise in five minutes. Marked `slow` is what it leaves out of them: further cases of what it
+tries, tests of size, storms, and programs that must be installed first. Both run with every change. Marked `weekly`
+are tests that try all of something of which others try a part, and tests of tools that change seldom.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
-__all__ = ["some", "thin"]
+__all__ = ["few", "some", "thin"]
 
 
 def some(values: Iterable[Any], *kept: Any) -> list[Any]:
-    """Values of a parameter: `kept` are tried with every change, the others every week."""
+    """Return the values of a parameter: `kept` are tried with every change, the others every week."""
+    return _mark_others(values, kept, pytest.mark.weekly)
+
+
+def few(values: Iterable[Any], *kept: Any) -> list[Any]:
+    """Return the values of a parameter: `kept` are tried by `pytest`, the others by `pytest -m slow`."""
+    return _mark_others(values, kept, pytest.mark.slow)
+
+
+def _mark_others(values: Iterable[Any], kept: Sequence[Any], mark: pytest.MarkDecorator) -> list[Any]:
     values = list(values)
     assert all(value in values for value in kept), kept
-    return [value if value in kept else pytest.param(value, marks=pytest.mark.weekly) for value in values]
+    return [value if value in kept else pytest.param(value, marks=mark) for value in values]
 
 
 def thin(items: Sequence[pytest.Item]) -> None:
-    """Of each test marked `diagonal`, leave to the week what shows no value of a parameter for the first time.
+    """Mark what of tests with many parameters is left to a later run; a test is in one run only."""
+    for product in _by_function(items, "diagonal"):
+        _thin_product(product)
+    for cases in _by_function(items, "share"):
+        _thin_cases(cases)
+    for item in items:
+        if item.get_closest_marker("weekly"):
+            item.own_markers[:] = [mark for mark in item.own_markers if mark.name != "slow"]
+
+
+def _by_function(items: Sequence[pytest.Item], marker: str) -> Iterable[list[pytest.Item]]:
+    """Return the tests with this marker, those of one function together."""
+    functions: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker(marker):
+            functions[item.nodeid.partition("[")[0]].append(item)
+    return functions.values()
+
+
+def _thin_product(product: Sequence[pytest.Item]) -> None:
+    """Leave to the week what shows no value of a parameter for the first time.
 
     Of two values of one parameter and four of another that makes four tests in place of eight.
     """
-    products: defaultdict[str, list[pytest.Item]] = defaultdict(list)
-    for item in items:
-        if item.get_closest_marker("diagonal"):
-            products[item.nodeid.partition("[")[0]].append(item)
-    for product in products.values():
-        values = [_values(item) for item in product]
-        axes: dict[str, list[str]] = {}
-        for name in sorted(values[0], key=lambda name: -len({each[name] for each in values})):
-            # What another parameter decides, such as the answer that is expected, is no choice.
-            if all(len({(each[axis], each[name]) for each in values}) > len(axes[axis]) for axis in axes):
-                axes[name] = list(dict.fromkeys(each[name] for each in values))
-        longest = max(map(len, axes.values()), default=0)
-        shown = [{axis: known[at % len(known)] for axis, known in axes.items()} for at in range(longest)]
-        for item, own in zip(product, values, strict=True):
-            if axes and {axis: own[axis] for axis in axes} not in shown:
-                item.add_marker(pytest.mark.weekly)
+    values = [_values(item) for item in product]
+    axes: dict[str, list[str]] = {}
+    for name in sorted(values[0], key=lambda name: -len({each[name] for each in values})):
+        # What another parameter decides, such as the answer that is expected, is no choice.
+        if all(len({(each[axis], each[name]) for each in values}) > len(axes[axis]) for axis in axes):
+            axes[name] = list(dict.fromkeys(each[name] for each in values))
+    longest = max(map(len, axes.values()), default=0)
+    shown = [{axis: known[at % len(known)] for axis, known in axes.items()} for at in range(longest)]
+    for item, own in zip(product, values, strict=True):
+        if axes and {axis: own[axis] for axis in axes} not in shown:
+            item.add_marker(pytest.mark.weekly)
+
+
+def _thin_cases(cases: Sequence[pytest.Item]) -> None:
+    """Keep as many cases as `share` says, and leave the others to the slow tests.
+
+    The first case is kept, then always the one that shows most values of parameters for the first time, or else those
+    that were shown least; of equals the one that is furthest from those that are kept.
+    """
+    cases = [item for item in cases if not item.get_closest_marker("weekly")]
+    values = [_values(item) for item in cases]
+    kept: list[int] = []
+    uses: Counter[tuple[str, str]] = Counter()
+    for _ in range(min(_share_of(cases), len(cases))):
+        number = max(
+            (number for number in range(len(cases)) if number not in kept),
+            key=lambda number: (*_novelty(values[number], uses), _distance(number, kept), -number),
+        )
+        kept.append(number)
+        uses.update(values[number].items())
+    for number, item in enumerate(cases):
+        if number not in kept:
+            item.add_marker(pytest.mark.slow)
+
+
+def _share_of(cases: Sequence[pytest.Item]) -> int:
+    """Return the count that the mark `share` names."""
+    marks = [mark for item in cases[:1] for mark in item.iter_markers("share")]
+    return marks[0].args[0] if marks else 0
+
+
+def _novelty(values: Mapping[str, str], uses: Mapping[tuple[str, str], int]) -> tuple[int, int]:
+    """Return how many of the values are new, and how seldom the others were used."""
+    counts = [uses.get(value, 0) for value in values.items()]
+    return counts.count(0), -sum(counts)
+
+
+def _distance(number: int, kept: Sequence[int]) -> int:
+    return min((abs(number - other) for other in kept), default=0)
 
 
 def _values(item: pytest.Item) -> dict[str, str]:
-    """The parameters of `item`, as texts; none for a test that has none."""
+    """Return the parameters of `item`, as texts; none for a test that has none."""
     callspec = getattr(item, "callspec", None)
     return {} if callspec is None else {name: repr(value) for name, value in callspec.params.items()}

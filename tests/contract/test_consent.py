@@ -75,6 +75,7 @@ def test_a_question_shows_all_that_leaves(tool: dict[str, Any]) -> None:
     assert not [mark for mark in values.marks if f"{mark}end" not in said], said
 
 
+@pytest.mark.share(7)
 @pytest.mark.parametrize("tool", SOME_TOOLS)
 def test_a_question_says_how_much_of_a_long_text_it_leaves_out(tool: dict[str, Any]) -> None:
     values = Values(tool["inputSchema"], "x" * LONG_CHARACTERS)

@@ -14,6 +14,7 @@ from mcp_batteries.settings import Host
 from mcp_batteries.testing.wire import StdioWire
 
 
+@pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     command = [Path(sys.executable).parent / "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path / "site"]
     # The theme's makers announce their next program there, in red.

@@ -49,6 +49,7 @@ def test_workflows_refer_to_what_there_is(tmp_path: Path) -> None:
     assert status == 0 and f"{len(WORKFLOWS)} workflow" in said, said
 
 
+@pytest.mark.slow
 def test_a_workflow_that_refers_to_what_is_not_there_is_found(tmp_path: Path) -> None:
     mistakes = [
         ("ci", "matrix.python }}\n", "matrix.pyton }}\n", 'property "pyton" is not defined'),
@@ -91,6 +92,7 @@ def test_compose_files_are_what_the_specification_says() -> None:
     assert schema("compose-spec", *files) == (0, "ok -- validation done\n")
 
 
+@pytest.mark.slow
 def test_a_release_takes_the_members_at_the_version_of_the_tag() -> None:
     version = SERVERS[0].project["version"]
     python = Path(sys.executable).name

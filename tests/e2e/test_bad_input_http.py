@@ -334,6 +334,7 @@ def test_the_tables_are_as_long_as_promised() -> None:
     assert all(len(cases) - len(shared_with_the_pipe(HttpWire(""))) >= 80 for cases in TABLES.values())
 
 
+@pytest.mark.share(250)
 @pytest.mark.parametrize(("era", "name"), [(era, name) for era in ERAS for name in TABLES[era]])
 async def test_bad_request(wires: dict[str, HttpWire], era: str, name: str) -> None:
     wire, case = wires[era], TABLES[era][name]
@@ -557,6 +558,7 @@ async def test_one_id_twice_in_flight_is_answered_twice(subject: Subject) -> Non
         assert set(answers) <= {200, 400}
 
 
+@pytest.mark.slow
 async def test_names_are_checked_on_every_address_too(anyio_backend: str) -> None:
     async with running([*TOY, "host=0.0.0.0", "allow_anonymous=True"]) as subject:
         url = "http://{}:{}/mcp".format(*subject.address)

@@ -364,6 +364,7 @@ def test_the_table_is_as_long_as_promised(revision: str) -> None:
     assert len(TABLES[revision]) == len(table(revision)) >= 100
 
 
+@pytest.mark.share(200)
 @pytest.mark.anyio
 @pytest.mark.parametrize(("era", "name"), [(era, name) for era in ERAS for name in TABLES[era]])
 async def test_bad_line(wires: dict[str, StdioWire], era: str, name: str) -> None:

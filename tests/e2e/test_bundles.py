@@ -33,6 +33,7 @@ def skillsaw(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120)
 
 
+@pytest.mark.share(1)
 @each
 def test_a_bundle_is_valid_and_packs(server: Member, wheels: Path, tmp_path: Path) -> None:
     folder, packed = tmp_path / "bundle", tmp_path / f"{server.command}.mcpb"
@@ -50,6 +51,7 @@ def test_a_bundle_is_valid_and_packs(server: Member, wheels: Path, tmp_path: Pat
     assert shown and names.issuperset(shown)
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_an_unpacked_bundle_starts_as_its_manifest_says(wheels: Path, tmp_path: Path) -> None:
     server, folder = SERVERS[0], tmp_path / "bundle"
@@ -72,6 +74,7 @@ async def test_an_unpacked_bundle_starts_as_its_manifest_says(wheels: Path, tmp_
     await answers(command, server, cwd=tmp_path)
 
 
+@pytest.mark.share(4)
 @each
 @pytest.mark.parametrize("spoil", [{"manifest_version": "0.3"}, {"server": None}, {"sever": {}}], ids=str)
 def test_a_wrong_manifest_is_found(server: Member, spoil: dict[str, Any], tmp_path: Path) -> None:
@@ -82,6 +85,7 @@ def test_a_wrong_manifest_is_found(server: Member, spoil: dict[str, Any], tmp_pa
     assert mcpb("validate", tmp_path / "manifest.json").returncode != 0
 
 
+@pytest.mark.share(2)
 @pytest.mark.diagonal
 @each
 @pytest.mark.parametrize("published", [None, True], ids=["as generated", "once published"])
@@ -99,6 +103,7 @@ def test_no_entry_sends_anybody_to_a_package_that_is_not_ours() -> None:
         assert [package["registryType"] for package in entry["packages"]] == ["oci"]
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize(
     "spoil", [{"description": "x" * 101}, {"packages": [{}]}, {"name": "no namespace"}, {"version": None}], ids=str
 )

@@ -52,6 +52,7 @@ ON_THE_WIRE = "wire-schema-valid"
 DIAGNOSTIC = [sys.executable, str(Path(__file__).parent / "diagnostic"), "--transport", "http", "--port", "0"]
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.parametrize(("revision", "scored"), [("2025-11-25", 30), ("2026-07-28", 37)])
 async def test_everything_the_suite_asks_of_a_server(revision: str, scored: int, tmp_path: Path) -> None:

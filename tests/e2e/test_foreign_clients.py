@@ -101,6 +101,7 @@ def inspector(tmp_path: Path) -> Callable[[Served, str], Inspector]:
     return aimed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("transport", "era"), [pytest.param("stdio", "legacy", marks=pytest.mark.weekly), ("http", "modern")]
 )
@@ -125,6 +126,7 @@ async def test_the_inspector(
         assert review["messages"][1]["content"]["resource"]["text"] == "one\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("transport", "era"), [("stdio", "modern"), ("http", "legacy")])
 async def test_the_inspector_finds_no_fault_in_the_schemas(
     transport: str, era: str, tmp_path: Path, inspector: Callable[[Served, str], Inspector]
@@ -136,6 +138,7 @@ async def test_the_inspector_finds_no_fault_in_the_schemas(
     assert done.stderr == b""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_the_inspector_tells_a_refusal_from_a_result(
     transport: str, tmp_path: Path, inspector: Callable[[Served, str], Inspector]
@@ -151,6 +154,7 @@ async def test_the_inspector_tells_a_refusal_from_a_result(
 # The TypeScript SDK
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.parametrize("client", ["v1 legacy", "v2 legacy", "v2 modern"])
 @pytest.mark.parametrize("transport", TRANSPORTS)
@@ -209,6 +213,7 @@ class Updates(MessageHandler):
 
 
 # What the older era has for subscriptions is what the SDK below fastmcp warns of.
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.filterwarnings("ignore:resources/subscribe is removed:mcp.MCPDeprecationWarning")
 @pytest.mark.parametrize("mode", ["legacy", "auto"])

@@ -125,6 +125,7 @@ def files(served: Path, tmp_path: Path, *words: str, **variables: str) -> Starts
     return Starts("mcp_fs", [*words, str(served)], tmp_path / "cache", **variables)
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.parametrize("gates", ["as asked", "all open"])
 @pytest.mark.parametrize("server", KEEPING, ids=lambda server: server.command)
@@ -154,6 +155,7 @@ async def test_the_server_goes_on_where_the_front_ends(served: Path, tmp_path: P
     assert not wire.garbage
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("revision", ERAS)
@@ -193,6 +195,7 @@ run("mcp_fs")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there it is so")
 @pytest.mark.parametrize("revision", ERAS)
 async def test_the_front_reads_as_on_windows_and_hands_over(revision: str, served: Path, tmp_path: Path) -> None:
@@ -255,6 +258,7 @@ def test_the_front_reads_nothing_once_a_line_needs_the_server(lines: list[bytes]
     assert len(written) == len(handover.answered_lines)
 
 
+@pytest.mark.slow
 async def test_what_was_said_before_the_first_call_is_kept(served: Path, tmp_path: Path) -> None:
     starts = files(served, tmp_path)
     async with starts.start() as wire:
@@ -285,6 +289,7 @@ async def test_lines_that_come_at_once_are_each_answered_once(served: Path, tmp_
     assert sorted(map(str, ids)) == sorted(str(message["id"]) for message in messages)
 
 
+@pytest.mark.slow
 async def test_a_difference_is_announced_and_forgotten(served: Path, tmp_path: Path) -> None:
     starts = files(served, tmp_path)
     await starts.prime()
@@ -307,6 +312,7 @@ def write(file: Path, kept: object) -> None:
     file.write_bytes(zlib.crc32(said).to_bytes(4, "big") + said)
 
 
+@pytest.mark.slow
 async def test_another_configuration_is_not_answered(served: Path, tmp_path: Path) -> None:
     starts = files(served, tmp_path)
     await starts.prime()
@@ -320,6 +326,7 @@ async def test_another_configuration_is_not_answered(served: Path, tmp_path: Pat
     assert not await starts.is_kept()
 
 
+@pytest.mark.slow
 async def test_a_folder_in_the_place_of_another_is_not_taken_for_it(served: Path, tmp_path: Path) -> None:
     starts = files(served, tmp_path)
     await starts.prime()
@@ -334,6 +341,7 @@ async def test_a_folder_in_the_place_of_another_is_not_taken_for_it(served: Path
         assert "served" in wire.stderr
 
 
+@pytest.mark.slow
 async def test_a_file_of_settings_that_changed_is_read_again(tmp_path: Path) -> None:
     places = tmp_path / "places.toml"
     places.write_text('home = "48.2,16.4"\n')
@@ -348,6 +356,7 @@ HARMS = ["each byte", "cut", "empty", "foreign"]
 MODES = ["readable", "writable", "folder", "link"]
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("harm", HARMS if sys.platform == "win32" else HARMS + MODES)
 async def test_a_damaged_or_foreign_file_is_ignored(harm: str, served: Path, tmp_path: Path) -> None:
     starts = files(served, tmp_path)
@@ -379,6 +388,7 @@ async def test_a_damaged_or_foreign_file_is_ignored(harm: str, served: Path, tmp
             assert has_server(wire)
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("words", [["--no-front"], ["--audit-file", "audit"], ["--client-roots", "narrow"]])
 async def test_nothing_is_kept_where_that_would_be_missed(words: list[str], served: Path, tmp_path: Path) -> None:
     starts = files(served, tmp_path, *words)
@@ -393,6 +403,7 @@ async def test_nothing_is_kept_of_tools_that_come_and_go(served: Path, tmp_path:
     assert not starts.files
 
 
+@pytest.mark.share(1)
 @pytest.mark.skipif(sys.platform == "win32", reason="there a process is terminated, or asked by keys of a console")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_a_front(number: signal.Signals, served: Path, tmp_path: Path) -> None:
@@ -423,6 +434,7 @@ async def test_a_front_ends_when_nobody_reads_its_answers(served: Path, tmp_path
         assert process.wait(20) == 0
 
 
+@pytest.mark.slow
 async def test_a_line_that_never_ends_is_the_servers(served: Path, tmp_path: Path) -> None:
     starts = files(served, tmp_path)
     await starts.prime()
@@ -449,6 +461,7 @@ MESSAGES = st.fixed_dictionaries(
 FORMS = st.sampled_from([{"separators": (",", ":")}, {}, {"ensure_ascii": False}, {"sort_keys": True}])
 
 
+@pytest.mark.slow
 @given(MESSAGES, MESSAGES, IDS, FORMS, FORMS)
 @example({"jsonrpc": "2.0", "id": 1, "method": "ping"}, {"jsonrpc": "2.0", "id": 7, "method": "ping"}, 7, {}, {})
 def test_only_the_same_question_gets_the_same_answer(

@@ -248,6 +248,7 @@ async def beside(member: str, script: str) -> AsyncGenerator[tuple[subprocess.Po
             upstream.kill()
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize(("member", "script"), [("mcp_weather", _WEATHER), ("mcp_github", _GITHUB)])
 async def test_an_upstream_that_stands_still_ends_calls_in_time(member: str, script: str) -> None:
     async with beside(member, script) as (upstream, wire):

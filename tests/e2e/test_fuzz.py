@@ -12,6 +12,7 @@ from e2e.fuzz import Finding, Judge, fuzz
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads what a process holds under /proc")
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_messages_made_by_chance_find_nothing() -> None:
     assert await fuzz("mcp_fs", 4, seed=1) == []

@@ -59,6 +59,7 @@ async def status(url: str, token: str) -> tuple[int, str]:
     return answer.status_code, answer.headers.get("www-authenticate", "")
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_person_logs_in_refreshes_and_steps_up(mode: str, issuer: Issuer, tmp_path: Path) -> None:
     async with served(issuer, tmp_path) as subject:
@@ -147,6 +148,7 @@ async def test_a_client_that_says_at_a_url_who_it_is_needs_no_registration(tmp_p
             assert called == [f"ada@{issuer.url}"] * 3
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_program_logs_in_with_credentials_of_its_own(mode: str, issuer: Issuer, tmp_path: Path) -> None:
     """SEP-1046, by the SDK's own providers: a secret, and an assertion that the program signs."""
@@ -175,6 +177,7 @@ async def test_a_program_logs_in_with_credentials_of_its_own(mode: str, issuer: 
     assert called == [f"robot@{issuer.url}", f"signing@{issuer.url}"]
 
 
+@pytest.mark.slow
 async def test_what_the_metadata_says(issuer: Issuer, tmp_path: Path) -> None:
     async with served(issuer, tmp_path, "--read-only") as subject, httpx2.AsyncClient(trust_env=False) as client:
         challenge = (await client.post(subject.url, json={})).headers["www-authenticate"]
@@ -240,6 +243,7 @@ async def test_tokens_that_do_not_count(issuer: Issuer, tmp_path: Path) -> None:
         assert token not in subject.said
 
 
+@pytest.mark.slow
 async def test_keys_are_rotated_and_withdrawn(issuer: Issuer, tmp_path: Path) -> None:
     async with served(issuer, tmp_path) as subject:
         first, second = issuer.key, Key("second")
@@ -277,6 +281,7 @@ async def test_names_of_keys_that_anybody_can_invent_are_not_asked_for_each_time
     assert await verifier.verify_token(key.sign(claims)) is not None
 
 
+@pytest.mark.slow
 async def test_sessions_and_streams_are_their_persons(issuer: Issuer, tmp_path: Path) -> None:
     """Two people of one client are two; a stream ends when its token does, and the next goes on."""
     async with served(issuer, tmp_path) as subject:
@@ -310,6 +315,7 @@ async def test_sessions_and_streams_are_their_persons(issuer: Issuer, tmp_path: 
             assert (await status(subject.url, short))[0] == 401
 
 
+@pytest.mark.slow
 async def test_an_issuer_that_is_away_is_not_taken_for_a_refusal(tmp_path: Path) -> None:
     key = Key("any")
     (tmp_path / "files").mkdir()

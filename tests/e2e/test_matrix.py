@@ -34,6 +34,7 @@ def text_of(result: Message) -> str:
     return result["content"][0]["text"]
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -93,6 +94,7 @@ async def test_a_day_with_a_folder(transport: str, revision: str, tmp_path: Path
         assert await wire.silent(UPDATED, about(notes.as_uri()))
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
@@ -109,6 +111,7 @@ async def test_a_new_file_changes_the_list_for_those_who_asked(transport: str, r
         assert {item["uri"] for item in after} - {item["uri"] for item in before} == {(tmp_path / "new.txt").as_uri()}
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_a_name_that_is_not_utf8_is_listed_read_and_followed(transport: str, tmp_path: Path) -> None:
@@ -150,6 +153,7 @@ def _seconds(begun: float, *until: float) -> list[float]:
     return [*(round(at - begun, 2) for at in until), round(anyio.current_time() - until[-1], 2)]
 
 
+@pytest.mark.share(3)
 @pytest.mark.anyio
 @pytest.mark.parametrize("package", CASES)
 async def test_every_server_answers_subscribes_and_leaves_over_stdio(
@@ -166,6 +170,7 @@ async def test_every_server_answers_subscribes_and_leaves_over_stdio(
     assert (wire.garbage, wire.stderr) == ([], "")
 
 
+@pytest.mark.share(3)
 @pytest.mark.anyio
 @pytest.mark.parametrize("package", CASES)
 async def test_every_server_answers_subscribes_and_leaves_over_http(

@@ -79,6 +79,7 @@ async def running(member: str, folder: Path, monkeypatch: pytest.MonkeyPatch) ->
                     yield Case(wire, "weather://47.37,8.55/now", {"weather://nope-town/now": "nope-town"})
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("member", ["mcp_fs", "mcp_git", "mcp_sqlite", "mcp_postgres", "mcp_github", "mcp_weather"])
 async def test_what_is_not_there_is_not_followed_in_silence(
     member: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -38,6 +38,7 @@ def encoded(text: str, encoding: str) -> bytes:
     return text.encode(encoding).replace(b"\n", b"")
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", ERAS)
 async def test_nothing_is_written_of_what_comes_in_another_encoding_on_the_pipe(revision: str, tmp_path: Path) -> None:
@@ -75,6 +76,7 @@ def command(tmp_path: Path) -> list[str]:
     return [sys.executable, "-m", "mcp_fs", "--transport", "http", "--port", "0", str(tmp_path)]
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", ERAS)
 async def test_nothing_is_written_of_what_comes_in_another_encoding_over_http(
@@ -144,6 +146,7 @@ def test_an_array_on_the_pipe_is_refused_for_each_of_its_calls() -> None:
         members(line)
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.skipif(sys.platform == "darwin", reason="asks Linux or Windows what a process has loaded")
 async def test_stored_answers_are_for_lines_that_the_server_takes(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ async def subscribe(wire: Wire, *uris: str) -> None:
         await wire.request("tools/list")
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_replicas_tell_each_other_and_survive_their_bus(kind: str) -> None:
     async with AsyncExitStack() as stack:
@@ -160,6 +161,7 @@ async def _connected(caller: Wire, far: list[HttpWire]) -> None:
         wire.messages.clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resumed", some([{}, {"last-event-id": "7"}], {"last-event-id": "7"}))
 async def test_a_stream_that_was_cut_begins_with_all_that_may_have_changed(resumed: dict[str, str]) -> None:
     uri = "test://template/x/data"
@@ -190,6 +192,7 @@ async def test_a_stream_that_was_cut_begins_with_all_that_may_have_changed(resum
         older.writer.close()
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("reads", [True, False], ids=["that is open", "that nobody reads"])
 async def test_the_newest_stream_of_a_session_takes_the_place_of_one(reads: bool) -> None:
     """A client whose line was cut opens another stream, and the first still looks alive to the server."""
@@ -238,6 +241,7 @@ async def test_a_bus_that_never_was_holds_nothing_up(tmp_path: Path) -> None:
     assert "secret-word" not in subject.said
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("shared", [True, False])
 async def test_an_answer_may_reach_another_replica_if_they_share_keys(shared: bool, tmp_path: Path) -> None:
     """A question of 2026-07-28 comes with a state, which only who has the key can have made."""
@@ -260,6 +264,7 @@ async def test_an_answer_may_reach_another_replica_if_they_share_keys(shared: bo
                 assert refused.value.code == -32602
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("content", [None, "", "short\n", "a" * 40 + "\n" + "a" * 40 + "\n"])
 async def test_keys_that_cannot_be_used_are_said_at_the_start(content: str | None, tmp_path: Path) -> None:
     if content is not None:

@@ -11,6 +11,7 @@ from shared.http_subject import asks_to_end
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.slow
 @asks_to_end
 async def test_a_server_that_ends_answers_what_was_sent(tmp_path: Path) -> None:
     tally = await roll(1, "direct", "", tmp_path)

@@ -75,6 +75,7 @@ class Checked(StdioWire):
             return {}
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", REVISIONS)

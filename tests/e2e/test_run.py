@@ -63,6 +63,7 @@ def test_a_missing_folder_is_reported_and_skipped(tmp_path: Path) -> None:
     assert done.returncode == 0 and "missing" in done.stderr and done.stdout == ""
 
 
+@pytest.mark.slow
 def test_print_config_prints_the_entry_alone_on_stdout(tmp_path: Path) -> None:
     done = run("--print-config", "vscode", "--read-only", str(tmp_path))
     assert done.returncode == 0 and "mcp.json" in done.stderr
@@ -74,6 +75,7 @@ def test_print_config_prints_the_entry_alone_on_stdout(tmp_path: Path) -> None:
     assert probe.stdout == "mcp-fs 0.1.0\n"
 
 
+@pytest.mark.slow
 def test_check_tells_the_truth(tmp_path: Path) -> None:
     folder = tmp_path / "my files"
     folder.mkdir()
@@ -94,6 +96,7 @@ def test_check_tells_the_truth(tmp_path: Path) -> None:
     assert "read_text, read_files" in detailed and "file:///{+path}" in detailed
 
 
+@pytest.mark.slow
 def test_check_does_not_call_a_step_tried_that_was_not() -> None:
     words = [sys.executable, "-m", "mcp_sqlite", "--check", "--demo"]
     done = subprocess.run(words, capture_output=True, encoding="utf-8", timeout=60, check=True)
@@ -123,6 +126,7 @@ async def test_check_does_not_believe_a_notice_of_what_cannot_be_read() -> None:
     assert check._reason(failed.value) == "nothing behind test://one"
 
 
+@pytest.mark.slow
 def test_what_is_printed_into_a_pipe_is_utf8_whatever_the_code_page(tmp_path: Path) -> None:
     folder = tmp_path / "ملفات"
     folder.mkdir()
@@ -195,6 +199,7 @@ async def test_the_audit_log_goes_on_in_a_new_file_once_its_own_is_moved_away(tm
         assert [json.loads(line)["status"] for line in file.read_text("utf-8").splitlines()] == [status]
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_call_is_answered_also_when_the_audit_log_takes_no_line(tmp_path: Path) -> None:
     done = run("--audit-file", str(tmp_path / "missing" / "audit"), str(tmp_path))
@@ -208,6 +213,7 @@ async def test_a_call_is_answered_also_when_the_audit_log_takes_no_line(tmp_path
         assert wire.stderr.count("a line is missing in the audit file: No space left on device") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_the_self_test_tries_what_http_alone_has(tmp_path: Path) -> None:
     certificate(tmp_path, "mine")
@@ -237,6 +243,7 @@ async def test_the_self_test_tries_what_http_alone_has(tmp_path: Path) -> None:
     assert done.returncode == 1 and "✗ http" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_self_test_hands_on_the_environment_but_for_what_it_decides(tmp_path: Path) -> None:
     """Tokens and proxies come as variables; a server that found `CHECK` there would check itself for ever."""
     held = {"MCP_FS_FOLDERS": str(tmp_path), "MCP_FS_CHECK": "1", "MCP_FS_READ_ONLY": "1"}

@@ -35,6 +35,7 @@ async def figure(wire: HttpWire, name: str) -> float:
     return next(float(line.split()[1]) for line in text.splitlines() if line.startswith(name + " "))
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_call_cancelled_while_it_waits_for_its_turn_never_runs(revision: str) -> None:
     command = [*TOY, "max_parallel=2", "metrics=True"]
@@ -60,6 +61,7 @@ async def test_a_call_cancelled_while_it_waits_for_its_turn_never_runs(revision:
     assert subject.said.count("waiting") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("revision", some(ERAS, MODERN))
 async def test_a_storm_of_cancels_leaves_nothing_behind(revision: str) -> None:
     """Calls and their cancels arrive in any order; whatever began is ended, and every task of it."""
@@ -87,6 +89,7 @@ async def test_a_storm_of_cancels_leaves_nothing_behind(revision: str) -> None:
     assert "Traceback" not in subject.said
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_flood_of_progress_lets_others_in_and_ends(revision: str) -> None:
     async with (
@@ -134,6 +137,7 @@ async def follow(wire: HttpWire, uris: list[str]) -> None:
             await wire.subscribe(uri)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("revision", some(ERAS, MODERN))
 async def test_readers_that_do_not_read_harm_nobody(revision: str) -> None:
     uris = [f"test://template/{number}{'x' * 30_000}/data" for number in range(40)]

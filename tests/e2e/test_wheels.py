@@ -44,6 +44,7 @@ def test_wheels_ask_for_bounded_versions_and_carry_no_checkout(wheels: Path) -> 
             assert f"{name}/py.typed" in names
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.parametrize("server", some(SERVERS, SERVERS[0]), ids=lambda server: server.command)
 async def test_a_wheel_installed_alone_serves(server: Member, wheels: Path, served: Path, tmp_path: Path) -> None:
@@ -66,6 +67,7 @@ async def test_a_wheel_installed_alone_serves(server: Member, wheels: Path, serv
     )
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_the_commands_of_the_readme_in_a_fresh_clone(
     served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

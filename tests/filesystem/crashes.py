@@ -1,9 +1,9 @@
 """One fault at each operation of a change in turn, as SQLite tests its commits; run as a program.
 
-`python -m filesystem.crashes FOLDER [SCENARIO]` prints one JSON line per scenario by itself, written down so that it
-can be taken back, and being taken back, these two also with old contents on another file system: how many faults were
-tried and what went wrong; `quick` is all by themselves and a few of the others. Kills happen in a forked child, which
-is why this is no test module: a test process has threads, and a fork of it is no sound copy.
+`python -m filesystem.crashes FOLDER [SCENARIO ...]` prints one JSON line per scenario by itself, written down so that
+it can be taken back, and being taken back, these two also with old contents on another file system: how many faults
+were tried and what went wrong. Kills happen in a forked child, which is why this is no test module: a test process has
+threads, and a fork of it is no sound copy.
 """
 
 from __future__ import annotations
@@ -484,17 +484,11 @@ def _parts(state: State) -> list[State]:
     return [dict(some) for size in range(len(state) + 1) for some in combinations(state.items(), size)]
 
 
-QUICK = ("edit", "delete folder")
-FAR = ("delete folder",)
-
-
-def main(folder: str, only: str = "") -> None:
+def main(folder: str, *names: str) -> None:
     root = Path(folder) / "root"
     for scenario, prepare, is_far in product(SCENARIOS, (plain, written_down, taken_back), (False, True)):
-        is_quick = (prepare is plain or scenario.name in QUICK) and (
-            not is_far or (scenario.name in FAR and prepare is taken_back)
-        )
-        if (is_far and prepare is plain) or not (is_quick if only == "quick" else only in ("", scenario.name)):
+        name = f"{scenario.name}, {prepare.__name__}".replace("_", " ").removesuffix(", plain") + ", far" * is_far
+        if (is_far and prepare is plain) or (names and name not in names):
             continue
         Faulty.is_far = is_far
         installed(Faulty(0, ""))
@@ -513,7 +507,6 @@ def main(folder: str, only: str = "") -> None:
                     mistake = not_back(root, scenario)
                 if mistake is not None or not met:
                     wrong.append(f"{kind} at {at}: {mistake or 'was not met'}")
-        name = f"{scenario.name}, {prepare.__name__}".replace("_", " ").removesuffix(", plain") + ", far" * is_far
         print(json.dumps({"scenario": name, "tried": tried, "wrong": wrong, "log": log}), flush=True)
 
 

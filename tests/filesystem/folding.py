@@ -193,7 +193,7 @@ def main(paths: list[str]) -> int:
                 Path(at, "Köln").touch()
                 assert Path(at, unicodedata.normalize("NFD", "KÖLN")).exists()
                 files = [f"tests/filesystem/{path}" for path in paths or _FILES]
-                words = [sys.executable, "-m", "pytest", "-n0", "-q", "-p", "filesystem.like_macos"]
+                words = [sys.executable, "-m", "pytest", "-n0", "-q", "-p", "filesystem.like_macos", "-m", "not weekly"]
                 words += [f"--deselect=tests/filesystem/{test}" for test in _NOT_HERE]
                 return subprocess.run(
                     [*words, f"--basetemp={at}/base", *files], cwd=TESTS.parent, check=False

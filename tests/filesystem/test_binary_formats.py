@@ -70,6 +70,7 @@ def state(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.share(13)
 @pytest.mark.diagonal
 @pytest.mark.parametrize("there", ["its contents", "nothing", "an empty file"])
 @pytest.mark.parametrize("name", THERE)

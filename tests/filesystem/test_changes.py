@@ -11,6 +11,7 @@ from filesystem.reading import on_linux
 from mcp_batteries.testing.wire import MODERN, WireError
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @on_linux
 @pytest.mark.anyio
@@ -46,6 +47,7 @@ async def test_a_file_that_is_created_in_another_spelling_is_told(tmp_path: Path
         await wire.updated(uri)
 
 
+@pytest.mark.share(2)
 @on_linux
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", ["out", "out/below", "out/*.log", "folder/**", "gone/[ab]", "open[", "a{b/**", ".env"])

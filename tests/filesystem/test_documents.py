@@ -243,6 +243,7 @@ def test_entities_are_neither_expanded_nor_fetched(tmp_path: Path) -> None:
                 read(tmp_path, name)
 
 
+@pytest.mark.slow
 def test_bombs_are_bounded(tmp_path: Path) -> None:
     """None takes more than its time, and none brings more than 64 MiB."""
     mega = b"A" * 999_999 + b"\n"
@@ -286,6 +287,7 @@ def raw_zip(name: str, packed_data: bytes, size: int) -> bytes:
     return local + central + b"PK\5\6" + struct.pack("<HHHHIIH", 0, 0, 1, 1, len(central), len(local), 0)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_documents_are_told_from_good_ones_and_stop_nothing(seed: int, tmp_path: Path) -> None:
     """Cut, overwritten and mixed up at random: each is read, or refused in a sentence; the next one is read again."""
@@ -312,6 +314,7 @@ def test_damaged_documents_are_told_from_good_ones_and_stop_nothing(seed: int, t
     assert words(seed)[0] in read(tmp_path, "good.docx").body
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("mode", ["gz", "bz2", "xz"])
 def test_what_was_packed_is_read_and_searched_up_to_the_damage(mode: str, tmp_path: Path) -> None:
     """A log that is still being packed, or half a download: the text that is there, and that the rest is missing."""
@@ -423,6 +426,7 @@ ODD_LINES = [
 ]  # fmt: skip
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("seed", range(3))
 def test_an_odd_header_costs_no_mail(seed: int) -> None:
     rng = random.Random(seed)
@@ -681,6 +685,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
 }
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_file_made_to_do_harm_ends_in_a_bounded_answer(name: str, tmp_path: Path) -> None:
     """It is read or refused; whatever became of the process that read it, the next file is read."""

@@ -330,6 +330,7 @@ print(said())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="root mounts, on Linux")
 def test_a_served_folder_that_was_mounted_anew_is_served_again(tmp_path: Path) -> None:
     root = tmp_path / "outer" / "served"

@@ -226,6 +226,7 @@ async def test_what_is_too_much_is_forgotten_and_said(tmp_path: Path, monkeypatc
         assert "forgotten" not in await following.news()
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("seed", range(8))
 async def test_random_changes(tmp_path: Path, seed: int) -> None:
     """What is told is the difference of the tree at one question and at the next, whatever was done between them."""
@@ -281,6 +282,7 @@ def _difference(before: dict[str, str], now: dict[str, str]) -> set[tuple[str, s
     return gone | new | {("changed", name) for name in before.keys() & now.keys() if before[name] != now[name]}
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 async def test_a_subscription_to_a_glob_hears_of_every_file_it_means(tmp_path: Path, revision: str) -> None:
     put(tmp_path / "src/a.py", "1")
@@ -302,6 +304,7 @@ async def test_a_subscription_to_a_glob_hears_of_every_file_it_means(tmp_path: P
         await wire.updated(uri)
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25", MODERN])
@@ -316,6 +319,7 @@ async def test_over_the_wire(tmp_path: Path, transport: str, revision: str) -> N
         assert said.rstrip().endswith("+2")
 
 
+@pytest.mark.slow
 async def test_nobody_else_can_ask(tmp_path: Path) -> None:
     """A cursor of one session, copied into another, tells nothing; one that was made up neither."""
     async with (

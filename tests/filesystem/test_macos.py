@@ -12,6 +12,7 @@ SAMPLE = ("handles", "policy", "write")
 """Modules whose tests take a second or two; `pytest -p filesystem.like_macos tests/filesystem` runs them all."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS needs no stand-in, and Windows can't be one")
 def test_what_macos_lacks_is_done_another_way() -> None:
     options = [

@@ -288,6 +288,7 @@ def _interlaced(picture: Image.Image) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunks
 
 
+@pytest.mark.share(3)
 @pytest.mark.diagonal
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP"])
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16"])

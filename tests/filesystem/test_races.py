@@ -98,6 +98,7 @@ def test_reading(here: Ground) -> None:
     assert seen["inside"]
 
 
+@pytest.mark.share(1)
 def test_listing_and_status(here: Ground) -> None:
     def look(number: int) -> str:
         if number % 2:
@@ -122,6 +123,7 @@ def test_creating_and_replacing(here: Ground) -> None:
     assert here.temporary() == []
 
 
+@pytest.mark.share(1)
 def test_changing_the_tree(here: Ground) -> None:
     (here.root / "still").mkdir()
 
@@ -147,6 +149,7 @@ def test_changing_the_tree(here: Ground) -> None:
     assert "OUTSIDE" not in seen
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("makes_folders", [False, True])
 async def test_tool_calls_alone_can_not_race_out(tmp_path: Path, makes_folders: bool) -> None:
     """No other process: moves in flight bring a link to the outside to where reads and writes are going.

@@ -145,6 +145,7 @@ async def test_names_that_models_know_from_other_servers(tmp_path: Path) -> None
     assert "no argument `destination`" in said
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("by", ["text", "word", "regex"])
 @pytest.mark.parametrize("dry_run", [False, True])
 async def test_no_file_gets_larger_than_can_be_edited(tmp_path: Path, by: str, dry_run: bool) -> None:
@@ -277,6 +278,7 @@ async def test_what_differs_far_to_the_right_is_shown(tmp_path: Path) -> None:
     assert seen.startswith("a:1:...yyy") and seen.endswith("zzz...") and " [-new-]{+old+} " in seen and len(seen) < 180
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("by", ["text", "regex"])
 async def test_lines_before_and_after_can_be_read_from_what_is_shown(tmp_path: Path, by: str) -> None:
     chance = random.Random(7)

@@ -84,6 +84,7 @@ def test_line_ends_of_windows_are_line_ends(tmp_path: Path, grep: Grep) -> None:
     assert grep("^;") == ["t:3:;three"]
 
 
+@pytest.mark.share(12)
 @pytest.mark.parametrize(
     ("codec", "line"),
     [
@@ -722,6 +723,7 @@ def test_some_expressions_have_no_twin_over_bytes() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="paths of any length")
 def test_3_000_nested_folders_are_walked_read_and_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walk, "WALK_SECONDS", 600)  # what counts is the processor's time, however busy the machine is

@@ -10,6 +10,7 @@ from filesystem.reading import on_linux
 from filesystem.storms import HANDICAPS, missed
 
 
+@pytest.mark.slow
 @on_linux
 @pytest.mark.anyio
 async def test_the_last_state_is_told_after_the_kernels_queue_overflowed(tmp_path: Path) -> None:

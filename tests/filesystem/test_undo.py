@@ -394,6 +394,7 @@ def served(tmp_path: Path, *options: str) -> list[str]:
     return [sys.executable, "-m", "mcp_fs", *options, str(tmp_path / "root")]
 
 
+@pytest.mark.slow
 async def test_another_process_takes_back_what_a_killed_one_did(tmp_path: Path) -> None:
     ground = Ground(tmp_path)
     before = ground.state()
@@ -413,6 +414,7 @@ async def test_another_process_takes_back_what_a_killed_one_did(tmp_path: Path) 
     assert ground.state() == before
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("option", ["--undo-megabytes=0", "--read-only"])
 async def test_it_is_off_where_the_operator_says_so(tmp_path: Path, option: str) -> None:
     ground = Ground(tmp_path)

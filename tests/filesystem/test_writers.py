@@ -44,6 +44,7 @@ def here(tmp_path: Path) -> Ground:
     return ground(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="a file that is open for writing can't be replaced there")
 def test_edits_of_several_processes_all_arrive(here: Ground) -> None:
     (here.root / "log").write_text("END")

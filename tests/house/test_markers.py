@@ -1,12 +1,13 @@
 """The markers are read off the code: what starts a process is found however deep it does so."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from markers import SIGNS, named
-from thinning import some, thin
+from thinning import few, some, thin
 from weather import serving, test_changes, test_policy
 
 
@@ -22,28 +23,57 @@ class Item:
 
     nodeid = "test.py::test[x]"
 
-    def __init__(self, **params: object) -> None:
+    def __init__(self, *marks: pytest.Mark, **params: object) -> None:
         self.callspec = SimpleNamespace(params=params)
-        self.is_weekly = False
+        self.own_markers = [*marks]
 
-    def get_closest_marker(self, name: str) -> bool:
-        return name == "diagonal"
+    def iter_markers(self, name: str) -> list[pytest.Mark]:
+        return [mark for mark in self.own_markers if mark.name == name]
+
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        return next(iter(self.iter_markers(name)), None)
 
     def add_marker(self, marker: pytest.MarkDecorator) -> None:
-        self.is_weekly = marker.name == "weekly"
+        self.own_markers.append(marker.mark)
+
+    @property
+    def run(self) -> str:
+        return next((mark.name for mark in self.own_markers if mark.name in ("slow", "weekly")), "")
+
+
+def thinned(items: Sequence[Item]) -> list[tuple[object, ...]]:
+    """Return the parameters of those that are left for `pytest` itself."""
+    thin(cast("list[pytest.Item]", items))
+    return [tuple(item.callspec.params.values()) for item in items if not item.run]
 
 
 def test_of_a_product_each_value_is_tried_with_every_change() -> None:
+    mark = pytest.mark.diagonal.mark
     asked = {1: "few", 2: "some", 3: "some", 4: "many"}
-    items = [Item(one=one, number=number, expected=said) for one in "ab" for number, said in asked.items()]
-    thin(cast("list[pytest.Item]", items))
-    left = [(item.callspec.params["one"], item.callspec.params["number"]) for item in items if not item.is_weekly]
-    assert left == [("a", 1), ("a", 3), ("b", 2), ("b", 4)]
+    items = [Item(mark, one=one, number=number, expected=said) for one in "ab" for number, said in asked.items()]
+    assert thinned(items) == [("a", 1, "few"), ("a", 3, "some"), ("b", 2, "some"), ("b", 4, "many")]
+    assert {item.run for item in items} == {"", "weekly"}
 
 
-def test_of_some_the_others_are_for_the_week() -> None:
-    first, second = some(["a", "b"], "b")
-    assert second == "b"
-    assert [mark.name for mark in first.marks] == ["weekly"]
-    with pytest.raises(AssertionError):
-        some(["a"], "c")
+def test_a_share_of_the_cases_shows_as_many_values_as_it_can() -> None:
+    items = [Item(pytest.mark.share(4).mark, one=one, number=number) for one in "ab" for number in range(4)]
+    assert thinned(items) == [("a", 0), ("a", 2), ("b", 1), ("b", 3)]
+    assert {item.run for item in items} == {"", "slow"}
+    cases = [Item(pytest.mark.share(3).mark, number=number) for number in range(9)]
+    assert thinned(cases) == [(0,), (4,), (8,)]
+    assert thinned([Item(pytest.mark.share(3).mark, number=1)]) == [(1,)]
+
+
+def test_what_is_for_the_week_is_in_no_other_run() -> None:
+    item = Item(pytest.mark.slow.mark, pytest.mark.weekly.mark)
+    thinned([item])
+    assert item.run == "weekly"
+
+
+def test_others_are_for_another_run() -> None:
+    for mark, chosen in ((some, "weekly"), (few, "slow")):
+        first, second = mark(["a", "b"], "b")
+        assert second == "b"
+        assert [mark.name for mark in first.marks] == [chosen]
+        with pytest.raises(AssertionError):
+            mark(["a"], "c")

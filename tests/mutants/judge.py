@@ -33,7 +33,7 @@ from mutants.modules import MODULES  # noqa: E402
 from mutants.mutations import mutations  # noqa: E402
 
 PYTEST = (
-    "-q", "-x", "-n0", "-p", "no:cacheprovider", "--hypothesis-profile=mutants",
+    "-q", "-x", "-n0", "-p", "no:cacheprovider", "--hypothesis-profile=mutants", "-m", "not (debian or weekly)",
     f"--basetemp={tempfile.gettempdir()}/run",  # emptied by the next one: a fork that ends leaves all there is
     "-Wignore::pytest.PytestAssertRewriteWarning",  # what is warm was imported before pytest began
 )  # fmt: skip
