@@ -11,9 +11,13 @@ check:
     uv run pyright
     uv run lint-imports
 
-# What must pass with every change.
+# Every promise, in five minutes.
 test *arguments:
     uv run pytest {{ arguments }}
+
+# What that leaves out: all cases, storms, large sizes, other programs. CI runs both with every change.
+slow *arguments:
+    uv run pytest -m slow {{ arguments }}
 
 # What is tried every week: all combinations, all servers, every recorded answer.
 weekly *arguments:
@@ -22,7 +26,7 @@ weekly *arguments:
 # Everything, and then which lines no test reached.
 coverage *arguments:
     uv run coverage erase
-    -uv run coverage run -m pytest {{ arguments }}
+    -uv run coverage run -m pytest -m "not (debian or weekly)" {{ arguments }}
     uv run coverage combine --quiet
     uv run coverage report --skip-covered --sort=miss
 

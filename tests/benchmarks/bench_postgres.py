@@ -30,7 +30,7 @@ from peers import TOOLBOX, toolbox  # noqa: E402
 from sql_peers import measure  # noqa: E402
 
 from e2e import npm  # noqa: E402
-from e2e.serving import TRANSPORTS, connected  # noqa: E402
+from e2e.serving import TRANSPORTS, connected_process  # noqa: E402
 from mcp_batteries.testing.wire import MODERN  # noqa: E402
 from mcp_postgres.operator_sql import notify_sql  # noqa: E402
 from postgres.serving import Base, make  # noqa: E402
@@ -120,7 +120,7 @@ async def notices(transport: str, revision: str, triggers: bool, commits: int) -
     if triggers:
         base.run(notify_sql("mcp_changes").replace("public.my_table", "public.t"), "owner")
     taken: list[float] = []
-    async with connected(transport, revision, "mcp_postgres", [*words, f"app={base.url()}"]) as wire:
+    async with connected_process(transport, revision, "mcp_postgres", [*words, f"app={base.url()}"]) as wire:
         await wire.subscribe("postgres://app/public/t/1")
         await anyio.sleep(1)
         with base.connect() as writer:

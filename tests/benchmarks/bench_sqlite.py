@@ -28,7 +28,7 @@ from peers import TOOLBOX, toolbox  # noqa: E402
 from sql_peers import ONE, measure  # noqa: E402
 
 from e2e import npm  # noqa: E402
-from e2e.serving import TRANSPORTS, connected  # noqa: E402
+from e2e.serving import TRANSPORTS, connected_process  # noqa: E402
 from mcp_batteries.testing.wire import MODERN, StdioWire  # noqa: E402
 
 ROWS = 100_000
@@ -79,7 +79,7 @@ async def notices(journal: str, transport: str, revision: str, subscriptions: in
         path = Path(folder) / "app.db"
         make(path, journal)
         taken: list[float] = []
-        async with connected(transport, revision, "mcp_sqlite", [str(path)]) as wire:
+        async with connected_process(transport, revision, "mcp_sqlite", [str(path)]) as wire:
             uris = [f"sqlite://app/t/{number}" for number in range(1, subscriptions + 1)]
             if wire.modern:
                 await wire.listen({"resourceSubscriptions": uris})

@@ -10,6 +10,7 @@ import anyio
 
 from mcp_batteries.testing.wire import HttpWire, StdioWire, Wire
 from mcp_batteries.testing.wire.base import SECONDS
+from thread_wire import wire_to
 
 TRANSPORTS = ("stdio", "http")
 
@@ -35,6 +36,20 @@ async def listening(package: str, *arguments: str) -> AsyncGenerator[tuple[anyio
 
 @asynccontextmanager
 async def connected(transport: str, revision: str, package: str, arguments: Sequence[str]) -> AsyncGenerator[Wire]:
+    """An opened wire to a fresh server: over stdio on a thread, over HTTP as a process."""
+    if transport == "http":
+        async with connected_process(transport, revision, package, arguments) as wire:
+            yield wire
+        return
+    async with wire_to(package, arguments, revision=revision) as wire:
+        await wire.open()
+        yield wire
+
+
+@asynccontextmanager
+async def connected_process(
+    transport: str, revision: str, package: str, arguments: Sequence[str]
+) -> AsyncGenerator[Wire]:
     """An opened wire to a fresh process."""
     if transport == "stdio":
         async with StdioWire([sys.executable, "-m", package, *arguments], revision=revision) as wire:

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from contract.cases import CASES
-from e2e.serving import TRANSPORTS, connected, listening
+from e2e.serving import TRANSPORTS, connected_process, listening
 from mcp_batteries.testing.case import Case
 from mcp_batteries.testing.wire import MODERN, REVISIONS, HttpWire, Message, StdioWire, Wire
 from mcp_batteries.testing.wire.base import SECONDS
@@ -46,7 +46,7 @@ async def test_a_day_with_a_folder(transport: str, revision: str, tmp_path: Path
     notes.write_text("one\n", "utf-8")
     control.write_text("0", "utf-8")
 
-    async with connected(transport, revision, "mcp_fs", [str(served)]) as wire:
+    async with connected_process(transport, revision, "mcp_fs", [str(served)]) as wire:
         tools = (await wire.request("tools/list"))["tools"]
         assert {"read_text", "write_file", "search_text"} <= {tool["name"] for tool in tools}
         listed = (await wire.request("resources/list"))["resources"]
@@ -101,7 +101,7 @@ async def test_a_day_with_a_folder(transport: str, revision: str, tmp_path: Path
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_a_new_file_changes_the_list_for_those_who_asked(transport: str, revision: str, tmp_path: Path) -> None:
     (tmp_path / "old.txt").write_text("", "utf-8")
-    async with connected(transport, revision, "mcp_fs", [str(tmp_path)]) as wire:
+    async with connected_process(transport, revision, "mcp_fs", [str(tmp_path)]) as wire:
         before = (await wire.request("resources/list"))["resources"]
         if revision == MODERN:
             await wire.listen({"resourcesListChanged": True})
@@ -122,7 +122,7 @@ async def test_a_name_that_is_not_utf8_is_listed_read_and_followed(transport: st
     except (OSError, UnicodeError):
         pytest.skip("this file system takes only UTF-8 names")
     uri = tmp_path.as_uri() + "/caf%E9.txt"
-    async with connected(transport, "2025-11-25", "mcp_fs", [str(tmp_path)]) as wire:
+    async with connected_process(transport, "2025-11-25", "mcp_fs", [str(tmp_path)]) as wire:
         assert uri in text_of(await wire.call("list_directory", path="."))
         assert uri in {item["uri"] for item in (await wire.request("resources/list"))["resources"]}
         assert "one\n" in text_of(await wire.call("read_text", path=uri))

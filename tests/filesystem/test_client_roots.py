@@ -1,6 +1,5 @@
 """Roots that clients send: a lower bound for nobody, an upper bound for no operator."""
 
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,6 +8,7 @@ import anyio
 import pytest
 
 from mcp_batteries.testing.wire import StdioWire
+from thread_wire import wire_to
 
 
 @pytest.fixture
@@ -23,8 +23,8 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 @asynccontextmanager
 async def connected(served: Path, roots: list[Path] | None, *flags: str) -> AsyncGenerator[StdioWire]:
     """A legacy client that declares roots and answers, unless `roots` is None, each question for them."""
-    command = [sys.executable, "-m", "mcp_fs", *flags, str(served)]
-    async with StdioWire(command, revision="2025-11-25", capabilities={"roots": {"listChanged": True}}) as wire:
+    capabilities = {"roots": {"listChanged": True}}
+    async with wire_to("mcp_fs", [*flags, served], revision="2025-11-25", capabilities=capabilities) as wire:
         await wire.open()
         async with anyio.create_task_group() as tasks:
 
@@ -73,9 +73,10 @@ async def test_roots_narrow_and_never_widen(folders: tuple[Path, Path]) -> None:
 @pytest.mark.anyio
 async def test_roots_that_change_while_they_are_told_are_asked_for_again(folders: tuple[Path, Path]) -> None:
     served, _ = folders
-    command = [sys.executable, "-m", "mcp_fs", "--client-roots", "narrow", str(served)]
+    arguments = ["--client-roots", "narrow", served]
+    capabilities = {"roots": {"listChanged": True}}
     read = {"name": "read_text", "arguments": {"path": str(served / "a" / "file.txt")}}
-    async with StdioWire(command, revision="2025-11-25", capabilities={"roots": {"listChanged": True}}) as wire:
+    async with wire_to("mcp_fs", arguments, revision="2025-11-25", capabilities=capabilities) as wire:
         await wire.open()
         for roots, is_refused in (("a", False), ("b", True)):
             number = await wire.begin("tools/call", read)

@@ -32,6 +32,7 @@ def made_app(folder: Path) -> Made:
     return made
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
@@ -91,6 +92,7 @@ async def test_a_file_of_a_branch_and_list_changes(tmp_path: Path) -> None:
         assert names == {uris[0]}
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_each_step_of_a_rebase_that_stops_is_told(tmp_path: Path) -> None:
     made = made_app(tmp_path)

@@ -188,6 +188,7 @@ def _two_commits(path: Path) -> Made:
     return made
 
 
+@pytest.mark.share(2)
 @pytest.mark.anyio
 @pytest.mark.diagonal
 @pytest.mark.parametrize("nest", NESTED, ids=lambda nest: nest.__name__)
@@ -226,6 +227,7 @@ async def _inside(asking: Asking) -> str:
     return "\n".join(said)
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("arm", RUNNING, ids=lambda arm: arm.__name__)
 def test_plain_git_runs_it(arm: Callable[[Nested], None], tmp_path: Path) -> None:
     trap = Trap(tmp_path)
@@ -293,6 +295,7 @@ async def test_a_repository_around_another_is_read_and_gets_refs_without_a_sandb
         assert not (await asking("edit_index", paths=["notes.txt"])).startswith("failed")
 
 
+@pytest.mark.share(2)
 @pytest.mark.anyio
 @pytest.mark.parametrize("is_link", [False, True])
 async def test_the_commit_of_a_submodule_elsewhere_is_not_told(

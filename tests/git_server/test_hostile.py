@@ -180,6 +180,7 @@ RUNNING: dict[Callable[[Trap], None], Sequence[str]] = {
 }
 
 
+@pytest.mark.share(3)
 @pytest.mark.anyio
 @pytest.mark.diagonal
 @pytest.mark.parametrize("arm", RUNNING, ids=lambda arm: arm.__name__)
@@ -200,6 +201,7 @@ async def test_nothing_in_a_repository_is_run(arm: Callable[[Trap], None], tmp_p
     assert os.listdir(trap.canaries) == ["ran"], "the case is not armed"
 
 
+@pytest.mark.share(3)
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", ["GIT_EXTERNAL_DIFF", "GIT_CONFIG_COUNT", "GIT_DIR", "GIT_PROXY_COMMAND", "PATH"])
 async def test_the_environment_of_the_host_does_not_reach_git(
@@ -407,6 +409,7 @@ LEADING: dict[Callable[[Trap], None], Sequence[str] | None] = {
 """With what plain git shows the secret; None where it shows none, or does not end."""
 
 
+@pytest.mark.share(6)
 @pytest.mark.anyio
 @pytest.mark.diagonal
 @pytest.mark.parametrize("arm", LEADING, ids=lambda arm: arm.__name__)
@@ -438,6 +441,7 @@ _HANG = {pipe}
 """Cases in which git waits for ever, and reads nothing."""
 
 
+@pytest.mark.share(5)
 @pytest.mark.anyio
 @pytest.mark.parametrize("arm", [arm for arm in LEADING if arm not in _HANG], ids=lambda arm: arm.__name__)
 async def test_the_kernel_alone_keeps_git_from_what_leads_outside(
@@ -510,6 +514,7 @@ OPTIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_no_argument_is_an_option_or_leads_outside(tmp_path: Path) -> None:
     """Each of them in the place of each text that any tool takes (CVE-2025-68144: options in the words of a diff).
@@ -585,6 +590,7 @@ NAMES = [
 ]  # fmt: skip
 
 
+@pytest.mark.share(5)
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", NAMES, ids=repr)
 async def test_any_name_is_one_line_and_can_be_given_back(name: bytes, tmp_path: Path) -> None:

@@ -152,6 +152,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file() and not path.is_symlink()}
 
 
+@pytest.mark.share(5)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 async def test_every_kind_is_read_and_left_as_it_was(kind: Callable[[Path], Made], tmp_path: Path) -> None:
     made = kind(tmp_path)
@@ -202,6 +203,7 @@ def put(made: Made, files: dict[str, str | None]) -> None:
             made.write(name, text)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", CONFLICTS)
 async def test_a_conflict_of_every_kind_is_told_and_given_up(kind: str, tmp_path: Path) -> None:
     made = Made(tmp_path / "app")
@@ -241,6 +243,7 @@ async def test_every_byte_of_a_name(tmp_path: Path) -> None:
             assert (await asking("read_file", path=shown)).startswith("["), shown
 
 
+@pytest.mark.slow
 async def test_a_repository_that_changes_under_the_reads(tmp_path: Path) -> None:
     """Somebody commits, repacks, switches and forgets branches; each answer is one of a state that was there."""
     made = usual(tmp_path)

@@ -27,6 +27,7 @@ def apart(folder: Path) -> Made:
     return made
 
 
+@pytest.mark.share(7)
 @pytest.mark.parametrize(
     ("tool", "arguments", "subject"),
     [
@@ -83,6 +84,7 @@ async def test_in_a_conflict_it_stays_on_the_branch_and_says_what_leads_back(too
         assert state(made) == before
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("tool", TOOLS)
 async def test_what_is_refused_leaves_all_as_it_was(tool: str, tmp_path: Path) -> None:
     made = apart(tmp_path)

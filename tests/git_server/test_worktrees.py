@@ -74,6 +74,7 @@ async def test_a_worktree_that_fails_leaves_nothing_behind(tmp_path: Path) -> No
 NAMES = ["../out", "/tmp/out", ".git", "..", "-x", "a/b", "a\nb", "", "x" * 200]
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", NAMES)
 async def test_no_name_leads_out_of_the_folder(name: str, tmp_path: Path) -> None:
     trap = Trap(tmp_path)

@@ -246,6 +246,7 @@ def every_hook(trap: Trap) -> None:
         trap.hook(name)
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("arm", [every_hook, signing, editors, merge_driver], ids=lambda arm: arm.__name__)
 async def test_a_change_runs_nothing_either(arm: Callable[[Trap], None], tmp_path: Path) -> None:
@@ -278,6 +279,7 @@ async def test_a_change_runs_nothing_either(arm: Callable[[Trap], None], tmp_pat
     assert os.listdir(trap.canaries) == ["ran"], "the case is not armed"
 
 
+@pytest.mark.share(2)
 @pytest.mark.anyio
 @pytest.mark.parametrize("before", ["", " ", "\t", "# nothing\n" * 8_000], ids=range(4))
 async def test_a_list_of_steps_that_somebody_else_wrote_is_not_followed(before: str, tmp_path: Path) -> None:
@@ -1010,6 +1012,7 @@ async def test_of_a_stash_the_way_back_says_that_files_were_deleted_after_they_w
     assert made.git("status", "--porcelain") == "A  gone.txt\n"
 
 
+@pytest.mark.share(5)
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "way", [("run_stash", {}), ("run_reset", {"rev": "HEAD", "mode": "hard"}), ("run_reset", {"rev": "HEAD"})]
@@ -1039,6 +1042,7 @@ async def test_what_was_under_way_and_is_no_longer_is_told(
         assert ("not brought back by an undo: " in answer) == (noted() != before), answer
 
 
+@pytest.mark.share(3)
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "message", ["#12 one\n\n# of them\nrest\n", "one\n\nof them\n", "- one\n\n\ntwo  \n"], ids=range(3)
@@ -1162,6 +1166,7 @@ async def test_an_empty_pick_between_two_of_several_is_told_as_what_it_is(tmp_pa
         assert "1 in conflict" in await asking("run_step", action="skip")
 
 
+@pytest.mark.share(2)
 @pytest.mark.anyio
 @pytest.mark.parametrize("number", [1, 30])
 @pytest.mark.parametrize("case", ["folder no longer known", "folder partly known", "no longer ignored"])

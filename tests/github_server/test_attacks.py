@@ -315,6 +315,7 @@ PUBLIC_WRITES = [
 ]
 
 
+@pytest.mark.share(2)
 @pytest.mark.anyio
 @pytest.mark.parametrize(("tool", "arguments", "matters"), PUBLIC_WRITES)
 async def test_private_text_alone_does_not_go_public_unasked(

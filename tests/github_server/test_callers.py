@@ -87,6 +87,7 @@ async def test_a_client_without_a_token_learns_where_to_log_in(world: Oracle) ->
             assert len(world.sent("GET", "/user")) == asks, token
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
 async def test_what_one_token_reads_no_other_sees(revision: str, world: Oracle) -> None:
     world.answer(
@@ -119,6 +120,7 @@ async def test_what_one_token_reads_no_other_sees(revision: str, world: Oracle) 
     assert tags == {ALICE}
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
 async def test_what_changes_is_told_to_those_who_may_know_of_it(revision: str, world: Oracle) -> None:
     async with serving(world) as url, client(url, ALICE, revision) as alice, client(url, BOB, revision) as bob:
@@ -167,6 +169,7 @@ async def test_an_operators_token_opens_nothing_on_github(world: Oracle, tmp_pat
         assert len(world.seen) == before
 
 
+@pytest.mark.slow
 async def test_who_read_is_who_is_asked_whatever_their_token(world: Oracle) -> None:
     async with (
         serving(world, "--write") as url,

@@ -84,6 +84,7 @@ def world(oracle: Oracle) -> dict[str, Callable[[int], None]]:
     return ways
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
@@ -107,6 +108,7 @@ def looks(oracle: Oracle, path: str) -> list[Seen]:
     return [seen for seen in oracle.seen if seen.path == path]
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_two_processes_ask_once(oracle: Oracle, tmp_path: Path) -> None:
     change = world(oracle)[ISSUE]
@@ -135,6 +137,7 @@ async def test_two_processes_ask_once(oracle: Oracle, tmp_path: Path) -> None:
     assert len(whole) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_diff_changes_with_its_commits_only(oracle: Oracle, tmp_path: Path) -> None:
     change = world(oracle)[PULL]
@@ -152,6 +155,7 @@ async def test_a_diff_changes_with_its_commits_only(oracle: Oracle, tmp_path: Pa
         assert "a.py" in await wire.read(DIFF)
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("gaps", [[], [None]], ids=["", "with a gap"])
 async def test_many_issues_are_probed_by_one_list(gaps: list[None], oracle: Oracle, tmp_path: Path) -> None:
@@ -191,6 +195,7 @@ async def test_what_is_not_served_is_not_followed(oracle: Oracle, tmp_path: Path
     assert oracle.seen == []
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 async def test_what_changed_since(revision: str, oracle: Oracle, tmp_path: Path) -> None:

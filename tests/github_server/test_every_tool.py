@@ -304,6 +304,7 @@ async def test_reading_asks_few_questions(oracle: Oracle) -> None:
                 assert len(oracle.seen) - before <= most[name], name
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("body", ["{}", "[]", "null", '[{"number": {}}]'])
 async def test_an_answer_nobody_foresaw_is_said_to_be_one(
@@ -324,6 +325,7 @@ async def test_an_answer_nobody_foresaw_is_said_to_be_one(
                     assert "may have been done" in said, (tool, said)
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("inner", [True, False])
 async def test_a_change_that_github_did_not_make_is_not_told_as_made(

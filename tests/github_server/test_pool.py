@@ -15,6 +15,7 @@ from mcp_github.client.api import Api
 from mcp_github.policy import Policy
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_thousand_calls_get_their_own_answers(oracle: Oracle) -> None:
     template = issue(0)

@@ -48,6 +48,7 @@ async def until(wire: Wire, method: str, true: Callable[[], Any]) -> None:
             await wire.notification(method)
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize(("transport", "revision"), [("stdio", "2025-11-25"), ("http", MODERN)])
 async def test_the_watch_list_is_followed(transport: str, revision: str, oracle: Oracle, tmp_path: Path) -> None:
@@ -129,6 +130,7 @@ def drop(folder: Path, name: str, text: str) -> None:
     os.replace(folder / f"{name}.part", folder / f"{name}.json")
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("cache", "transport", "revision"), [("disk", "stdio", MODERN), ("memory", "http", "2025-11-25")]

@@ -4,6 +4,8 @@ from difflib import SequenceMatcher
 from itertools import combinations
 from pathlib import Path
 
+import pytest
+
 from contract.test_contract import ROOT
 
 MOST = 0.4
@@ -29,6 +31,7 @@ def shared(one: list[str], other: list[str]) -> float:
     return matcher.ratio() if matcher.real_quick_ratio() > MOST and matcher.quick_ratio() > MOST / 2 else 0.0
 
 
+@pytest.mark.slow
 def test_no_two_servers_say_the_same() -> None:
     modules = {
         path.relative_to(ROOT / "servers").as_posix(): lines

@@ -50,6 +50,7 @@ def test_each_mutation_is_another_program() -> None:
     assert mutations(SOURCE)[0].apply(SOURCE).replace(b"({'x'})", b'{"x", "y"}') == SOURCE
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize("module", MODULES)
 def test_every_mutation_compiles(module: str) -> None:
     source = (ROOT / module).read_bytes()

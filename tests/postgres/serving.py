@@ -19,6 +19,7 @@ from mcp_batteries.testing.wire import MODERN, Message, StdioWire
 from mcp_postgres.engine.demo.cluster import Cluster
 from mcp_postgres.server import build
 from mcp_postgres.settings import Settings
+from thread_wire import wire_to
 
 ROWS = ResourceTemplateReference(
     type="ref/resource", uri="postgres://{database}/{schema}/{table}{?column,value,limit,order}"
@@ -140,8 +141,16 @@ def text_of(result: Message) -> str:
 
 @asynccontextmanager
 async def served(*arguments: object, revision: str = MODERN) -> AsyncGenerator[StdioWire]:
-    """A client of `mcp-postgres` started with `arguments`."""
-    async with StdioWire([sys.executable, "-m", "mcp_postgres", *map(str, arguments)], revision=revision) as wire:
+    """A client of `mcp-postgres` started with `arguments` on a thread."""
+    async with wire_to("mcp_postgres", arguments, revision=revision) as wire:
+        await wire.open()
+        yield wire
+
+
+@asynccontextmanager
+async def served_process(*arguments: object) -> AsyncGenerator[StdioWire]:
+    """A client of an `mcp-postgres` process."""
+    async with StdioWire([sys.executable, "-m", "mcp_postgres", *map(str, arguments)], revision=MODERN) as wire:
         await wire.open()
         yield wire
 

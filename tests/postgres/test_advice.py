@@ -8,6 +8,7 @@ from postgres.serving import inside, make, text_of
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize(
     ("role", "step"), [("reader", 3), ("postgres", 9), pytest.param("reader", 1, marks=pytest.mark.weekly)]
 )
@@ -68,6 +69,7 @@ _FILL = (
 )
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize(
     "steps",
     [

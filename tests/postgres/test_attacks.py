@@ -129,6 +129,7 @@ def test_there_are_enough() -> None:
     assert len(set(READS)) >= 60
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", MODES)
 async def test_no_query_has_an_effect(mode: str, target: Target) -> None:
@@ -176,6 +177,7 @@ async def test_a_change_is_sent_to_the_tool_that_makes_it() -> None:
         assert "queries only: SELECT, WITH, VALUES, TABLE, EXPLAIN, SHOW." in said, said
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("role", ["postgres", "owner"])
 async def test_explaining_changes_nothing(role: str, target: Target) -> None:
@@ -186,6 +188,7 @@ async def test_explaining_changes_nothing(role: str, target: Target) -> None:
                 target.unharmed(sql)
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("role", ["postgres", "owner"])
 async def test_changing_rows_changes_nothing_else(role: str, target: Target) -> None:
@@ -218,6 +221,7 @@ async def test_a_function_that_defines_is_no_change_of_rows(target: Target) -> N
         assert "public" in text_of(await wire.call("query_rows", sql="SHOW search_path"))
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_changing_the_schema_changes_nothing_else(target: Target) -> None:
     async with inside("--ddl", f"app={target.base.url('owner')}") as wire:

@@ -153,6 +153,7 @@ def put(arguments: dict[str, Any], text: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 async def test_no_way_in_shows_another_roles_rows(tmp_path: Path) -> None:
     base = prepared()
     tried, seen_by_bob, seen_by_alice = 0, 0, 0
@@ -186,6 +187,7 @@ async def test_no_way_in_shows_another_roles_rows(tmp_path: Path) -> None:
     assert base.rows("SELECT count(*) FROM bobs") == [(3,)] and base.rows("SELECT count(*) FROM shared") == [(2,)]
 
 
+@pytest.mark.slow
 async def test_many_at_once_each_see_their_own(tmp_path: Path) -> None:
     base = prepared()
     async with (
@@ -228,6 +230,7 @@ async def test_who_has_no_role_that_counts_is_refused(tmp_path: Path) -> None:
         base.run("ALTER ROLE root NOSUPERUSER")
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 async def test_a_notice_is_for_who_could_see_the_change(tmp_path: Path, revision: str) -> None:
     base = prepared()
@@ -251,6 +254,7 @@ async def test_a_notice_is_for_who_could_see_the_change(tmp_path: Path, revision
         assert not [m for m in alice.notifications if m["params"].get("uri") == theirs]
 
 
+@pytest.mark.slow
 async def test_a_saved_query_that_becomes_another_is_told_to_every_role(tmp_path: Path) -> None:
     base = prepared()
     async with team(base, tmp_path) as (subject, tokens, _), clients(subject, tokens, "alice", "bob") as wires:
@@ -297,6 +301,7 @@ def test_what_does_not_go_together_is_said_at_the_start(words: list[str], capsys
     assert "--role-claim" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 async def test_a_role_that_cannot_look_first_is_not_served(tmp_path: Path) -> None:
     base = prepared()
     base.run("REVOKE SET ON PARAMETER log_min_messages FROM gateway")

@@ -19,6 +19,7 @@ BY_VALUE = f"{TOP}/t?column=name&value=b"
 SCHEMA, T_SCHEMA = "postgres://app/.schema", f"{TOP}/t/.schema"
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
@@ -191,6 +192,7 @@ async def test_saved_queries_come_change_and_go(tmp_path: Path) -> None:
     assert cluster().wait_until_ready()
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 async def test_what_changed_since_is_known_at_once(revision: str) -> None:

@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from e2e.serving import connected
+from e2e.serving import connected_process
 from mcp_batteries.testing.wire import MODERN, StdioWire, Wire, WireError
 from mcp_postgres.engine.demo.cluster import Cluster
 from postgres.machine import Machine, place
@@ -91,6 +91,7 @@ async def test_a_cut_network_is_said_and_over() -> None:
         await answered(wire)
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_network_that_swallows_everything_ends_a_call_in_time() -> None:
     async with through(make(), "--timeout", "1") as (wire, proxy):
@@ -143,16 +144,17 @@ def sockets(wire: Wire) -> int:
     return sum(os.readlink(f"{folder}/{name}").startswith("socket:") for name in os.listdir(folder))
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_the_same_server_is_restarted_under_clients_that_follow_it() -> None:
-    """Politely and hard, with a client of each era and transport connected all the time."""
+    """Politely and hard, with a client of each era and transport connected_process all the time."""
     with place() as folder, Machine(folder / "one") as machine:
         machine.start()
         machine.rows("CREATE ROLE reader LOGIN PASSWORD 'reader'; CREATE TABLE t (id int); GRANT ALL ON t TO reader")
         url, uri = f"app={machine.url('reader')}", "postgres://app/public/t"
         async with (
-            connected("stdio", "2025-11-25", "mcp_postgres", [url]) as old,
-            connected("http", MODERN, "mcp_postgres", [url]) as new,
+            connected_process("stdio", "2025-11-25", "mcp_postgres", [url]) as old,
+            connected_process("http", MODERN, "mcp_postgres", [url]) as new,
         ):
             wires: tuple[Wire, Wire] = (old, new)
             for wire in wires:
@@ -196,6 +198,7 @@ async def test_the_same_server_is_restarted_under_clients_that_follow_it() -> No
             assert sockets(old) <= open_before + 2
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_200_calls_over_5_connections() -> None:
     base = make()
@@ -216,6 +219,7 @@ async def test_200_calls_over_5_connections() -> None:
         await until(base, f"SELECT count(*) = 0 {OURS} AND state <> 'idle'")
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_cancelled_call_ends_on_the_server_and_leaves_nothing() -> None:
     base = make()
@@ -233,6 +237,7 @@ async def test_a_cancelled_call_ends_on_the_server_and_leaves_nothing() -> None:
         assert base.rows(f"SELECT count(*) {OURS}")[0][0] <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_nothing_runs_on_after_the_client_left() -> None:
     base = make()
@@ -243,6 +248,7 @@ async def test_nothing_runs_on_after_the_client_left() -> None:
     await until(base, f"SELECT count(*) = 0 {OURS}")
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_what_the_server_runs_out_of_is_said() -> None:
     base = make()

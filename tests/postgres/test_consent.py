@@ -1,6 +1,5 @@
 """`--confirm`: the user is asked before a change, in the way of each era, and only a yes is one."""
 
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 
 from mcp_batteries.testing.wire import MODERN, Message, StdioWire, Wire, WireError
 from postgres.serving import Base, make, text_of
+from thread_wire import wire_to
 
 pytestmark = pytest.mark.anyio
 ERAS = ("2025-11-25", MODERN)
@@ -20,8 +20,9 @@ NO = [{"action": "accept", "content": {"confirm": False}}, {"action": "decline"}
 
 @asynccontextmanager
 async def asking(base: Base, era: str, *words: str, able: bool = True) -> AsyncGenerator[StdioWire]:
-    command = [sys.executable, "-m", "mcp_postgres", "--write", "--ddl", *words, f"app={base.url('owner')}"]
-    async with StdioWire(command, revision=era, capabilities={"elicitation": {}} if able else {}) as wire:
+    arguments = ["--write", "--ddl", *words, f"app={base.url('owner')}"]
+    capabilities = {"elicitation": {}} if able else {}
+    async with wire_to("mcp_postgres", arguments, revision=era, capabilities=capabilities) as wire:
         await wire.open()
         yield wire
 

@@ -46,6 +46,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_five_cold_calls_at_once_are_all_answered() -> None:
     import anyio
@@ -101,6 +102,7 @@ def test_it_dies_with_its_process_however_that_dies(scratch: Path) -> None:
     cluster.close()
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX watches")
 async def test_a_demo_that_was_killed_starts_again(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:

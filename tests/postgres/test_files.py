@@ -141,6 +141,7 @@ STATEMENTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.share(12)
 @pytest.mark.parametrize("statement", STATEMENTS)
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 async def test_a_query_stays_one_query_inside_of_copy(tmp_path: Path, statement: str, ending: str) -> None:

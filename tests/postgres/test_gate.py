@@ -46,6 +46,7 @@ async def test_a_sample_of_the_proof() -> None:
     assert tally.counts["evil refused"] > 50 and tally.counts["fine answered"] > 40, tally.counts
 
 
+@pytest.mark.share(2)
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("attributes", "grants", "power"),

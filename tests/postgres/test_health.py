@@ -90,6 +90,7 @@ async def test_a_sound_database_has_nothing(sound: Base) -> None:
         ]
 
 
+@pytest.mark.share(5)
 @pytest.mark.anyio
 @pytest.mark.parametrize("what", ILL)
 async def test_an_ill_one_is_told(what: str) -> None:

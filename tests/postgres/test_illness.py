@@ -266,6 +266,7 @@ async def _asked(addresses: dict[str, str]) -> Reports:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_finding_appears_where_it_must_and_only_there(case: str, reports: Reports) -> None:
     area, said = CASES[case][:2]
@@ -273,17 +274,20 @@ def test_a_finding_appears_where_it_must_and_only_there(case: str, reports: Repo
     assert not re.search(said, reports["well"][area]), reports["well"][area]
 
 
+@pytest.mark.slow
 def test_lost_wal_appears_where_it_must_and_only_there(reports: Reports) -> None:
     assert re.search("- replication: " + LOST, reports["ill"]["replication"])
     assert not re.search(LOST, reports["well"]["replication"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ill", "well"])
 def test_every_look_works(name: str, reports: Reports) -> None:
     for area, text in reports[name].items():
         assert "could not be looked at" not in text, (area, text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("area", sorted(CHECKS_BY_AREA.keys() - {"replication", "vacuum", "safety"}))
 def test_a_database_that_is_well_has_nothing(area: str, reports: Reports) -> None:
     assert reports["well"][area] == f"Nothing found in: {area}."

@@ -146,6 +146,7 @@ async def test_a_rehearsal_tells_all_and_leaves_nothing() -> None:
         assert base.rows("SELECT to_regclass('y')") == [(None,)]
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     "sql",
     [
@@ -188,6 +189,7 @@ async def test_the_way_back_leads_back(sql: str) -> None:
     assert "lost" in back or base.rows('SELECT * FROM "Big one" ORDER BY 1') == rows
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     "sql",
     [
@@ -268,6 +270,7 @@ async def test_what_others_wrote_is_never_a_statement_of_the_way_back(made: str)
             assert found == (None,), back
 
 
+@pytest.mark.share(5)
 @pytest.mark.parametrize(
     ("made", "sql"),
     [
@@ -447,6 +450,7 @@ async def test_what_others_commit_meanwhile_is_no_part_of_a_change(monkeypatch: 
     assert said == "+ table public.ours\nThe way back:\nDROP TABLE public.ours;", said
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     "sql",
     [
@@ -470,6 +474,7 @@ async def test_the_way_back_of_an_administrator_leads_back(sql: str) -> None:
         assert State.of(connection).differs(before) == [], back
 
 
+@pytest.mark.slow
 async def test_a_sample_of_changes_is_what_postgresql_makes_of_them() -> None:
     tally = await prove(10, 4)
     assert tally.wrong == [] and tally.counts["changes"] == 10

@@ -53,6 +53,7 @@ SELECT current_user, current_setting('work_mem'), current_setting('default_trans
 """
 
 
+@pytest.mark.slow
 async def test_no_call_meets_what_another_left() -> None:
     base = make()
     base.run(

@@ -49,6 +49,7 @@ async def said(client: Inside, database: str) -> str:
     return text_of(await client.call("get_health", areas=["replication"], database=database)).strip()
 
 
+@pytest.mark.slow
 async def test_what_health_says_of_both(pair: Pair) -> None:
     nothing = "Nothing found in: replication."
     primary, standby = pair.primary, pair.standby
@@ -125,6 +126,7 @@ async def test_what_the_primary_commits_reaches_who_follows_the_standby(pair: Pa
         assert '"b"' in found["contents"][0]["text"]
 
 
+@pytest.mark.slow
 async def test_a_failover_is_followed_by_who_knows_both_hosts() -> None:
     with place() as folder, Machine(folder / "primary") as primary:
         primary.start()

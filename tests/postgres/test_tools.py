@@ -16,7 +16,7 @@ from mcp_postgres.engine.demo import process
 from mcp_postgres.engine.demo.cluster import _find_programs
 from mcp_postgres.server import build
 from mcp_postgres.settings import Settings
-from postgres.serving import Base, cluster, inside, make, served, text_of
+from postgres.serving import Base, cluster, inside, make, served, served_process, text_of
 from tools.docs import snapshot
 
 VALUES = {
@@ -141,10 +141,11 @@ async def test_pages_show_every_row_once() -> None:
         assert "truncated" in text_of(await wire.call("query_rows", sql=sql + " LIMIT 101", limit=100))
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_large_answer_is_capped_and_costs_little_memory() -> None:
     base = make("CREATE TABLE big AS SELECT g AS id, repeat('x', 100) AS pad FROM generate_series(1, 100000) g")
-    async with served(f"app={base.url()}") as wire:
+    async with served_process(f"app={base.url()}") as wire:
         await wire.call("query_rows", sql="SELECT 1")
         before = memory(wire)
         result = await wire.call("query_rows", sql="SELECT * FROM big", limit=5000, max_bytes=1_000_000)

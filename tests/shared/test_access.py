@@ -89,6 +89,7 @@ async def test_one_bad_line_is_logged_without_its_words_and_the_others_count(
         Tokens(str(tmp_path / "missing"))
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_line_apart_from_the_token() -> None:
     command = [sys.executable, "-m", "mcp_fs", "--new-token", "alice read"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -130,6 +131,7 @@ async def test_who_is_let_in(tmp_path: Path, people: dict[str, str]) -> None:
         assert token not in subject.said
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_what_a_caller_may_not_use_is_not_listed_and_is_refused(
     revision: str, tmp_path: Path, people: dict[str, str]
@@ -187,6 +189,7 @@ async def test_a_session_is_its_owners(tmp_path: Path, people: dict[str, str]) -
         assert (await wire.request("tools/list"))["tools"]
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.parametrize("change", ["removed", "fewer scopes"])
 @pytest.mark.parametrize("revision", ERAS)
@@ -241,6 +244,7 @@ async def test_a_token_that_comes_along_is_known_without_a_restart(tmp_path: Pat
                     pass
 
 
+@pytest.mark.slow
 async def test_a_public_address_needs_tokens_or_the_word(tmp_path: Path, people: dict[str, str]) -> None:
     async with served(tmp_path, people, "--host", "0.0.0.0", "--public-url", "https://files.example.org/mcp") as (
         subject,

@@ -50,6 +50,7 @@ ORDINARY = [
 ]  # fmt: skip
 
 
+@pytest.mark.share(25)
 @pytest.mark.parametrize("disguise", DISGUISES)
 @pytest.mark.parametrize("what", SECRETS)
 def test_a_secret_is_noted_however_it_is_written(what: str, disguise: str) -> None:
@@ -76,6 +77,7 @@ def test_ordinary_text_is_not_remarkable(text: str) -> None:
     assert find_warnings({"body": text}) == []
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     "piece", ["<!--", "<a ", "*", "&#", "%4", "A" * 27 + " ", "//a", "www.", "https:", "ghp_a ", "\u200b"]
 )

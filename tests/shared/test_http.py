@@ -41,6 +41,7 @@ async def test_a_taken_port_is_said_in_one_line() -> None:
         await serve(server, Settings(port=taken.getsockname()[1]))
 
 
+@pytest.mark.slow
 async def test_an_open_door_is_said_aloud() -> None:
     async with running([*TOY, "host=0.0.0.0", "allow_anonymous=True"]) as subject:
         assert "can use this server" in " ".join(subject.said.split())
@@ -54,6 +55,7 @@ async def test_answers_leave_at_once() -> None:
         assert listener.proto == socket.IPPROTO_TCP
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_slash_at_the_end_is_served_and_never_redirected(revision: str) -> None:
     """A redirect would name the scheme that a proxy in front speaks to us, not the one that its client speaks to it."""
@@ -72,6 +74,7 @@ async def test_health_is_answered_to_anybody_and_tells_nothing() -> None:
         assert (answer.status_code, answer.text) == (200, "ok\n")
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_an_allowed_host_and_origin_are_served_and_readable_by_the_page(revision: str) -> None:
     names = ["allowed_host=('files.example.org', 'x.org:8443')", "allowed_origin=('https://app.example.org/',)"]
@@ -91,6 +94,7 @@ async def test_an_allowed_host_and_origin_are_served_and_readable_by_the_page(re
         assert refused.status_code == 421
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize(
     ("tool", "arguments", "kind"),
@@ -167,6 +171,7 @@ async def test_a_revision_that_is_not_of_a_session_is_named_as_it_was_sent() -> 
             assert said in answer.json()["error"]["message"]
 
 
+@pytest.mark.slow
 async def test_a_call_that_lasts_gets_its_stream_before_its_answer() -> None:
     async with running(TOY) as subject, opened(subject, "2025-11-25") as wire:
         message = wire.message("tools/call", {"name": "stuck", "arguments": {}})
@@ -235,6 +240,7 @@ async def test_a_question_is_taken_back_before_its_call_ends() -> None:
         assert (told[2]["id"], told[2]["error"]["code"]) == (message["id"], -32800)
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("json_response", [False, True])
 async def test_the_end_of_a_session_ends_its_calls_and_says_so(json_response: bool) -> None:
     async with running([*TOY, f"json_response={json_response}"]) as subject, opened(subject, "2025-11-25") as wire:
@@ -275,6 +281,7 @@ async def test_a_call_of_a_session_goes_on_without_its_client() -> None:
         await subject.says("waited")
 
 
+@pytest.mark.slow
 async def test_a_call_without_its_client_lasts_no_longer_than_an_unused_session() -> None:
     options = ["session_seconds=1", "max_parallel=1"]
     async with running([*TOY, *options]) as subject, opened(subject, "2025-11-25") as wire:
@@ -302,6 +309,7 @@ async def test_a_question_to_a_client_that_left_ends_its_call() -> None:
                 assert await other.call("echo", text="its turn is free")
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_lone_surrogate_is_replaced_wherever_it_comes_from(revision: str) -> None:
     async with running(TOY) as subject, opened(subject, revision) as wire:
@@ -318,6 +326,7 @@ async def test_a_lone_surrogate_is_replaced_wherever_it_comes_from(revision: str
         assert "\ufffd" in answer.text.replace("\\ufffd", "\ufffd")
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_not_a_number_is_null_and_foreign_words_stay_inside(revision: str) -> None:
     async with running(TOY) as subject, opened(subject, revision) as wire:
@@ -328,6 +337,7 @@ async def test_not_a_number_is_null_and_foreign_words_stay_inside(revision: str)
         assert "words of a library" not in raised.value.message
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("json_response", [False, True])
 async def test_closing_the_connection_cancels_a_modern_call(json_response: bool) -> None:
     async with running([*TOY, f"json_response={json_response}"]) as subject, opened(subject, MODERN) as wire:
@@ -339,6 +349,7 @@ async def test_closing_the_connection_cancels_a_modern_call(json_response: bool)
         assert await wire.call("echo", text="alive")
 
 
+@pytest.mark.slow
 @asks_to_end
 async def test_the_lifespan_is_entered_once_for_all_clients_of_the_old_transport() -> None:
     async with running([*TOY, "transport=sse"]) as subject, httpx2.AsyncClient(trust_env=False) as client:
@@ -355,6 +366,7 @@ async def test_the_lifespan_is_entered_once_for_all_clients_of_the_old_transport
         assert (subject.said.count("lifespan entered"), subject.said.count("lifespan left")) == (1, 1)
 
 
+@pytest.mark.share(1)
 @asks_to_end
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 async def test_an_idle_server_ends_with_the_status_of_the_signal(number: signal.Signals, status: int) -> None:
@@ -365,6 +377,7 @@ async def test_an_idle_server_ends_with_the_status_of_the_signal(number: signal.
         assert "Traceback" not in subject.said
 
 
+@pytest.mark.share(1)
 @asks_to_end
 @pytest.mark.parametrize("command", [TOY, FILES], ids=["toy", "mcp-fs"])
 async def test_a_held_listen_stream_gets_its_result_at_the_end(command: list[str]) -> None:
@@ -377,6 +390,7 @@ async def test_a_held_listen_stream_gets_its_result_at_the_end(command: list[str
         assert "Traceback" not in subject.said
 
 
+@pytest.mark.share(1)
 @asks_to_end
 @pytest.mark.parametrize("command", [TOY, FILES], ids=["toy", "mcp-fs"])
 async def test_a_legacy_stream_ends_with_the_server(command: list[str]) -> None:
@@ -389,6 +403,7 @@ async def test_a_legacy_stream_ends_with_the_server(command: list[str]) -> None:
         assert "Traceback" not in subject.said
 
 
+@pytest.mark.share(1)
 @asks_to_end
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_call_in_flight_is_answered_if_it_hurries(revision: str) -> None:
@@ -409,6 +424,7 @@ async def test_a_call_in_flight_is_answered_if_it_hurries(revision: str) -> None
         assert "Traceback" not in subject.said
 
 
+@pytest.mark.share(1)
 @asks_to_end
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize("patience", [0, 3], ids=["before its stream", "on its stream"])
@@ -454,6 +470,7 @@ async def called(subject: Subject, tool: str, **arguments: object) -> AsyncGener
         tasks.cancel_scope.cancel()
 
 
+@pytest.mark.slow
 @asks_to_end
 async def test_a_machine_without_time_for_the_end_costs_no_call_its_answer() -> None:
     """The server is stopped while its like ends in full: past its deadlines, and what came meanwhile is read late."""
@@ -483,6 +500,7 @@ async def test_a_machine_without_time_for_the_end_costs_no_call_its_answer() -> 
         assert await subject.ends() == 143
 
 
+@pytest.mark.share(1)
 @asks_to_end
 @pytest.mark.parametrize("tool", ["stuck", "blockade"])
 async def test_neither_a_thread_nor_the_loop_can_hold_the_process(tool: str) -> None:
@@ -500,6 +518,7 @@ async def test_a_second_signal_ends_it_at_once() -> None:
         assert "lifespan left" not in subject.said
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_thousand_calls_at_once_are_all_answered(revision: str) -> None:
     async with running(TOY) as subject, opened(subject, revision) as wire:
@@ -550,6 +569,7 @@ async def test_a_proxy_finds_the_argument_of_a_call_in_a_header() -> None:
             assert not (await wire.request("tools/call", {"name": "list_tables", "arguments": {}})).get("isError")
 
 
+@pytest.mark.slow
 async def test_a_server_is_found_by_its_domain_alone() -> None:
     """Catalogue, card, connection: each says where the next is; a page of any origin may read what is public."""
     url = "https://files.example.org/team/mcp"

@@ -95,6 +95,7 @@ def test_a_file_that_is_not_there_is_made_and_goes_again(host: str, platform: st
     assert not path.exists()
 
 
+@pytest.mark.share(20)
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("style", ["as it is", "with a mark", "empty members", "no members", "empty"])
 def test_what_is_there_stays_and_the_same_bytes_come_back(host: str, style: str, tmp_path: Path) -> None:
@@ -187,6 +188,7 @@ def test_a_file_that_makes_no_sense_is_left_alone(host: str, tmp_path: Path) -> 
         assert path.read_bytes() == broken
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_file_damaged_anywhere_is_left_alone_in_a_sentence(host: str, tmp_path: Path) -> None:
     rng, where = random.Random(host), places(tmp_path)
@@ -265,6 +267,7 @@ def test_a_file_that_holds_something_else_is_left_alone(host: str, before: str, 
     assert path.read_bytes() == before.encode()
 
 
+@pytest.mark.share(15)
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("before", ["\ufeff", "\ufeff// mine\r\n", " \n"])
 def test_a_file_with_nothing_to_read_is_an_empty_one(host: str, before: str, tmp_path: Path) -> None:
@@ -404,6 +407,7 @@ def _random_json(seed: random.Random, key: str) -> str:
     return blank() + members(0, more) + blank()
 
 
+@pytest.mark.slow
 def test_any_json_that_hosts_accept_is_taken_and_given_back(tmp_path: Path) -> None:
     path = places(tmp_path).file("vscode")
     path.parent.mkdir(parents=True)
@@ -455,6 +459,7 @@ def test_what_is_no_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
     assert not list(where.notes.glob("*.json"))
 
 
+@pytest.mark.share(6)
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_failed_installation_changes_nothing(host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     where = places(tmp_path)
@@ -484,6 +489,7 @@ def _fail(*_: Any, **__: Any) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_two_installations_at_once_both_end_in_the_file(tmp_path: Path) -> None:
     where = places(tmp_path)

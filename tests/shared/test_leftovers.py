@@ -113,6 +113,7 @@ def asks_for_folders(source: str) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_every_module_that_asks_for_a_folder_is_known() -> None:
     modules = [
         *ROOT.glob("shared/src/**/*.py"),

@@ -295,6 +295,7 @@ async def test_what_can_mean_one_tool_only_calls_it(words: list[str], given: dic
         assert described.startswith("# fs_read_text")
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -55,6 +55,7 @@ async def something_of_everything(wire: HttpWire) -> None:
     await wire.notify(f"notifications/{SECRET}", {})
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_prometheus_reads_the_figures(revision: str, tmp_path: Path) -> None:
     async with running(command(tmp_path, "--metrics")) as subject:
@@ -83,6 +84,7 @@ async def test_prometheus_reads_the_figures(revision: str, tmp_path: Path) -> No
             assert word not in answer.text
 
 
+@pytest.mark.slow
 async def test_figures_need_a_scope_where_tokens_are_asked_for_and_a_flag_anywhere(tmp_path: Path) -> None:
     made = {name: create_token(f"{name} {scopes}") for name, scopes in (("alice", "destroy"), ("scraper", "metrics"))}
     (tmp_path / "tokens").write_text("\n".join(line for _, line in made.values()), "utf-8")
@@ -135,6 +137,7 @@ def collecting(status: int = 200) -> Generator[Collector]:
         thread.join()
 
 
+@pytest.mark.share(1)
 @asks_to_end
 @pytest.mark.parametrize("revision", ERAS)
 async def test_traces_metrics_and_logs_are_sent_without_words(

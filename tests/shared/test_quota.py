@@ -164,6 +164,7 @@ async def test_without_tokens_an_address_is_a_caller() -> None:
             assert answer.status_code == status
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 async def test_one_caller_cannot_hold_all_streams(revision: str, tmp_path: Path) -> None:
     async with limited(tmp_path, "--max-streams-each", "2") as (subject, people), AsyncExitStack() as stack:

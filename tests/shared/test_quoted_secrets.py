@@ -39,6 +39,7 @@ def pieces(secret: str) -> list[str]:
     return [secret[start : start + SHORTEST_PIECE] for start in range(len(secret) - SHORTEST_PIECE + 1)]
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.diagonal
 @pytest.mark.parametrize("spelling", SPELLINGS)

@@ -594,6 +594,7 @@ async def follower(tasks: anyio.abc.TaskGroup, folder: Path, port: int, *more: s
                 process.kill()
 
 
+@pytest.mark.slow
 async def test_processes_share_each_request_and_all_hear_of_each_change_even_when_one_is_killed(tmp_path: Path) -> None:
     upstream, folder = Upstream(), tmp_path / "cache"
     async with anyio.create_task_group() as tasks:

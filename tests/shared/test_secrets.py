@@ -94,6 +94,7 @@ def test_no_entry_and_no_command_line_holds_a_secret(
     assert load(kind, settings.arguments()) == settings
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.COMMAND)
 def test_an_address_with_a_secret_is_one_in_every_setting(kind: type[Settings]) -> None:
     """Also in those that nobody marked: all that take a text."""
@@ -128,6 +129,7 @@ def test_a_secret_in_a_file_that_is_not_there_is_said(
     assert load(KINDS[0], []).bus == "redis://localhost"
 
 
+@pytest.mark.share(1)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the command lines of processes under /proc")
 @pytest.mark.parametrize("command", ["mcp-postgres", "mcp-sqlite"])
 def test_a_check_tells_nobody(command: str, tmp_path: Path) -> None:
@@ -165,6 +167,7 @@ MISTAKEN = [
 ]  # fmt: skip
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.parametrize("check", [False, True])
 @pytest.mark.parametrize(("command", "words"), MISTAKEN)
@@ -179,6 +182,7 @@ def test_a_mistake_in_an_address_does_not_repeat_its_password(
     assert CANARY.encode() not in done.stderr + done.stdout
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.skipif(sys.platform != "linux", reason="makes a core and reads limits under /proc")
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.COMMAND)

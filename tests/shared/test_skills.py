@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from mcp_batteries.server.skills import ENTRY, PackagedSkills, skill_of
 from mcp_batteries.testing.wire import MODERN, StdioWire, WireError
+from thread_wire import wire_to
 
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
 SKILLS = "io.modelcontextprotocol/skills"
@@ -22,8 +23,10 @@ pytestmark = pytest.mark.anyio
 
 
 def serving(folder: Path, revision: str = MODERN, *, among: bool = False) -> StdioWire:
-    words = ["mcp_batteries.mount", "fs", str(folder), "--", "weather"] if among else ["mcp_fs", str(folder)]
-    return StdioWire([sys.executable, "-m", *words], revision=revision)
+    if not among:
+        return wire_to("mcp_fs", [folder], revision=revision)
+    command = [sys.executable, "-m", "mcp_batteries.mount", "fs", str(folder), "--", "weather"]
+    return StdioWire(command, revision=revision)
 
 
 def write_skill(folder: Path, name: str, description: str = "What it is for.", **files: str) -> Path:

@@ -29,6 +29,7 @@ async def begin(wire: StdioWire, tool: str, **arguments: Any) -> int:
 # What goes over the wire
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.anyio
 @ERAS
@@ -47,6 +48,7 @@ async def test_a_thousand_calls_at_once_are_all_answered(way: str, revision: str
         assert answers == {number: f"call {number}" for number in range(1000)}
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @ERAS
 async def test_what_is_not_unicode_is_replaced_and_sent(revision: str) -> None:
@@ -162,6 +164,7 @@ async def test_stderr_that_nobody_reads_blocks_nothing() -> None:
     assert wire.process.returncode == 0
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @WAYS
 async def test_a_large_text_goes_in_and_out_whole(way: str) -> None:
@@ -217,6 +220,7 @@ async def test_calls_beyond_the_limit_are_refused() -> None:
         wire.process.terminate()
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @ERAS
 async def test_an_id_in_flight_is_not_taken_twice(revision: str) -> None:
@@ -239,6 +243,7 @@ async def test_an_id_in_flight_is_not_taken_twice(revision: str) -> None:
 # The way out
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.anyio
 @ERAS
@@ -295,6 +300,7 @@ async def test_a_question_that_is_answered_goes_on() -> None:
         assert "file:///here" in text_of(answer["result"])
 
 
+@pytest.mark.share(2)
 @pytest.mark.diagonal
 @on_posix
 @pytest.mark.anyio
@@ -317,6 +323,7 @@ async def test_a_signal_ends_it(number: signal.Signals, status: int, tool: str |
     assert "Traceback" not in wire.stderr
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", *(["SIGBREAK"] if sys.platform == "win32" else [])])
@@ -345,6 +352,7 @@ def test_ctrl_break_ends_it() -> None:
         assert b"lifespan left" in process.stderr.read()
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("tool", ["stubborn", "stuck"])
 async def test_end_of_input_ends_what_does_not_want_to_end(tool: str) -> None:
@@ -356,6 +364,7 @@ async def test_end_of_input_ends_what_does_not_want_to_end(tool: str) -> None:
         assert await wire.wait() == 0
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @WAYS
 async def test_it_goes_when_its_parent_dies(way: str) -> None:

@@ -22,6 +22,7 @@ def resident_bytes(pid: int) -> int:
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads the memory figure from /proc")
 
 
+@pytest.mark.share(1)
 @on_linux
 @WAYS
 def test_an_unread_stdout_holds_the_client_back_instead_of_filling_memory(way: str) -> None:
@@ -72,6 +73,7 @@ def test_a_line_too_long_is_not_kept() -> None:
         assert resident_bytes(process.pid) - before < 16 * 1024 * 1024
 
 
+@pytest.mark.share(1)
 @on_posix
 @WAYS
 def test_a_cancelled_notification_is_never_torn(way: str) -> None:
@@ -100,6 +102,7 @@ def test_a_pipe_is_made_wider_for_a_large_message_only() -> None:
             assert fcntl(process.stdout, F_GETPIPE_SZ) == max(before, least)
 
 
+@pytest.mark.share(1)
 @on_posix
 @WAYS
 def test_a_signal_does_not_tear_the_line_being_written(way: str) -> None:
@@ -113,6 +116,7 @@ def test_a_signal_does_not_tear_the_line_being_written(way: str) -> None:
         assert process.wait(10) == 143
 
 
+@pytest.mark.share(1)
 @WAYS
 def test_it_goes_when_nobody_reads_its_stdout(way: str) -> None:
     with host(way) as process:
@@ -121,6 +125,7 @@ def test_it_goes_when_nobody_reads_its_stdout(way: str) -> None:
         assert process.wait(10) == 0
 
 
+@pytest.mark.share(1)
 @WAYS
 def test_it_goes_when_a_write_finds_nobody(way: str) -> None:
     with host("drain_seconds=600", way) as process:
@@ -140,6 +145,7 @@ def test_a_file_as_input_and_as_output(tmp_path: Path) -> None:
     assert text_of(answers[1]["result"]) == "from a file"
 
 
+@pytest.mark.share(1)
 @on_posix
 @pytest.mark.parametrize("redirection", ["</dev/null", "<&-", "<&- >&-", "2>&-"])
 def test_missing_streams_are_the_end_of_input(redirection: str) -> None:

@@ -45,6 +45,7 @@ pytestmark = pytest.mark.anyio
 EXAMPLE = [sys.executable, "-m", "mcp_example", "--transport", "http", "--port", "0"]
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("began", [b"", b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "])
 async def test_headers_that_do_not_come_are_not_waited_for(began: bytes) -> None:
     async with running([*TOY, "head_seconds=0.3"]) as subject, await anyio.connect_tcp(*subject.address) as stream:
@@ -191,6 +192,7 @@ async def test_what_cannot_be_read_is_answered_behind_what_was_asked_before(seed
     connection.connection_lost(None)
 
 
+@pytest.mark.share(12)
 @pytest.mark.parametrize("line", [b"X: " + b"x" * 997, b"X:", b"X-%d: x"])
 @pytest.mark.parametrize("size", [60, 80, 120, 380])
 @pytest.mark.parametrize("seed", range(4))
@@ -408,6 +410,7 @@ async def test_settings_that_cannot_be_used_are_said_at_the_start() -> None:
             await serve(server, wrong)
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize(("trusted", "believed"), [("127.0.0.0/8", True), ("10.0.0.1", False)])
 async def test_the_word_of_a_proxy_counts_from_trusted_addresses_only(
     trusted: str, believed: bool, tmp_path: Path
@@ -427,6 +430,7 @@ async def test_the_word_of_a_proxy_counts_from_trusted_addresses_only(
     assert line["address"] == ("192.0.2.7" if believed else "127.0.0.1")
 
 
+@pytest.mark.slow
 @asks_to_end
 async def test_calls_have_the_time_they_were_given_to_end() -> None:
     async with running([*TOY, "drain_seconds=20"]) as subject, HttpWire(subject.url, revision=MODERN) as wire:
@@ -480,6 +484,7 @@ async def test_a_stream_says_from_its_head_that_its_connection_ends_with_it() ->
         older.writer.close()
 
 
+@pytest.mark.slow
 @asks_to_end
 async def test_a_connection_that_was_not_told_to_close_is_served_once_more() -> None:
     echo: dict[str, object] = {"name": "echo", "arguments": {"text": "there"}}
@@ -536,6 +541,7 @@ async def closed_of(streams: list[anyio.abc.SocketStream], least: int) -> int:
     return closed
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("sent", [b"", b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Slow: "])
 async def test_idle_connections_make_room_the_oldest_first(sent: bytes) -> None:
     async with running([*TOY, "max_connections=20"]) as subject, AsyncExitStack() as stack:

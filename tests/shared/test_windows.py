@@ -61,6 +61,7 @@ OTHERS = (
 PACKAGES = ("mcp_batteries", "mcp_fs", "mcp_git", "mcp_github", "mcp_postgres", "mcp_sqlite", "mcp_weather")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there it is so")
 def test_every_module_can_be_imported_without_what_windows_lacks() -> None:
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT % (OTHERS,), *PACKAGES]

@@ -35,6 +35,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 async def test_stdio_is_written_down_both_ways(revision: str, tmp_path: Path) -> None:
     log, secret = tmp_path / "wire.log", "ghp_" + "a1B2" * 9
@@ -56,6 +57,7 @@ async def test_stdio_is_written_down_both_ways(revision: str, tmp_path: Path) ->
         assert log.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 async def test_http_is_written_down_with_who_and_which_request(revision: str, tmp_path: Path) -> None:
     log = tmp_path / "wire.log"

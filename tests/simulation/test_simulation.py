@@ -18,6 +18,7 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("first", range(0, 200, 50))
 def test_nobody_misses_anything_unsaid(first: int) -> None:
     for seed in range(first, first + 50):

@@ -16,6 +16,7 @@ import aiosqlite
 import pytest
 
 from mcp_batteries.testing.wire import MODERN, Message, StdioWire
+from thread_wire import wire_to
 
 SCHEMA = """
 CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, name);
@@ -36,10 +37,22 @@ def text_of(result: Message) -> str:
 
 
 @asynccontextmanager
-async def served(
+async def served(*arguments: object, revision: str = MODERN, build: str = "machine") -> AsyncGenerator[StdioWire]:
+    """A client of `mcp-sqlite` started with `arguments`: on a thread, or as a process where another SQLite is asked."""
+    if build != "machine":
+        async with served_process(*arguments, revision=revision, build=build) as wire:
+            yield wire
+        return
+    async with wire_to("mcp_sqlite", arguments, revision=revision) as wire:
+        await wire.open()
+        yield wire
+
+
+@asynccontextmanager
+async def served_process(
     *arguments: object, revision: str = MODERN, build: str = "machine", within: Sequence[str] = ()
 ) -> AsyncGenerator[StdioWire]:
-    """A client of `mcp-sqlite` started with `arguments`, on one of `BUILDS`, behind the words `within`."""
+    """A client of an `mcp-sqlite` process on one of `BUILDS`, behind the words `within`."""
     command = [*within, sys.executable, "-m", "mcp_sqlite", *map(str, arguments)]
     async with StdioWire(command, revision=revision, env=os.environ | BUILDS[build]) as wire:
         await wire.open()
@@ -144,5 +157,5 @@ def read_only(folder: Path) -> Generator[None]:
 async def served_read_only(folder: Path, *arguments: object) -> AsyncGenerator[StdioWire]:
     """A client of a server to which `folder` is read-only: by a mount, or by permissions where none can be made."""
     with read_only(folder):
-        async with served(*arguments, within=[*_read_only_way(), str(folder)]) as wire:
+        async with served_process(*arguments, within=[*_read_only_way(), str(folder)]) as wire:
             yield wire

@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from sqlite.serving import die_writing, make, run, served, served_read_only, text_of
+from sqlite.serving import die_writing, make, run, served, served_process, served_read_only, text_of
 from sqlite.test_pages import parsed
 from thinning import some
 
@@ -154,7 +154,7 @@ async def test_killed_while_writing_the_database_is_whole(journal: str, tmp_path
     number, shortest = 0, 0.0
     for _ in range(int(os.environ.get("MCP_TEST_KILLS", "4"))):
         ends["left a journal"] += os.path.exists(f"{path}-journal") or os.path.exists(f"{path}-wal")
-        async with served("--write", path) as wire:
+        async with served_process("--write", path) as wire:
             assert "is whole" in text_of(await wire.call("run_check"))
             held = "SELECT n % 1000000, count(*) FROM log GROUP BY 1"
             found = dict(parsed(text_of(await wire.call("query_rows", sql=held, limit=5000, max_bytes=1_000_000)))[0])

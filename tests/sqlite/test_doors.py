@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from mcp_batteries.testing.wire import StdioWire, WireError
-from sqlite.serving import BUILDS, make, run, served, text_of
+from sqlite.serving import BUILDS, make, run, served, served_process, text_of
 from sqlite.statements import CLOSED, ROWS, SCHEMA
 from sqlite.test_attacks import MODES, Target, files
 from thinning import some
@@ -176,7 +176,7 @@ async def test_odd_files_among_the_saved_queries_hurt_nobody(target: Target) -> 
     (folder / "ünïcode.sql").write_text("-- Fine.\nSELECT 1", "utf-8")
     (folder / "good.sql").write_text("-- Fine.\nSELECT 'good'", "utf-8")
     target.files = files(target.root)
-    async with served("--queries", folder, target.path) as wire:
+    async with served_process("--queries", folder, target.path) as wire:
         assert '"good"' in text_of(await wire.call("run_good"))
         assert "is whole" in text_of(await wire.call("run_check"))
         for tool in (await wire.request("tools/list"))["tools"]:

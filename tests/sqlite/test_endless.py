@@ -12,9 +12,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from e2e.serving import TRANSPORTS, connected
+from e2e.serving import TRANSPORTS, connected_process
 from mcp_batteries.testing.wire import MODERN, StdioWire, WireError
-from sqlite.serving import make, run, served, text_of
+from sqlite.serving import make, run, served_process, text_of
 from sqlite.statements import FOREVER
 
 ONE_OPCODE = "SELECT instr(hex(zeroblob(4000000)), hex(zeroblob(2000000)) || '1')"
@@ -54,7 +54,7 @@ needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="looks at proces
 @pytest.mark.parametrize("sql", [FOREVER, ONE_OPCODE], ids=["loop", "opcode"])
 async def test_the_limit_answers(sql: str, transport: str, tmp_path: Path) -> None:
     path = make(tmp_path / "app.db")
-    async with connected(transport, MODERN, "mcp_sqlite", ["--timeout", "1", str(path)]) as wire:
+    async with connected_process(transport, MODERN, "mcp_sqlite", ["--timeout", "1", str(path)]) as wire:
         result = await wire.call("query_rows", sql=sql)
         assert result["isError"] and "limit" in text_of(result)
         assert "[1 row]" in text_of(await wire.call("query_rows", sql="SELECT 1"))
@@ -64,7 +64,7 @@ async def test_the_limit_answers(sql: str, transport: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_others_are_served_meanwhile(transport: str, tmp_path: Path) -> None:
     path = make(tmp_path / "app.db")
-    async with connected(transport, "2025-11-25", "mcp_sqlite", ["--timeout", "600", str(path)]) as wire:
+    async with connected_process(transport, "2025-11-25", "mcp_sqlite", ["--timeout", "600", str(path)]) as wire:
         endless = [
             await wire.begin("tools/call", {"name": "query_rows", "arguments": {"sql": sql}})
             for sql in (FOREVER, ONE_OPCODE, FOREVER)
@@ -79,7 +79,7 @@ async def test_others_are_served_meanwhile(transport: str, tmp_path: Path) -> No
 
 @pytest.mark.anyio
 async def test_waiting_for_a_worker_is_a_part_of_the_limit(tmp_path: Path) -> None:
-    async with served("--timeout", 1, "--workers", 1, make(tmp_path / "app.db")) as wire:
+    async with served_process("--timeout", 1, "--workers", 1, make(tmp_path / "app.db")) as wire:
         call = {"name": "query_rows", "arguments": {"sql": ONE_OPCODE}}
         lines = [json.dumps(wire.message("tools/call", call)) + "\n" for _ in range(3)]
         await wire.send_raw("".join(lines).encode())
@@ -92,7 +92,7 @@ async def test_waiting_for_a_worker_is_a_part_of_the_limit(tmp_path: Path) -> No
 @pytest.mark.anyio
 async def test_a_lock_held_longer_than_the_limit_is_called_a_lock(tmp_path: Path) -> None:
     path = make(tmp_path / "app.db")
-    async with served("--timeout", 1, "--write", "--files", tmp_path, path) as wire:
+    async with served_process("--timeout", 1, "--write", "--files", tmp_path, path) as wire:
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             for tool, arguments in (
@@ -112,7 +112,7 @@ async def test_a_lock_held_longer_than_the_limit_is_called_a_lock(tmp_path: Path
 @pytest.mark.anyio
 @pytest.mark.parametrize("sql", [FOREVER, ONE_OPCODE], ids=["loop", "opcode"])
 async def test_a_cancel_stops_the_engine(sql: str, tmp_path: Path) -> None:
-    async with served("--timeout", 600, make(tmp_path / "app.db"), revision="2025-11-25") as wire:
+    async with served_process("--timeout", 600, make(tmp_path / "app.db"), revision="2025-11-25") as wire:
         await wire.call("query_rows", sql="SELECT 1")
         number = await wire.begin("tools/call", {"name": "query_rows", "arguments": {"sql": sql}})
         await until(lambda: any(busy(pid) for pid in workers(wire)))
@@ -125,7 +125,7 @@ async def test_a_cancel_stops_the_engine(sql: str, tmp_path: Path) -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("end", ["eof", "term", "kill"])
 async def test_nothing_is_left_running(end: str, tmp_path: Path) -> None:
-    async with served("--timeout", 600, make(tmp_path / "app.db")) as wire:
+    async with served_process("--timeout", 600, make(tmp_path / "app.db")) as wire:
         await wire.begin("tools/call", {"name": "query_rows", "arguments": {"sql": ONE_OPCODE}})
         await wire.begin("tools/call", {"name": "query_rows", "arguments": {"sql": FOREVER}})
         await until(lambda: sum(busy(pid) for pid in workers(wire)) >= 1)
@@ -144,7 +144,7 @@ async def test_nothing_is_left_running(end: str, tmp_path: Path) -> None:
 @needs_proc
 @pytest.mark.anyio
 async def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
-    async with served(make(tmp_path / "app.db")) as wire:
+    async with served_process(make(tmp_path / "app.db")) as wire:
         for _ in range(3):
             assert "[1 row]" in text_of(await wire.call("query_rows", sql="SELECT 1"))
             for pid in workers(wire):
@@ -155,7 +155,7 @@ async def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
 @needs_proc
 @pytest.mark.anyio
 async def test_a_burst_of_calls_finds_the_processes_of_the_last_one(tmp_path: Path) -> None:
-    async with served("--workers", "4", make(tmp_path / "app.db")) as wire:
+    async with served_process("--workers", "4", make(tmp_path / "app.db")) as wire:
 
         async def burst() -> set[int]:
             async with anyio.create_task_group() as calls:
@@ -186,7 +186,7 @@ async def test_the_limit_tells_what_is_read_again_and_again(sql: str, words: str
     path = make(tmp_path / "a.db")
     numbers = "WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c LIMIT 20000)"
     run(path, f"CREATE TABLE big (x, y); {numbers} INSERT INTO big SELECT x, x FROM c")
-    async with served("--timeout", "1", path) as wire:
+    async with served_process("--timeout", "1", path) as wire:
         result = await wire.call("query_rows", sql=sql)
         assert result.get("isError") and words in text_of(result), text_of(result)
         # What comes behind it in the same call has time left.

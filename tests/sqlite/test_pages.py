@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcp_batteries.testing.wire import StdioWire
-from sqlite.serving import make, run, served, text_of
+from sqlite.serving import make, run, served, served_process, text_of
 from thinning import some
 
 
@@ -120,7 +120,7 @@ async def test_a_result_that_the_disk_does_not_take_says_where_it_ends(tmp_path:
     numbers = "WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x+1 FROM c LIMIT 100000)"
     sql = f"{numbers} SELECT x, 'some text of a row ' || x FROM c"
     small = ["sh", "-c", 'ulimit -f 1000 && exec "$@"', "sh"]
-    async with served(make(tmp_path / "app.db"), within=small) as wire:
+    async with served_process(make(tmp_path / "app.db"), within=small) as wire:
         said = text_of(await wire.call("query_rows", sql=sql, limit=5000, max_bytes=1_000_000))
         rows, cursor = parsed(said)
         while cursor:

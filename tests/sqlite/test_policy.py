@@ -13,7 +13,7 @@ from mcp_sqlite.policy import JoiningStatement, Policy, SchemaOf, Table, parse_t
 from mcp_sqlite.settings import Settings
 from mcp_sqlite.worker.language.failure import Failure
 from mcp_sqlite.worker.language.parameters import parse_parameters
-from sqlite.serving import make, served, text_of
+from sqlite.serving import make, served_process, text_of
 
 
 def policy(*arguments: object) -> Policy:
@@ -200,7 +200,7 @@ def test_a_resource_is_about_the_table_in_its_uri(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_memory_stays_small_when_100_000_rows_are_asked(tmp_path: Path) -> None:
     # One worker: how many there are by then is a matter of speed.
-    async with served("--workers", 1, make(tmp_path / "app.db")) as wire:
+    async with served_process("--workers", 1, make(tmp_path / "app.db")) as wire:
 
         def resident() -> int:
             pid = wire.process.pid

@@ -86,6 +86,7 @@ async def test_canada_is_asked_for_the_point(upstream: Upstream) -> None:
         assert (await world.engine.alerts.fetch(await world.place("London, Ontario"))).status == "none"
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize("place", ["Assen", "Toronto"])
 @pytest.mark.parametrize(
     ("status", "body"),

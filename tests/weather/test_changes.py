@@ -36,6 +36,7 @@ async def asked(upstream: Upstream, where: str, times: int) -> None:
     await anyio.to_thread.run_sync(wait)
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 @pytest.mark.parametrize("transport", TRANSPORTS)
@@ -67,6 +68,7 @@ async def test_memory_serves_subscriptions_too(upstream: Upstream) -> None:
         await wire.updated(ZURICH)
 
 
+@pytest.mark.slow
 async def test_two_processes_share_each_request_and_survive_one_that_is_killed(
     upstream: Upstream, tmp_path: Path
 ) -> None:
@@ -166,6 +168,7 @@ name = "Zurich, at home"
 """
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 async def test_the_places_file_is_followed(revision: str, upstream: Upstream, tmp_path: Path) -> None:
     places = tmp_path / "places.toml"
@@ -213,6 +216,7 @@ async def test_the_self_test_starts_reads_and_receives_an_update(upstream: Upstr
     assert "Everything works." in said and "announced after" in said
 
 
+@pytest.mark.slow
 async def test_the_self_test_says_why_nothing_is_announced(upstream: Upstream, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "mcp_weather", "--check", "--cache", str(tmp_path / "cache"), *upstream.arguments]
     words = [word.replace(upstream.url, "http://127.0.0.1:9") for word in words]

@@ -12,6 +12,7 @@ from weather.upstream import Upstream
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.share(10)
 @pytest.mark.parametrize(
     ("typed", "point", "country"),
     [

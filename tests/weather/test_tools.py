@@ -54,6 +54,7 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize(
     ("name", "arguments", "words"), CALLS, ids=lambda value: value if isinstance(value, str) else None
 )

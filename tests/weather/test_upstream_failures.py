@@ -414,6 +414,7 @@ _STALE: dict[str, Callable[[Engine, Place], Awaitable[BaseModel]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.share(12)
 @pytest.mark.parametrize("days", [0, 1, 5, 40])
 @pytest.mark.parametrize("what", _STALE)
 async def test_no_old_answer_shows_a_table_of_the_past_or_of_nothing(upstream: Upstream, what: str, days: int) -> None:
