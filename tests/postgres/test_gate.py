@@ -39,6 +39,7 @@ async def asked(base: Base, who: str, *statements: str, flags: tuple[str, ...] =
         return [text_of(await wire.call("query_rows", sql=sql)) for sql in statements]
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_sample_of_the_proof() -> None:
     tally = await prove(0.0005, 7, roles=["postgres"], shown=0.08, follow=False)

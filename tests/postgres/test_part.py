@@ -11,6 +11,7 @@ from postgres.prove_part import prove
 from postgres.serving import inside, make, text_of
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_sample_of_the_proof() -> None:
     tally = await prove(0.003, 5)

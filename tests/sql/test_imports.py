@@ -17,7 +17,10 @@ from sql.prove_imports import prove
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(("server", "cases"), [("sqlite", 120), ("postgres", 40)])
+@pytest.mark.parametrize(("server", "cases"), [
+    ("sqlite", 30), ("postgres", 10),
+    pytest.param("sqlite", 120, marks=pytest.mark.slow), pytest.param("postgres", 40, marks=pytest.mark.slow),
+])  # fmt: skip
 async def test_a_sample_of_the_proof(server: str, cases: int) -> None:
     tally = await prove(cases, 3, [server])
     assert tally.wrong == []

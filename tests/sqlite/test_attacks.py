@@ -68,6 +68,7 @@ def test_there_are_enough() -> None:
     assert len(set(READS)) >= 60
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", MODES)
@@ -130,6 +131,7 @@ async def test_what_a_mode_is_for_works(tmp_path: Path) -> None:
             target.unharmed(sql)
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_too_much_ends_in_time_and_hurts_nobody(tmp_path: Path) -> None:
     target = Target(tmp_path)
@@ -147,6 +149,7 @@ async def test_too_much_ends_in_time_and_hurts_nobody(tmp_path: Path) -> None:
         assert "[1 row]" in text_of(await wire.call("query_rows", sql="SELECT 1"))
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", MODES)

@@ -29,6 +29,7 @@ BY_VALUE = "sqlite://app/t?column=name&value=b"
 SCHEMA, T_SCHEMA = "sqlite://app/.schema", "sqlite://app/t/.schema"
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
@@ -325,6 +326,7 @@ async def test_a_file_overwritten_in_place_is_noticed_whatever_it_says_of_itself
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 async def test_what_changed_since_is_known_at_once(revision: str, tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ async def test_a_half_written_transaction_is_rolled_back_by_whoever_comes_first(
     assert not os.path.exists(f"{path}-journal")
 
 
+@pytest.mark.share(2)
 @pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("journal", ["delete", "truncate", "persist", "wal"])
@@ -83,6 +84,7 @@ async def test_who_may_not_write_is_told_what_to_do_and_it_works(tmp_path: Path)
         assert ROWS in text_of(await wire.call("query_rows", **NAMES))
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_wal_database_on_a_read_only_mount(tmp_path: Path) -> None:
     folder = tmp_path / "served"
@@ -103,6 +105,7 @@ async def test_a_wal_database_on_a_read_only_mount(tmp_path: Path) -> None:
         assert "[3003]" in text_of(await wire.call("query_rows", sql="SELECT count(*) FROM t"))
 
 
+@pytest.mark.share(1)
 @pytest.mark.skipif(sys.platform == "win32", reason="a file that is open can't be made read-only there")
 @pytest.mark.anyio
 @pytest.mark.parametrize("journal", ["delete", "wal"])
@@ -137,6 +140,7 @@ async def test_a_living_writer_is_followed_across_a_read_only_mount(tmp_path: Pa
             assert '["two"]' in text_of(await wire.call("query_rows", **NAMES))
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.parametrize("journal", some(["delete", "wal"], "wal"))
 async def test_killed_while_writing_the_database_is_whole(journal: str, tmp_path: Path) -> None:

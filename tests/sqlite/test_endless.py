@@ -48,6 +48,7 @@ async def until(condition) -> None:
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("transport", TRANSPORTS)
@@ -60,6 +61,7 @@ async def test_the_limit_answers(sql: str, transport: str, tmp_path: Path) -> No
         assert "[1 row]" in text_of(await wire.call("query_rows", sql="SELECT 1"))
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_others_are_served_meanwhile(transport: str, tmp_path: Path) -> None:
@@ -77,6 +79,7 @@ async def test_others_are_served_meanwhile(transport: str, tmp_path: Path) -> No
             await wire.notify("notifications/cancelled", {"requestId": number})
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_waiting_for_a_worker_is_a_part_of_the_limit(tmp_path: Path) -> None:
     async with served_process("--timeout", 1, "--workers", 1, make(tmp_path / "app.db")) as wire:
@@ -89,6 +92,7 @@ async def test_waiting_for_a_worker_is_a_part_of_the_limit(tmp_path: Path) -> No
         assert "[1 row]" in text_of(await wire.call("query_rows", sql="SELECT 1"))
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_lock_held_longer_than_the_limit_is_called_a_lock(tmp_path: Path) -> None:
     path = make(tmp_path / "app.db")
@@ -108,6 +112,7 @@ async def test_a_lock_held_longer_than_the_limit_is_called_a_lock(tmp_path: Path
         assert not (tmp_path / "x.csv").exists()
 
 
+@pytest.mark.share(1)
 @needs_proc
 @pytest.mark.anyio
 @pytest.mark.parametrize("sql", [FOREVER, ONE_OPCODE], ids=["loop", "opcode"])
@@ -121,6 +126,7 @@ async def test_a_cancel_stops_the_engine(sql: str, tmp_path: Path) -> None:
         assert "[1 row]" in text_of(await wire.call("query_rows", sql="SELECT 1"))
 
 
+@pytest.mark.share(1)
 @needs_proc
 @pytest.mark.anyio
 @pytest.mark.parametrize("end", ["eof", "term", "kill"])
@@ -152,6 +158,7 @@ async def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
             assert "[1 row]" in text_of(await wire.call("query_rows", sql="SELECT 1"))
 
 
+@pytest.mark.slow
 @needs_proc
 @pytest.mark.anyio
 async def test_a_burst_of_calls_finds_the_processes_of_the_last_one(tmp_path: Path) -> None:
@@ -173,6 +180,7 @@ async def test_a_burst_of_calls_finds_the_processes_of_the_last_one(tmp_path: Pa
 AGAIN = "SELECT count(*) FROM big a"
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("sql", "words"),

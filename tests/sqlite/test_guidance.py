@@ -233,6 +233,7 @@ async def test_what_stands_in_a_databases_place_is_named(what: str, tmp_path: Pa
             await wire.request("resources/read", {"uri": "sqlite://a/t"})
 
 
+@pytest.mark.slow
 async def test_one_locked_database_makes_no_other_wait(tmp_path: Path) -> None:
     locked, free = make(tmp_path / "locked.db"), make(tmp_path / "free.db")
     async with served("--workers", 1, "--timeout", 30, locked, free) as wire:

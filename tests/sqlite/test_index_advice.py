@@ -52,6 +52,7 @@ async def test_statistics_decide_what_is_proposed(tmp_path: Path) -> None:
         assert "indexes that were tried would help" in said and "CREATE INDEX" not in said
 
 
+@pytest.mark.slow
 async def test_of_known_best_indexes_nine_in_ten_are_proposed_and_none_that_costs(tmp_path: Path) -> None:
     fill(tmp_path / "shop.db", 4000)
     wrong: list[str] = []

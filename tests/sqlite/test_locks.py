@@ -109,6 +109,7 @@ def held(path: Path) -> list[Any]:
         return [connection.execute(f"SELECT {what} FROM big").fetchone() for what in ("count(*)", "sum(length(x))")]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("journal", JOURNALS)
 def test_no_change_waits_for_this_server_whatever_its_size(journal: str, tmp_path: Path) -> None:
     path = made(tmp_path / "a.db", journal)
@@ -128,6 +129,7 @@ def test_no_change_waits_for_this_server_whatever_its_size(journal: str, tmp_pat
         assert counted[0]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("journal", JOURNALS)
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_a_schema_is_changed_with_rows_larger_than_the_cache(dry_run: bool, journal: str, tmp_path: Path) -> None:
@@ -145,6 +147,7 @@ def test_a_schema_is_changed_with_rows_larger_than_the_cache(dry_run: bool, jour
         assert bool(said.get("samples")) == dry_run
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.parametrize("journal", JOURNALS)
 @pytest.mark.parametrize("most", [0, 64])
@@ -202,6 +205,7 @@ def test_another_programs_reader_is_waited_for_once(most: int, tmp_path: Path, m
     assert held(path)[0] == (7000,)
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("journal", ["delete", "wal"])
 async def test_a_large_dry_run_is_answered_beside_followers_and_other_calls(journal: str, tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ async def every_row(wire: StdioWire, sql: str, between=lambda: None, **arguments
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.parametrize("journal", some(["delete", "wal"], "wal"))
 async def test_each_of_100_000_rows_comes_once_while_others_write(journal: str, tmp_path: Path) -> None:
@@ -114,6 +115,7 @@ async def test_a_cursor_that_is_gone_says_so(tmp_path: Path) -> None:
         assert "Run the query again" in text_of(await wire.call("query_rows", cursor=cursor))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="limits a process with ulimit")
 @pytest.mark.anyio
 async def test_a_result_that_the_disk_does_not_take_says_where_it_ends(tmp_path: Path) -> None:

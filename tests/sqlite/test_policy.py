@@ -196,6 +196,7 @@ def test_a_resource_is_about_the_table_in_its_uri(tmp_path: Path) -> None:
         assert readable is not None and readable.request == request and served.path(request) == path
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.anyio
 async def test_memory_stays_small_when_100_000_rows_are_asked(tmp_path: Path) -> None:

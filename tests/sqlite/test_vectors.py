@@ -46,6 +46,7 @@ def found(text: str) -> list[list[object]]:
     return [json.loads(line) for line in text.splitlines()[1:] if line.startswith("[")][1:]
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("build", BUILDS)

@@ -41,6 +41,7 @@ async def answered(wire: StdioWire, sql: str, word: str = "[1]") -> None:
     assert not result.get("isError") and word in text_of(result), f"{sql}: {text_of(result)}"
 
 
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("build", BUILDS)
@@ -59,6 +60,7 @@ async def test_every_worker_reads_every_module(build: str, mode: str, tmp_path: 
         assert "[1,0.0,9.0]" in found["contents"][0]["text"]
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("build", BUILDS)
 async def test_rows_and_schema_of_each_module_change_behind_their_switch(build: str, tmp_path: Path) -> None:
     modules = fill(tmp_path / "a.db").keys()
@@ -78,6 +80,7 @@ async def test_rows_and_schema_of_each_module_change_behind_their_switch(build: 
             await answered(wire, f"SELECT count(*) FROM r_{module}")
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("build", BUILDS)
 async def test_what_virtual_tables_keep_stays_closed(build: str, tmp_path: Path) -> None:
     fill(tmp_path / "a.db")

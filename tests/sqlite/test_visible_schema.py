@@ -18,15 +18,19 @@ from sqlite.prove_visible_schema import prove
 from sqlite.serving import commit, make, run, served, text_of
 from sqlite.test_changes import told
 from sqlite.visible_schema_cases import MASK, ONLY
-from thinning import some
+from thinning import few, some
 
 
-def test_a_sample_of_the_proof() -> None:
-    tally = prove(0.02, 5)
+@pytest.mark.parametrize("share", few([0.002, 0.02], 0.002))
+def test_a_sample_of_the_proof(share: float) -> None:
+    tally = prove(share, 5)
     assert tally.wrong == []
-    assert tally.counts["used"] > 150 and tally.counts["hidden"] > 50 and tally.counts["twins"] > 100, tally.counts
+    assert tally.counts["used"] > 7500 * share, tally.counts
+    assert tally.counts["hidden"] > 2500 * share, tally.counts
+    assert tally.counts["twins"] > 5000 * share, tally.counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wall", some(["_cover", "rewrite", "_walks_masked_index"], "_cover"))
 def test_the_proof_sees_each_wall_that_is_missing(wall: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(part: VisibleSchema, *arguments: Any) -> Any:
