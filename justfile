@@ -33,6 +33,7 @@ coverage *arguments:
 # Regenerate README tables, snapshots, pages for hosts, manifests and registry entries.
 docs:
     uv run python -m tools.docs servers/*
+    PYTHONPATH=tests uv run python -m documents.figures
 
 # The documents as a site, in build/site.
 site:

@@ -73,7 +73,9 @@ def _declare_once(fn: Callable[..., Any], structured_output: bool | None = None,
     # The functions of trusted arguments are made for each server; what they take is all in their signature.
     key = getattr(fn, "__func__", None) or (fn.__module__, fn.__name__, repr(inspect.signature(fn)))
     if key not in _declared:
-        _declared[key] = _declare(fn, structured_output=structured_output, **given)
+        tool = _declare(fn, structured_output=structured_output, **given)
+        # A method would keep its server, with all that it has open.
+        _declared[key] = tool.model_copy(update={"fn": None})
     tool = _declared[key]
     own = {"parameters": deepcopy(tool.parameters), "fn_metadata": tool.fn_metadata.model_copy()}
     return tool.model_copy(update={**given, **own, "fn": fn})
