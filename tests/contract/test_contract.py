@@ -23,19 +23,18 @@ FOLDERS = sorted(
 )
 SERVERS = [package for folder in FOLDERS if (package := package_of(folder)) is not None]
 
-# Each server keeps these once, in one of the two eras; those that take most are asked of three servers.
-for test in (
-    test_a_process_is_quiet_and_leaves_at_once,  # noqa: F405
-    test_a_garbage_cursor_is_refused_everywhere,  # noqa: F405
-    test_a_missing_resource_has_the_code_of_its_revision,  # noqa: F405
-    test_resources_can_be_read_and_templates_are_described,  # noqa: F405
-    test_the_read_call_answers_in_one_text_block,  # noqa: F405
-    test_views_are_told_to_hosts_that_show_them_and_cost_little,  # noqa: F405
-    test_what_can_be_no_resource_is_not_subscribed_to,  # noqa: F405
-):
-    pytest.mark.share(len(SERVERS))(test)
-for test in (test_the_first_calls_may_come_all_at_once, test_the_operator_chooses_among_the_tools):  # noqa: F405
-    pytest.mark.share(3)(test)
+# Each server keeps these once, in one of the two eras.
+_share_of_servers = pytest.mark.share(len(SERVERS))
+_share_of_servers(test_a_process_is_quiet_and_leaves_at_once)  # noqa: F405
+_share_of_servers(test_a_garbage_cursor_is_refused_everywhere)  # noqa: F405
+_share_of_servers(test_a_missing_resource_has_the_code_of_its_revision)  # noqa: F405
+_share_of_servers(test_resources_can_be_read_and_templates_are_described)  # noqa: F405
+_share_of_servers(test_the_read_call_answers_in_one_text_block)  # noqa: F405
+_share_of_servers(test_views_are_told_to_hosts_that_show_them_and_cost_little)  # noqa: F405
+_share_of_servers(test_what_can_be_no_resource_is_not_subscribed_to)  # noqa: F405
+# These take most; three servers are asked.
+pytest.mark.share(3)(test_the_first_calls_may_come_all_at_once)  # noqa: F405
+pytest.mark.share(3)(test_the_operator_chooses_among_the_tools)  # noqa: F405
 
 
 @pytest.fixture(params=SERVERS)

@@ -125,7 +125,7 @@ def files(served: Path, tmp_path: Path, *words: str, **variables: str) -> Starts
     return Starts("mcp_fs", [*words, str(served)], tmp_path / "cache", **variables)
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @pytest.mark.diagonal
 @pytest.mark.parametrize("gates", ["as asked", "all open"])
 @pytest.mark.parametrize("server", KEEPING, ids=lambda server: server.command)

@@ -722,6 +722,7 @@ def test_work_that_nobody_waits_for_ends_with_its_process(tmp_path: Path, monkey
     converter._pool.end()  # pyright: ignore[reportPrivateUsage]
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_server_leaves_with_the_process_that_read_for_it(tmp_path: Path) -> None:
     fill(tmp_path, {"a.docx": MAKERS["docx"](["one", "two", "three", "four", "five"])})
