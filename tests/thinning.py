@@ -7,13 +7,15 @@ are tests that try all of something of which others try a part, and tests of too
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
 
 __all__ = ["few", "some", "thin"]
+
+_GOLDEN_RATIO = (5**0.5 - 1) / 2
 
 
 def some(values: Iterable[Any], *kept: Any) -> list[Any]:
@@ -73,39 +75,34 @@ def _thin_product(product: Sequence[pytest.Item]) -> None:
 def _thin_cases(cases: Sequence[pytest.Item]) -> None:
     """Keep as many cases as `share` says, and leave the others to the slow tests.
 
-    The first case is kept, then always the one that shows most values of parameters for the first time, or else those
-    that were shown least; of equals the one that is furthest from those that are kept.
+    Kept are first those that show several values of parameters for the first time, then those that show one.
     """
     cases = [item for item in cases if not item.get_closest_marker("weekly")]
     values = [_values(item) for item in cases]
-    kept: list[int] = []
-    uses: Counter[tuple[str, str]] = Counter()
-    for _ in range(min(_share_of(cases), len(cases))):
-        number = max(
-            (number for number in range(len(cases)) if number not in kept),
-            key=lambda number: (*_novelty(values[number], uses), _distance(number, kept), -number),
-        )
-        kept.append(number)
-        uses.update(values[number].items())
+    order = _spread(len(cases))
+    kept: set[int] = set()
+    seen: set[tuple[str, str]] = set()
+    for needed in range(max(map(len, values), default=0), -1, -1):
+        for number in order:
+            if len(kept) == _share_of(cases):
+                break
+            if len(values[number].items() - seen) >= needed:
+                kept.add(number)
+                seen |= values[number].items()
     for number, item in enumerate(cases):
         if number not in kept:
             item.add_marker(pytest.mark.slow)
+
+
+def _spread(count: int) -> list[int]:
+    """Return the numbers below `count` so that those at the beginning are apart from one another."""
+    return sorted(range(count), key=lambda number: number * _GOLDEN_RATIO % 1)
 
 
 def _share_of(cases: Sequence[pytest.Item]) -> int:
     """Return the count that the mark `share` names."""
     marks = [mark for item in cases[:1] for mark in item.iter_markers("share")]
     return marks[0].args[0] if marks else 0
-
-
-def _novelty(values: Mapping[str, str], uses: Mapping[tuple[str, str], int]) -> tuple[int, int]:
-    """Return how many of the values are new, and how seldom the others were used."""
-    counts = [uses.get(value, 0) for value in values.items()]
-    return counts.count(0), -sum(counts)
-
-
-def _distance(number: int, kept: Sequence[int]) -> int:
-    return min((abs(number - other) for other in kept), default=0)
 
 
 def _values(item: pytest.Item) -> dict[str, str]:
