@@ -69,7 +69,6 @@ async def test_roots_narrow_and_never_widen(folders: tuple[Path, Path]) -> None:
         assert not await refused(wire, served / "b" / "file.txt")
 
 
-@pytest.mark.slow
 @pytest.mark.anyio
 async def test_roots_that_change_while_they_are_told_are_asked_for_again(folders: tuple[Path, Path]) -> None:
     served, _ = folders
@@ -112,7 +111,6 @@ async def test_foreign_roots_leave_nothing(folders: tuple[Path, Path]) -> None:
         assert await refused(wire, outside / "file.txt")
 
 
-@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_client_that_never_answers_is_served(folders: tuple[Path, Path]) -> None:
     served, _ = folders
@@ -121,7 +119,6 @@ async def test_a_client_that_never_answers_is_served(folders: tuple[Path, Path])
         assert not await refused(wire, served / "b" / "file.txt")
 
 
-@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_root_at_a_secret_place_serves_no_secret(folders: tuple[Path, Path]) -> None:
     """Below a folder that were served by itself, the path would no longer tell that a file is a secret."""

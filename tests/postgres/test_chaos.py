@@ -198,7 +198,6 @@ async def test_the_same_server_is_restarted_under_clients_that_follow_it() -> No
             assert sockets(old) <= open_before + 2
 
 
-@pytest.mark.slow
 @pytest.mark.anyio
 async def test_200_calls_over_5_connections() -> None:
     base = make()
@@ -219,7 +218,6 @@ async def test_200_calls_over_5_connections() -> None:
         await until(base, f"SELECT count(*) = 0 {OURS} AND state <> 'idle'")
 
 
-@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_cancelled_call_ends_on_the_server_and_leaves_nothing() -> None:
     base = make()
