@@ -172,7 +172,7 @@ def data(scratch: Path) -> dict[str, str]:
     return {example: str(folder) for example in FOLDERS} | {name: str(folder / name) for name in ("app.db", "other.db")}
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "start",
@@ -295,7 +295,7 @@ def test_each_entry_is_refused_with_one_key_misspelt(block: Block) -> None:
         understood(replace(block, text=spoilt))
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.parametrize("more", [["--no-such-flag"], ["/path/to/nothing"]], ids=shlex.join)
 async def test_a_command_that_does_not_start_is_found(more: list[str], repository: str, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_a_wrong_manifest_is_found(server: Member, spoil: dict[str, Any], tmp_pa
     assert mcpb("validate", tmp_path / "manifest.json").returncode != 0
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @each
 @pytest.mark.parametrize("published", [None, True], ids=["as generated", "once published"])

@@ -155,7 +155,7 @@ async def test_the_server_goes_on_where_the_front_ends(served: Path, tmp_path: P
     assert not wire.garbage
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @pytest.mark.diagonal
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("revision", ERAS)
@@ -271,6 +271,7 @@ async def test_what_was_said_before_the_first_call_is_kept(served: Path, tmp_pat
         assert not has_server(wire)
 
 
+@pytest.mark.slow
 async def test_lines_that_come_at_once_are_each_answered_once(served: Path, tmp_path: Path) -> None:
     starts = files(served, tmp_path)
     await starts.prime()

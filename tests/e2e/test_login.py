@@ -148,7 +148,7 @@ async def test_a_client_that_says_at_a_url_who_it_is_needs_no_registration(tmp_p
             assert called == [f"ada@{issuer.url}"] * 3
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_program_logs_in_with_credentials_of_its_own(mode: str, issuer: Issuer, tmp_path: Path) -> None:
     """SEP-1046, by the SDK's own providers: a secret, and an assertion that the program signs."""
@@ -192,6 +192,7 @@ async def test_what_the_metadata_says(issuer: Issuer, tmp_path: Path) -> None:
         assert (await client.get(where.removesuffix("/mcp"))).json() == found
 
 
+@pytest.mark.slow
 async def test_tokens_that_do_not_count(issuer: Issuer, tmp_path: Path) -> None:
     async with served(issuer, tmp_path, "--auth-algorithm", "ES256") as subject:
         url, key = subject.url, issuer.key

@@ -241,7 +241,7 @@ async def test_a_bus_that_never_was_holds_nothing_up(tmp_path: Path) -> None:
     assert "secret-word" not in subject.said
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False])
 async def test_an_answer_may_reach_another_replica_if_they_share_keys(shared: bool, tmp_path: Path) -> None:
     """A question of 2026-07-28 comes with a state, which only who has the key can have made."""

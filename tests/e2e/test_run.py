@@ -52,6 +52,7 @@ def test_an_unknown_variable_stops_the_start(tmp_path: Path) -> None:
     assert done.returncode == 2 and "Did you mean MCP_FS_READ_ONLY?" in done.stderr
 
 
+@pytest.mark.slow
 def test_no_folder_left_is_an_error_in_one_line(tmp_path: Path) -> None:
     done = run(str(tmp_path / "missing"))
     assert done.returncode == 1 and done.stdout == ""
@@ -163,6 +164,7 @@ def test_in_a_terminal_it_says_what_it_is(tmp_path: Path) -> None:
         os.close(master)
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_the_audit_log_holds_names_and_sizes_only(tmp_path: Path) -> None:
     served, log = tmp_path / "served", tmp_path / "audit.jsonl"

@@ -767,6 +767,7 @@ class TestForms:
         await Tools(here.policy).edit_files(patch)
         assert (here.root / "f").read_text() == "a\nb\nC\nd\n"
 
+    @pytest.mark.share(14)
     @pytest.mark.parametrize("form", ["update", "add", "bare"])
     @pytest.mark.parametrize("seed", range(8))
     async def test_mixed_line_ends_are_those_that_the_patch_says(self, here: Ground, seed: int, form: str) -> None:

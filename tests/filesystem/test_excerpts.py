@@ -24,7 +24,7 @@ def here(tmp_path: Path) -> Ground:
     return place
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(1)
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
 async def test_what_is_copied_is_what_reading_shows(here: Ground, encoding: str) -> None:
     chance = random.Random(encoding)
@@ -64,7 +64,7 @@ async def test_a_file_is_split_in_one_call_that_is_one_step(here: Ground) -> Non
     assert not failed and os.listdir(here.root) == ["a.md"], said
 
 
-@pytest.mark.share(20)
+@pytest.mark.share(12)
 @pytest.mark.parametrize(
     ("spec", "numbers"),
     [

@@ -181,6 +181,7 @@ def without_pillow(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     workers.end()
 
 
+@pytest.mark.slow
 def test_a_picture_of_every_kind_leaves_in_a_type_that_models_take(tmp_path: Path) -> None:
     shown = {name: media for name, data in _every_kind() for media in _look(tmp_path, name, data)}
     pictures = {name.partition("-")[0] for name, media in shown.items() if media.kind == "image"}
@@ -255,6 +256,7 @@ def test_without_the_extra_only_a_png_whose_rows_were_all_unpacked_leaves(tmp_pa
     )
 
 
+@pytest.mark.share(7)
 @pytest.mark.parametrize("interlaced", [False, True])
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA"])
 @pytest.mark.usefixtures("without_pillow")

@@ -149,7 +149,7 @@ def test_changing_the_tree(here: Ground) -> None:
     assert "OUTSIDE" not in seen
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("makes_folders", [False, True])
 async def test_tool_calls_alone_can_not_race_out(tmp_path: Path, makes_folders: bool) -> None:
     """No other process: moves in flight bring a link to the outside to where reads and writes are going.

@@ -278,7 +278,7 @@ async def test_what_differs_far_to_the_right_is_shown(tmp_path: Path) -> None:
     assert seen.startswith("a:1:...yyy") and seen.endswith("zzz...") and " [-new-]{+old+} " in seen and len(seen) < 180
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["text", "regex"])
 async def test_lines_before_and_after_can_be_read_from_what_is_shown(tmp_path: Path, by: str) -> None:
     chance = random.Random(7)

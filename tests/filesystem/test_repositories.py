@@ -146,6 +146,7 @@ FOLDERS = [
 ]
 
 
+@pytest.mark.share(7)
 @pytest.mark.parametrize("folder", FOLDERS)
 async def test_no_tool_writes_there(root: Path, folder: str) -> None:
     if folder.startswith("link") and not (root / "link").is_symlink():

@@ -114,6 +114,7 @@ CHANGES: dict[str, Callable[[Ground], Awaitable[object]]] = {
 }
 
 
+@pytest.mark.share(25)
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("where", ["ground", "far"])
 async def test_each_change_is_taken_back_and_made_again(

@@ -188,7 +188,7 @@ def _two_commits(path: Path) -> Made:
     return made
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.diagonal
 @pytest.mark.parametrize("nest", NESTED, ids=lambda nest: nest.__name__)
@@ -317,6 +317,7 @@ async def test_the_commit_of_a_submodule_elsewhere_is_not_told(
     assert is_confined or "`sub` is a repository of its own" in said
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_check_says_what_confines_git(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -152,7 +152,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file() and not path.is_symlink()}
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 async def test_every_kind_is_read_and_left_as_it_was(kind: Callable[[Path], Made], tmp_path: Path) -> None:
     made = kind(tmp_path)

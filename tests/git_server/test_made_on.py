@@ -169,6 +169,7 @@ async def test_into_the_branch_that_is_checked_out_is_as_without(tmp_path: Path)
     assert state(made) == before
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("more", [{}, {"into": "topic"}, {"squash": True}, {"message": "Both", "into": "topic"}])
 async def test_a_merge_that_brings_nothing_says_so(more: dict[str, Any], tmp_path: Path) -> None:
     made = apart(tmp_path)

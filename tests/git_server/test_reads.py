@@ -553,6 +553,7 @@ def test_a_pattern_of_another_language_is_refused(pattern: str) -> None:
         refuse_foreign_syntax(pattern)
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX: a process inherits which signals are ignored")
 async def test_git_fails_also_under_a_host_that_ignores_the_ends_of_its_children(tmp_path: Path) -> None:
@@ -568,6 +569,7 @@ async def test_git_fails_also_under_a_host_that_ignores_the_ends_of_its_children
             assert answer["isError"] and "`nowhere`" in answer["content"][0]["text"], answer
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_path_that_is_nowhere_is_an_error_with_its_neighbours(tmp_path: Path) -> None:
     made = history(tmp_path / "app")

@@ -47,6 +47,7 @@ async def listed(asking: Asking) -> str:
     return await asking("list_refs", kind="branches")
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_a_branch_goes_out_and_what_came_meanwhile_comes_in(mode: str, tmp_path: Path) -> None:
     made = made_app(tmp_path)

@@ -191,6 +191,7 @@ async def test_what_was_not_committed_can_be_brought_back(tmp_path: Path) -> Non
             assert (made.path / "new/*.txt").read_text() == "new\n"
 
 
+@pytest.mark.share(2)
 @pytest.mark.anyio
 @pytest.mark.parametrize("tool", ["run_merge", "run_rebase", "run_cherry_pick"])
 async def test_a_conflict_stops_is_solved_or_given_up(tool: str, tmp_path: Path) -> None:
@@ -1012,7 +1013,7 @@ async def test_of_a_stash_the_way_back_says_that_files_were_deleted_after_they_w
     assert made.git("status", "--porcelain") == "A  gone.txt\n"
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(3)
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "way", [("run_stash", {}), ("run_reset", {"rev": "HEAD", "mode": "hard"}), ("run_reset", {"rev": "HEAD"})]

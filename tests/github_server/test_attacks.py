@@ -77,6 +77,7 @@ async def test_the_token_follows_no_redirect_to_another_host(oracle: Oracle) -> 
         assert elsewhere.seen == []
 
 
+@pytest.mark.share(7)
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "query",
@@ -113,6 +114,7 @@ async def test_a_made_up_cursor_asks_for_nothing_else(oracle: Oracle) -> None:
     assert oracle.seen[-1].query["q"] == "x repo:octo/app is:issue"
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("place", ["other/secret", "octo/other", None])
 async def test_an_opaque_id_of_another_repository_is_refused(place: str | None, oracle: Oracle) -> None:
@@ -232,6 +234,7 @@ def world(oracle: Oracle) -> None:
     oracle.answer("GET", "/repos/octo/private/contents/secrets.md", file("secrets.md", b"the secret\n"))
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_private_text_is_not_published_unasked(mode: str, oracle: Oracle) -> None:

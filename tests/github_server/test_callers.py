@@ -71,6 +71,7 @@ async def said(wire: HttpWire, tool: str, **arguments: Any) -> str:
     return (await wire.call(tool, **arguments))["content"][0]["text"]
 
 
+@pytest.mark.slow
 async def test_a_client_without_a_token_learns_where_to_log_in(world: Oracle) -> None:
     async with serving(world) as url, httpx2.AsyncClient(trust_env=False) as http:
         refused = await http.post(url, json={})
@@ -120,7 +121,7 @@ async def test_what_one_token_reads_no_other_sees(revision: str, world: Oracle) 
     assert tags == {ALICE}
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
 async def test_what_changes_is_told_to_those_who_may_know_of_it(revision: str, world: Oracle) -> None:
     async with serving(world) as url, client(url, ALICE, revision) as alice, client(url, BOB, revision) as bob:
@@ -137,6 +138,7 @@ async def test_what_changes_is_told_to_those_who_may_know_of_it(revision: str, w
     assert set(looks) == {ALICE, BOB}
 
 
+@pytest.mark.slow
 async def test_a_token_is_in_no_log_answer_or_file(world: Oracle, tmp_path: Path) -> None:
     world.answer("GET", "/repos/octo/echo/issues/3", issue(3, title=f"{ALICE} {TOKEN}"))
     world.answer("GET", "/repos/octo/failing/issues/3", {"message": f"no {ALICE}"}, status=403)

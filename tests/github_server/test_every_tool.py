@@ -227,6 +227,7 @@ def prepared(oracle: Oracle) -> Oracle:
     return oracle
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_every_tool_asks_github_for_what_github_knows(oracle: Oracle) -> None:
     prepared(oracle)
@@ -325,7 +326,7 @@ async def test_an_answer_nobody_foresaw_is_said_to_be_one(
                     assert "may have been done" in said, (tool, said)
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.parametrize("inner", [True, False])
 async def test_a_change_that_github_did_not_make_is_not_told_as_made(

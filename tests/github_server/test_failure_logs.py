@@ -21,7 +21,7 @@ def cause_of(log: bytes, piece: int = 4096) -> str:
     return cause.get_cause()
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(1)
 @pytest.mark.parametrize("seed", range(25))
 def test_of_forty_ways_to_fail_the_cause_is_named(seed: int) -> None:
     assert len(kinds()) >= 40

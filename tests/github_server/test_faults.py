@@ -17,6 +17,7 @@ PATH = "/repos/octo/app/issues/3"
 ASK: dict[str, Any] = {"repo": "octo/app", "number": 3}
 
 
+@pytest.mark.share(8)
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("status", "headers", "message", "words"),

@@ -104,6 +104,7 @@ def test_no_spelling_gets_past_the_policy(hidden: str) -> None:
         policy.write_file(".github/work\\u{66}lows/x.yml")
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_such_a_path_is_listed_read_and_changed_under_its_spelling(oracle: Oracle) -> None:
     names = [*(f"a{char}b.py" for char in few_unseen()[1::9]), "a\\u{200b}b.py", "&#8203;.py"]

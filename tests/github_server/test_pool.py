@@ -101,6 +101,7 @@ async def test_a_cancelled_call_leaves_a_pool_that_works(oracle: Oracle) -> None
             await api.get("/repos/octo/app/issues/2", "an issue")
 
 
+@pytest.mark.slow
 def test_pygithub_is_imported_when_first_used() -> None:
     import subprocess
 

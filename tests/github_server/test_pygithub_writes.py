@@ -82,7 +82,7 @@ def told(seen: Seen) -> tuple[str, str, Any]:
     return seen.verb, seen.path, {**said, **({"milestone": None} if said.get("milestone") == "" else {})}
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(2)
 @pytest.mark.anyio
 @pytest.mark.parametrize(("tool", "arguments", "theirs"), WRITES, ids=[f"{w[0]}-{n}" for n, w in enumerate(WRITES)])
 async def test_a_change_is_sent_as_pygithub_sends_it(

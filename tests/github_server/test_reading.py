@@ -176,6 +176,7 @@ async def test_what_is_no_file_is_said(oracle: Oracle) -> None:
             assert words in await refused(client, "read_file", **O, path=path)
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_diff_comes_file_by_file_and_whole(oracle: Oracle) -> None:
     patches = {

@@ -153,7 +153,7 @@ def turned(url: str) -> set[tuple[str, str]]:
 # What tools show of them, field by field.
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", KINDS, ids=[kind.template for kind in KINDS])
 async def test_tools_show_what_pygithub_reads(

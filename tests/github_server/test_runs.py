@@ -137,6 +137,7 @@ async def test_a_workflow_is_not_run_as_a_branch_changed_it(oracle: Oracle) -> N
     assert len(oracle.sent("POST")) == 3
 
 
+@pytest.mark.share(2)
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("run", "words", "opened"),

@@ -44,6 +44,7 @@ async def reads(wire: HttpWire, repo: str) -> None:
     assert not (await wire.call("get_issue", repo=repo, number=3)).get("isError")
 
 
+@pytest.mark.slow
 async def test_who_reads_is_who_is_asked(oracle: Oracle, tmp_path: Path) -> None:
     made = {name: create_token(f"{name} read write destroy") for name in ("alice", "bob")}
     (tmp_path / "tokens").write_text("".join(f"{line}\n" for _, line in made.values()), "utf-8")

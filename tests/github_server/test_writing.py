@@ -50,6 +50,7 @@ async def test_lines_are_edited_however_the_file_ends_them(oracle: Oracle) -> No
     assert base64.b64decode(sent["contents"]) == b"one\r\nand a half\r\ntwo\r\n"
 
 
+@pytest.mark.share(6)
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("change", "words"),

@@ -12,6 +12,7 @@ from tools.docs import package_of
 SERVERS = [folder for folder in FOLDERS if package_of(folder)]
 
 
+@pytest.mark.slow
 def test_only_policy_makes_trusted_types() -> None:
     found = [
         f"{folder.relative_to(ROOT).as_posix()}/{place}"
@@ -123,6 +124,7 @@ def test_a_policy_may_be_a_folder(tmp_path: Path, module: str) -> None:
     assert made_elsewhere(tmp_path) == ["toy/engine.py: Folder"]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("folder", SERVERS, ids=lambda folder: folder.name)
 def test_every_setting_is_read(folder: Path) -> None:
     kind = importlib.import_module(f"{package_of(folder)}.settings").Settings

@@ -177,7 +177,7 @@ async def test_a_change_is_sent_to_the_tool_that_makes_it() -> None:
         assert "queries only: SELECT, WITH, VALUES, TABLE, EXPLAIN, SHOW." in said, said
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.parametrize("role", ["postgres", "owner"])
 async def test_explaining_changes_nothing(role: str, target: Target) -> None:

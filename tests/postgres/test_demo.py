@@ -125,6 +125,7 @@ async def test_a_demo_that_was_killed_starts_again(scratch: Path, monkeypatch: p
     assert len(made) == 2 and list(scratch.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_the_demo_and_the_tests_run_on_the_version_that_readme_names() -> None:
     readme = (Path(__file__).parents[2] / "servers" / "postgres" / "README.md").read_text("utf-8")

@@ -95,6 +95,7 @@ async def look_everywhere(client: Inside) -> None:
     assert time.monotonic() - started < LOCK_SECONDS
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("role", ["owner", "reader", "postgres"])
 async def test_what_reads_the_catalog_waits_for_no_lock(role: str) -> None:
     base = make(SCHEMA)

@@ -80,7 +80,7 @@ async def test_prompts_say_what_was_asked_and_bring_what_they_need(era: str) -> 
                 await prompt(wire, name, **arguments)
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("era", "what"), [("2025-11-25", "activity"), (MODERN, "health")])
 async def test_health_and_activity_are_told_when_they_change(era: str, what: str) -> None:
     base, uri = make(), f"postgres://app/.{what}"

@@ -40,7 +40,7 @@ def test_other_addresses_are_taken(address: str, name: str) -> None:
     assert names(address) == [name]
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("--print-config", "vscode"), ("--log-level", "debug", "--check")])
 def test_no_output_holds_a_password(words: tuple[str, ...]) -> None:
     url = "postgresql://reader:s3cretword@127.0.0.1:1/shop"

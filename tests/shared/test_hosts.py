@@ -54,6 +54,7 @@ def test_every_host_has_an_entry_that_parses_and_a_place(host: str) -> None:
     assert place(host)
 
 
+@pytest.mark.share(12)
 @pytest.mark.parametrize("host", HOSTS)
 @hypothesis.given(st.text(min_size=1, max_size=20))
 @hypothesis.example("😀 \ufeff\u2028\x85\x7f\x9b\ufffe\n\t\\")

@@ -127,6 +127,7 @@ async def sent_together(wire: HttpWire, messages: object, **headers: str) -> tup
     return answer.status_code, [json.loads(line) for line in lines]
 
 
+@pytest.mark.slow
 async def test_the_revision_with_arrays_has_each_message_answered() -> None:
     async with running(TOY) as subject, opened(subject, "2025-03-26") as wire:
         echo = {"name": "echo", "arguments": {"text": "one"}}
@@ -161,6 +162,7 @@ async def test_the_revision_with_arrays_has_each_message_answered() -> None:
         assert await wire.call("echo", text="next")
 
 
+@pytest.mark.slow
 async def test_a_revision_that_is_not_of_a_session_is_named_as_it_was_sent() -> None:
     async with running(TOY) as subject, opened(subject, "2025-11-25") as wire:
         message = wire.message("ping")
@@ -228,6 +230,7 @@ async def test_calls_of_a_session_ask_their_client_and_each_hears_its_own_answer
         assert said == {name: ", ".join(f"{name.upper()}{number}" for number in range(20)) for name in "abc"}
 
 
+@pytest.mark.slow
 async def test_a_question_is_taken_back_before_its_call_ends() -> None:
     async with running(TOY) as subject, HttpWire(subject.url, capabilities={"elicitation": {}}) as wire:
         await wire.open()
@@ -240,7 +243,7 @@ async def test_a_question_is_taken_back_before_its_call_ends() -> None:
         assert (told[2]["id"], told[2]["error"]["code"]) == (message["id"], -32800)
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("json_response", [False, True])
 async def test_the_end_of_a_session_ends_its_calls_and_says_so(json_response: bool) -> None:
     async with running([*TOY, f"json_response={json_response}"]) as subject, opened(subject, "2025-11-25") as wire:
@@ -272,6 +275,7 @@ async def test_ids_that_read_as_the_same_number_belong_to_calls_of_their_own() -
         assert errors == {"7": -32800, "07": -32000, "007": -32000}
 
 
+@pytest.mark.slow
 async def test_a_call_of_a_session_goes_on_without_its_client() -> None:
     async with running(TOY) as subject, opened(subject, "2025-11-25") as wire:
         async with anyio.create_task_group() as tasks:
@@ -377,7 +381,7 @@ async def test_an_idle_server_ends_with_the_status_of_the_signal(number: signal.
         assert "Traceback" not in subject.said
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @asks_to_end
 @pytest.mark.parametrize("command", [TOY, FILES], ids=["toy", "mcp-fs"])
 async def test_a_held_listen_stream_gets_its_result_at_the_end(command: list[str]) -> None:
@@ -390,7 +394,7 @@ async def test_a_held_listen_stream_gets_its_result_at_the_end(command: list[str
         assert "Traceback" not in subject.said
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @asks_to_end
 @pytest.mark.parametrize("command", [TOY, FILES], ids=["toy", "mcp-fs"])
 async def test_a_legacy_stream_ends_with_the_server(command: list[str]) -> None:
@@ -403,7 +407,7 @@ async def test_a_legacy_stream_ends_with_the_server(command: list[str]) -> None:
         assert "Traceback" not in subject.said
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @asks_to_end
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_call_in_flight_is_answered_if_it_hurries(revision: str) -> None:
@@ -500,7 +504,7 @@ async def test_a_machine_without_time_for_the_end_costs_no_call_its_answer() -> 
         assert await subject.ends() == 143
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @asks_to_end
 @pytest.mark.parametrize("tool", ["stuck", "blockade"])
 async def test_neither_a_thread_nor_the_loop_can_hold_the_process(tool: str) -> None:
@@ -518,7 +522,7 @@ async def test_a_second_signal_ends_it_at_once() -> None:
         assert "lifespan left" not in subject.said
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_thousand_calls_at_once_are_all_answered(revision: str) -> None:
     async with running(TOY) as subject, opened(subject, revision) as wire:

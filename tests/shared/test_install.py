@@ -78,6 +78,7 @@ def existing(host: str) -> str:
     return EXISTING.get(host, "\r\n".join(lines))
 
 
+@pytest.mark.share(33)
 @pytest.mark.parametrize(("host", "platform"), list(itertools.product(HOSTS, SYSTEMS)))
 def test_a_file_that_is_not_there_is_made_and_goes_again(host: str, platform: str, tmp_path: Path) -> None:
     where = places(tmp_path, platform)
@@ -188,7 +189,7 @@ def test_a_file_that_makes_no_sense_is_left_alone(host: str, tmp_path: Path) -> 
         assert path.read_bytes() == broken
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(1)
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_file_damaged_anywhere_is_left_alone_in_a_sentence(host: str, tmp_path: Path) -> None:
     rng, where = random.Random(host), places(tmp_path)

@@ -95,6 +95,7 @@ async def test_the_process_says_what_each_server_runs_with(words: list[str], mon
     assert told["mcp-weather"]["language"] == {"value": "de", "from": "MCP_WEATHER_LANGUAGE"}
 
 
+@pytest.mark.slow
 async def test_what_a_proxy_may_ask_about_is_repeated_in_headers_when_asked_for(
     words: list[str], tmp_path: Path
 ) -> None:
@@ -279,6 +280,7 @@ def test_mistakes_are_answered_before_anything_starts(
     assert end.value.code == 2 and said in capsys.readouterr().err
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize(
     "given",
     [
@@ -295,7 +297,7 @@ async def test_what_can_mean_one_tool_only_calls_it(words: list[str], given: dic
         assert described.startswith("# fs_read_text")
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -327,6 +329,7 @@ async def test_who_wants_to_read_is_led_to_what_is_there_and_reads(words: list[s
             assert near in said and "operator" not in said and "undo" not in said and "create" not in said, said
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("flags", [["--tools", "sqlite"], ["--tools", "fs_read,call_tools"], ["--read-only"]])
 async def test_what_is_chosen_is_found_and_called_whatever_is_chosen(words: list[str], flags: list[str]) -> None:
     async with Client(served([*flags, *words])) as client:

@@ -137,7 +137,7 @@ def collecting(status: int = 200) -> Generator[Collector]:
         thread.join()
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @asks_to_end
 @pytest.mark.parametrize("revision", ERAS)
 async def test_traces_metrics_and_logs_are_sent_without_words(
@@ -233,6 +233,7 @@ async def test_log_records_are_sent_too(collector: Collector, tmp_path: Path) ->
     assert not any("neither" in record.body.string_value for record in records)
 
 
+@pytest.mark.slow
 async def test_a_collector_that_takes_nothing_is_told_of_once_a_minute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -138,6 +138,7 @@ async def limited(folder: Path, *more: str) -> AsyncGenerator[tuple[Subject, dic
         yield subject, {name: {"authorization": f"Bearer {token}"} for name, (token, _) in tokens.items()}
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 async def test_the_limit_is_the_callers_and_says_when_it_is_over(revision: str, tmp_path: Path) -> None:
     async with limited(tmp_path, "--rate-calls", "5") as (subject, people):

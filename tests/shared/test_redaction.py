@@ -62,6 +62,7 @@ def test_names_that_say_something_about_a_secret_are_none() -> None:
     assert not [name for name in ordinary.split() if is_secret_name(name)]
 
 
+@pytest.mark.share(10)
 @pytest.mark.parametrize(
     "piece",
     ["-", "a:", "password=", "token: '", "://", "<token>", "-----BEGIN PRIVATE KEY-----", '"', "\\\"", "eyJaaaaaaaa.",

@@ -31,6 +31,7 @@ def request(address: str = "192.0.2.1", who: str | None = None, **headers: str) 
     return scope
 
 
+@pytest.mark.slow
 async def test_every_refusal_is_told_with_its_reason(tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     made = {name: create_token(f"{name} {scope}") for name, scope in (("alice", "destroy"), ("bob", "read"))}
@@ -113,6 +114,7 @@ async def test_a_flood_is_one_line_and_one_number() -> None:
     assert len(told) == 3
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("form", ["10.0.{}.{}", "2001:db8:{:x}:{:x}::7"])
 async def test_a_flood_from_everywhere_is_bounded_too(form: str, caplog: pytest.LogCaptureFixture) -> None:
     told: list[dict[str, Any]] = []

@@ -129,7 +129,7 @@ def test_a_secret_in_a_file_that_is_not_there_is_said(
     assert load(KINDS[0], []).bus == "redis://localhost"
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the command lines of processes under /proc")
 @pytest.mark.parametrize("command", ["mcp-postgres", "mcp-sqlite"])
 def test_a_check_tells_nobody(command: str, tmp_path: Path) -> None:

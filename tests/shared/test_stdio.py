@@ -137,6 +137,7 @@ def test_a_batch_of_too_many_calls_is_answered_whole() -> None:
     assert {said["error"]["code"] for said in batch if "error" in said} <= {-32000}
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-06-18", "2025-11-25"])
 def test_other_revisions_have_no_batches(revision: str) -> None:
     (said,) = spoken(revision, [asks(1, "ping"), asks(2, "ping")])
@@ -174,6 +175,7 @@ async def test_a_large_text_goes_in_and_out_whole(way: str) -> None:
         assert text_of(await wire.call("echo", text=text)) == text
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_flood_of_notifications_lets_others_in() -> None:
     async with toy() as wire:

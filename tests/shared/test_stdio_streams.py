@@ -22,7 +22,7 @@ def resident_bytes(pid: int) -> int:
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads the memory figure from /proc")
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @on_linux
 @WAYS
 def test_an_unread_stdout_holds_the_client_back_instead_of_filling_memory(way: str) -> None:

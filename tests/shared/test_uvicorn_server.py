@@ -192,7 +192,7 @@ async def test_what_cannot_be_read_is_answered_behind_what_was_asked_before(seed
     connection.connection_lost(None)
 
 
-@pytest.mark.share(12)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("line", [b"X: " + b"x" * 997, b"X:", b"X-%d: x"])
 @pytest.mark.parametrize("size", [60, 80, 120, 380])
 @pytest.mark.parametrize("seed", range(4))
@@ -325,6 +325,7 @@ def presented(address: tuple[str, int]) -> str:
     return str(found[0].value)
 
 
+@pytest.mark.slow
 async def test_https_with_a_certificate_that_is_renewed(tmp_path: Path) -> None:
     certificate(tmp_path, "first")
     files = ["--tls-certificate", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem")]
@@ -560,6 +561,7 @@ async def test_idle_connections_make_room_the_oldest_first(sent: bytes) -> None:
         assert len(subject.said) < 2_000
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="limits a process with ulimit")
 async def test_connections_without_end_leave_descriptors_for_the_work() -> None:
     limited = ["sh", "-c", 'ulimit -n 260; exec "$@"', "sh", *TOY]

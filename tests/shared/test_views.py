@@ -134,7 +134,7 @@ async def test_a_page_is_read_by_its_uri_and_listed_nowhere(mode: Any) -> None:
             await client.read_resource("ui://mcp-batteries/plan")
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 async def test_the_extension_is_found_where_each_revision_has_it(revision: str) -> None:
@@ -157,7 +157,7 @@ async def test_the_extension_is_found_where_each_revision_has_it(revision: str) 
         assert not await shown(wire)
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(4)
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 @pytest.mark.parametrize("package", CASES)

@@ -40,6 +40,7 @@ def cursor_in(result: Message) -> str | None:
     return head.partition("cursor=")[2].rstrip("]") if head.startswith("[truncated") else None
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("server", TOOLS)
 async def test_a_cursor_of_one_database_is_refused_for_another(server: str, tmp_path: Path) -> None:
@@ -57,6 +58,7 @@ async def test_a_cursor_of_one_database_is_refused_for_another(server: str, tmp_
             assert not second.get("isError") and text_of(second) != text_of(first), f"{name}: {text_of(second)}"
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize(("server", "tool"), [("mcp-sqlite", "list_tables"), ("mcp-postgres", "list_objects")])
 async def test_a_listing_of_all_databases_goes_on_page_by_page(server: str, tool: str, tmp_path: Path) -> None:
@@ -78,6 +80,7 @@ async def test_a_listing_of_all_databases_goes_on_page_by_page(server: str, tool
         assert all(len(entries(page)) <= 2 for page in pages)
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("server", TOOLS)
 async def test_a_cursor_is_refused_beside_another_statement(server: str, tmp_path: Path) -> None:

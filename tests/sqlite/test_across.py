@@ -13,6 +13,7 @@ from sqlite.statements import CLOSED, ROWS, SCHEMA
 from sqlite.test_attacks import Target, state
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("journal", ["delete", "wal"])
 async def test_two_databases_are_joined_by_their_names(journal: str, tmp_path: Path) -> None:

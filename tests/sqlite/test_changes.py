@@ -64,6 +64,7 @@ async def test_a_foreign_commit_reaches_those_it_concerns(
         await told(wire, U)
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", ["log", "plain"])
 async def test_a_row_beyond_the_hundredth_is_heard_newest_first(name: str, tmp_path: Path) -> None:
@@ -80,6 +81,7 @@ async def test_a_row_beyond_the_hundredth_is_heard_newest_first(name: str, tmp_p
         assert [row[-1] for row in shown["rows"]] == ["one more", "249"] and shown["truncated"]
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("journal", ["delete", "wal"])
 async def test_nothing_is_missed_after_vacuum_checkpoint_and_replacement(journal: str, tmp_path: Path) -> None:
@@ -139,6 +141,7 @@ async def test_our_own_writes_and_insights_are_told_too(tmp_path: Path) -> None:
         assert "t has three rows" in memo["contents"][0]["text"]
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_view_without_end_is_followed_without_harm(tmp_path: Path) -> None:
     path = make(tmp_path / "app.db")
@@ -298,6 +301,7 @@ async def test_a_link_that_leads_elsewhere_is_followed(tmp_path: Path) -> None:
         await told(wire, U)
 
 
+@pytest.mark.share(1)
 @pytest.mark.skipif(sys.platform == "win32", reason="Python tells no time there that a program can't set back")
 @pytest.mark.anyio
 @pytest.mark.parametrize("journal", ["delete", "wal"])

@@ -20,6 +20,7 @@ LARGE = 4000
 NAMES = {"sql": "SELECT name FROM t"}
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("tool", "arguments", "expected"),
@@ -48,7 +49,7 @@ async def test_a_half_written_transaction_is_rolled_back_by_whoever_comes_first(
     assert not os.path.exists(f"{path}-journal")
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("journal", ["delete", "truncate", "persist", "wal"])
@@ -67,6 +68,7 @@ async def test_programs_may_die_while_the_server_runs(journal: str, commit: bool
         assert '"later"' in text_of(await wire.call("query_rows", sql="SELECT name FROM t WHERE id = 1"))
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_who_may_not_write_is_told_what_to_do_and_it_works(tmp_path: Path) -> None:
     folder = tmp_path / "served"

@@ -25,6 +25,7 @@ async def changed(path: Path, sql: str) -> str:
         return done
 
 
+@pytest.mark.slow
 async def test_a_change_tells_what_it_broke_and_counts_the_rest(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     run(path, f"{BEFORE} CREATE TABLE t (p REFERENCES p); {MANY.format(most=1500)} INSERT INTO t SELECT x FROM c")
@@ -41,6 +42,7 @@ async def test_a_change_tells_what_it_broke_and_counts_the_rest(tmp_path: Path) 
         )
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("without", ["", " WITHOUT ROWID"])
 async def test_nothing_is_broken_beside_what_was(without: str, tmp_path: Path) -> None:
     path = tmp_path / "a.db"
@@ -51,6 +53,7 @@ async def test_nothing_is_broken_beside_what_was(without: str, tmp_path: Path) -
     assert "t.p: 1 row refers to a missing row of p" in said and "Nothing was changed" in said, said
 
 
+@pytest.mark.slow
 async def test_a_key_that_fits_nothing_is_told_and_can_be_mended(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     run(path, "CREATE TABLE p (a); CREATE UNIQUE INDEX i ON p (a); CREATE TABLE c (x REFERENCES p (a))")

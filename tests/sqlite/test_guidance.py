@@ -104,6 +104,7 @@ async def test_tables_tell_keys_and_frequent_values(shop: Path) -> None:
         assert ";\nfrequent" in described and "- name" not in described and "columns:" not in described
 
 
+@pytest.mark.slow
 async def test_a_short_list_tells_types_nulls_and_times(shop: Path) -> None:
     run(
         shop,
@@ -219,6 +220,7 @@ async def test_odd_names_and_keys_are_told_and_read(tmp_path: Path) -> None:
             assert note in found["contents"][0]["text"]
 
 
+@pytest.mark.share(1)
 @pytest.mark.skipif(sys.platform == "win32", reason="a database that is open can't be replaced there")
 @pytest.mark.parametrize("what", ["folder", "pipe"])
 async def test_what_stands_in_a_databases_place_is_named(what: str, tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ async def test_a_new_table_is_guessed_shown_and_made(tmp_path: Path, folder: Pat
     ]  # fmt: skip
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("header", ["a,A", "a,", ""])
 async def test_fields_that_can_be_no_columns_are_refused(header: str, tmp_path: Path, folder: Path) -> None:
     path = make(tmp_path / "a.db")

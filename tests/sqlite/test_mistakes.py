@@ -165,6 +165,7 @@ async def test_rows_changed_behind_a_with_are_counted_as_rows(tmp_path: Path) ->
     assert "2 rows in t" in answer and "more by triggers" not in answer
 
 
+@pytest.mark.slow
 async def test_generated_columns_are_among_the_columns(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
         connection.executescript(
@@ -178,6 +179,7 @@ async def test_generated_columns_are_among_the_columns(tmp_path: Path) -> None:
     assert "sqlite://a/odd%20name" in shown
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("quick", [True, False])
 async def test_a_check_that_damage_stops_tells_the_damage(tmp_path: Path, quick: bool) -> None:
     path = make(tmp_path / "a.db")
@@ -189,6 +191,7 @@ async def test_a_check_that_damage_stops_tells_the_damage(tmp_path: Path, quick:
     assert answer.startswith("`a` has problems:") and "`run_check`" not in answer and "backup" in answer
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_every_mistake_is_answered_with_the_next_move(tmp_path: Path) -> None:
     path = make(tmp_path / "a.db")
@@ -220,6 +223,7 @@ INSERT INTO maker VALUES (1, 'Peru', 1950); INSERT INTO product VALUES (1, 1, 5,
 """
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_misspelt_name_is_answered_with_the_one_that_was_meant(tmp_path: Path, seed: int) -> None:
     statements = {

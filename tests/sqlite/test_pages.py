@@ -49,6 +49,7 @@ async def test_each_of_100_000_rows_comes_once_while_others_write(journal: str, 
         assert [row[0] for row in rows] == [1, 2, 3, *range(10, 100_010)]
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("rows", some([0, 1, 9, 10, 11, 20, 21], 0, 10, 11))
 async def test_truncated_is_exact(rows: int, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ async def tools(wire: StdioWire) -> dict:
     }
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 async def test_a_query_comes_changes_and_goes_with_its_file(revision: str, tmp_path: Path) -> None:
@@ -50,6 +51,7 @@ async def test_a_query_comes_changes_and_goes_with_its_file(revision: str, tmp_p
         assert set(await tools(wire)) == {"run_by_name", "run_check"}
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("chosen", "offered"),
@@ -65,6 +67,7 @@ async def test_saved_queries_are_a_toolset(chosen: str, offered: set[str], tmp_p
         assert ("query_rows" in answers) == (chosen == "--exclude-tools")
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "text",

@@ -165,6 +165,7 @@ async def test_rows_before_and_after_are_those_that_changed(tmp_path: Path) -> N
         assert "write lock for" in text_of(await wire.call("write_rows", sql=many, dry_run=True))
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize(
     ("sql", "shown"),
     [
@@ -216,6 +217,7 @@ ALTER TABLE t2 RENAME TO t;
 """
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("dry_run", [True, False])
 async def test_a_table_that_others_refer_to_is_rebuilt(dry_run: bool, tmp_path: Path) -> None:
     path = make(tmp_path / "a.db")
@@ -231,6 +233,7 @@ async def test_a_table_that_others_refer_to_is_rebuilt(dry_run: bool, tmp_path: 
     assert rows(path, "SELECT count(*) FROM pragma_foreign_key_check") == [(0,)]
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("module", ["fts5", "fts4"])
 @pytest.mark.diagonal
 @pytest.mark.parametrize("first", ["UPDATE f SET body = 'm' WHERE rowid = 1", "INSERT INTO f (body) SELECT 'n'"])
@@ -265,6 +268,7 @@ async def test_what_a_full_text_table_still_has_to_write_hinders_no_later_statem
         assert (await wire.call(tool, sql=f"{first}; DELETE FROM {closed}")).get("isError")
 
 
+@pytest.mark.share(1)
 @pytest.mark.parametrize("module", ["fts5", "fts4"])
 @pytest.mark.parametrize("rename", [False, True])
 async def test_a_table_that_a_call_makes_is_known_to_its_later_statements(

@@ -75,6 +75,7 @@ async def test_the_nearest_are_found_by_one_query_in_every_mode(build: str, mode
         assert "k = 10" in missing
 
 
+@pytest.mark.slow
 async def test_vectors_are_written_only_where_rows_are_open(tmp_path: Path) -> None:
     path = filled(tmp_path / "a.db")
     remove = {"sql": "DELETE FROM notes WHERE id = 7"}

@@ -94,6 +94,7 @@ async def test_statements_are_all_kept_or_none(tmp_path: Path) -> None:
         assert rows(path)[0] == (1, "x;y")
 
 
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("word", ["COMMIT", "ROLLBACK", "BEGIN IMMEDIATE", "PRAGMA query_only = ON"])
 async def test_our_own_statements_are_not_the_callers(word: str, tmp_path: Path) -> None:

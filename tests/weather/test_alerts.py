@@ -14,6 +14,7 @@ from weather.upstream import BIRMINGHAM, Upstream
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.slow
 async def test_no_fault_makes_none_of_what_is_not_known(upstream: Upstream) -> None:
     trial = Trial(upstream, seed=7)
     assert await trial.run(250) == []

@@ -49,6 +49,7 @@ def test_the_moon_is_as_old_as_it_is(day: str, phase: str, age: float) -> None:
     assert found.moon_phase == phase and abs(found.moon_age_days - age) < 0.3
 
 
+@pytest.mark.slow
 @given(st.floats(-90, 90), st.floats(-180, 180), st.dates(date(1900, 1, 1), date(2099, 12, 31)))
 def test_a_day_is_as_long_as_its_events_say(latitude: float, longitude: float, day: date) -> None:
     found = seen(latitude, longitude, day)
@@ -70,6 +71,7 @@ def test_the_polar_day_lasts_as_long_as_the_day(day: str, hours: int) -> None:
     assert (found.sun, found.day_length_s) == ("polar day", hours * 3600)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("zone", ["Pacific/Apia", "Pacific/Kiritimati", "Asia/Kathmandu", "America/St_Johns"])
 def test_noon_is_of_the_day_that_is_asked_for(zone: str) -> None:
     for number in range(0, 730, 73):

@@ -93,6 +93,7 @@ async def test_two_processes_share_each_request_and_survive_one_that_is_killed(
         assert not [item for item in two.notifications if item["method"] == UPDATED]
 
 
+@pytest.mark.slow
 async def test_one_killed_in_the_middle_of_its_request_leaves_the_others_able(
     upstream: Upstream, tmp_path: Path
 ) -> None:
@@ -207,6 +208,7 @@ async def test_the_places_file_is_followed(revision: str, upstream: Upstream, tm
         await wire.updated("weather://home/now")
 
 
+@pytest.mark.slow
 async def test_the_self_test_starts_reads_and_receives_an_update(upstream: Upstream, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "mcp_weather", "--check", "--cache", str(tmp_path / "cache"), *upstream.arguments]
     with anyio.fail_after(120):

@@ -356,6 +356,7 @@ async def test_sea_and_no_sea(upstream: Upstream) -> None:
         assert "this is 40 km to the north" in near.notes[0] and near.place.name.startswith("Z")
 
 
+@pytest.mark.slow
 async def test_no_garbled_answer_is_a_failure_of_the_server_s_own(upstream: Upstream) -> None:
     assert await Trial(upstream, seed=3).run(64) == []
 
