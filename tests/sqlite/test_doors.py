@@ -122,7 +122,6 @@ async def test_imports_go_into_tables_that_may_be_written_only(build: str, targe
             target.unharmed(name)
 
 
-@pytest.mark.slow
 @pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["write", "ddl"])
@@ -144,7 +143,6 @@ async def test_one_switch_does_not_open_the_other(mode: str, build: str, target:
         target.unharmed("read-only")
 
 
-@pytest.mark.slow
 @pytest.mark.anyio
 async def test_bad_statements_are_no_saved_queries(build: str, target: Target) -> None:
     folder = target.root / "queries"

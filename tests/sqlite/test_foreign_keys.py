@@ -25,7 +25,6 @@ async def changed(path: Path, sql: str) -> str:
         return done
 
 
-@pytest.mark.slow
 async def test_a_change_tells_what_it_broke_and_counts_the_rest(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     run(path, f"{BEFORE} CREATE TABLE t (p REFERENCES p); {MANY.format(most=1500)} INSERT INTO t SELECT x FROM c")

@@ -104,7 +104,6 @@ async def test_tables_tell_keys_and_frequent_values(shop: Path) -> None:
         assert ";\nfrequent" in described and "- name" not in described and "columns:" not in described
 
 
-@pytest.mark.slow
 async def test_a_short_list_tells_types_nulls_and_times(shop: Path) -> None:
     run(
         shop,

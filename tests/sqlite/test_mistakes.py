@@ -165,7 +165,6 @@ async def test_rows_changed_behind_a_with_are_counted_as_rows(tmp_path: Path) ->
     assert "2 rows in t" in answer and "more by triggers" not in answer
 
 
-@pytest.mark.slow
 async def test_generated_columns_are_among_the_columns(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
         connection.executescript(
@@ -191,7 +190,6 @@ async def test_a_check_that_damage_stops_tells_the_damage(tmp_path: Path, quick:
     assert answer.startswith("`a` has problems:") and "`run_check`" not in answer and "backup" in answer
 
 
-@pytest.mark.slow
 @pytest.mark.anyio
 async def test_every_mistake_is_answered_with_the_next_move(tmp_path: Path) -> None:
     path = make(tmp_path / "a.db")
