@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.observability import wire_log as module
-from mcp_batteries.observability.wire_log import WireLog, wire_log
+from mcp_batteries.observability.wire_log import WireLog
 from mcp_batteries.redaction.own import add_secrets, forget_secrets
 from mcp_batteries.redaction.text import redact_json
 from mcp_batteries.settings import Settings
@@ -110,8 +110,7 @@ def test_secrets_of_the_settings_are_known(tmp_path: Path) -> None:
         auth_tokens="first-one;second-one",
     )
     remember_secrets(settings)
-    log = wire_log(settings)
-    assert log is not None
+    log = WireLog(str(settings.wire_log))
     log.note("sent", b'{"a": "open-sesame", "b": "it is second-one"}')
     log.note("received", b"first-one is no JSON")
     log.close()

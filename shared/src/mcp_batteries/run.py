@@ -202,9 +202,9 @@ def _serve(program: Program, settings: Settings, handover: replay.Handover | Non
 
             wire: WireLog | None = None
             if settings.wire_log:
-                from mcp_batteries.observability.wire_log import wire_log
+                from mcp_batteries.observability.wire_log import WireLog
 
-                wire = wire_log(settings)
+                wire = WireLog(settings.wire_log)
             arguments = (lowlevel(server), server.hub.initialization_options(server), claim, first, wire)
             return anyio.run(stdio.serve, *arguments, backend_options=loop_options(settings))
         from mcp_batteries.transports.http import serve as http

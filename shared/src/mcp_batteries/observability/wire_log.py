@@ -20,9 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from mcp_batteries.errors import Unavailable, describe_os_error, quote
 from mcp_batteries.observability.audit import caller_of_scope
 from mcp_batteries.redaction.text import redact, redact_json
-from mcp_batteries.settings import Settings
 
-__all__ = ["WireLog", "wire_log"]
+__all__ = ["WireLog"]
 
 _MOST_BYTES = 16 * 1024 * 1024
 _MAX_MESSAGE_CHARACTERS = 64 * 1024
@@ -125,10 +124,3 @@ class WireLog:
             await app(scope, receive_recorded, send_recorded)
 
         return record
-
-
-def wire_log(settings: Settings) -> WireLog | None:
-    """Return the log that `settings` ask for."""
-    if settings.wire_log is None:
-        return None
-    return WireLog(settings.wire_log)

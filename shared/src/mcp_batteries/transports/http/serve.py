@@ -280,9 +280,9 @@ def _server_card(server: MCPServer[Any], settings: Settings) -> Layer | None:
 def _wire_log(settings: Settings) -> WireLog | None:
     if settings.wire_log is None:
         return None
-    from mcp_batteries.observability.wire_log import wire_log
+    from mcp_batteries.observability.wire_log import WireLog
 
-    return wire_log(settings)
+    return WireLog(settings.wire_log)
 
 
 def _keep_logs_short() -> None:

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from mcp_batteries.errors import Refused, quote
+from mcp_batteries.sql.policy import VisibleSchema
 from mcp_postgres.engine.audit.catalog_reader import CatalogReader
 from mcp_postgres.engine.audit.procedures import FIRST_OWN, Procedure, find_functions
 from mcp_postgres.engine.audit.query_trees import ColumnOrigins, ForbiddenReference, ReferencedRelation
-from mcp_postgres.policy import VisibleSchema
 
 __all__ = ["RELATION_LISTED", "SCHEMA_NAMED", "SESSION_QUERY", "WHOLE_SCHEMA_LISTED", "VisibleObjects"]
 
