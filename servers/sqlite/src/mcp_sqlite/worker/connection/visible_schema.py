@@ -325,9 +325,9 @@ class VisibleSchema:
 
     def redact_error(self, message: str, sql: str) -> str:
         """Return SQLite's words on `sql`, as if there were no more than is served."""
-        missing = re.search(f"(?:main\\.)?(.*){_MISSING_SUFFIX}", message)
-        if missing is not None:
-            return f"no such table: {missing[1].rpartition('main.')[2]}"
+        before, is_missing, _ = message.rpartition(_MISSING_SUFFIX)
+        if is_missing:
+            return f"no such table: {before.rpartition('main.')[2]}"
         view = re.match("cannot modify (.*) because it is a view", message)
         function = re.match("'(.*)' is not a function", message)
         for named in (view, function):
