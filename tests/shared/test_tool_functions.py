@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import Enum
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import anyio
@@ -21,14 +22,18 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Refused, quote
 from mcp_batteries.progress import report_progress
+from mcp_batteries.server import assemble as assembling
 from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_batteries.server.calling import bound_function
 from mcp_batteries.server.calling.bound_function import TimeLimits, bind_tool
+from mcp_batteries.server.calling.read_history import ReadHistory
 from mcp_batteries.server.calling.results import DataResult
 from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_batteries.server.declaration.decorators import DeclaredTool, tool, toolsets_of
 from mcp_batteries.server.declaration.trusted import FreeText, consented, default, trusted
-from mcp_batteries.settings import Settings
+from mcp_batteries.settings import Settings, load
+from mcp_fs.server import build as build_files
+from mcp_fs.settings import Settings as FileSettings
 
 DECLARED = DeclaredTool("A tool", "read", True, False, 60.0)
 
@@ -467,3 +472,19 @@ def test_plain_values_need_no_parser() -> None:
 def test_a_parser_of_another_policy_is_refused() -> None:
     with pytest.raises(TypeError, match=r"no dependency with the method Policy\.folder"):
         bind_tool(get_folder, DECLARED, [Store()])
+
+
+@pytest.mark.parametrize(("options", "remembers"), [([], False), (["--confirm"], True)])
+def test_what_is_read_is_remembered_only_where_somebody_may_be_asked(
+    options: list[str], remembers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each read would cost a tenth more; mcp-fs plans deletions, and asks about them only with `--confirm`."""
+    made: list[ReadHistory] = []
+
+    def make(*arguments: Any) -> ReadHistory:
+        made.append(ReadHistory(*arguments))
+        return made[0]
+
+    monkeypatch.setattr(assembling, "ReadHistory", make)
+    build_files(load(FileSettings, [str(tmp_path), *options]))
+    assert bool(made) is remembers

@@ -300,7 +300,7 @@ def assemble(
     offer.finish()
 
     around = middleware
-    if settings.confirm or any(tool.consent or tool.planner for tool in offer.tools):
+    if settings.confirm or any(tool.may_ask_without_confirm for tool in offer.tools):
         # If nobody is ever asked, nothing has to be remembered.
         middleware = [*middleware, ReadHistory(offer.reading_tools(), _describe_caller)]
     if settings.telemetry:

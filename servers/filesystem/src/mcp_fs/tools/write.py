@@ -255,7 +255,7 @@ def delete_file(
     recorder: ChangeRecorder,
     origin: CallOrigin,
     cancel: CancelToken,
-    plan: Annotated[PlannedDeletion, consented(plan_deletion, fix=OPERATOR_FIX)],
+    plan: Annotated[PlannedDeletion, consented(plan_deletion, fix=OPERATOR_FIX, only_with_confirm=True)],
     *,
     recursive: bool = False,
     trash: Annotated[bool, Field(description="To the desktop's trash instead.")] = False,

@@ -50,11 +50,13 @@ class Planner:
         parameter: the name under which the tool takes it.
         make_plan: takes the checked values of a call.
         fix: one sentence on what to do if nobody can be asked.
+        only_with_confirm: whether the plan has a question only where the operator set `--confirm`.
     """
 
     parameter: str
     make_plan: Callable[[Mapping[str, Any]], Awaitable[Plan]]
     fix: str
+    only_with_confirm: bool
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,8 @@ def bind_tool(
         if planning.context_parameter is not None:
             raise TypeError(f"`{planning.name}` makes a plan, which has no context of the SDK")
         arguments |= planning.arguments
-        planner = Planner(parameter, _with_deadline(planning, planning_seconds, marker.work), marker.fix)
+        make_plan = _with_deadline(planning, planning_seconds, marker.work)
+        planner = Planner(parameter, make_plan, marker.fix, marker.only_with_confirm)
     for name, argument in bound.arguments.items():
         if arguments.setdefault(name, argument) != argument:
             raise TypeError(f"`{bound.name}` and its plan take different `{name}`")

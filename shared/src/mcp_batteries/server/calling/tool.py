@@ -70,6 +70,13 @@ class StrictTool(Tool):
     explain: Explain | None = Field(default=None, exclude=True)
     mirrored: tuple[str, ...] = Field(default=(), exclude=True)
 
+    @property
+    def may_ask_without_confirm(self) -> bool:
+        """Whether the person may be asked before a call though the operator did not set `--confirm`."""
+        if self.planner is not None and not self.planner.only_with_confirm:
+            return True
+        return self.consent is not None
+
     async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:
         """Check `arguments`, run the method, render its result.
 

@@ -79,14 +79,23 @@ class Consented:
     make_plan: Callable[..., Plan | Awaitable[Plan]]
     fix: str
     work: str
+    only_with_confirm: bool
 
 
-def consented(make_plan: Callable[..., Plan | Awaitable[Plan]], *, fix: str, work: str = "The plan") -> Consented:
+def consented(
+    make_plan: Callable[..., Plan | Awaitable[Plan]],
+    *,
+    fix: str,
+    work: str = "The plan",
+    only_with_confirm: bool = False,
+) -> Consented:
     """Give a tool the plan to which the person agreed in this call; without their consent it is not called.
 
     Args:
         make_plan: returns the plan; its arguments are written and published like those of a tool.
         fix: one sentence on what to do if nobody can be asked.
         work: names the planning in the message of a deadline.
+        only_with_confirm: whether the plan has a question only where the operator set `--confirm`; without it what is
+            read need not be remembered for a question.
     """
-    return Consented(make_plan, fix, work)
+    return Consented(make_plan, fix, work, only_with_confirm)
