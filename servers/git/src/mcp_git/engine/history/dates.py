@@ -40,8 +40,8 @@ _SPAN = re.compile(
     r"(?: ago)?"
 )
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_MONTH = re.compile(r"(\d{4})[-/](\d\d?)|(?P<month>\d\d?)/(?P<year>\d{4})")
-_DAY = re.compile(r"(\d{4})([-/.])(\d\d?)\2(\d\d?)|(\d{4})(\d\d)(\d\d)")
+_MONTH = re.compile(r"(?P<year>\d{4})[-/](?P<month>\d\d?)|(?P<month_first>\d\d?)/(?P<year_last>\d{4})")
+_DAY = re.compile(r"(?P<year>\d{4})(?P<separator>[-/.])(?P<month>\d\d?)(?P=separator)(?P<day>\d\d?)")
 _DAYS_IN_WORDS = ("%B %d %Y", "%b %d %Y", "%d %B %Y", "%d %b %Y")
 _MONTHS_IN_WORDS = ("%B %Y", "%b %Y")
 # ISO 8601, and as git prints them: `--date=iso`, `--date=default` and `--date=rfc`.
@@ -116,24 +116,37 @@ def _parse_period(text: str) -> _Period | None:
     Raises:
         ValueError: the calendar has no such day.
     """
-    today = date.today()
-    if text in ("today", "yesterday"):
-        day = today if text == "today" else today - timedelta(1)
-        return _Period(day, day)
+    return _parse_recent_day(text, date.today()) or _parse_numbers(text) or _parse_words(text)
+
+
+def _parse_recent_day(text: str, today: date) -> _Period | None:
+    """Return today, yesterday, or the latest day before today that has this name; None if it is something else."""
     weekday = text.removeprefix("last ")
+    if text == "today":
+        return _day(today)
+    if text == "yesterday":
+        return _day(today - timedelta(1))
     if weekday in _WEEKDAYS:
-        day = today - timedelta((today.weekday() - _WEEKDAYS.index(weekday) - 1) % 7 + 1)
-        return _Period(day, day)
+        return _day(today - timedelta((today.weekday() - _WEEKDAYS.index(weekday) - 1) % 7 + 1))
+    return None
+
+
+def _parse_numbers(text: str) -> _Period | None:
+    """Return the year, month or day that is written in numbers; None if it is something else.
+
+    Raises:
+        ValueError: the calendar has no such day.
+    """
     if re.fullmatch(r"\d{4}", text):
         return _Period(date(int(text), 1, 1), date(int(text), 12, 31))
     if match := _MONTH.fullmatch(text):
-        year, month = (int(number) for number in (match[1] or match["year"], match[2] or match["month"]))
-        return _month(date(year, month, 1))
+        return _month(date(int(match["year"] or match["year_last"]), int(match["month"] or match["month_first"]), 1))
     if match := _DAY.fullmatch(text):
-        numbers = (match[1] or match[5], match[3] or match[6], match[4] or match[7])
-        year, month, day_of_month = (int(number) for number in numbers)
-        return _Period(date(year, month, day_of_month), date(year, month, day_of_month))
-    return _parse_words(text)
+        year, month, day_of_month = (int(number) for number in match.group("year", "month", "day"))
+        return _day(date(year, month, day_of_month))
+    if re.fullmatch(r"\d{8}", text):
+        return _day(date.fromisoformat(text))
+    return None
 
 
 def _parse_words(text: str) -> _Period | None:
@@ -141,12 +154,15 @@ def _parse_words(text: str) -> _Period | None:
     words = re.sub(r"(?<=\d)(st|nd|rd|th)\b|,|\bof ", "", text)
     for form in _DAYS_IN_WORDS:
         with suppress(ValueError):
-            day = datetime.strptime(words, form).date()
-            return _Period(day, day)
+            return _day(datetime.strptime(words, form).date())
     for form in _MONTHS_IN_WORDS:
         with suppress(ValueError):
             return _month(datetime.strptime(words, form).date())
     return None
+
+
+def _day(day: date) -> _Period:
+    return _Period(day, day)
 
 
 def _month(first: date) -> _Period:
