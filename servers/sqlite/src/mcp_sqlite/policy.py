@@ -251,7 +251,7 @@ class Policy(sql.Policy[Table, Request]):
     def query_target(self, name: str | None) -> QueryTarget:
         """Return where a statement reads: in one database, or in several that are named as `one,other`."""
         if not name or "," not in name or self.database_by_name(name) is not None:
-            return QueryTarget(self.served(name), bool(name))
+            return QueryTarget(self.served_databases(name), bool(name))
         first_name, *other_names = [part.strip() for part in name.split(",")]
         first = self.database(first_name)
         others = tuple(dict.fromkeys(map(self.database, other_names)))

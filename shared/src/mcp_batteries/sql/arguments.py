@@ -36,7 +36,7 @@ NEW_FILE = Field(description="Plain name, no path.")
 
 # Left out, the first is the only served one, the second are all: `default("")`.
 ServedDb = Annotated[Database, trusted(AnyPolicy.database), DATABASE]
-ServedDbs = Annotated[tuple[Database, ...], trusted(AnyPolicy.served), DATABASE]
+ServedDbs = Annotated[tuple[Database, ...], trusted(AnyPolicy.served_databases), DATABASE]
 NewRowFile = Annotated[NewFile, trusted(AnyPolicy.new_row_file), NEW_FILE]
 RowFile = Annotated[ServedFile, trusted(AnyPolicy.row_file), Field(description="Path in the folder.")]
 MaxCell = Annotated[int, Field(ge=1, le=1_000_000, description="Longest cell shown whole.")]

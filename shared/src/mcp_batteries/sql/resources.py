@@ -86,7 +86,7 @@ class Resources(Generic[P]):
                 resources.append(
                     Resource(uri=uri, name=query.name, description=query.description, mime_type=JSON_MIME_TYPE)
                 )
-        for database in self.policy.served(None):
+        for database in self.policy.served_databases(None):
             resources += await self.listed(database)
         return resources
 

@@ -194,7 +194,7 @@ class Policy(sql.Policy[Table, Request]):
         return found if found is not None and is_complete_text(found) and len(found.encode()) < _NAME_BYTES else None
 
     def query_target(self, name: str | None) -> QueryTarget:
-        return QueryTarget(self.served(name), bool(name))
+        return QueryTarget(self.served_databases(name), bool(name))
 
     def writable_database(self, name: str | None) -> WritableDatabase:
         """Return a database whose rows may be changed.

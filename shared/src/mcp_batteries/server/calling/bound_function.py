@@ -172,7 +172,7 @@ class _BoundFunction:
 
     def _take_context(self, name: str) -> None:
         if self.context_parameter is not None:
-            raise TypeError(f"`{self.name}` takes the SDK's context or the origin of a call, and once")
+            raise TypeError(f"`{self.name}` can take either the SDK's context or the origin of its call, and once")
         self.context_parameter = name
 
     async def call(self, values: Mapping[str, Any], seconds: float | None, work: str, *, long: bool) -> Any:
@@ -212,6 +212,7 @@ class _BoundFunction:
 
 
 def _read_origin(tool: str, context: Context) -> CallOrigin:
+    """Return the call of a tool with its caller: the owner of the token, else the address."""
     who = describe_caller(context.request_context)
     for kind in ("identity", "address"):
         if kind in who:
@@ -332,7 +333,7 @@ def _refuse_unparsed(function: str, name: str, hint: Any) -> None:
         return
     if issubclass(hint, BaseModel):
         for model_field in hint.model_fields.values():
-            # Pydantic has taken the metadata out of the annotation.
+            # Pydantic has taken the metadata out of the annotation; None is there because `Annotated` needs some.
             _refuse_unparsed(function, name, Annotated[(model_field.annotation, None, *model_field.metadata)])
     elif not issubclass(hint, Enum):
         raise TypeError(f"`{function}`: `{name}` holds {hint.__qualname__}, which needs a parser: `trusted(...)`")

@@ -183,9 +183,9 @@ class Policy(ABC, Generic[T, R]):
             NotFound: there is none of that name.
             Invalid: none is named and there are several.
         """
-        return choose_only(self.served(name))
+        return choose_only(self.served_databases(name))
 
-    def served(self, name: str | None) -> tuple[Database, ...]:
+    def served_databases(self, name: str | None) -> tuple[Database, ...]:
         """Return the database called `name`; without a name all of them.
 
         Raises:
