@@ -6,19 +6,18 @@ announced. While git holds a lock, or more happens during a check, the state is 
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import logging
 import os
-from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping
 
 import anyio
 from anyio.abc import TaskGroup
 
 from mcp_batteries.concurrency.threads import run_in_thread
-from mcp_batteries.errors import NotFound, Problem
+from mcp_batteries.errors import Problem
+from mcp_batteries.subscriptions.digest_source import DigestGroup, DigestSource, compute_digest
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
-from mcp_batteries.subscriptions.journal import ABSENT, Change, explain_absence
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.work_tree.watched_folders import find_watched_folders
 from mcp_git.policy import GitResource, Policy, Repository
@@ -40,57 +39,48 @@ _MAX_TIME_SHARE = 0.005
 _WORK_TREE_KINDS = ("status", "diff")
 
 
-class _WatchedRepository:
-    """One repository, its subscribed resources, and their state at the last check.
+class _FollowedRepository(DigestGroup[GitResource]):
+    """A repository in which somebody follows something.
 
     Attributes:
-        needs_full_check: whether more than the work tree may have changed since.
+        folders: those in which something can change what is followed.
+        event_count: how many events there were.
+        needs_full_check: whether more than the work tree may have changed since the last check.
     """
 
     def __init__(self, repository: Repository) -> None:
+        super().__init__()
         self.repository = repository
-        self.resources: dict[str, GitResource] = {}
-        self.digests: dict[str, str] = {}
         self.folders: set[str] = set()
-        self.wake = anyio.Event()
-        self.has_resources = anyio.Event()
-        self.lock = anyio.Lock()
         self.event_count = 0
         self.needs_full_check = True
 
     @property
-    def of_work_tree(self) -> bool:
-        return bool(self.select_resources(of_work_tree=True))
+    def work_tree_subjects(self) -> dict[Hashable, GitResource]:
+        """What the work tree can change."""
+        return {key: resource for key, resource in self.subjects.items() if resource.kind in _WORK_TREE_KINDS}
 
-    def select_resources(self, *, of_work_tree: bool) -> list[GitResource]:
-        """Return its resources, all or only those that the work tree can change."""
-        resources = list(self.resources.values())
-        if not of_work_tree:
-            return resources
-        return [resource for resource in resources if resource.kind in _WORK_TREE_KINDS]
+    def clear(self) -> None:
+        super().clear()
+        self.folders = set()
 
 
-class RepositoryWatcher:
+class RepositoryWatcher(DigestSource[_FollowedRepository, GitResource]):
     """The source of changes for `git://` URIs.
 
     Args:
-        text: the current text of a resource.
+        read_text: returns the current text of a resource.
     """
 
-    list_keys: Collection[Hashable] = ()
-
     def __init__(
-        self, policy: Policy, git: Git, text: Callable[[GitResource], Awaitable[str]], settings: Settings
+        self, policy: Policy, git: Git, read_text: Callable[[GitResource], Awaitable[str]], settings: Settings
     ) -> None:
+        super().__init__({}, _CHECK_INTERVAL_SECONDS)
         self._policy = policy
         self._git = git
         self._seconds = settings.timeout
-        self._read_text = text
-        self._watched: dict[Repository, _WatchedRepository] = {}
-        self._tasks: TaskGroup | None = None
-        self._resources: dict[str, GitResource] = {}
+        self._read_text = read_text
         self._layouts: dict[str, Layout] = {}
-        self._announce: Callable[[Collection[Hashable]], None] = lambda keys: None
         ticks = itertools.count()
         self._file_watcher = FileWatcher(
             _find_roots(policy, settings.worktree_folder),
@@ -100,147 +90,89 @@ class RepositoryWatcher:
             inside=True,
         )
 
-    def key(self, uri: str) -> Hashable | None:
-        resource = self._policy.resource(uri)
-        if resource is None:
-            return None
-        self._resources[resource.uri] = resource
-        return resource.uri
+    def parse(self, uri: str) -> GitResource | None:
+        return self._policy.resource(uri)
 
-    async def add(self, keys: Collection[Hashable]) -> None:
-        new: dict[Repository, list[GitResource]] = {}
-        for key in map(str, keys):
-            new.setdefault(self._resources[key].repository, []).append(self._resources[key])
-        for repository, items in new.items():
-            watched = self._get(repository)
-            async with watched.lock:
-                watched.resources |= {resource.uri: resource for resource in items}
-                await self._watch_folders(watched)
-                watched.digests |= await self._compute_digests(items)
-            watched.has_resources.set()
+    def key_of(self, subject: GitResource) -> Hashable:
+        return subject.uri
 
-    def discard(self, keys: Collection[Hashable]) -> None:
-        for key in map(str, keys):
-            if (resource := self._resources.pop(key, None)) is None:
-                continue
-            watched = self._get(resource.repository)
-            watched.resources.pop(key, None)
-            watched.digests.pop(key, None)
-            if not watched.resources:
-                self._file_watcher.discard(watched.folders)
-                watched.folders = set()
+    def group_of(self, subject: GitResource) -> _FollowedRepository:
+        # A worktree may be added while the server runs.
+        if subject.repository.name not in self.groups:
+            self.add_group(subject.repository.name, _FollowedRepository(subject.repository))
+        return self.groups[subject.repository.name]
 
-    async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
-        self._announce = changed
-        try:
-            async with anyio.create_task_group() as tasks:
-                self._tasks = tasks
-                tasks.start_soon(self._file_watcher.run, self._note_events)
-                for watched in self._watched.values():
-                    tasks.start_soon(self._follow, watched)
-        finally:
-            self._tasks = None
-            for watched in self._watched.values():
-                watched.resources = {}
-                watched.digests = {}
-                watched.folders = set()
+    def start(self, tasks: TaskGroup) -> None:
+        tasks.start_soon(self._file_watcher.run, self._note_events)
 
-    def followed(self, uri: str) -> Hashable | None:
-        return self.key(uri)
+    def release(self, group: _FollowedRepository) -> None:
+        self._file_watcher.discard(group.folders)
+        group.folders = set()
 
-    async def look(self, keys: Collection[Hashable]) -> None:
-        for repository in {self._resources[key].repository for key in map(str, keys) if key in self._resources}:
-            watched = self._get(repository)
-            async with watched.lock:
-                watched.needs_full_check = True
-                await self._check(watched)
+    async def read_first(
+        self, group: _FollowedRepository, subjects: Mapping[Hashable, GitResource]
+    ) -> Mapping[Hashable, str]:
+        await self._watch_folders(group)
+        return await self._compute_digests(subjects)
 
-    def news(self, key: Hashable) -> Iterable[Change]:
-        return (Change(),)
+    async def check(self, group: _FollowedRepository, *, is_woken: bool) -> float:
+        if not is_woken:
+            group.needs_full_check = True
+        started = anyio.current_time()
+        await self._announce_changes(group)
+        took = anyio.current_time() - started
+        return max(_CHECK_INTERVAL_SECONDS, took / _MAX_TIME_SHARE)
 
-    def shown(self, change: Change) -> str:
-        return ""
-
-    def absent(self, key: Hashable) -> str | None:
-        resource = self._resources.get(str(key))
-        digest = "" if resource is None else self._get(resource.repository).digests.get(resource.uri, "")
-        return explain_absence(digest)
-
-    def _get(self, repository: Repository) -> _WatchedRepository:
-        """Return the watched state of a repository; a worktree may be added while the server runs."""
-        watched = self._watched.get(repository)
-        if watched is None:
-            watched = self._watched[repository] = _WatchedRepository(repository)
-            if self._tasks is not None:
-                self._tasks.start_soon(self._follow, watched)
-        return watched
+    async def check_now(self, group: _FollowedRepository) -> None:
+        group.needs_full_check = True
+        await self._announce_changes(group)
 
     def _note_events(self, folders: Collection[Hashable]) -> None:
-        for watched in self._watched.values():
-            if touched := watched.folders.intersection(map(str, folders)):
-                watched.event_count += 1
-                watched.needs_full_check = watched.needs_full_check or not self._only_files(watched, touched)
-                watched.wake.set()
+        for group in self.groups.values():
+            if touched := group.folders.intersection(map(str, folders)):
+                group.event_count += 1
+                group.needs_full_check = group.needs_full_check or not self._only_files(group, touched)
+                group.wake.set()
 
-    def _only_files(self, watched: _WatchedRepository, folders: Iterable[str]) -> bool:
+    def _only_files(self, group: _FollowedRepository, folders: Iterable[str]) -> bool:
         """Whether all of them are folders of the work tree below its top, where `.mailmap` is."""
-        layout = self._layouts.get(watched.repository.name)
+        layout = self._layouts.get(group.repository.name)
         if layout is None or layout.work_tree is None:
             return False
         top = layout.work_tree + os.sep
         git_dirs = (layout.git_dir, layout.common_dir)
         return all(folder.startswith(top) and not folder.startswith(git_dirs) for folder in folders)
 
-    async def _follow(self, watched: _WatchedRepository) -> None:
-        pause = _CHECK_INTERVAL_SECONDS
-        while True:
-            await watched.has_resources.wait()
-            if not watched.resources:
-                watched.has_resources = anyio.Event()
-                continue
-            with anyio.move_on_after(pause) as waiting:
-                await watched.wake.wait()
-            watched.needs_full_check = watched.needs_full_check or waiting.cancelled_caught
-            watched.wake = anyio.Event()
-            start = anyio.current_time()
-            async with watched.lock:
-                await self._check(watched)
-            took = anyio.current_time() - start
-            pause = max(_CHECK_INTERVAL_SECONDS, took / _MAX_TIME_SHARE)
-            # A look that takes long is at most half of the time.
-            await anyio.sleep(min(took, _CHECK_INTERVAL_SECONDS))
-
-    async def _check(self, watched: _WatchedRepository) -> None:
-        """Announce what has another answer than at the last check."""
-        await self._wait_for_locks(watched)
-        digests: dict[str, str] = {}
+    async def _announce_changes(self, group: _FollowedRepository) -> None:
+        """Announce what has another answer than at the last check, in a state that no event ended meanwhile."""
+        await self._wait_for_locks(group)
+        digests: dict[Hashable, str] = {}
         checks_all = False
         for _ in range(_MAX_CHECKS):
-            event_count = watched.event_count
-            checks_all = checks_all or watched.needs_full_check
-            watched.needs_full_check = False
-            await self._watch_folders(watched)
-            digests = await self._compute_digests(watched.select_resources(of_work_tree=not checks_all))
-            if event_count == watched.event_count:
+            event_count = group.event_count
+            checks_all = checks_all or group.needs_full_check
+            group.needs_full_check = False
+            await self._watch_folders(group)
+            digests = await self._compute_digests(dict(group.subjects) if checks_all else group.work_tree_subjects)
+            if event_count == group.event_count:
                 break
-            await self._wait_for_locks(watched)
-        differing = [key for key, digest in digests.items() if watched.digests.get(key, digest) != digest]
-        watched.digests |= {key: digest for key, digest in digests.items() if key in watched.resources}
-        if differing:
-            self._announce(differing)
+            await self._wait_for_locks(group)
+        changed = group.compare(digests)
+        if changed:
+            self.changed(changed)
 
-    async def _wait_for_locks(self, watched: _WatchedRepository) -> None:
+    async def _wait_for_locks(self, group: _FollowedRepository) -> None:
         """Wait until git is done: the end of a lock is an event too."""
         with anyio.move_on_after(_LOCK_WAIT_SECONDS):
-            while (layout := self._layouts.get(watched.repository.name)) and _is_locked(layout):
-                await watched.wake.wait()
-                watched.wake = anyio.Event()
+            while (layout := self._layouts.get(group.repository.name)) and _is_locked(layout):
+                await group.wait_for_wake()
 
-    async def _watch_folders(self, watched: _WatchedRepository) -> None:
-        """Watch the folders in which something can now change what is wanted."""
+    async def _watch_folders(self, group: _FollowedRepository) -> None:
+        """Watch the folders in which something can now change what is followed."""
+        of_work_tree = bool(group.work_tree_subjects)
         try:
             layout, folders = await run_in_thread(
-                lambda cancel: find_watched_folders(self._git, watched.repository, watched.of_work_tree, cancel),
+                lambda cancel: find_watched_folders(self._git, group.repository, of_work_tree, cancel),
                 seconds=self._seconds,
                 description="Looking for folders",
                 long=True,
@@ -248,34 +180,24 @@ class RepositoryWatcher:
         except Problem as problem:
             _log.info("Not followed: %s", problem)
             return
-        self._layouts[watched.repository.name] = layout
-        new = folders - watched.folders
-        self._file_watcher.discard(watched.folders - folders)
-        watched.folders = folders
+        self._layouts[group.repository.name] = layout
+        new = folders - group.folders
+        self._file_watcher.discard(group.folders - folders)
+        group.folders = folders
         if new:
             await self._file_watcher.add(new)
 
-    async def _compute_digests(self, items: Iterable[GitResource]) -> dict[str, str]:
+    async def _compute_digests(self, resources: Mapping[Hashable, GitResource]) -> dict[Hashable, str]:
         """Compute the current digests of resources; git is asked for all at once."""
-        digests: dict[str, str] = {}
+        digests: dict[Hashable, str] = {}
 
-        async def take(resource: GitResource) -> None:
-            digests[resource.uri] = await self._compute_digest(resource)
+        async def compute(key: Hashable, resource: GitResource) -> None:
+            digests[key] = await compute_digest(self._read_text(resource))
 
         async with anyio.create_task_group() as tasks:
-            for resource in list(items):
-                tasks.start_soon(take, resource)
+            for key, resource in resources.items():
+                tasks.start_soon(compute, key, resource)
         return digests
-
-    async def _compute_digest(self, resource: GitResource) -> str:
-        try:
-            text = await self._read_text(resource)
-        except NotFound as problem:
-            return f"{ABSENT}{problem}"
-        except Problem as problem:
-            _log.info("Not looked at: %s", problem)
-            text = f"\0{problem}"
-        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _find_roots(policy: Policy, worktrees: str | None) -> list[str]:

@@ -7,20 +7,18 @@ notification triggers the same check at once. Without subscribers nothing is pol
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 
 import anyio
 import psycopg
 from anyio.abc import TaskGroup
 
-from mcp_batteries.errors import NotFound, Problem
-from mcp_batteries.sql import watching
+from mcp_batteries.errors import Problem
 from mcp_batteries.sql.results.rows import RowPage
-from mcp_batteries.sql.watching import TableListKey, demonstration
-from mcp_batteries.subscriptions.journal import ABSENT
+from mcp_batteries.sql.watching import DatabaseSource, FollowedDatabase, Subject, TableList, demonstration
+from mcp_batteries.subscriptions.digest_source import compute_digest
 from mcp_postgres.engine.admission.statements import TransactionLimits, transaction_opening
 from mcp_postgres.engine.connection.pool import SERVER_ROLE, run_shielded
 from mcp_postgres.engine.contents import read_content
@@ -66,35 +64,38 @@ _CATALOG_STATE = "SELECT md5(concat_ws(' ', current_database(), pg_postmaster_st
 _SCHEMA_REQUESTS = (SchemaOf, TableOf)
 # What changes without a commit, and the seconds between two looks at it.
 _POLLING_INTERVALS = {ActivityOf: 1.0, HealthOf: 15.0}
-# Seconds between two tries of a database that is down.
+# Seconds until the next try of a database that is down: at first, and at most.
+_MIN_RETRY_SECONDS = 0.5
 _RETRY_SECONDS = 5.0
 
 
-class _WatchedDatabase(watching.Watched):
+class _FollowedDatabase(FollowedDatabase):
+    """A database in which somebody follows something.
+
+    Attributes:
+        due_times: when what changes without a commit is read again.
+        snapshot: the state at the last check; None to read everything.
+        catalog_state: likewise, of the catalog.
+        pause_seconds: between the last check and the one before it.
+    """
+
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self.due_times: dict[str, float] = {}
-        self.table_names: str | None = None
+        self.due_times: dict[Hashable, float] = {}
         self.snapshot: str | None = None
         self.catalog_state: str | None = None
-        # Set while somebody wants to hear of it.
-        self.has_followers = anyio.Event()
+        self.pause_seconds = 0.0
 
-    def settle(self) -> None:
-        if not self.listed:
-            self.table_names = None
-        if not self.wanted:
-            self.has_followers = anyio.Event()
-        elif not self.has_followers.is_set():
-            self.has_followers.set()
+    def forget_states(self) -> None:
+        """Let the next check read everything."""
+        self.snapshot = self.catalog_state = None
 
     def clear(self) -> None:
         super().clear()
-        self.snapshot = self.catalog_state = None
-        self.settle()
+        self.forget_states()
 
 
-class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
+class DatabaseWatcher(DatabaseSource[_FollowedDatabase]):
     """The source of changes for `postgres://` URIs.
 
     Args:
@@ -112,103 +113,87 @@ class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
         seconds: float,
         channel: str | None,
     ) -> None:
-        super().__init__(map(_WatchedDatabase, policy.databases.values()), readable)
+        followed = {name: _FollowedDatabase(database) for name, database in policy.databases.items()}
+        super().__init__(followed, readable, seconds)
         self._pools = pools
         self._pages = pages
         self._seconds = seconds
         self._channel = channel
-        self._tables = _TABLE_NAMES.format("" if policy.has_callers else _MAY_READ)
-
-    async def begin(self, watched: _WatchedDatabase, readables: Mapping[str, Readable[Request]]) -> None:
-        if watched.listed and watched.table_names is None:
-            watched.table_names = await self._read_table_names(watched)
-        for key, readable in readables.items():
-            watched.digests[key] = await self._digest(readable)
-            watched.readables[key] = readable
-            # What was committed while this was read is seen by the next look.
-            watched.snapshot = watched.catalog_state = None
+        self._table_names = _TABLE_NAMES.format("" if policy.has_callers else _MAY_READ)
 
     def start(self, tasks: TaskGroup) -> None:
-        for watched in self.watched.values():
-            tasks.start_soon(self._follow, watched)
-            if self._channel is not None:
-                tasks.start_soon(self._listen, watched, self._channel)
+        if self._channel is not None:
+            for group in self.groups.values():
+                tasks.start_soon(self._listen, group, self._channel)
 
-    async def _follow(self, watched: _WatchedDatabase) -> None:
-        pause = self._seconds
-        while True:
-            await watched.has_followers.wait()
-            with anyio.move_on_after(pause):
-                await watched.wake.wait()
-            watched.wake = anyio.Event()
-            try:
-                async with watched.turn:
-                    poll_seconds = await self.look_at(watched)
-                # A look that takes long is not taken often.
-                pause = min(max(self._seconds, 4 * poll_seconds), _RETRY_SECONDS)
-            except Problem as problem:
-                logger.info("Not looked at: %s", problem)
-                watched.snapshot = watched.catalog_state = None
-                pause = min(max(pause * 2, 0.5), _RETRY_SECONDS)
+    async def read_first(
+        self, group: _FollowedDatabase, subjects: Mapping[Hashable, Subject]
+    ) -> Mapping[Hashable, str]:
+        digests = {key: await self._digest(group, subject) for key, subject in subjects.items()}
+        # What was committed while this was read is seen by the next check.
+        group.forget_states()
+        return digests
 
-    async def _listen(self, watched: _WatchedDatabase, channel: str) -> None:
-        connections = self._pools.following[watched.database.name]
-        while True:
-            await watched.has_followers.wait()
-            try:
-                async with connections.listen(channel) as notifications:
-                    watched.wake.set()
-                    async for _ in notifications:
-                        watched.wake.set()
-            except (Problem, psycopg.Error) as error:
-                logger.info("Not listening: %s", error)
-            await anyio.sleep(_RETRY_SECONDS)
+    async def check(self, group: _FollowedDatabase, *, is_woken: bool) -> float:
+        try:
+            seconds = await self._announce_changes(group)
+        except Problem as problem:
+            logger.info("Not looked at: %s", problem)
+            group.forget_states()
+            group.pause_seconds = max(group.pause_seconds * 2, _MIN_RETRY_SECONDS)
+        else:
+            # A check that takes long is not made often.
+            group.pause_seconds = max(self._seconds, 4 * seconds)
+        group.pause_seconds = min(group.pause_seconds, _RETRY_SECONDS)
+        return group.pause_seconds
 
-    async def look_at(self, watched: _WatchedDatabase) -> float:
-        """Announce what changed; returns the seconds that this took, without resources that have their own pace."""
+    async def check_now(self, group: _FollowedDatabase) -> None:
+        await self._announce_changes(group)
+
+    async def _announce_changes(self, group: _FollowedDatabase) -> float:
+        """Announce what changed; return the seconds that this took, without resources that have their own pace."""
         start_time = anyio.current_time()
-        snapshot = await self._query(watched, _SNAPSHOT)
-        due = await self._find_due(watched, snapshot)
-        digests: dict[str, str] = {}
+        snapshot = await self._query(group, _SNAPSHOT)
+        due = await self._select_due(group, snapshot)
+        digests: dict[Hashable, str] = {}
         own_pace_seconds = 0.0
-        for key, readable in due.items():
+        for key, subject in due.items():
             since = anyio.current_time()
-            digests[key] = await self._digest(readable)
-            interval = _polling_interval(readable.request)
+            digests[key] = await self._digest(group, subject)
+            interval = _polling_interval(subject)
             if interval is not None:
-                watched.due_times[key] = anyio.current_time() + interval
+                group.due_times[key] = anyio.current_time() + interval
                 own_pace_seconds += anyio.current_time() - since
-        changed = watched.compare(digests)
-        if watched.listed and snapshot != watched.snapshot and await self._have_tables_changed(watched):
-            changed.append(TableListKey(watched.database.name))
-        watched.snapshot = snapshot
+        group.snapshot = snapshot
+        changed = group.compare(digests)
         if changed:
             self.changed(changed)
         return anyio.current_time() - start_time - own_pace_seconds
 
-    async def _find_due(self, watched: _WatchedDatabase, snapshot: str | None) -> dict[str, Readable[Request]]:
+    async def _listen(self, group: _FollowedDatabase, channel: str) -> None:
+        connections = self._pools.following[group.database.name]
+        while True:
+            await group.has_subjects.wait()
+            try:
+                async with connections.listen(channel) as notifications:
+                    group.wake.set()
+                    async for _ in notifications:
+                        group.wake.set()
+            except (Problem, psycopg.Error) as error:
+                logger.info("Not listening: %s", error)
+            await anyio.sleep(_RETRY_SECONDS)
+
+    async def _select_due(self, group: _FollowedDatabase, snapshot: str | None) -> dict[Hashable, Subject]:
         """Return what may have changed: schemas only where the catalog did."""
         now = anyio.current_time()
-        due = {key: item for key, item in watched.readables.items() if self._is_due(watched, item, now, snapshot)}
-        if not any(isinstance(item.request, _SCHEMA_REQUESTS) for item in due.values()):
+        due = {key: subject for key, subject in group.subjects.items() if _is_due(group, key, subject, now, snapshot)}
+        if not any(map(_is_schema, due.values())):
             return due
-        catalog_state = await self._query(watched, _CATALOG_STATE)
-        if catalog_state == watched.catalog_state:
-            due = {key: item for key, item in due.items() if not isinstance(item.request, _SCHEMA_REQUESTS)}
-        watched.catalog_state = catalog_state
+        catalog_state = await self._query(group, _CATALOG_STATE)
+        if catalog_state == group.catalog_state:
+            due = {key: subject for key, subject in due.items() if not _is_schema(subject)}
+        group.catalog_state = catalog_state
         return due
-
-    async def _have_tables_changed(self, watched: _WatchedDatabase) -> bool:
-        """Return whether there are other tables than the last time, if there was one."""
-        names = await self._query(watched, self._tables)
-        have_changed = watched.table_names is not None and names != watched.table_names
-        watched.table_names = names
-        return have_changed
-
-    def _is_due(self, watched: _WatchedDatabase, readable: Readable[Request], now: float, snapshot: str | None) -> bool:
-        if _polling_interval(readable.request) is not None:
-            return watched.due_times.get(readable.key, 0.0) <= now
-        return snapshot != watched.snapshot
 
     def request(self, readable: Readable[Request]) -> Request:
         request = super().request(readable)
@@ -216,32 +201,27 @@ class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
             return for_role_of(request, readable.database)
         return request
 
-    async def _digest(self, readable: Readable[Request]) -> str:
-        try:
-            content = await read_content(self._pools, self._pages, self.request(readable))
-        except NotFound as problem:
-            return f"{ABSENT}{problem}"
-        except Problem as problem:
-            # Treat unreadable as changed: an extra notice is better than a missed one.
-            return f"unreadable: {problem}"
+    async def _digest(self, group: _FollowedDatabase, subject: Subject) -> str:
+        if isinstance(subject, TableList):
+            return await compute_digest(self._read_table_names(group))
+        return await compute_digest(self._read_text(subject))
+
+    async def _read_text(self, readable: Readable[Request]) -> str:
+        content = await read_content(self._pools, self._pages, self.request(readable))
         if isinstance(content, RowPage):
             text = content.document()
         else:
             text = content
         if isinstance(readable.request, HealthOf):
             text = re.sub(r"\d+", "", text)
-        return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+        return text
 
-    async def _read_table_names(self, watched: _WatchedDatabase) -> str | None:
-        try:
-            return await self._query(watched, self._tables)
-        except Problem as problem:
-            logger.info("Not looked at: %s", problem)
-            return None
+    async def _read_table_names(self, group: _FollowedDatabase) -> str:
+        return await self._query(group, self._table_names) or ""
 
-    async def _query(self, watched: _WatchedDatabase, sql: str) -> str | None:
+    async def _query(self, group: _FollowedDatabase, sql: str) -> str | None:
         async def do() -> str | None:
-            connections = self._pools.following[watched.database.name]
+            connections = self._pools.following[group.database.name]
             async with connections.session(
                 transaction_opening(_LIMITS), seconds=_LIMITS.statement_seconds, role=SERVER_ROLE
             ) as session:
@@ -250,5 +230,17 @@ class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
         return await run_shielded(do())
 
 
-def _polling_interval(request: Request) -> float | None:
-    return next((seconds for kind, seconds in _POLLING_INTERVALS.items() if isinstance(request, kind)), None)
+def _is_due(group: _FollowedDatabase, key: Hashable, subject: Subject, now: float, snapshot: str | None) -> bool:
+    if _polling_interval(subject) is not None:
+        return group.due_times.get(key, 0.0) <= now
+    return snapshot != group.snapshot
+
+
+def _is_schema(subject: Subject) -> bool:
+    return isinstance(subject, Readable) and isinstance(subject.request, _SCHEMA_REQUESTS)
+
+
+def _polling_interval(subject: Subject) -> float | None:
+    if isinstance(subject, TableList):
+        return None
+    return next((seconds for kind, seconds in _POLLING_INTERVALS.items() if isinstance(subject.request, kind)), None)

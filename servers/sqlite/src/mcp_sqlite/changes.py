@@ -11,14 +11,21 @@ import logging
 import os
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
 
 from mcp_batteries.errors import Problem, Unavailable, quote
-from mcp_batteries.sql import watching
-from mcp_batteries.sql.watching import TableListKey, demonstration
+from mcp_batteries.sql.watching import (
+    DatabaseSource,
+    FollowedDatabase,
+    Subject,
+    TableList,
+    demonstration,
+    select_readables,
+)
 from mcp_batteries.subscriptions.file_state import read_file_state
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 from mcp_sqlite.engine.contents import digest_subjects
@@ -37,118 +44,116 @@ _QUIET_SECONDS = 5.0
 _JOURNAL_ENDINGS = ("-wal", "-journal")
 
 
-class _WatchedDatabase(watching.Watched):
-    """A database whose contents somebody subscribed to.
+class _FollowedDatabase(FollowedDatabase):
+    """A database in which somebody follows something.
 
     Attributes:
         files: those that the file watcher watches for it.
-        schema: the digest of its tables' names.
-        expected_seconds: when to poll again, where the last poll came while somebody wrote.
+        retries: seconds until the next polls after a change of the files.
     """
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self.files: list[str] = []
-        self.schema: str | None = None
-        self.expected_seconds: float | None = None
+        self.retries: deque[float] = deque()
 
     def clear(self) -> None:
-        """Forget all subscriptions."""
+        """Forget everything that is followed."""
         super().clear()
         self.files = []
-        self.schema = None
 
 
-class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
+@dataclass(frozen=True)
+class _PollResult:
+    """What a poll found out.
+
+    Attributes:
+        retry_seconds: when to poll again for what could not be read.
+        expected_seconds: when to poll again for a commit that somebody prepares.
+    """
+
+    retry_seconds: float | None
+    expected_seconds: float | None
+
+
+class DatabaseWatcher(DatabaseSource[_FollowedDatabase]):
     """The source of changes for `sqlite://` URIs."""
 
     def __init__(self, policy: Policy, pool: WorkerPool, readable: Callable[[str], Readable[Request] | None]) -> None:
-        super().__init__(map(_WatchedDatabase, policy.databases.values()), readable)
+        followed = {name: _FollowedDatabase(database) for name, database in policy.databases.items()}
+        super().__init__(followed, readable, _POLL_SECONDS)
         self._pool = pool
-        folders = sorted({os.path.dirname(watched.database.address) for watched in self.watched.values()})
+        folders = sorted({os.path.dirname(database.address) for database in policy.databases.values()})
         self._file_watcher = FileWatcher(folders, locate=lambda uri: None, probe=_read_file_state)
 
-    async def begin(self, watched: _WatchedDatabase, readables: Mapping[str, Readable[Request]]) -> None:
-        """Follow `readables` too, beginning with what they are now."""
-        await self._watch_files(watched)
-        answer = await self._digest(watched.database, readables, is_new=True)
-        watched.readables |= readables
-        watched.digests |= answer["digests"]
-        watched.schema = watched.schema or answer["schema"]
-
-    def discard(self, keys: Collection[Hashable]) -> None:
-        """Follow these no longer."""
-        super().discard(keys)
-        for watched in self.watched.values():
-            if watched.files and not watched.wanted:
-                self._file_watcher.discard(watched.files)
-                watched.files = []
-
     def start(self, tasks: TaskGroup) -> None:
-        """Follow the databases until the tasks are cancelled."""
         tasks.start_soon(self._file_watcher.run, self._wake_for)
-        for watched in self.watched.values():
-            tasks.start_soon(self._follow, watched)
 
-    def _wake_for(self, paths: Collection[Hashable]) -> None:
-        for watched in self.watched.values():
-            if not set(paths).isdisjoint(watched.files):
-                watched.wake.set()
+    def release(self, group: _FollowedDatabase) -> None:
+        self._file_watcher.discard(group.files)
+        group.files = []
 
-    async def _watch_files(self, watched: _WatchedDatabase) -> None:
-        """Watch the files of a database; if its path is a link, those beside its target."""
-        files = _list_files(watched.database.address)
-        if files != watched.files:
-            self._file_watcher.discard(set(watched.files) - set(files))
-            await self._file_watcher.add(files)
-            watched.files = files
+    async def read_first(
+        self, group: _FollowedDatabase, subjects: Mapping[Hashable, Subject]
+    ) -> Mapping[Hashable, str]:
+        await self._watch_files(group)
+        answer = await self._digest(group.database, select_readables(subjects), is_new=True)
+        digests = dict(answer["digests"])
+        tables = TableList(group.database.name)
+        if tables in subjects:
+            digests[tables] = answer["schema"]
+        return digests
 
-    async def _follow(self, watched: _WatchedDatabase) -> None:
-        pauses: deque[float] = deque()
-        while True:
-            with anyio.move_on_after(_next_pause(watched, pauses)):
-                await watched.wake.wait()
-                pauses = deque(_RETRY_SECONDS)
-            watched.wake = anyio.Event()
-            if watched.wanted:
-                started = anyio.current_time()
-                async with watched.turn:
-                    await self._watch_files(watched)
-                    retry_seconds = await self._poll(watched)
-                if retry_seconds is None:
-                    retry_seconds = watched.expected_seconds
-                if retry_seconds is not None:
-                    pauses.appendleft(retry_seconds)
-                # A poll that takes long is at most half of the time.
-                await anyio.sleep(min(anyio.current_time() - started, _POLL_SECONDS))
+    async def check(self, group: _FollowedDatabase, *, is_woken: bool) -> float:
+        if is_woken:
+            group.retries = deque(_RETRY_SECONDS)
+        await self._watch_files(group)
+        result = await self._poll(group)
+        if result.retry_seconds is not None:
+            return result.retry_seconds
+        if result.expected_seconds is not None:
+            return result.expected_seconds
+        if group.retries:
+            return group.retries.popleft()
+        return _POLL_SECONDS
 
-    async def look_at(self, watched: _WatchedDatabase) -> None:
+    async def check_now(self, group: _FollowedDatabase) -> None:
         """Announce what changed until now, at a moment in which nobody writes.
 
         Raises:
-            Unavailable: there is none.
+            Unavailable: There is none.
         """
         deadline = anyio.current_time() + _QUIET_SECONDS
         while anyio.current_time() < deadline:
-            retry_seconds = await self._poll(watched)
-            if retry_seconds is None:
+            result = await self._poll(group)
+            if result.retry_seconds is None:
                 return
-            await anyio.sleep(retry_seconds)
-        raise Unavailable(f"{quote(watched.database.name)} is being written to all the time.", "Ask again soon.")
+            await anyio.sleep(result.retry_seconds)
+        raise Unavailable(f"{quote(group.database.name)} is being written to all the time.", "Ask again soon.")
 
-    async def _poll(self, watched: _WatchedDatabase) -> float | None:
-        """Announce what changed; return in how many seconds to poll again for what could not be read now."""
-        answer = await self._digest(watched.database, watched.readables, is_new=False)
-        watched.expected_seconds = answer.get("early")
-        if answer["digests"] is None:
-            return answer.get("again")
-        changed = watched.compare(answer["digests"])
-        if answer["schema"] not in (None, watched.schema):
-            watched.schema = answer["schema"]
-            changed.append(TableListKey(watched.database.name))
+    def _wake_for(self, paths: Collection[Hashable]) -> None:
+        for group in self.groups.values():
+            if not set(paths).isdisjoint(group.files):
+                group.wake.set()
+
+    async def _watch_files(self, group: _FollowedDatabase) -> None:
+        """Watch the files of a database; if its path is a link, those beside its target."""
+        files = _list_files(group.database.address)
+        if files != group.files:
+            self._file_watcher.discard(set(group.files) - set(files))
+            await self._file_watcher.add(files)
+            group.files = files
+
+    async def _poll(self, group: _FollowedDatabase) -> _PollResult:
+        """Announce what changed."""
+        answer = await self._digest(group.database, select_readables(group.subjects), is_new=False)
+        digests: dict[Hashable, str] = dict(answer["digests"] or {})
+        if answer.get("schema") is not None:
+            digests[TableList(group.database.name)] = answer["schema"]
+        changed = group.compare(digests)
         if changed:
             self.changed(changed)
-        return answer.get("again")
+        return _PollResult(answer.get("again"), answer.get("early"))
 
     async def _digest(
         self, database: Database, readables: Mapping[str, Readable[Request]], *, is_new: bool
@@ -161,13 +166,6 @@ class DatabaseWatcher(watching.Watcher[_WatchedDatabase]):
             logger.info("Not compared: %s", problem)
             mark = f"unknown {anyio.current_time()}"
             return {"digests": dict.fromkeys(readables, mark), "schema": mark}
-
-
-def _next_pause(watched: _WatchedDatabase, pauses: deque[float]) -> float | None:
-    """Return how many seconds to wait for a change of the files; None for ever, if nobody subscribed."""
-    if pauses:
-        return pauses.popleft()
-    return _POLL_SECONDS if watched.wanted else None
 
 
 def _list_files(path: str) -> list[str]:
