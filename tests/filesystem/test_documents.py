@@ -30,6 +30,7 @@ from filesystem.documents import MAKERS, pdf, zipped
 from filesystem.reading import fill, flat, served
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
+from mcp_batteries.processes import python_child
 from mcp_batteries.testing.wire import StdioWire
 from mcp_fs.engine.document_kinds import CUT_AT_DAMAGE, MAX_OUTPUT_BYTES, OLE
 from mcp_fs.engine.documents import converter
@@ -498,8 +499,8 @@ def test_a_locked_archive_is_said_to_be_locked(tmp_path: Path) -> None:
 
 
 def test_without_the_libraries_the_error_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    block = "import sys; sys.modules['python_calamine'] = sys.modules['pypdfium2'] = None; "
-    monkeypatch.setattr(converter, "_START_CODE", block + converter._START_CODE)  # pyright: ignore[reportPrivateUsage]
+    block = "import sys; sys.modules['python_calamine'] = sys.modules['pypdfium2'] = None\n"
+    monkeypatch.setattr(python_child, "_START_CODE", block + python_child._START_CODE)  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setattr(converter, "_pool", converter._WorkerPool())  # pyright: ignore[reportPrivateUsage]
     fill(tmp_path, {f"a.{suffix}": make(["one", "two", "three", "four", "five"]) for suffix, make in MAKERS.items()})
     for suffix, what in (("xlsx", "a workbook"), ("pdf", "a PDF")):
@@ -516,7 +517,7 @@ def test_without_the_libraries_the_error_names_what_to_install(tmp_path: Path, m
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGBUS", "SIGABRT"])
 def test_a_crash_is_not_said_to_take_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     crash = f"import os, signal, sys; sys.stdin.buffer.readline(); os.kill(os.getpid(), signal.{name})"
-    monkeypatch.setattr(converter, "_START_CODE", crash)
+    monkeypatch.setattr(python_child, "_START_CODE", crash)
     monkeypatch.setattr(converter, "_pool", converter._WorkerPool())  # pyright: ignore[reportPrivateUsage]
     fill(tmp_path, {"a.zip": zipped({"a.txt": "x"})})
     for _ in range(2):

@@ -21,6 +21,7 @@ from filesystem.reading import served
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem
 from mcp_batteries.media.pictures import LONGEST_SIDE, MOST_BYTES, TYPES
+from mcp_batteries.processes import python_child
 from mcp_fs.engine.documents import converter
 from mcp_fs.engine.reading.full_contents import read_full_contents
 from mcp_fs.engine.reading.media import is_media, read_media, with_safe_type
@@ -172,9 +173,9 @@ def _check_resource(name: str, whole: FullContents) -> None:
 @pytest.fixture
 def without_pillow(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let the process that decodes find no Pillow."""
-    start = converter._START_CODE.replace("import sys;", "import sys; sys.modules['PIL'] = None;")
+    start = "import sys; sys.modules['PIL'] = None\n" + python_child._START_CODE
     workers = converter._WorkerPool()
-    monkeypatch.setattr(converter, "_START_CODE", start)
+    monkeypatch.setattr(python_child, "_START_CODE", start)
     monkeypatch.setattr(converter, "_pool", workers)
     monkeypatch.setattr(converter, "_cache", converter._ResultCache())
     yield

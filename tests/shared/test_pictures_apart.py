@@ -15,6 +15,7 @@ from mcp_batteries.media import process
 from mcp_batteries.media.picture_types import picture_type
 from mcp_batteries.media.pictures import Refusal, Refused
 from mcp_batteries.media.process import prepare_apart
+from mcp_batteries.processes import python_child
 
 
 def _saved(kind: str, size: tuple[int, int] = (40, 30)) -> bytes:
@@ -46,7 +47,9 @@ def test_what_can_not_be_shown_is_refused_with_the_reason(monkeypatch: pytest.Mo
             prepare_apart(data, mime_type, CancelToken())
         assert refused.value.refusal is refusal
         assert "mcp-any" not in refused.value.refusal.reason("mcp-any")
-    monkeypatch.setattr(process, "_START", "import sys; sys.modules['PIL'] = None; " + process._START)
+    monkeypatch.setattr(
+        python_child, "_START_CODE", "import sys; sys.modules['PIL'] = None\n" + python_child._START_CODE
+    )
     with pytest.raises(Refused) as refused:
         prepare_apart(_saved("GIF"), "image/gif", CancelToken())
     assert "mcp-any[images]" in refused.value.refusal.reason("mcp-any")
@@ -54,10 +57,10 @@ def test_what_can_not_be_shown_is_refused_with_the_reason(monkeypatch: pytest.Mo
 
 
 def test_a_process_that_breaks_or_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "_START", "import os; os.abort()")
+    monkeypatch.setattr(python_child, "_START_CODE", "import os; os.abort()")
     with pytest.raises(Refused, match="damaged"):
         prepare_apart(_saved("PNG"), "image/png", CancelToken())
-    monkeypatch.setattr(process, "_START", "import threading; threading.Event().wait()")
+    monkeypatch.setattr(python_child, "_START_CODE", "import threading; threading.Event().wait()")
     monkeypatch.setattr(process, "_WALL_SECONDS", 0.2)
     with pytest.raises(Refused, match="damaged"):
         prepare_apart(_saved("PNG"), "image/png", CancelToken())

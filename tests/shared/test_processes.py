@@ -18,6 +18,7 @@ from mcp_batteries.processes import sandbox as sandboxes
 from mcp_batteries.processes.confinement import Confinement, everything_but, real_paths
 from mcp_batteries.processes.landlock import Landlock, landlock_abi
 from mcp_batteries.processes.program_files import DEVICES, is_elf, program_files
+from mcp_batteries.processes.python_child import child_environment, python_command
 from mcp_batteries.processes.sandbox import NoSandbox, find_sandbox
 from mcp_batteries.processes.seatbelt import SANDBOX_EXEC, Seatbelt, seatbelt_profile
 
@@ -285,3 +286,54 @@ def test_the_loader_of_a_program_is_found(kind: str, program: bytes, tmp_path: P
     script.write_text("#!/bin/sh\n", "utf-8")
     assert program_files([str(script), str(tmp_path / "none")]).executable == {os.path.realpath(script)}
     assert not is_elf(str(script)) and not is_elf(str(tmp_path / "none"))
+
+
+# Prints the name of each thing that it could reach.
+_ATTEMPTS = """
+import os, socket, subprocess, sys
+
+def main():
+    outside, given, listener = sys.argv[1:]
+    attempts = {
+        "users": lambda: open("/etc/passwd").read(),
+        "home": lambda: os.listdir(os.path.expanduser("~")),
+        "file outside": lambda: open(outside).read(),
+        "given file": lambda: open(given).read(),
+        "change": lambda: open(given, "a"),
+        "new file": lambda: open(outside + ".new", "w"),
+        "program": lambda: subprocess.run(["/bin/true"]),
+        "TCP": lambda: socket.socket(),
+        "UDP": lambda: socket.socket(type=socket.SOCK_DGRAM),
+        "socket in a folder": lambda: socket.socket(socket.AF_UNIX).connect(listener),
+        "late import": lambda: __import__("sqlite3"),
+    }
+    for name, attempt in attempts.items():
+        try:
+            attempt()
+        except OSError:
+            continue
+        print(name)
+"""
+
+
+def test_a_reader_reaches_only_what_it_was_given(
+    landlock: Landlock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modules = tmp_path / "modules"
+    modules.mkdir()
+    (modules / "told_to_look_around.py").write_text(_ATTEMPTS)
+    monkeypatch.syspath_prepend(modules)
+    outside = tmp_path / "outside"
+    given = tmp_path / "given"
+    for path in (outside, given):
+        path.write_text("secret")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+        listener.listen()
+        arguments = [str(outside), str(given), str(tmp_path / "socket")]
+        command = python_command("told_to_look_around", arguments, readable=[str(given)])
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
+        assert done.stdout.splitlines() == ["given file", "late import"], done.stderr
+        command = python_command("told_to_look_around", arguments, writable=[str(given)])
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
+        assert done.stdout.splitlines() == ["given file", "change", "late import"], done.stderr

@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from mcp_batteries.media.pictures import Refused, prepare
+from mcp_batteries.processes.resource_limits import limit_resources
 
 __all__ = ["main"]
 
@@ -22,7 +23,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     # What a library prints goes nowhere.
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)
-    _limit_resources()
+    limit_resources(_MEMORY_BYTES, _WORK_SECONDS)
     request: dict[str, Any] = json.loads(requests.readline())
     facts: dict[str, Any]
     data = b""
@@ -41,20 +42,3 @@ def main() -> None:
         }
     answers.write(json.dumps(facts).encode() + b"\n" + data)
     answers.close()
-
-
-def _limit_resources() -> None:
-    if sys.platform != "win32":
-        import resource
-
-        limits = {
-            resource.RLIMIT_AS: _MEMORY_BYTES,
-            resource.RLIMIT_CPU: _WORK_SECONDS,
-            resource.RLIMIT_FSIZE: 0,
-            resource.RLIMIT_CORE: 0,
-        }
-        for limit, value in limits.items():
-            try:
-                resource.setrlimit(limit, (value, value))
-            except (ValueError, OSError):  # macOS knows some of them by name only
-                continue

@@ -1,6 +1,6 @@
 """Prepares one picture in a process of its own, for servers that have none for such work.
 
-The process knows no paths, has little memory and time, and ends with its picture, so that a picture made to break a
+The process reaches no files, has little memory and time, and ends with its picture, so that a picture made to break a
 decoder breaks nothing else. The server sends a line of JSON and the file; a line of JSON and the picture come back.
 """
 
@@ -9,22 +9,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.media.pictures import Picture, Refusal, Refused
+from mcp_batteries.processes.python_child import child_environment, python_command
 
 __all__ = ["prepare_apart"]
 
 # The work itself has six seconds; a process that waits for its turn on a busy machine is not at work.
 _WALL_SECONDS = 20.0
 _POLL_SECONDS = 0.05
-# Isolated from the variables and the folder that a Python looks at, it finds what this one found.
-_START = "import sys; sys.path[:] = sys.argv[1:]; from mcp_batteries.media.child import main; main()"
-# What a system needs to start any program at all.
-_ENVIRONMENT = ("SYSTEMROOT", "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMP", "TEMP")
 
 
 def prepare_apart(data: bytes, mime_type: str, stop: CancelToken) -> Picture:
@@ -42,12 +38,12 @@ def prepare_apart(data: bytes, mime_type: str, stop: CancelToken) -> Picture:
     deadline = CancelToken(_WALL_SECONDS)
     try:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _START, *filter(os.path.isabs, sys.path)],
+            python_command("mcp_batteries.media.child"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=os.path.abspath(os.sep),
-            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+            env=child_environment(),
             creationflags=NO_WINDOW,
         )
     except OSError as error:

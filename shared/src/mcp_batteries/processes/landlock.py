@@ -134,6 +134,14 @@ class Landlock:
             raise errors[0]
         return results[0]
 
+    def confine_thread(self, confinement: Confinement) -> None:
+        """Confine the calling thread, and what it starts, for the rest of its life.
+
+        Raises:
+            OSError: The kernel does not confine it.
+        """
+        _Ruleset(confinement, self._abi).restrict_thread()
+
     def _ruleset(self, confinement: Confinement) -> _Ruleset:
         """Return the ruleset of a confinement, made again where another file or folder has one of its paths now."""
         paths = confinement.executable | confinement.readable | confinement.writable

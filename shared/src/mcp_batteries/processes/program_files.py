@@ -13,23 +13,27 @@ from dataclasses import dataclass
 from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.processes.confinement import real_paths
 
-__all__ = ["DEVICES", "SYSTEM_FILES", "ProgramFiles", "is_elf", "program_files"]
+__all__ = ["DEVICES", "LIBRARY_FILES", "NAME_FILES", "ProgramFiles", "is_elf", "program_files"]
 
 _MACOS_FILES = (
     "/System/Library", "/usr/lib", "/usr/share", "/Library/Developer/CommandLineTools/usr/lib", "/opt/homebrew/Cellar",
     "/opt/homebrew/opt", "/opt/homebrew/lib", "/usr/local/Cellar", "/usr/local/opt", "/usr/local/lib", "/opt/local/lib",
-    "/private/var/db/timezone", "/private/etc/localtime", "/private/etc/hosts", "/private/etc/resolv.conf",
+    "/private/var/db/timezone", "/private/etc/localtime",
 )  # fmt: skip
 _LINUX_FILES = (
     "/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/local/lib",
     "/usr/share/locale", "/usr/share/zoneinfo", "/nix/store", "/gnu/store", "/sys/devices/system/cpu",
     "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload", "/etc/localtime",
+)  # fmt: skip
+_MACOS_NAME_FILES = ("/private/etc/hosts", "/private/etc/resolv.conf")
+_LINUX_NAME_FILES = (
     "/etc/nsswitch.conf", "/etc/passwd", "/etc/group", "/etc/host.conf", "/etc/hosts", "/etc/resolv.conf",
     "/etc/gai.conf",
 )  # fmt: skip
-# The C library reads these for any program: libraries, locales, time zones, names of users and hosts. They hold no
-# secrets.
-SYSTEM_FILES = _MACOS_FILES if sys.platform == "darwin" else _LINUX_FILES
+# The C library reads these for any program: libraries, locales, time zones.
+LIBRARY_FILES = _MACOS_FILES if sys.platform == "darwin" else _LINUX_FILES
+# It reads these for a program that asks for names of users and hosts. They hold no secrets.
+NAME_FILES = _MACOS_NAME_FILES if sys.platform == "darwin" else _LINUX_NAME_FILES
 DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 _PROGRAM_HEADER_INTERPRETER = 3
 _MAX_INTERPRETER_BYTES = 4096
@@ -42,7 +46,7 @@ class ProgramFiles:
 
     Attributes:
         executable: The programs and their dynamic loaders, as real paths.
-        readable: Folders of their libraries, and the files that the C library reads, as real paths.
+        readable: Folders of their libraries, and what the C library reads for any program, as real paths.
     """
 
     executable: frozenset[str]
@@ -59,7 +63,7 @@ def program_files(programs: Iterable[str]) -> ProgramFiles:
         if loader:
             executable.add(os.path.realpath(loader))
             libraries.update(_library_folders(loader, program))
-    return ProgramFiles(frozenset(executable), real_paths([*SYSTEM_FILES, *libraries]))
+    return ProgramFiles(frozenset(executable), real_paths([*LIBRARY_FILES, *libraries]))
 
 
 def is_elf(path: str) -> bool:

@@ -43,7 +43,11 @@ class Seatbelt:
 
     def start(self, confinement: Confinement, words: Sequence[str], spawn: Callable[[Sequence[str]], T]) -> T:
         """Return what `spawn` returns, which starts the process of the command that it is given."""
-        return spawn([SANDBOX_EXEC, "-p", seatbelt_profile(confinement), *words])
+        return spawn(self.wrap(confinement, words))
+
+    def wrap(self, confinement: Confinement, words: Sequence[str]) -> list[str]:
+        """Return the command that starts the command `words` confined."""
+        return [SANDBOX_EXEC, "-p", seatbelt_profile(confinement), *words]
 
 
 def seatbelt_profile(confinement: Confinement) -> str:

@@ -19,7 +19,16 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any, BinaryIO
 
-__all__ = ["ColumnKind", "UnreadableParquet", "column_kinds", "limit_memory", "read_rows", "value_kind", "write_rows"]
+__all__ = [
+    "ColumnKind",
+    "UnreadableParquet",
+    "column_kinds",
+    "limit_memory",
+    "main",
+    "read_rows",
+    "value_kind",
+    "write_rows",
+]
 
 # Reading a file may add so many bytes of address space: a page can unpack to a thousand times its size.
 _MEMORY = 4 * 1024**3
@@ -266,8 +275,8 @@ def limit_memory() -> Generator[None]:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
-def _main() -> None:
-    """Write lines of JSON: the kinds of the columns, their names, the records, and finally an error or null."""
+def main() -> None:
+    """Write the file that standard input is as lines of JSON: the kinds of the columns, their names, the records, and finally an error or null."""
     out = sys.stdout
     wrong: str | None = None
     try:
@@ -278,7 +287,3 @@ def _main() -> None:
     except UnreadableParquet as error:
         wrong = str(error)
     out.write(json.dumps(wrong) + "\n")
-
-
-if __name__ == "__main__":
-    _main()

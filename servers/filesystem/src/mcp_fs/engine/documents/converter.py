@@ -5,9 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import signal
 import subprocess
-import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Generator, Sequence
@@ -18,6 +16,8 @@ from typing import IO, BinaryIO, Literal, cast
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, Unavailable, quote
 from mcp_batteries.executables import NO_WINDOW
+from mcp_batteries.processes.crashes import crash_name
+from mcp_batteries.processes.python_child import FONT_FOLDERS, child_environment, python_command
 from mcp_fs.engine.document_kinds import CPU_SECONDS, FRAME, MAX_OUTPUT_BYTES, RANGE
 
 __all__ = ["Extracted", "Output", "extract"]
@@ -29,19 +29,7 @@ _WALL_SECONDS = 10.0
 _MAX_IDLE = 2
 _MAX_BUSY = 4
 _POLL_SECONDS = 0.05
-# Isolated from the variables and the folder that a Python looks at, it finds what this one found.
-_START_CODE = "import sys; sys.path[:] = sys.argv[1:]; from mcp_fs.engine.documents.worker import main; main()"
-# What a system needs to start any program at all.
-_ENVIRONMENT_NAMES = ("SYSTEMROOT", "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMP", "TEMP")
 _MAX_CACHED_BYTES = MAX_OUTPUT_BYTES
-_CRASHES = ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT")
-_WINDOWS_CRASHES = {
-    0xC0000005: "access violation",
-    0xC000001D: "illegal instruction",
-    0xC00000FD: "stack overflow",
-    0xC0000374: "heap corruption",
-    0xC0000409: "stack buffer overrun",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +178,12 @@ class _Worker:
         self.is_reusable = True
         self._was_late = False
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _START_CODE, *filter(os.path.isabs, sys.path)],
+            python_command("mcp_fs.engine.documents.worker", readable=FONT_FOLDERS),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=os.path.abspath(os.sep),
-            env={name: os.environ[name] for name in _ENVIRONMENT_NAMES if name in os.environ},
+            env=child_environment(),
             creationflags=NO_WINDOW,
         )
 
@@ -227,7 +215,7 @@ class _Worker:
         except (EOFError, OSError) as error:
             self._process.kill()
             code = self._process.wait()
-            if crash := _crash_name(code):
+            if crash := crash_name(code):
                 return _WorkerFailure(crash)
             if code > 0 and not self._was_late:
                 raise Unavailable(
@@ -280,13 +268,6 @@ class _Worker:
         pipe = cast("IO[bytes]", self._process.stdin)
         pipe.write(data)
         pipe.flush()
-
-
-def _crash_name(code: int) -> str:
-    """Return the name of the crash that a process ended by; empty when it ended otherwise."""
-    if code >= 0:
-        return _WINDOWS_CRASHES.get(code, "")
-    return next((name for name in _CRASHES if getattr(signal, name, None) == -code), "")
 
 
 def _failure_problem(label: str, crash: str) -> Problem:

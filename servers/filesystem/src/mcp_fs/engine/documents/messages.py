@@ -17,6 +17,9 @@ from mcp_fs.engine.documents.office import read_html
 
 __all__ = ["Mail", "Notebook"]
 
+# Python's own table: those in /etc differ between machines, and this process may not read them.
+_MIME_TYPES = mimetypes.MimeTypes()
+_MIME_TYPES.add_type("text/calendar", ".ics")
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
 # What a mail says, the better first.
 _TEXTS = ("text/plain", "text/html")
@@ -90,7 +93,7 @@ def _attachment_name(part: MIMEPart, number: int) -> str:
     name = re.split(r"[/\\]", file_name)[-1].strip("\0 .") or f"part{number}"
     if file_name:
         return name
-    return name + (mimetypes.guess_extension(part.get_content_type()) or "")
+    return name + (_MIME_TYPES.guess_extension(part.get_content_type()) or "")
 
 
 def _is_multipart(part: MIMEPart) -> bool:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from mcp_batteries.media import pictures
+from mcp_batteries.processes.resource_limits import limit_resources
 from mcp_fs.engine.document_kinds import (
     CPU_SECONDS,
     CUT_AT_DAMAGE,
@@ -133,7 +134,7 @@ def main() -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
-    _limit_resources()
+    limit_resources(_MAX_MEMORY_BYTES)
     while (request := pipes.request()) is not None:
         cpu_seconds = CPU_SECONDS
         if request["want"] in _SLOW_OUTPUTS:
@@ -175,21 +176,6 @@ def _send_damage(pipes: _Pipes, want: str, failure: str) -> None:
 
 def _send_error(pipes: _Pipes, kind: str, failure: str) -> None:
     pipes.send(b"E", json.dumps([kind, failure[:1000]]).encode())
-
-
-def _limit_resources() -> None:
-    if sys.platform != "win32":
-        import resource
-
-        for resource_kind, value in (
-            (resource.RLIMIT_AS, _MAX_MEMORY_BYTES),
-            (resource.RLIMIT_FSIZE, 0),
-            (resource.RLIMIT_CORE, 0),
-        ):
-            try:
-                resource.setrlimit(resource_kind, (value, value))
-            except (ValueError, OSError):  # macOS knows some of them by name only
-                continue
 
 
 def _set_cpu_timer(seconds: float) -> None:
@@ -518,7 +504,3 @@ def _send_member(pipes: _Pipes, content: BinaryIO, name: str) -> None:
             _send_file(pipes, data, kind)
     except (Unreadable, libraries.NotInstalled):
         pipes.send_content(b"B", b"\0")  # not searched, as a binary file is not
-
-
-if __name__ == "__main__":
-    main()

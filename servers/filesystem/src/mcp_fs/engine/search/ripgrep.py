@@ -19,6 +19,9 @@ from typing import IO, cast
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.executables import NO_WINDOW, find_executable
+from mcp_batteries.processes.confinement import Confinement
+from mcp_batteries.processes.program_files import ProgramFiles, is_elf, program_files
+from mcp_batteries.processes.sandbox import NoSandbox, find_sandbox
 from mcp_fs.engine.listing.walk import WalkFilter
 
 __all__ = ["RipgrepQuery", "find_ripgrep", "list_matching_files"]
@@ -92,14 +95,7 @@ def list_matching_files(
     Args:
         folder_fd: handle of the folder; the process is started in it.
     """
-    process = subprocess.Popen(
-        [program, *hint.arguments()],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=f"/proc/self/fd/{folder_fd}",
-        creationflags=NO_WINDOW,
-    )
+    process = _start([program, *hint.arguments()], f"/proc/self/fd/{folder_fd}")
     try:
         output, errors = read_output(process, cancel)
         status = process.wait()
@@ -113,6 +109,36 @@ def list_matching_files(
         return None
     unreadable_paths = [os.fsdecode(_parse_path(line)) for line in complaints]
     return _split_paths(output), unreadable_paths
+
+
+def _start(words: Sequence[str], folder: str) -> subprocess.Popen[bytes]:
+    """Start ripgrep in a folder, the only one that it may read where the system can confine it."""
+
+    def popen(words: Sequence[str]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            creationflags=NO_WINDOW,
+        )
+
+    try:
+        sandbox = find_sandbox()
+    except NoSandbox:
+        return popen(words)
+    if not is_elf(words[0]):
+        # A manager of versions puts a script there, which starts what it likes.
+        return popen(words)
+    files = _program_files(words[0])
+    confinement = Confinement(files.executable, files.readable | {os.readlink(folder)}, frozenset())
+    return sandbox.start(confinement, words, popen)
+
+
+@cache
+def _program_files(program: str) -> ProgramFiles:
+    return program_files([program])
 
 
 def _are_os_errors(complaints: Sequence[bytes]) -> bool:

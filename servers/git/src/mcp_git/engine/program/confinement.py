@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.processes.confinement import Confinement, everything_but, real_paths
-from mcp_batteries.processes.program_files import DEVICES, is_elf, program_files
+from mcp_batteries.processes.program_files import DEVICES, NAME_FILES, is_elf, program_files
 from mcp_batteries.processes.sandbox import NoSandbox, Sandbox
 from mcp_git import git_config
 from mcp_git.repository_paths import Layout
@@ -55,7 +55,7 @@ class Confinements:
         self._served_paths = frozenset(served_paths)
         self._git = program_files([program, os.path.join(exec_path, "git")])
         # What git reads of its installation lies beside its programs.
-        self._readable = self._git.readable | real_paths([exec_path, *_installation(program)])
+        self._readable = self._git.readable | real_paths([exec_path, *_installation(program), *NAME_FILES])
         self._devices = real_paths(DEVICES)
 
     def plain(self, readable: Iterable[str] = (), writable: Iterable[str] = ()) -> Confinement:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from typing import Any, BinaryIO, cast
 
@@ -13,6 +13,7 @@ import anyio.from_thread
 from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Invalid
 from mcp_batteries.executables import NO_WINDOW
+from mcp_batteries.processes.python_child import child_environment, python_command
 from mcp_batteries.sql.transfer.parquet import ColumnKind, UnreadableParquet, write_rows
 from mcp_postgres.engine.connection.result_values import MASK, Column
 
@@ -65,9 +66,14 @@ def read_types(raw: BinaryIO) -> list[str | None]:
 
 
 def _read_lines(raw: BinaryIO) -> Generator[list[Any]]:
-    command = [sys.executable, "-P", "-m", "mcp_batteries.sql.transfer.parquet"]
     with subprocess.Popen(
-        command, stdin=raw, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, creationflags=NO_WINDOW
+        python_command("mcp_batteries.sql.transfer.parquet"),
+        stdin=raw,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=os.path.abspath(os.sep),
+        env=child_environment(),
+        creationflags=NO_WINDOW,
     ) as reader:
         assert reader.stdout is not None
         try:
