@@ -322,7 +322,7 @@ def test_a_reader_reaches_only_what_it_was_given(
     modules = tmp_path / "modules"
     modules.mkdir()
     (modules / "told_to_look_around.py").write_text(_ATTEMPTS)
-    monkeypatch.syspath_prepend(modules)
+    monkeypatch.setattr(sys, "path", [str(modules), *sys.path])
     outside = tmp_path / "outside"
     given = tmp_path / "given"
     for path in (outside, given):

@@ -276,7 +276,10 @@ def limit_memory() -> Generator[None]:
 
 
 def main() -> None:
-    """Write the file that standard input is as lines of JSON: the kinds of the columns, their names, the records, and finally an error or null."""
+    """Write the file at standard input as lines of JSON.
+
+    They are the kinds of the columns, their names, the records, and finally an error or null.
+    """
     out = sys.stdout
     wrong: str | None = None
     try:
