@@ -16,6 +16,7 @@ import sysconfig
 from collections.abc import Iterable, Sequence
 from functools import cache
 
+from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.processes.confinement import Confinement, real_paths
 from mcp_batteries.processes.program_files import DEVICES, LIBRARY_FILES
 from mcp_batteries.processes.sandbox import NoSandbox, find_sandbox
@@ -100,6 +101,7 @@ def _can_use_seatbelt() -> bool:
         proof = _in_seatbelt(
             [sys.executable, "-I", "-c", "import json, zlib"], real_paths(_python_files(())), real_paths(())
         )
-        return subprocess.run(proof, capture_output=True, timeout=_PROOF_SECONDS, check=False).returncode == 0
+        done = subprocess.run(proof, capture_output=True, timeout=_PROOF_SECONDS, check=False, creationflags=NO_WINDOW)
+        return done.returncode == 0
     except (NoSandbox, OSError, subprocess.TimeoutExpired):
         return False
