@@ -31,18 +31,10 @@ from mcp_fs.settings import Settings
 from mcp_github.settings import Settings as Github
 from mcp_postgres.settings import Settings as Database
 from mcp_sqlite.settings import Settings as Sqlite
+from shared.host_files import STRICT, container
 
 HOSTS = [host for host in HOST_NAMES if host not in ("cherry-studio", "jetbrains")]
 SYSTEMS = ["linux", "darwin", "win32"]
-STRICT = ("claude-desktop", "claude-code", "cline")
-KEYS = {
-    "vscode": "servers",
-    "visual-studio": "servers",
-    "codex": "mcp_servers",
-    "zed": "context_servers",
-    "goose": "extensions",
-    "opencode": "mcp",
-}
 
 
 def places(tmp_path: Path, platform: str = "linux") -> Places:
@@ -72,7 +64,7 @@ EXISTING = {
 
 def existing(host: str) -> str:
     """A file with another server and something that is not ours, in a style that is not ours."""
-    key = KEYS.get(host, "mcpServers")
+    key = container(host)
     mine = '\t"mine": 1,' if host in STRICT else "\t// mine"
     lines = ["{", mine, '\t"a": [1, "]{"],', f'\t"{key}": {{"other": {{"command": "o"}}}}', "}", ""]
     return EXISTING.get(host, "\r\n".join(lines))
@@ -105,7 +97,7 @@ def test_what_is_there_stays_and_the_same_bytes_come_back(host: str, style: str,
     path.parent.mkdir(parents=True)
     before = existing(host).encode("utf-8-sig" if style == "with a mark" else "utf-8")
     if style not in ("as it is", "with a mark"):
-        key = KEYS.get(host, "mcpServers")
+        key = container(host)
         text = {"empty members": f'{{"{key}": {{}}}}', "no members": "{}", "empty": ""}[style]
         text = {"codex": "", "goose": "extensions:\n" if style == "empty members" else ""}.get(host, text)
         before = text.encode()
@@ -115,7 +107,7 @@ def test_what_is_there_stays_and_the_same_bytes_come_back(host: str, style: str,
     written = path.read_bytes()
     found = parsed(host, written.decode("utf-8-sig"))
     assert written.count("\ufeff".encode()) == before.count("\ufeff".encode())
-    servers = found[KEYS.get(host, "mcpServers")]
+    servers = found[container(host)]
     assert "fs" in servers and (b"mine" not in before or ("other" in servers and b"mine" in written))
     assert (path.stat().st_mode & 0o777) in (0o640, 0o666)
     assert Path(said.partition("The file as it was: ")[2].partition(".\n")[0]).read_bytes() == before
@@ -279,7 +271,7 @@ def test_a_file_with_nothing_to_read_is_an_empty_one(host: str, before: str, tmp
     path.write_bytes((before := before.replace("//", "#") if host in ("codex", "goose") else before).encode())
     install(host, settings(), places(tmp_path))
     written = path.read_bytes().decode("utf-8-sig")
-    assert "fs" in parsed(host, written)[KEYS.get(host, "mcpServers")]
+    assert "fs" in parsed(host, written)[container(host)]
     # Line ends are all alike, as an editor would make them.
     assert "mine" not in before or written.count("\n") == written.count("\r\n")
     uninstall(host, settings(), places(tmp_path))
