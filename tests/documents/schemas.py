@@ -8,7 +8,7 @@ Where a host ignores an unknown key, a documented entry with one is still a mist
   gone), `args` has no default.
 - Goose: `ExtensionConfig` of crates/goose/src/agents/extension.rs: `sse` is kept for old files only and never starts.
 - Cherry Studio: `McpServerConfigSchema` of its renderer, strict: an unknown key makes it refuse the whole import.
-- Visual Studio, LM Studio, Cline, Continue, JetBrains, Kiro: their documentation; nobody here has run them.
+- Visual Studio, LM Studio, Cline, Continue, JetBrains, Kiro, Amp: their documentation; nobody here has run them.
 - Windsurf, Cursor, Claude Desktop: their documentation; what reads it is not public.
 """
 
@@ -68,6 +68,12 @@ VSCODE_INPUT = closed(
 _COMMON = closed("mcpServers", mcpServers=named(one_of(PLAIN, closed("url", url=URL, headers=STRINGS))))
 
 HOSTS: dict[str, Schema] = dict.fromkeys(HOST_NAMES, _COMMON) | {
+    "amp": {
+        "type": "object",
+        "required": ["amp.mcpServers"],
+        "properties": {"amp.mcpServers": named(one_of(PLAIN, closed("url", url=URL, headers=STRINGS)))},
+        "additionalProperties": False,
+    },
     "vscode": closed(
         "servers",
         servers=VSCODE_SERVERS,

@@ -16,6 +16,7 @@ from mcp_batteries.hosts import HOST_NAMES
 
 HOSTS = [host for host in HOST_NAMES if host not in ("cherry-studio", "jetbrains")]
 CONTAINERS = {
+    "amp": "amp.mcpServers",
     "vscode": "servers",
     "visual-studio": "servers",
     "codex": "mcp_servers",

@@ -30,6 +30,7 @@ VARIABLES = (
     "cursor",
     "windsurf",
     "gemini-cli",
+    "amp",
     "kiro",
     "cline",
     "continue",
