@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import Annotated
 
 from pydantic import Field
@@ -31,7 +30,7 @@ from mcp_weather.tools.arguments import (
     note_limit,
 )
 
-__all__ = ["get_air_quality", "get_alerts", "get_astronomy", "get_history", "get_local_time", "get_marine", "get_metar"]
+__all__ = ["get_air_quality", "get_alerts", "get_astronomy", "get_history", "get_marine", "get_metar"]
 
 # Open-Meteo has the air and the sea of seven days, the first of which may be nearly over.
 _MAX_HOURS = 144
@@ -136,11 +135,3 @@ async def get_astronomy(
     local_time = await find_local_time(engine, place)
     day = (date or TODAY).in_astronomy(local_time.today, local_time.zone)
     return await run_in_thread(lambda cancel: compute_astronomy(place, day, local_time.zone, local_time.notes))
-
-
-@tool("Local time", open_world=True)
-async def get_local_time(engine: Engine, *, place: SomePlace) -> str:
-    """Get the time at a place, with its time zone. For sunrise and sunset use `get_astronomy`."""
-    local_time = await find_local_time(engine, place)
-    now = datetime.datetime.now(local_time.zone)
-    return f"{now:%Y-%m-%d %H:%M} in {local_time.zone}"
