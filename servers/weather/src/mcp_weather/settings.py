@@ -62,9 +62,6 @@ class Settings(CommonSettings):
     contact: str | None = Field(
         None, description="Mail address or site to send in the User-Agent, as the US National Weather Service asks."
     )
-    accept_language: str | None = Field(
-        None, description="Language to ask the weather services for messages in, as an Accept-Language header."
-    )
     open_meteo_key: Annotated[str | None, Secret()] = Field(
         None, description="Open-Meteo key of a paying user; lifts the free limits."
     )

@@ -126,7 +126,6 @@ class Upstream:
                 headers={
                     "User-Agent": f"{command}/{version(command)} ({contact})",
                     "Accept": "application/geo+json, application/json",
-                    "Accept-Language": self._settings.accept_language or "*",
                 },
                 timeout=self._settings.timeout,
                 limits=httpx2.Limits(max_connections=16, max_keepalive_connections=8),
