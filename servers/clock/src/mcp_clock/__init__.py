@@ -1,0 +1,1 @@
+"""A calculator and a clock."""
