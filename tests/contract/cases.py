@@ -4,7 +4,6 @@ import sqlite3
 import sys
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -230,10 +229,6 @@ def example(scratch: Path) -> Case:
     )
 
 
-def clock(scratch: Path) -> Case:
-    return replace(example(scratch), package="mcp_clock")
-
-
 def mount(scratch: Path) -> Case:
     """Two servers as one: what holds for each holds for both."""
     (scratch / "tables").mkdir()
@@ -255,5 +250,5 @@ def mount(scratch: Path) -> Case:
 CASES: dict[str, Callable[[Path], Case]] = {
     "mcp_batteries.mount": mount,
     "mcp_fs": filesystem, "mcp_git": git, "mcp_github": github, "mcp_postgres": postgres, "mcp_sqlite": sqlite,
-    "mcp_weather": weather, "mcp_clock": clock, "mcp_example": example,
+    "mcp_weather": weather, "mcp_example": example,
 }  # fmt: skip

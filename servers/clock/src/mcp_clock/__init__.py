@@ -1,1 +1,0 @@
-"""A calculator and a clock."""
