@@ -260,6 +260,17 @@ def test_a_file_that_holds_something_else_is_left_alone(host: str, before: str, 
     assert path.read_bytes() == before.encode()
 
 
+@pytest.mark.parametrize("before", ["---\n", "---", "--- # mine\n", "%YAML 1.1\n---\n"])
+def test_a_yaml_document_that_says_nothing_takes_an_entry(before: str, tmp_path: Path) -> None:
+    path = places(tmp_path).file("goose")
+    path.parent.mkdir(parents=True)
+    path.write_text(before, "utf-8")
+    install("goose", settings(), places(tmp_path))
+    assert "fs" in parsed("goose", path.read_text("utf-8"))["extensions"]
+    uninstall("goose", settings(), places(tmp_path))
+    assert path.read_text("utf-8").startswith(before)
+
+
 @pytest.mark.share(15)
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("before", ["\ufeff", "\ufeff// mine\r\n", " \n"])

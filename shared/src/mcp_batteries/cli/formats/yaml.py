@@ -67,7 +67,7 @@ class Yaml:
 
     def put(self, text: str, path: Path, value: Any) -> str:
         root = _root(text)
-        if root is None:
+        if root is None or _is_unwritten(root):
             return _with_lines(text, _block(nested(path, value), ""))
         if not isinstance(root, yaml.MappingNode):
             raise Malformed("it does not hold keys with values")
@@ -168,6 +168,11 @@ def _node_at(text: str, path: Path) -> yaml.Node | None:
 
 def _is_null(node: yaml.Node) -> bool:
     return isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null"
+
+
+def _is_unwritten(node: yaml.Node) -> bool:
+    """Return whether a document begins, with `---`, and says nothing."""
+    return _is_null(node) and not node.value
 
 
 def _end(pair: tuple[yaml.Node, yaml.Node]) -> int:
