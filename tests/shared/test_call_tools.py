@@ -1,5 +1,6 @@
 """Several calls in one: each takes the way of every other call, and no answer hides what was not done or not shown."""
 
+import itertools
 import json
 import random
 from collections.abc import AsyncGenerator
@@ -20,7 +21,7 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.progress import report_progress
 from mcp_batteries.sdk import tool_table
 from mcp_batteries.server.assemble import assemble
-from mcp_batteries.server.calling.call_tools import count_calls
+from mcp_batteries.server.calling.call_params import count_calls, normalize_call
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.transports.http.auth.scopes import Scopes
 
@@ -238,20 +239,52 @@ async def test_what_is_told_of_all_calls_never_goes_back() -> None:
     assert not answer.is_error and len(told) >= 2 and told == sorted(set(told))
 
 
-def test_limits_count_each_call() -> None:
+def _count(params: dict[str, Any]) -> int:
+    return count_calls(normalize_call(params))
+
+
+def test_limits_count_each_call_in_whatever_form_it_is_sent() -> None:
     cases: list[tuple[Any, int]] = [
         ({"calls": [{}] * 3}, 3), ({"calls": [{}] * 90}, 20), ({"calls": []}, 1), ({"calls": 4}, 1), (None, 1), ([], 1),
         ({"calls": [{"a": {}, "b": {}}, {"name": "c"}]}, 3), ({"calls": {"a": {}, "b": None}}, 2),
         ({"calls": {str(number): {} for number in range(90)}}, 20), ({"Calls": {"a": {}, "b": {}}}, 2),
         ({"calls": '[{"a": {}}, {"b": {}, "c": {}}]'}, 3), ({"calls": ['{"a": {}, "b": {}}']}, 2), ({"calls": "x"}, 1),
     ]  # fmt: skip
-    for arguments, count in cases:
-        call = {"name": "call_tools", "arguments": arguments}
-        assert count_calls(call) == count == count_calls({"name": "call_tool", "arguments": call})
-        assert count_calls({**call, "name": ["call_tools"]}) == count, "the name as a server of several understands it"
-    as_text: dict[str, Any] = {"name": "call_tools", "arguments": "{}"}
-    assert count_calls({"name": "call_tool", "arguments": as_text}) == 20, "taken for the most"
-    assert count_calls({"name": "read_it", "arguments": {"calls": [1, 2]}}) == 1 == count_calls(None)
+    for (arguments, count), name in itertools.product(cases, ("call_tools", ["call_tools"])):
+        for sent in (arguments, json.dumps(arguments)):
+            call = {"name": name, "arguments": sent}
+            for form in (
+                call,
+                {"name": "call_tool", "arguments": call},
+                {"name": ["call_tool"], "arguments": json.dumps(call)},
+                {"name": "call_tool", "arguments": {"name": name, "args": sent}},
+                {"name": "call_tool", "arguments": {"name": name, **(arguments or {})}},
+            ):
+                assert _count(form) == count, form
+    assert _count({"name": "read_it", "arguments": {"calls": [1, 2]}}) == 1 == _count({})
+
+
+def test_a_call_has_one_form_whoever_reads_it() -> None:
+    plain = {"name": "read_it", "arguments": {"size": 1}}
+    inner: list[dict[str, Any]] = [
+        plain,
+        {"name": "read_it", "arguments": '{"size": 1}'},
+        {"name": ["read_it"], "args": {"size": 1}},
+        {"name": "read_it", "parameters": '{"size": 1}'},
+        {"name": "read_it", "size": 1},
+    ]
+    for call in inner:
+        for sent in (call, json.dumps(call)):
+            assert normalize_call({"name": "call_tool", "arguments": sent}) == {"name": "call_tool", "arguments": plain}
+            several = {"name": "call_tools", "arguments": {"calls": [sent]}}
+            assert normalize_call(several) == {"name": "call_tools", "arguments": {"calls": [plain]}}
+    # What can't be understood stays, for the check that refuses it.
+    for odd in ("x", 4, [1], '{"a": 1, "a": 2}'):
+        assert normalize_call({"name": "read_it", "arguments": odd}) == {"name": "read_it", "arguments": odd}
+    deep: Any = {"calls": []}
+    for _ in range(900):
+        deep = {"name": "call_tool", "arguments": deep}
+    assert _count({"name": "call_tool", "arguments": deep}) == 1
 
 
 @pytest.mark.parametrize(
@@ -278,7 +311,10 @@ _NO_CALLS: list[tuple[Any, str]] = [
     ([], "1 to 20 items"),
     ([{"say_it": {"word": "a"}}, {"call_tools": {"calls": []}}], "not itself"),
     ([{"say_it": {"word": "a"}}, {"say_it": "b"}], "`calls[1].say_it` must be an object"),
-    ([{"say_it": {"word": "a"}}, {"name": "say_it", "args": {"word": "b"}}], "`calls[1].name` must be an object"),
+    (
+        [{"say_it": {"word": "a"}}, {"name": "say_it", "arguments": {"word": "b"}, "x": 1}],
+        "`calls[1].name` must be an object",
+    ),
     ([{"say_it": {"word": str(number)}} for number in range(11)] * 2, "1 to 20 items"),
     ({f"say_{number}": {} for number in range(21)}, "1 to 20 items"),
     (json.dumps({f"say_{number}": {} for number in range(21)}), "1 to 20 items"),

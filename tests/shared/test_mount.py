@@ -287,6 +287,8 @@ def test_mistakes_are_answered_before_anything_starts(
         {"name": "read_text", "arguments": {"path": "notes.txt"}},
         {"name": "fs_read_text", "arguments": '{"path": "notes.txt"}'},
         {"name": ["fs_read_text"], "arguments": {"path": "notes.txt"}},
+        {"name": "fs_read_text", "args": {"path": "notes.txt"}},
+        {"name": "fs_read_text", "path": "notes.txt"},
     ],
 )
 async def test_what_can_mean_one_tool_only_calls_it(words: list[str], given: dict[str, Any]) -> None:
@@ -305,7 +307,7 @@ async def test_what_can_mean_one_tool_only_calls_it(words: list[str], given: dic
         ({"name": "fs_read_text", "arguments": None}, "`path` is required"), ({"name": "zzz"}, "Ask `find_tools`"),
         ({"name": "fs_read_text", "arguments": "notes.txt"}, "`arguments`"),
         ({"name": "fs_read_text", "arguments": [1]}, "`arguments`"), ({"name": {"a": 1}}, "`name`"),
-        ({"name": "fs_read_text", "path": "notes.txt"}, "no argument `path`"), ({"name": "call_tool"}, "There is no"),
+        ({"name": "fs_read_text", "pth": "notes.txt"}, "no argument `pth`"), ({"name": "call_tool"}, "There is no"),
     ],
 )  # fmt: skip
 async def test_a_call_that_goes_nowhere_says_where_to(words: list[str], given: dict[str, Any], said: str) -> None:

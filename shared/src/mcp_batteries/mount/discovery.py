@@ -13,11 +13,10 @@ from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult
 from pydantic import Field
 
-from mcp_batteries.errors import Invalid, NotFound, quote
+from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.mount.member import LEFT_OUT, Member
 from mcp_batteries.sdk import tool_table
-from mcp_batteries.server.calling.arguments import parse_json
-from mcp_batteries.server.calling.call_tools import CALL_TOOL, CALL_TOOLS, expand_calls
+from mcp_batteries.server.calling.call_params import CALL_TOOL, CALL_TOOLS, normalize_call
 from mcp_batteries.server.declaration.decorators import tool
 
 __all__ = ["NAMES", "Discovery"]
@@ -75,7 +74,7 @@ class Discovery:
         """Describe tools: what they do, their arguments as JSON Schema, and what is good to know of their server."""
         tools = self._tools()
         sections: list[str] = []
-        names = [self._resolve(name) or name for name in names]
+        names = [self.resolve(name) or name for name in names]
         for name in names:
             if name not in tools:
                 raise self._not_found(name)
@@ -103,7 +102,7 @@ class Discovery:
         From here on it counts as that tool's: in the audit log, for scopes, consent and limits.
         """
         if ctx.method == "tools/call" and ctx.params is not None:
-            call = self._unwrap(ctx.params)
+            call = self._unwrap(normalize_call(ctx.params))
             arguments = call.get("arguments")
             if call.get("name") == CALL_TOOLS and isinstance(arguments, Mapping):
                 call = {**call, "arguments": self._unwrap_calls(cast("Mapping[str, Any]", arguments))}
@@ -112,7 +111,7 @@ class Discovery:
 
     def _unwrap_calls(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Unwrap each call in the arguments of `call_tools`."""
-        arguments = expand_calls(arguments)
+        arguments = normalize_call({"name": CALL_TOOLS, "arguments": arguments})["arguments"]
         calls = arguments.get("calls")
         if not isinstance(calls, list):
             return arguments
@@ -128,7 +127,7 @@ class Discovery:
         name = call.get("name")
         if name != CALL_TOOL or CALL_TOOL not in self.table():
             # Views and texts of a server say the names that its tools have there.
-            own_name = self._resolve(name)
+            own_name = self.resolve(name)
             if own_name is None:
                 return call
             return {**call, "name": own_name}
@@ -136,14 +135,14 @@ class Discovery:
         if not isinstance(wrapped, Mapping):
             return call
         members = cast("Mapping[str, Any]", wrapped)
-        own_name = self._resolve(members.get("name"))
-        arguments = _parse_object(members.get("arguments"))
+        own_name = self.resolve(members.get("name"))
+        arguments = members.get("arguments")
         # What else was sent, or not as an object, `call_tool` itself refuses.
-        if own_name is None or arguments is None or members.keys() - {"name", "arguments"}:
+        if own_name is None or not isinstance(arguments, Mapping) or members.keys() - {"name", "arguments"}:
             return call
         return {**call, "name": own_name, "arguments": arguments}
 
-    def _resolve(self, name: Any) -> str | None:
+    def resolve(self, name: Any) -> str | None:
         """Return the tool called `name`; the server's prefix may be missing if only one server has the tool."""
         if isinstance(name, list):
             names = cast("list[Any]", name)
@@ -170,20 +169,6 @@ class Discovery:
 
     def _tools(self) -> dict[str, Tool]:
         return {name: item for name, item in self.table().items() if name not in NAMES}
-
-
-def _parse_object(value: Any) -> Mapping[str, Any] | None:
-    """Return `value`, or its JSON text, as an object; empty if it is null, None if it is not an object."""
-    if isinstance(value, str):
-        try:
-            value = parse_json(value)
-        except Invalid:
-            return None
-    if value is None:
-        return {}
-    if isinstance(value, Mapping):
-        return cast("Mapping[str, Any]", value)
-    return None
 
 
 def _first_sentence(item: Tool) -> str:

@@ -20,7 +20,7 @@ from mcp_batteries.mount.settings import Settings
 from mcp_batteries.program import program_of
 from mcp_batteries.sdk import tool_table
 from mcp_batteries.server.assemble import Assembled, assemble
-from mcp_batteries.server.calling.call_tools import CALL_TOOL
+from mcp_batteries.server.calling.call_params import CALL_TOOL
 from mcp_batteries.server.calling.tool import StrictTool, strict_tool
 from mcp_batteries.server.catalog import Catalog, entry
 from mcp_batteries.server.declaration.decorators import WORST_HINTS, DeclaredTool, declarations
@@ -51,6 +51,7 @@ def build(settings: Settings) -> Assembled:
                 server.withheld[member.named(name)] = reason
     # Outermost: everything around a request is to see the tool that is meant.
     server.middleware.insert(0, discovery.unwrapped)
+    server.resolve_tool = discovery.resolve
     if settings.discover:
         _offer_discovery(server, members, discovery)
 

@@ -14,7 +14,7 @@ import click
 from pydantic import Field, PrivateAttr
 
 from mcp_batteries import settings as common
-from mcp_batteries.server.calling.call_tools import CALL_TOOLS
+from mcp_batteries.server.calling.call_params import CALL_TOOLS
 from mcp_batteries.settings import Dependencies, Positional, load, variable
 
 __all__ = ["Settings"]

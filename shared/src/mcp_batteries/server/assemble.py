@@ -26,7 +26,8 @@ from mcp_batteries.errors import Invalid, Problem, Unavailable, describe_os_erro
 from mcp_batteries.observability.audit import Audit, caller_key
 from mcp_batteries.sdk import skip_unrecorded_spans, tool_table, without_logging_setup
 from mcp_batteries.server.calling.bound_function import TimeLimits, bind_tool
-from mcp_batteries.server.calling.call_tools import CALL_TOOLS, CallTools
+from mcp_batteries.server.calling.call_params import CALL_TOOLS
+from mcp_batteries.server.calling.call_tools import CallTools
 from mcp_batteries.server.calling.read_history import ReadHistory
 from mcp_batteries.server.calling.tool import ConfirmationCheck, Explain, StrictTool, strict_tool, without_names
 from mcp_batteries.server.catalog import Catalog, entry, prompt_entry
@@ -119,6 +120,7 @@ class Assembled(MCPServer[Any]):
         tools_change: whether tools come and go while the server runs.
         introduction: what the server says of itself besides its name, title and version.
         tool_prefixes: what stands before the names of tools where several servers are one.
+        resolve_tool: returns the name of a tool that is called by another one of its names; None where there are none.
     """
 
     hub: Hub
@@ -132,6 +134,7 @@ class Assembled(MCPServer[Any]):
     tools_change: bool
     introduction: Mapping[str, Any]
     tool_prefixes: Collection[str] = ()
+    resolve_tool: Callable[[Any], str | None] | None = None
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None

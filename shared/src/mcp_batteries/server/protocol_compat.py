@@ -7,7 +7,6 @@ schema would lose a whole answer because of one newer kind of block.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -16,6 +15,8 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.jsonrpc import INVALID_PARAMS
 from pydantic import ValidationError
+
+from mcp_batteries.server.calling.call_params import normalize_call
 
 __all__ = ["adapt_to_revision"]
 
@@ -37,8 +38,8 @@ async def adapt_to_revision(ctx: ServerRequestContext[Any], call_next: CallNext)
         MCPError: the parameters do not fit the request; the error says which are wrong.
     """
     params = ctx.params or {}
-    if ctx.method == "tools/call" and isinstance(params.get("arguments"), str | list):
-        ctx = replace(ctx, params={**params, "arguments": _parse_arguments(params["arguments"])})
+    if ctx.method == "tools/call":
+        ctx = replace(ctx, params=normalize_call(params))
     try:
         result = await call_next(ctx)
     except ValidationError as error:
@@ -61,21 +62,6 @@ async def adapt_to_revision(ctx: ServerRequestContext[Any], call_next: CallNext)
                 messages.append({**message, "content": block})
         return {**result, "messages": messages}
     return result
-
-
-def _parse_arguments(sent: Any) -> Any:
-    """Return an object that was sent as JSON inside a string, or as an empty array, as PHP writes an empty object."""
-    if not sent:
-        return {}
-    if not isinstance(sent, str):
-        return sent
-    try:
-        value: object = json.loads(sent)
-    except (ValueError, RecursionError):
-        return sent
-    if isinstance(value, dict):
-        return cast("object", value)
-    return sent
 
 
 def _adapt_blocks(blocks: Iterable[Mapping[str, Any]], revision: str) -> Iterable[Mapping[str, Any]]:

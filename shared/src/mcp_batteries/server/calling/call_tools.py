@@ -17,16 +17,12 @@ from pydantic import Field
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES, truncate_utf8
 from mcp_batteries.errors import Invalid
-from mcp_batteries.server.calling.arguments import normalize_name, parse_json
+from mcp_batteries.server.calling.call_params import CALL_TOOLS, MAX_CALLS, normalize_call
 from mcp_batteries.server.calling.tool import StrictTool
 from mcp_batteries.server.declaration.decorators import tool
 
-__all__ = ["CALL_TOOL", "CALL_TOOLS", "CallTools", "count_calls", "expand_calls"]
+__all__ = ["CallTools"]
 
-CALL_TOOLS = "call_tools"
-# Calls one tool, for clients that see three tools in place of all: see `mount.discovery`.
-CALL_TOOL = "call_tool"
-_MAX_CALLS = 20
 # Each answer may have this many bytes, however many answers there are.
 _MIN_ANSWER_BYTES = 1000
 # An answer that is still to come is expected to take this many bytes.
@@ -40,76 +36,9 @@ _MAX_REPEATED_SECONDS = 1.0
 _middleware: ContextVar[tuple[ServerRequestContext[Any], CallNext]] = ContextVar("middleware")
 
 
-def count_calls(params: Mapping[str, Any] | None) -> int:
-    """Return how many calls a request contains, for limits that count them."""
-    if params is None:
-        return 1
-    call: Any = params
-    is_wrapped = params.get("name") == CALL_TOOL
-    if is_wrapped:
-        call = params.get("arguments")
-    if not isinstance(call, Mapping):
-        return 1
-    members = cast("Mapping[str, Any]", call)
-    # Names in lists are understood where several servers are one, arguments as text in `call_tool`.
-    if members.get("name") not in (CALL_TOOLS, [CALL_TOOLS]):
-        return 1
-    arguments: Any = members.get("arguments")
-    if is_wrapped and isinstance(arguments, str):
-        return _MAX_CALLS
-    if not isinstance(arguments, Mapping):
-        return 1
-    calls: Any = expand_calls(cast("Mapping[str, Any]", arguments)).get("calls")
-    if not isinstance(calls, list):
-        return 1
-    return min(max(len(cast("list[Any]", calls)), 1), _MAX_CALLS)
-
-
-def expand_calls(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments, with each call as `name` and `arguments`; anything that is not a call stays unchanged.
-
-    The schema tells models the shorter `{NAME: ARGUMENTS}`; they know the other form from the protocol. This accepts
-    everything that argument checks accept for the list, such as its JSON text, so that all calls are counted.
-    """
-    match [name for name in arguments if normalize_name(name) == "calls"]:
-        case [name]:
-            others = {key: value for key, value in arguments.items() if key != name}
-            return {**others, "calls": _expand(arguments[name])}
-        case _:
-            return arguments
-
-
-def _expand(calls: Any) -> list[Any]:
-    """Return each call as an object with `name` and `arguments`."""
-    calls = _parse(calls)
-    if not isinstance(calls, list):
-        calls = [calls]
-    expanded: list[Any] = []
-    for call in map(_parse, cast("list[Any]", calls)):
-        if not isinstance(call, dict) or not call:
-            expanded.append(call)
-            continue
-        members = cast("dict[str, Any]", call)
-        if isinstance(members.get("name"), str | list):
-            expanded.append(members)
-        else:
-            expanded.extend({"name": name, "arguments": arguments} for name, arguments in members.items())
-    return expanded
-
-
-def _parse(value: Any) -> Any:
-    """Return the array or object that a text contains as JSON; any other value unchanged."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return parse_json(value)
-    except Invalid:
-        return value  # The check of arguments reports it; nothing is called.
-
-
 def _use_short_form(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments, with each call as `{NAME: ARGUMENTS}`, as the schema has them."""
-    arguments = expand_calls(arguments)
+    arguments = normalize_call({"name": CALL_TOOLS, "arguments": arguments})["arguments"]
     calls = arguments.get("calls")
     if not isinstance(calls, list):
         return arguments
@@ -119,10 +48,7 @@ def _use_short_form(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 def _shorten_call(call: Any) -> Any:
     match call:
         case {"name": str(name), **others} if not others.keys() - {"arguments"}:
-            arguments: Any = _parse(others.get("arguments"))
-            if arguments is None:
-                return {name: {}}
-            return {name: arguments}
+            return {name: others.get("arguments", {})}
         case _:
             return call
 
@@ -165,7 +91,7 @@ class CallTools:
         self,
         calls: Annotated[
             list[dict[str, dict[str, Any]]],
-            Field(min_length=1, max_length=_MAX_CALLS, description='`[{"TOOL": {ARGUMENTS}}, ...]`'),
+            Field(min_length=1, max_length=MAX_CALLS, description='`[{"TOOL": {ARGUMENTS}}, ...]`'),
         ],
         max_bytes: Annotated[int, Field(ge=1000, le=1_000_000, description="Bytes altogether.")] = (DEFAULT_PAGE_BYTES),
     ) -> CallToolResult:

@@ -28,7 +28,7 @@ from mcp_batteries.errors import Unavailable
 from mcp_batteries.sdk import lowlevel, tool_table
 from mcp_batteries.server.token_verifier import ServiceTokenVerifier
 from mcp_batteries.settings import Settings
-from mcp_batteries.transports.http.auth.scopes import Scopes
+from mcp_batteries.transports.http.auth.scopes import ResolveTool, Scopes, resolve_none
 from mcp_batteries.transports.http.auth.tokens import Tokens
 from mcp_batteries.transports.http.refusals import set_reason
 from mcp_batteries.transports.http.requests.in_flight import InterruptibleSend
@@ -44,18 +44,23 @@ _log = logging.getLogger(__name__)
 
 
 def build_guard(
-    server: MCPServer[Any], settings: Settings, resource: str, verifier: ServiceTokenVerifier | None = None
+    server: MCPServer[Any],
+    settings: Settings,
+    resource: str,
+    verifier: ServiceTokenVerifier | None = None,
+    resolve_tool: ResolveTool = resolve_none,
 ) -> Guard:
     """Build the guard for `settings`; `server` keeps the same rules inside.
 
     Args:
         resource: this server's URL as clients know it.
         verifier: the server's own verifier, asked last.
+        resolve_tool: as for `Scopes`.
 
     Raises:
         Problem: The settings cannot be used.
     """
-    scopes = Scopes(lambda: tool_table(server), settings.auth_scope_prefix)
+    scopes = Scopes(lambda: tool_table(server), settings.auth_scope_prefix, resolve_tool)
     verifiers: list[TokenVerifier] = []
     issuers: list[str] = []
     requested_scopes: list[str] | None = None

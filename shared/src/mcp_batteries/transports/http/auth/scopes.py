@@ -17,10 +17,11 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_REQUEST
 
 from mcp_batteries.errors import quote
+from mcp_batteries.server.calling.call_params import normalize_call, unwrap_call
 from mcp_batteries.server.calling.tool import StrictTool
 from mcp_batteries.settings import SETTINGS_URI
 
-__all__ = ["Scopes"]
+__all__ = ["ResolveTool", "Scopes", "resolve_none"]
 
 _EFFECTS = ("read", "write", "destroy")
 _READING = frozenset({"resources/read", "resources/subscribe", "prompts/get", "completion/complete"})
@@ -31,17 +32,32 @@ _LISTS = {
 }
 
 
+ResolveTool = Callable[[Any], str | None]
+
+
+def resolve_none(name: Any) -> str | None:
+    """Return that a tool has no other names."""
+    return None
+
+
 class Scopes:
     """The rules of one server; also its middleware, for transports without another check.
 
     Args:
         tools: the current tools, by name.
         prefix: what an issuer puts before its scopes for this server, such as `files:`.
+        resolve: returns the name of a tool that is called by another one of its names.
     """
 
-    def __init__(self, tools: Callable[[], Mapping[str, Tool]], prefix: str = "") -> None:
+    def __init__(
+        self,
+        tools: Callable[[], Mapping[str, Tool]],
+        prefix: str = "",
+        resolve: ResolveTool = resolve_none,
+    ) -> None:
         self._tools = tools
         self._prefix = prefix
+        self._resolve = resolve
 
     @property
     def all(self) -> list[str]:
@@ -64,16 +80,21 @@ class Scopes:
         """Return the scope that a caller with `scopes` lacks for `method`; None if the request is allowed."""
         params = params or {}
         if method == "tools/call":
-            tool = self._tools().get(str(params.get("name")))
-            if tool is None or self._may_call(scopes, tool):
-                return None
-            return self._prefix + _effect(tool)
+            return self._missing_for_call(scopes, params)
         if _of_settings(params) and f"{self._prefix}settings" not in scopes:
             return f"{self._prefix}settings"
         is_reading = method in _READING or (method == "subscriptions/listen" and _listens_to_resources(params))
         if is_reading and not self._holds(scopes, "read"):
             return f"{self._prefix}read"
         return None
+
+    def _missing_for_call(self, scopes: Collection[str], params: Mapping[str, Any]) -> str | None:
+        """Return the scope that a caller lacks for a tool, or for the one that `call_tool` calls."""
+        name = unwrap_call(normalize_call(params)).get("name")
+        tool = self._tools().get(str(self._resolve(name) or name))
+        if tool is None or self._may_call(scopes, tool):
+            return None
+        return self._prefix + _effect(tool)
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         token = get_access_token()

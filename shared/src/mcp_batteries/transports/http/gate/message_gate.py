@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_batteries.errors import Unavailable, quote
 from mcp_batteries.sdk import Sessions, lowlevel
-from mcp_batteries.server.calling.call_tools import count_calls
+from mcp_batteries.server.calling.call_params import count_calls, normalize_call
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.callers import caller_of
 from mcp_batteries.transports.http.gate.fair_queue import Abandoned
@@ -219,7 +219,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
             else:
                 # A client of 2026-07-28 cancels a call by leaving, and has no other way.
                 wait_for_cancel = partial(_wait_for_disconnect, post.receive)
-            calls = count_calls(request.params)
+            calls = count_calls(normalize_call(request.params or {}))
             async with self._quota.turn(caller, size, wait_for_cancel, calls=calls) as spend:
                 with answering(post.scope, request.id):
                     if spend is not None:

@@ -1,0 +1,139 @@
+"""The one form of what a call says, for everybody who counts, allows, notes or runs calls.
+
+Clients and models write a call in many forms: arguments as JSON text, an empty array for an empty object, `args` for
+`arguments`, arguments beside the name, several calls by their names. All of that is understood here and nowhere else,
+so that no form of a call can pass by a limit or a scope that another form meets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from mcp_batteries.errors import Invalid
+from mcp_batteries.server.calling.arguments import normalize_name, parse_json
+
+__all__ = ["CALL_TOOL", "CALL_TOOLS", "MAX_CALLS", "count_calls", "normalize_call", "unwrap_call"]
+
+CALL_TOOLS = "call_tools"
+# Calls one tool, for clients that see three tools in place of all: see `mount.discovery`.
+CALL_TOOL = "call_tool"
+# Calls in one `call_tools`.
+MAX_CALLS = 20
+# Calls inside calls: `call_tools`, in it `call_tool`, in it the tool.
+_MAX_DEPTH = 3
+_ARGUMENT_WORDS = ("arguments", "args", "parameters", "params", "input")
+
+
+def normalize_call(params: Mapping[str, Any], depth: int = 1) -> Mapping[str, Any]:
+    """Return the parameters of `tools/call` with a name, if it has one, and an object of arguments.
+
+    The calls inside `call_tool` and `call_tools` have the same form then. What can't be understood stays as it was
+    sent; the check of arguments refuses it.
+
+    Args:
+        depth: which of the calls inside each other it is.
+    """
+    name = _to_name(params.get("name"))
+    arguments = _to_object(params.get("arguments"))
+    if not isinstance(arguments, Mapping):
+        return {**params, "name": name}
+    members = cast("Mapping[str, Any]", arguments)
+    if depth < _MAX_DEPTH and name == CALL_TOOL:
+        members = _normalize_inner_call(members, depth + 1)
+    elif depth < _MAX_DEPTH and name == CALL_TOOLS:
+        members = _normalize_list(members, depth + 1)
+    return {**params, "name": name, "arguments": members}
+
+
+def unwrap_call(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the call that a normalized `call_tool` makes; any other call itself."""
+    arguments: Any = params.get("arguments")
+    if params.get("name") == CALL_TOOL and isinstance(arguments, Mapping):
+        return cast("Mapping[str, Any]", arguments)
+    return params
+
+
+def count_calls(params: Mapping[str, Any]) -> int:
+    """Return how many calls a normalized call makes, for limits that count them."""
+    call = unwrap_call(params)
+    arguments: Any = call.get("arguments")
+    if call.get("name") != CALL_TOOLS or not isinstance(arguments, Mapping):
+        return 1
+    calls: Any = cast("Mapping[str, Any]", arguments).get("calls")
+    if not isinstance(calls, list):
+        return 1
+    return min(max(len(cast("list[Any]", calls)), 1), MAX_CALLS)
+
+
+def _normalize_inner_call(call: Mapping[str, Any], depth: int) -> Mapping[str, Any]:
+    """Return a call inside another, whose arguments may have another name, or stand beside the name of the tool."""
+    if not isinstance(_to_name(call.get("name")), str):
+        return call
+    others = {key: value for key, value in call.items() if key != "name"}
+    words = [word for word in _ARGUMENT_WORDS if word in others]
+    if "arguments" in others:
+        arguments: Any = others.pop("arguments")
+    elif len(others) == 1 and words:
+        arguments = others.pop(words[0])
+    else:
+        arguments = others
+        others = {}
+    return {**others, **normalize_call({"name": call["name"], "arguments": arguments}, depth)}
+
+
+def _normalize_list(arguments: Mapping[str, Any], depth: int) -> Mapping[str, Any]:
+    """Return the arguments of `call_tools`, with each call as `name` and `arguments`.
+
+    The schema tells models the shorter `{NAME: ARGUMENTS}`; they know the other form from the protocol.
+    """
+    names = [name for name in arguments if normalize_name(name) == "calls"]
+    if len(names) != 1:
+        return arguments
+    others = {key: value for key, value in arguments.items() if key != names[0]}
+    return {**others, "calls": _expand(arguments[names[0]], depth)}
+
+
+def _expand(calls: Any, depth: int) -> list[Any]:
+    calls = _parse(calls)
+    if not isinstance(calls, list):
+        calls = [calls]
+    expanded: list[Any] = []
+    for call in map(_parse, cast("list[Any]", calls)):
+        if not isinstance(call, dict) or not call:
+            expanded.append(call)
+            continue
+        members = cast("dict[str, Any]", call)
+        if isinstance(members.get("name"), str | list):
+            expanded.append(_normalize_inner_call(members, depth))
+        else:
+            for name, value in members.items():
+                expanded.append(normalize_call({"name": name, "arguments": value}, depth))
+    return expanded
+
+
+def _to_name(value: Any) -> Any:
+    """Return the name in a list of one, which some clients send; any other value unchanged."""
+    if isinstance(value, list):
+        names = cast("list[Any]", value)
+        if len(names) == 1:
+            return names[0]
+    return cast("Any", value)
+
+
+def _to_object(value: Any) -> Any:
+    """Return arguments as an object: their JSON text, and an empty array, as PHP writes an empty object."""
+    value = _parse(value)
+    if value in (None, "", []):
+        return {}
+    return value
+
+
+def _parse(value: Any) -> Any:
+    """Return the array or object that a text contains as JSON; any other value unchanged."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_json(value)
+    except Invalid:
+        return value  # The check of arguments reports it; nothing is called.
