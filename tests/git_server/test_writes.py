@@ -115,7 +115,10 @@ async def test_a_way_back_holds_when_more_has_happened_and_none_is_named_where_t
         for text in ("two\n", "three\n"):
             made.write("a.txt", text)
             answers.append(await asking("create_commit", message=text, all_tracked=True))
-        await undone(asking, answers[0])
+        [(tool, arguments)] = calls_back(answers[0])
+        assert "HEAD is no longer" in await asking(tool, **arguments)  # it would take away the second commit as well
+        for answer in reversed(answers):
+            await undone(asking, answer)
         assert made.git("rev-parse", "HEAD") == first and (made.path / "a.txt").read_text() == "three\n"
         made.git("reset", "--quiet", "--hard")
         made.git("switch", "--quiet", "--create", "side")

@@ -15,6 +15,7 @@ from mcp_git.path_quoting import quote_path, unquote_path
 __all__ = [
     "HEAD",
     "TOP_FOLDER",
+    "Expectation",
     "LineRange",
     "Message",
     "NewName",
@@ -22,6 +23,7 @@ __all__ = [
     "RemoteName",
     "RepositoryPath",
     "Revision",
+    "parse_expectation",
     "parse_lines",
     "parse_message",
     "parse_new_name",
@@ -38,6 +40,7 @@ _STAGE = re.compile(r":[0-3]")
 _LINES = re.compile(r"\s*L?(\d{1,9})(?:\s*(?:,|-|\.\.)\s*L?(\d{1,9}))?\s*", re.A)
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:|(?ai:file:/)")
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
+_EXPECTATION = re.compile(r"(HEAD|files|index|ref) (?:([^ ]+) )?([0-9a-f]{7,64})")
 _NAME = re.compile(r"[^\x00-\x20\x7f:?*\[\\]+")
 
 
@@ -110,6 +113,35 @@ class Message:
     """A message of a commit, a tag or a stash, as git takes it."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What must still be so for a change to be made: an undo names it, so that it undoes nothing that came since.
+
+    Attributes:
+        branch: where HEAD is; empty if it is detached, or not looked at.
+        head: the commit of HEAD.
+        files: the tree or commit that the tracked files are like.
+        index: the tree or commit that what is staged is like.
+        ref: the object of the branch or tag that the call names.
+    """
+
+    branch: str = ""
+    head: str = ""
+    files: str = ""
+    index: str = ""
+    ref: str = ""
+
+    @property
+    def text(self) -> str:
+        clauses: list[str] = []
+        if self.head:
+            clauses.append(f"HEAD {self.branch} {self.head}" if self.branch else f"HEAD {self.head}")
+        for name, value in (("files", self.files), ("index", self.index), ("ref", self.ref)):
+            if value:
+                clauses.append(f"{name} {value}")
+        return ", ".join(clauses)
 
 
 @dataclass(frozen=True)
@@ -233,6 +265,24 @@ def parse_lines(text: str) -> LineRange:
         if 0 < first <= last:
             return LineRange(first, last)
     raise Invalid(f"{quote(text)} names no `lines`.", "Write `10-20`, or the name of a function.")
+
+
+def parse_expectation(text: str) -> Expectation:
+    """Return what an undo expects: `HEAD main 1a2b3c4`, `files 1a2b3c4`, `index 1a2b3c4`, `ref 1a2b3c4`, with commas.
+
+    Raises:
+        Invalid: it can't be that.
+    """
+    values: dict[str, str] = {}
+    for clause in text.split(", "):
+        match = _EXPECTATION.fullmatch(clause)
+        if match is None or (match[2] and match[1] != "HEAD"):
+            raise Invalid(f"{quote(text)} is not an `only_if`.", "Copy it from the undo, or leave it out.")
+        name = match[1].lower()
+        values[name] = match[3]
+        if match[2]:
+            values["branch"] = match[2]
+    return Expectation(**values)
 
 
 def parse_message(text: str) -> Message:

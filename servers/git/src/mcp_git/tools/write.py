@@ -17,6 +17,7 @@ from mcp_git.engine.operation.run import OperationRunner
 from mcp_git.engine.work_tree.worktrees import Worktrees
 from mcp_git.models import Answer
 from mcp_git.policy import (
+    Expectation,
     Message,
     NewName,
     NewWorktree,
@@ -24,12 +25,12 @@ from mcp_git.policy import (
     RemovableWorktree,
     RepositoryPath,
     Revision,
+    parse_expectation,
     parse_message,
     parse_new_name,
     parse_paths,
     parse_revision,
 )
-from mcp_git.tool_calls import format_call
 from mcp_git.tools.arguments import OptionalName, OptionalRef, OptionalRevision, WritableRepo
 
 __all__ = [
@@ -55,6 +56,9 @@ Paths = Annotated[PathList, Field(max_length=1000, description="From the reposit
 MessageText = Annotated[Message, trusted(parse_message)]
 NewRef = Annotated[NewName, trusted(parse_new_name), Field(description="Name to give.")]
 Target = Annotated[Revision, trusted(parse_revision), Field(description="Commit, branch or tag.")]
+OnlyIf = Annotated[
+    Expectation | None, trusted(parse_expectation), Field(description="From an undo: what must still be so.")
+]
 Into = Annotated[OptionalRef, Field(description="Branch to switch to first.")]
 
 _adapt = rename_arguments(repo_path="repo", repository="repo", revision="rev", branch_name="name", files="paths")
@@ -71,6 +75,7 @@ def edit_index(
     rev: Annotated[
         OptionalRevision, Field(description="What unstaged `paths` are staged as then; by default HEAD.")
     ] = None,
+    only_if: OnlyIf = None,
     repo: WritableRepo = default(""),
 ) -> Answer:
     """Stage files or single hunks for the next commit, or unstage them.
@@ -91,7 +96,7 @@ def edit_index(
         source = [rev.text] if rev is not None else []
         command = GitInput(["reset", "--quiet", *source, "--", *_pathspecs(paths)])
     operation = Operation(command.arguments, command.stdin, revision=rev, undo_kind=UndoKind.INDEX)
-    return operations.run(repo, operation, cancel)
+    return operations.run(repo, operation, cancel, only_if, _pathspecs(paths))
 
 
 @tool("Create commit", effect="destroy", gate="write", adapt=_adapt, work="The change")
@@ -157,17 +162,7 @@ def create_tag(
     repo: WritableRepo = default(""),
 ) -> Answer:
     """Create a tag at a commit, here alone: a remote gets it by a push. A name that exists is refused."""
-    arguments = ["tag", "--no-sign"]
-    if message.text:
-        arguments += ["--annotate", "--file=-"]
-    operation = Operation(
-        [*arguments, name.text, rev.text],
-        message.text.encode(),
-        revision=rev,
-        undo_calls=[format_call("delete_ref", name=name.text, kind="tag")],
-        touches_files=False,
-    )
-    return operations.run(repo, operation, cancel)
+    return operations.plan_and_run(repo, lambda planner: planner.create_tag(name, rev, message), cancel)
 
 
 @tool("Delete a ref", effect="destroy", gate="write", adapt=_adapt, work="The change")
@@ -178,21 +173,27 @@ def delete_ref(
     name: Annotated[NewName, trusted(parse_new_name), Field(description="Branch or tag.")],
     kind: Literal["branch", "tag"] = "branch",
     force: Annotated[bool, Field(description="Also a branch that is merged nowhere.")] = False,
+    only_if: OnlyIf = None,
     repo: WritableRepo = default(""),
 ) -> Answer:
     """Delete a branch or tag here; a remote keeps its own. The answer says how to make it again."""
-    return operations.plan_and_run(repo, lambda planner: planner.delete(name, kind, force), cancel)
+    return operations.plan_and_run(repo, lambda planner: planner.delete(name, kind, force, only_if), cancel, only_if)
 
 
 @tool("Switch", effect="destroy", gate="write", adapt=_adapt, work="The change")
 def run_switch(
-    operations: OperationRunner, cancel: CancelToken, *, rev: Target, repo: WritableRepo = default("")
+    operations: OperationRunner,
+    cancel: CancelToken,
+    *,
+    rev: Target,
+    only_if: OnlyIf = None,
+    repo: WritableRepo = default(""),
 ) -> Answer:
     """Switch the work tree to a branch; to another commit with HEAD detached. Uncommitted changes come along.
 
     Refused where they would be overwritten: `run_stash` puts them aside. For a new branch use `create_branch`.
     """
-    return operations.plan_and_run(repo, lambda planner: planner.switch(rev), cancel)
+    return operations.plan_and_run(repo, lambda planner: planner.switch(rev), cancel, only_if)
 
 
 @tool("Restore files", effect="destroy", gate="write", adapt=_adapt, work="The change")
@@ -202,6 +203,7 @@ def run_restore(
     *,
     paths: Paths,
     rev: Target = default("HEAD"),
+    only_if: OnlyIf = None,
     repo: WritableRepo = default(""),
 ) -> Answer:
     """Put files back as a commit has them, staged ones too. The answer says how to get back what was lost.
@@ -210,7 +212,8 @@ def run_restore(
     """
     if not paths:
         raise Invalid("`paths` is empty.", "Name files, or `.` for all.")
-    return operations.plan_and_run(repo, lambda planner: planner.restore(rev, _pathspecs(paths)), cancel)
+    specs = _pathspecs(paths)
+    return operations.plan_and_run(repo, lambda planner: planner.restore(rev, specs), cancel, only_if, specs)
 
 
 @tool("Stash", effect="destroy", gate="write", adapt=_adapt, work="The change")
@@ -230,7 +233,7 @@ def run_stash(
     `list_refs` with kind=stashes lists them; `store` lists a dropped one again, by its hash.
     """
     if action == "push":
-        return operations.run(repo, _push_stash(message, untracked), cancel)
+        return operations.plan_and_run(repo, lambda planner: planner.push_stash(message, untracked), cancel)
     if rev is None:
         raise Invalid("`rev` is empty.", "Leave it out for the latest stash.")
 
@@ -348,6 +351,7 @@ def run_reset(
         Literal["soft", "mixed", "keep", "hard"],
         Field(description="Keep index and files, files, only what is not committed, or nothing."),
     ] = "keep",
+    only_if: OnlyIf = None,
     repo: WritableRepo = default(""),
 ) -> Answer:
     """Move the current branch to another commit, such as one of the reflog to undo what was done.
@@ -363,7 +367,7 @@ def run_reset(
         source=rev if mode == "hard" else None,
         refreshes_index=mode == "keep",
     )
-    return operations.run(repo, operation, cancel)
+    return operations.run(repo, operation, cancel, only_if)
 
 
 @tool("Create worktree", effect="write", gate=("write", "worktree-folder"), adapt=_adapt, work="Making the worktree")
@@ -419,14 +423,3 @@ def _encode_patch(text: str) -> bytes:
     if not text.endswith("\n"):
         text += "\n"
     return text.encode("utf-8", "surrogateescape")
-
-
-def _push_stash(message: Message, with_untracked: bool) -> Operation:
-    """Return the operation that puts uncommitted changes aside."""
-    arguments = ["stash", "push", "--quiet"]
-    if with_untracked:
-        arguments.append("--include-untracked")
-    if message.text:
-        arguments += ["--message", message.text]
-    undo_calls = [format_call("run_stash", action="pop", index=True)]
-    return Operation(arguments, undo_calls=undo_calls, moved_ref="refs/stash")

@@ -6,6 +6,7 @@ import re
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, Problem, Refused
+from mcp_git.engine.operation.expectation import LaterState
 from mcp_git.engine.operation.operation import Operation, UndoKind
 from mcp_git.engine.operation.undo import Snapshot
 from mcp_git.engine.operation.untracked_files import describe_remaining_files
@@ -15,6 +16,7 @@ from mcp_git.engine.work_tree.status import Status
 from mcp_git.path_quoting import escape_line_breaks, quote_paths
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout
+from mcp_git.tool_calls import ToolCall
 
 __all__ = ["explain_half_done", "explain_operation_failure", "is_same_state", "nothing_to_do"]
 
@@ -105,10 +107,12 @@ def explain_half_done(
     failure: GitFailed, layout: Layout, operation: Operation, before: Snapshot, now: Snapshot
 ) -> Conflict:
     """Return what is left when git failed in the middle; only where the files were kept does a call lead back."""
-    calls: list[str] = []
+    calls: list[ToolCall] = []
     if operation.overwritten_paths:
         has_moved = now.status.oid != before.status.oid
-        calls = before.undo_calls(UndoKind.HARD if has_moved else UndoKind.FILES, now.status)
+        kind = UndoKind.HARD if has_moved else UndoKind.FILES
+        now.store(layout)
+        calls = before.undo_calls(kind, LaterState(now.status, lambda: now.trees))
     if calls:
         before.store(layout)
     lines = [f"\nundo: {call}" for call in [*calls, *operation.return_calls]]

@@ -11,8 +11,10 @@ from typing import NamedTuple
 from mcp_batteries.errors import Conflict, Refused, quote
 from mcp_git.policy import Revision
 from mcp_git.repository_paths import Layout, read_small_file
+from mcp_git.tool_calls import ToolCall
 
 __all__ = [
+    "BEFORE_IT_BEGAN",
     "HASH_LENGTH",
     "INSPECTION_SECONDS",
     "GitInput",
@@ -24,6 +26,8 @@ __all__ = [
 
 # Of a hash that a call to undo names.
 HASH_LENGTH = 12
+# What a call to undo says that leads to before what was in progress.
+BEFORE_IT_BEGAN = " (to before it began)"
 # How long the state may be looked at once an operation was stopped.
 INSPECTION_SECONDS = 10.0
 
@@ -90,7 +94,7 @@ class Operation:
     arguments: Sequence[str]
     stdin: bytes = b""
     revision: Revision | None = None
-    undo_calls: Sequence[str] | None = None
+    undo_calls: Sequence[ToolCall] | None = None
     undo_kind: UndoKind = UndoKind.KEEP
     touches_files: bool = True
     overwritten_paths: Sequence[str] = ()
@@ -102,7 +106,7 @@ class Operation:
     resolved_paths: Sequence[str] = ()
     refreshes_index: bool = False
     on_branch: Revision | None = None
-    return_calls: Sequence[str] = ()
+    return_calls: Sequence[ToolCall] = ()
     git_options: Sequence[str] = ()
 
     @property

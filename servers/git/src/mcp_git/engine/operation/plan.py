@@ -11,7 +11,14 @@ from typing import Literal, NamedTuple
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
 from mcp_git import git_config
-from mcp_git.engine.operation.operation import HASH_LENGTH, GitInput, Operation, UndoKind, refuse_program_steps
+from mcp_git.engine.operation.operation import (
+    BEFORE_IT_BEGAN,
+    HASH_LENGTH,
+    GitInput,
+    Operation,
+    UndoKind,
+    refuse_program_steps,
+)
 from mcp_git.engine.operation.untracked_files import list_untracked_of_stash, refuse_obstructed_stash
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import select_options
@@ -19,9 +26,9 @@ from mcp_git.engine.program.revisions import find_commits
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.path_quoting import escape_line_breaks
-from mcp_git.policy import Message, NewName, Repository, Revision, parse_ref
+from mcp_git.policy import Expectation, Message, NewName, Repository, Revision, parse_ref
 from mcp_git.repository_paths import Layout, read_small_file
-from mcp_git.tool_calls import format_call
+from mcp_git.tool_calls import ToolCall, format_call
 
 __all__ = ["OperationPlanner"]
 
@@ -43,6 +50,7 @@ _RETURN_FILES = [
     _ReturnFile(("rebase-apply", "head-name"), "rebased"),
     _ReturnFile(("BISECT_START",), "bisected"),
 ]
+_HASH = re.compile("[0-9a-f]{7,64}")
 # Below this line nothing of a message counts; what is above is kept as it is, lines with `#` too.
 _SCISSORS = re.compile(r"(?m)^. -+ >8 -+$")
 # Lets git write that line at a conflict, and heed it; otherwise it takes lines with `#` for its own remarks.
@@ -90,13 +98,15 @@ class OperationPlanner:
             return [f"it follows {upstream.text}"]
 
         arguments = ["branch", "--no-track"]
-        undo_calls: list[str] = []
+        undo_calls: list[ToolCall] = []
         overwritten_paths: list[str] = []
         if switches:
             arguments = ["switch", "--quiet", "--no-track", "--create"]
             undo_calls += self._return_calls(new.text)
             overwritten_paths = ["."]
-        undo_calls.append(format_call("delete_ref", name=new.text, force=True))
+        delete = format_call("delete_ref", name=new.text, force=True)
+        commit = self._find_hash(f"{start.text}^{{commit}}")
+        undo_calls.append(delete.expecting(Expectation(ref=commit).text))
         return Operation(
             [*arguments, new.text, self._disambiguate(start)],
             revision=start,
@@ -115,13 +125,52 @@ class OperationPlanner:
         arguments = ["restore", f"--source={self._disambiguate(source)}", "--staged", "--worktree", "--", *paths]
         return Operation(arguments, revision=source, undo_kind=UndoKind.FILES, overwritten_paths=paths, source=source)
 
-    def delete(self, name: NewName, kind: Literal["branch", "tag"], force: bool) -> Operation:
+    def create_tag(self, name: NewName, revision: Revision, message: Message) -> Operation:
+        """Plan to create a tag; its undo deletes that one, and no other of its name."""
+
+        def name_undo() -> Sequence[str]:
+            oid = self._find_hash(f"refs/tags/{name.text}")
+            call = format_call("delete_ref", name=name.text, kind="tag").expecting(Expectation(ref=oid).text)
+            return [f"undo: {call}"]
+
+        arguments = ["tag", "--no-sign"]
+        if message.text:
+            arguments += ["--annotate", "--file=-"]
+        return Operation(
+            [*arguments, name.text, revision.text],
+            message.text.encode(),
+            revision=revision,
+            undo_calls=(),
+            touches_files=False,
+            after=name_undo,
+        )
+
+    def delete(
+        self, name: NewName, kind: Literal["branch", "tag"], force: bool, only_if: Expectation | None = None
+    ) -> Operation:
         """Plan to delete a branch or a tag."""
+        if only_if is not None and only_if.ref:
+            self._refuse_moved_ref(f"refs/{'tags' if kind == 'tag' else 'heads'}/{name.text}", only_if.ref)
         if kind == "tag":
             commit = self._find_hash(f"refs/tags/{name.text}")
             undo_calls = [format_call("create_tag", name=name.text, rev=commit)]
             return Operation(["tag", "--delete", name.text], touches_files=False, undo_calls=undo_calls)
         return self._delete_branch(name.text, force)
+
+    def _refuse_moved_ref(self, ref: str, expected: str) -> None:
+        """Check that a branch or tag is still where an undo expects it.
+
+        Raises:
+            Conflict: somebody has moved it.
+        """
+        oid = self.git.find_hash(self.repository, ref, self.cancel)
+        if oid and not oid.startswith(expected):
+            name = quote(ref.split("/", 2)[2])
+            now = quote(oid[:HASH_LENGTH])
+            raise Conflict(
+                f"{name} is no longer {quote(expected)}, it is {now}: somebody has moved it since.",
+                "It stays. `list_commits` has what came; to delete it all the same leave out `only_if`.",
+            )
 
     def _delete_branch(self, name: str, force: bool) -> Operation:
         """Plan to delete a branch, with what is configured for it."""
@@ -170,32 +219,36 @@ class OperationPlanner:
         arguments = ["stash", "store", "--quiet"]
         if message.text:
             arguments += ["--message", message.text]
-        arguments.append(self._find_stash(revision) or revision.text)
-        undo_calls = [format_call("run_stash", action="drop")]
+        oid = self._find_stash(revision)
+        arguments.append(oid or revision.text)
+        undo_calls = [format_call("run_stash", action="drop", rev=oid)]
         return Operation(arguments, revision=revision, undo_calls=undo_calls, moved_ref="refs/stash")
 
     def drop_stash(self, revision: Revision) -> Operation:
         """Plan to drop a stash."""
-        undo_calls = [self._store_call(revision)]
-        arguments = ["stash", "drop", "--quiet", revision.text]
+        undo_calls = self._store_calls(revision)
+        arguments = ["stash", "drop", "--quiet", self._locate_stash(revision)]
         return Operation(arguments, revision=revision, undo_calls=undo_calls, touches_files=False)
 
     def apply_stash(self, action: Literal["apply", "pop"], revision: Revision, restores_index: bool) -> Operation:
         """Plan to bring a stash back, and with `pop` to drop it then."""
-        store_call = self._store_call(revision)
+        store_calls = self._store_calls(revision)
         layout = self.git.layout(self.repository)
         refuse_obstructed_stash(self.git, self.repository, layout, revision.text, self.cancel)
         options = select_options({"--index": restores_index})
         stash_before = self._find_hash("refs/stash")
-        number_before = self._count_stashes()
+        number_before = len(self._list_stashes())
 
         def name_undo_if_dropped() -> Sequence[str]:
-            if self._find_hash("refs/stash") == stash_before and self._count_stashes() == number_before:
+            if self._find_hash("refs/stash") == stash_before and len(self._list_stashes()) == number_before:
                 return []
-            return [f"undo: {store_call}"]
+            return [f"undo: {call}" for call in store_calls]
 
+        stash = revision.text
+        if action == "pop":
+            stash = self._locate_stash(revision)
         return Operation(
-            ["stash", action, "--quiet", *options, revision.text],
+            ["stash", action, "--quiet", *options, stash],
             revision=revision,
             undo_kind=UndoKind.FILES,
             overwritten_paths=["."],
@@ -203,15 +256,46 @@ class OperationPlanner:
             created_files=list_untracked_of_stash(self.git, self.repository, revision.text, self.cancel),
         )
 
-    def _store_call(self, revision: Revision) -> str:
-        """Return the call that puts a stash back once it is dropped; empty if there is no such stash."""
+    def push_stash(self, message: Message, with_untracked: bool) -> Operation:
+        """Plan to put uncommitted changes aside; its undo brings back that stash, wherever it stands by then."""
+
+        def name_undo() -> Sequence[str]:
+            call = format_call("run_stash", action="pop", rev=self._find_hash("refs/stash"), index=True)
+            return [f"undo: {call}"]
+
+        arguments = ["stash", "push", "--quiet"]
+        if with_untracked:
+            arguments.append("--include-untracked")
+        if message.text:
+            arguments += ["--message", message.text]
+        return Operation(arguments, undo_calls=(), moved_ref="refs/stash", after=name_undo)
+
+    def _locate_stash(self, revision: Revision) -> str:
+        """Return what names a stash to git that drops it: its position now, if the revision is a hash.
+
+        Raises:
+            NotFound: it is not in the list.
+        """
+        if not _HASH.fullmatch(revision.text):
+            return revision.text
+        for position, oid in enumerate(self._list_stashes()):
+            if oid.startswith(revision.text):
+                return f"stash@{{{position}}}"
+        raise NotFound(
+            f"The stash {quote(revision.text)} is not in the list any more: somebody has popped or dropped it.",
+            "`run_stash` with action=apply brings its changes back all the same.",
+        )
+
+    def _store_calls(self, revision: Revision) -> list[ToolCall]:
+        """Return the call that puts a stash back once it is dropped; none if there is no such stash."""
         oid = self._find_stash(revision)
         if not oid:
-            return ""
-        call = format_call("run_stash", action="store", rev=oid, message=self._read_stash_message(revision))
+            return []
+        message = self._read_stash_message(Revision(self._locate_stash(revision)))
+        call = format_call("run_stash", action="store", rev=oid, message=message)
         if oid != self._find_hash("refs/stash"):
-            call += " (as the first of the stashes then)"
-        return call
+            call = call.with_remark(" (as the first of the stashes then)")
+        return [call]
 
     def _find_stash(self, revision: Revision) -> str:
         commits = find_commits(self.git, self.repository, revision, self.cancel)
@@ -233,7 +317,7 @@ class OperationPlanner:
             return Operation([command, "--abort"], undo_calls=())
         refuse_program_steps(layout)
         start = self._find_start(layout)[:HASH_LENGTH]
-        undo_calls = [f"{format_call('run_reset', rev=start, mode='keep')} (to before it began)"]
+        undo_calls = [format_call("run_reset", rev=start, mode="keep").with_remark(BEFORE_IT_BEGAN)]
         arguments = [command, f"--{action}"]
         git_options: Sequence[str] = ()
         if _has_scissors(layout):
@@ -271,7 +355,7 @@ class OperationPlanner:
             git_options = _SCISSORS_OPTIONS
         return Operation([*arguments, revision.text], revision=revision, on_branch=on_branch, git_options=git_options)
 
-    def _return_calls(self, target: str) -> Sequence[str]:
+    def _return_calls(self, target: str) -> Sequence[ToolCall]:
         """Return the call that leads to where HEAD is now; none if that is `target`, or no commit."""
         status = read_status(self.git, self.repository, self.cancel)
         if not status.has_commit or status.head == target:
@@ -295,12 +379,13 @@ class OperationPlanner:
             return revision.text
         return commit
 
-    def _count_stashes(self) -> int:
-        arguments = ["rev-list", "--walk-reflogs", "--count", "refs/stash", "--"]
+    def _list_stashes(self) -> list[str]:
+        """Return the hashes of the stashes, the latest first."""
+        arguments = ["log", "--walk-reflogs", "--format=%H", "refs/stash", "--"]
         try:
-            return int(self.git.run(self.repository, arguments, self.cancel).text)
+            return self.git.run(self.repository, arguments, self.cancel).text.split()
         except GitFailed:
-            return 0
+            return []
 
     def _read_stash_message(self, revision: Revision) -> str:
         arguments = ["log", "--walk-reflogs", "--max-count=1", "--format=%gs", revision.text, "--"]

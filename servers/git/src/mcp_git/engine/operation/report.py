@@ -7,9 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.errors import Conflict
 from mcp_git.engine.history.diff import read_conflict_sides
 from mcp_git.engine.operation.conflicts import is_empty_pick, list_conflicts, list_new_conflicts
-from mcp_git.engine.operation.operation import HASH_LENGTH, Operation, UndoKind
+from mcp_git.engine.operation.expectation import LaterState, Trees, name_position
+from mcp_git.engine.operation.operation import BEFORE_IT_BEGAN, HASH_LENGTH, Operation, UndoKind
+from mcp_git.engine.operation.snapshot import take_snapshot
 from mcp_git.engine.operation.undo import Snapshot, list_staged_since
 from mcp_git.engine.operation.untracked_files import describe_remaining_files, list_untracked
 from mcp_git.engine.program.git import Git
@@ -21,7 +24,7 @@ from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks, quote_path, quote_paths
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout
-from mcp_git.tool_calls import format_call
+from mcp_git.tool_calls import ToolCall, format_call
 
 __all__ = ["report_operation"]
 
@@ -82,6 +85,7 @@ class _Report:
     cancel: CancelToken
     facts: list[str] = field(default_factory=list[str])
     lines: list[str] = field(default_factory=list[str])
+    _staged_by_undo: Sequence[bytes] = ()
 
     def write(self) -> None:
         self.facts += [self.after.branch, *self.after.in_progress]
@@ -182,49 +186,80 @@ class _Report:
     def _add_undo(self) -> None:
         if self.operation.undo_kind == UndoKind.INDEX:
             self.before.store(self.layout)  # `list_staged_since` compares with it.
+        stage_calls: list[ToolCall] = []
+        remaining: list[str] = []
+        if self.operation.created_files:
+            self._staged_by_undo, remaining = self._choose_created_files()
+            if self._staged_by_undo:
+                stage_calls = [format_call("edit_index", paths=quote_paths(self._staged_by_undo))]
         calls = self._find_undo_calls()
         if self._names_snapshot(calls):
             self.before.store(self.layout)
-        if calls and self.operation.created_files:
-            stage_calls, remaining = self._stage_created_files()
+        if calls:
             calls = [*stage_calls, *calls]
             if remaining:
                 self.lines.append(describe_remaining_files(remaining))
         self.lines += [f"undo: {call}" for call in [*calls, *self.operation.return_calls]]
 
-    def _names_snapshot(self, calls: Sequence[str]) -> bool:
-        text = "\n".join(calls)
+    def _read_later_trees(self) -> Trees:
+        """Return the trees that an undo expects to find, which are stored for it."""
+        new_files = self._staged_by_undo
+        if not new_files and all(entry.letters == "??" for entry in self.after.entries):
+            head = self.after.oid[:HASH_LENGTH]
+            return Trees(head, head)
+        try:
+            with take_snapshot(self.git, self.repository, self.layout, True, self.cancel, new_files) as now:
+                now.store(self.layout)
+                return now.trees
+        except Conflict:
+            return Trees()
+
+    def _names_snapshot(self, calls: Sequence[ToolCall]) -> bool:
+        text = "\n".join(map(str, calls))
         return any(tree in text for tree in filter(None, (self.before.index_tree, self.before.files_tree)))
 
-    def _find_undo_calls(self) -> Sequence[str]:
+    def _find_undo_calls(self) -> Sequence[ToolCall]:
         operation = self.operation
+        after = LaterState(self.after, self._read_later_trees)
         if operation.undo_kind == UndoKind.INDEX:
             staged = list_staged_since(self.git, self.repository, self.before, self.cancel)
-            return self.before.undo_calls(UndoKind.INDEX, self.after, staged)
-        calls = self.before.undo_calls(operation.undo_kind, self.after, operation.overwritten_paths or (".",))
+            return self.before.undo_calls(UndoKind.INDEX, after, staged)
+        calls = self.before.undo_calls(operation.undo_kind, after, operation.overwritten_paths or (".",))
         if operation.undo_calls is not None:
-            return self._extend_planned_calls(operation.undo_calls, calls)
+            return self._extend_planned_calls(operation.undo_calls, calls, after)
         if self.before.status.in_progress and operation.undo_kind in (UndoKind.SOFT, UndoKind.UNCOMMIT_ALL):
-            return [f"{format_call('run_reset', rev=self.before.head, mode='keep')} (to before it began)"]
+            reset = format_call("run_reset", rev=self.before.head, mode="keep").with_remark(BEFORE_IT_BEGAN)
+            return [reset.expecting(name_position(self.after))]
         return calls
 
-    def _extend_planned_calls(self, planned: Sequence[str], calls: Sequence[str]) -> Sequence[str]:
+    def _extend_planned_calls(
+        self, planned: Sequence[ToolCall], calls: Sequence[ToolCall], after: LaterState
+    ) -> Sequence[ToolCall]:
         """Return the calls that were planned, with `calls` for what these do not bring back."""
-        if calls and planned and self.operation.undo_kind == UndoKind.CARRIED:
-            return [*self._discard_calls(), *planned, *calls]
-        return planned
+        if not planned:
+            return planned
+        first, *others = planned
+        if calls and self.operation.undo_kind == UndoKind.CARRIED:
+            discard_calls = self._discard_calls(after)
+            if not discard_calls:
+                first = first.expecting(after.expect(head=True, files=True))
+            return [*discard_calls, first, *others, *calls]
+        if first.tool == "run_reset":
+            first = first.expecting(name_position(self.after))
+        return [first, *others]
 
-    def _discard_calls(self) -> list[str]:
+    def _discard_calls(self, after: LaterState) -> list[ToolCall]:
         """Return the call that takes away what was staged as it is here, and changed since.
 
         It is in the way of going back, and the calls behind that restore it.
         """
         if self.before.index_tree and self.before.files_tree:
-            return [format_call("run_reset", rev=self.after.oid[:HASH_LENGTH], mode="hard")]
+            reset = format_call("run_reset", rev=self.after.oid[:HASH_LENGTH], mode="hard")
+            return [reset.expecting(after.expect(head=True, files=True))]
         return []
 
-    def _stage_created_files(self) -> tuple[list[str], list[str]]:
-        """Return the call with which files that it made go too, and which files stay.
+    def _choose_created_files(self) -> tuple[list[bytes], list[str]]:
+        """Return which of the files that it made an undo stages first, and which files stay.
 
         A restore takes away what is staged.
         """
@@ -236,10 +271,7 @@ class _Report:
         if len(paths) > _MAX_LISTED:
             paths = []
             untracked = []
-        remaining = self._list_existing(created.difference(untracked))
-        if not paths:
-            return [], remaining
-        return [format_call("edit_index", paths=quote_paths(paths))], remaining
+        return paths, self._list_existing(created.difference(untracked))
 
     def _list_untracked(self, created: set[bytes]) -> list[bytes]:
         # More names fit into no command, and nobody reads them one by one.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Problem, Refused, quote
 from mcp_git.engine.operation.conflicts import is_empty_pick, list_new_conflicts, refuse_conflict_marks
+from mcp_git.engine.operation.expectation import refuse_changed_since
 from mcp_git.engine.operation.failures import (
     explain_half_done,
     explain_operation_failure,
@@ -31,7 +32,7 @@ from mcp_git.engine.work_tree.status import Status
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.git_config import TRUE_VALUES
 from mcp_git.models import Answer
-from mcp_git.policy import Repository, Revision, WritableRepository
+from mcp_git.policy import Expectation, Repository, Revision, WritableRepository
 from mcp_git.repository_paths import Layout
 
 __all__ = ["OperationRunner"]
@@ -47,17 +48,33 @@ class OperationRunner:
         self._git = git
         self._locks: dict[str, threading.Lock] = {}
 
-    def run(self, writable: WritableRepository, operation: Operation, cancel: CancelToken) -> Answer:
-        """Run an operation, once it is this one's turn; raises as `plan_and_run`."""
-        return self.plan_and_run(writable, lambda planner: operation, cancel)
+    def run(
+        self,
+        writable: WritableRepository,
+        operation: Operation,
+        cancel: CancelToken,
+        only_if: Expectation | None = None,
+        paths: Sequence[str] = (".",),
+    ) -> Answer:
+        """Run an operation, once it is this one's turn; as `plan_and_run`."""
+        return self.plan_and_run(writable, lambda planner: operation, cancel, only_if, paths)
 
     def plan_and_run(
-        self, writable: WritableRepository, plan: Callable[[OperationPlanner], Operation], cancel: CancelToken
+        self,
+        writable: WritableRepository,
+        plan: Callable[[OperationPlanner], Operation],
+        cancel: CancelToken,
+        only_if: Expectation | None = None,
+        paths: Sequence[str] = (".",),
     ) -> Answer:
         """Run the operation that `plan` makes of how the repository is once it is this one's turn.
 
+        Args:
+            only_if: what must still be so.
+            paths: what of the files and of the index that is about.
+
         Raises:
-            Conflict: the repository is not in the state for it.
+            Conflict: `only_if` holds no longer, or the repository is not in the state for it.
             Problem: git refused.
         """
         repository = writable.repository
@@ -65,6 +82,8 @@ class OperationRunner:
             layout = self._git.layout(repository, writes=True)
             if layout.work_tree is None:
                 raise Refused("A bare repository has no work tree, so it is only read.", "Serve a clone of it.")
+            if only_if is not None:
+                refuse_changed_since(self._git, repository, only_if, paths, cancel)
             operation = plan(OperationPlanner(self._git, repository, cancel))
             if operation.command not in _REF_COMMANDS:
                 self._git.refuse_to_enter(layout)

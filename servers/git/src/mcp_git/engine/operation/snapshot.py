@@ -24,12 +24,18 @@ __all__ = ["take_snapshot"]
 
 @contextmanager
 def take_snapshot(
-    git: Git, repository: Repository, layout: Layout, keeps_files: bool, cancel: CancelToken
+    git: Git,
+    repository: Repository,
+    layout: Layout,
+    keeps_files: bool,
+    cancel: CancelToken,
+    new_files: Sequence[bytes] = (),
 ) -> Generator[Snapshot]:
     """Keep the state as it is now, for the time of an operation.
 
     Args:
         keeps_files: whether what is not committed may go.
+        new_files: untracked files that are kept as well.
 
     Raises:
         Conflict: what is not committed can't be kept.
@@ -37,7 +43,7 @@ def take_snapshot(
     status = read_status(git, repository, cancel, layout=layout)
     tracked = [entry.letters for entry in status.entries if entry.letters != "??"]
     is_staged = _is_staged(tracked)
-    has_files = keeps_files and bool(tracked)
+    has_files = keeps_files and bool(tracked or new_files)
     has_index = os.path.exists(os.path.join(layout.git_dir, "index"))
     if not has_index or not (is_staged or has_files):
         yield Snapshot(status)
@@ -50,6 +56,9 @@ def take_snapshot(
                 index_tree = _write_tree(git, repository, folder, cancel)
             if has_files:
                 git.run(repository, ["add", "--update"], cancel, scratch_index=folder)
+                if new_files:
+                    names = [*map(os.fsdecode, new_files)]
+                    git.run(repository, ["add", "--", *names], cancel, scratch_index=folder)
                 files_tree = _write_tree(git, repository, folder, cancel)
         except GitFailed as failure:
             fix = "Commit it, or put it aside with `run_stash`, first."

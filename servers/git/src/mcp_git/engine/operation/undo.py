@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_git.engine.operation.expectation import LaterState, Trees, name_position
 from mcp_git.engine.operation.operation import HASH_LENGTH, UndoKind
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.output import split_names
@@ -15,7 +16,7 @@ from mcp_git.engine.work_tree.status import Status, is_conflict
 from mcp_git.path_quoting import quote_paths
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout
-from mcp_git.tool_calls import format_call
+from mcp_git.tool_calls import ToolCall, format_call
 
 __all__ = ["Snapshot", "list_staged_since"]
 
@@ -47,6 +48,14 @@ class Snapshot:
     def is_in_conflict(self) -> bool:
         return any(is_conflict(entry.letters) for entry in self.status.entries)
 
+    @property
+    def trees(self) -> Trees:
+        """What a later call compares with."""
+        index = ""
+        if not self.is_in_conflict:
+            index = self.index_tree or self.head
+        return Trees(self.files_tree or self.head, index)
+
     def store(self, layout: Layout) -> None:
         """Copy the trees into the repository, for the calls that name them."""
         if not self._folder:
@@ -58,41 +67,48 @@ class Snapshot:
             for name in sorted(names, key=lambda name: name.endswith(".idx")):
                 _copy_object(os.path.join(folder, name), target)
 
-    def undo_calls(self, kind: UndoKind, after: Status, paths: Sequence[str] = _WHOLE_TREE) -> list[str]:
+    def undo_calls(self, kind: UndoKind, after: LaterState, paths: Sequence[str] = _WHOLE_TREE) -> list[ToolCall]:
         """Return the calls that lead back to this state, in their order.
+
+        The first of them expects the state `after`, and the others what the one before them leads to, so that none
+        undoes what somebody did since.
 
         Args:
             after: the state after the operation.
             paths: whose files were written, or what of the index was.
         """
         if kind == UndoKind.INDEX:
-            return self._undo_staging_calls(paths)
+            return self._undo_staging_calls(after, paths)
         if not self.head:
             return []
         if kind == UndoKind.FILES:
             return self._restore_calls([], after, paths)
-        if after.oid == self.status.oid and after.entries == self.status.entries:
+        if after.status.oid == self.status.oid and after.status.entries == self.status.entries:
             return []
         if kind == UndoKind.UNCOMMIT_ALL:
-            return self._uncommit_calls(paths)
+            return self._uncommit_calls(after, paths)
         return self._undo_move_calls(kind, after, paths)
 
-    def _undo_staging_calls(self, paths: Sequence[str]) -> list[str]:
+    def _undo_staging_calls(self, after: LaterState, paths: Sequence[str]) -> list[ToolCall]:
         if self.is_in_conflict or not paths:
             return []
-        return [self._unstage_call(paths)]
+        return [self._unstage_call(paths).expecting(after.expect(index=True))]
 
-    def _undo_move_calls(self, kind: UndoKind, after: Status, paths: Sequence[str]) -> list[str]:
+    def _undo_move_calls(self, kind: UndoKind, after: LaterState, paths: Sequence[str]) -> list[ToolCall]:
         """Return the calls that lead back where HEAD was, and restore what that does not bring along."""
-        calls: list[str] = []
-        if after.oid != self.status.oid and kind.is_reset:
-            calls.append(self._reset_call(kind))
-        if self._has_to_restore_files(kind, after):
-            return self._restore_calls(calls, after, paths)
+        restores_files = self._has_to_restore_files(kind, after.status)
+        calls: list[ToolCall] = []
+        if after.status.oid != self.status.oid and kind.is_reset:
+            overwrites_files = restores_files or kind == UndoKind.HARD
+            expectation = after.expect(head=True, files=overwrites_files, index=kind != UndoKind.SOFT)
+            calls.append(self._reset_call(kind).expecting(expectation))
+        if restores_files:
+            return self._restore_calls(calls, after, paths, is_led_back=kind == UndoKind.CARRIED)
         if calls and kind == UndoKind.MIXED and self.is_in_conflict:
-            return [calls[0] + _WITHOUT_CONFLICT]
+            return [calls[0].with_remark(_WITHOUT_CONFLICT)]
         if self.index_tree and kind in (UndoKind.KEEP, UndoKind.MIXED):
-            calls.append(self._unstage_call(paths))
+            expectation = name_position(self.status) if calls else after.expect(head=True, index=True)
+            calls.append(self._unstage_call(paths).expecting(expectation))
         return calls
 
     def _has_to_restore_files(self, kind: UndoKind, after: Status) -> bool:
@@ -104,36 +120,51 @@ class Snapshot:
             case _:
                 return False
 
-    def _uncommit_calls(self, paths: Sequence[str]) -> list[str]:
+    def _uncommit_calls(self, after: LaterState, paths: Sequence[str]) -> list[ToolCall]:
+        expectation = after.expect(head=True, index=True)
         if self.index_tree:
-            return [self._reset_call(UndoKind.SOFT), self._unstage_call(paths)]
+            reset = self._reset_call(UndoKind.SOFT).expecting(expectation)
+            return [reset, self._unstage_call(paths).expecting(name_position(self.status))]
+        reset = self._reset_call(UndoKind.MIXED).expecting(expectation)
         if self.is_in_conflict:
-            return [self._reset_call(UndoKind.MIXED) + _WITHOUT_CONFLICT]
-        return [self._reset_call(UndoKind.MIXED)]
+            reset = reset.with_remark(_WITHOUT_CONFLICT)
+        return [reset]
 
-    def _restore_calls(self, calls: Sequence[str], after: Status, paths: Sequence[str]) -> list[str]:
-        """Return the calls that write files again, behind `calls`."""
-        conflicts = [entry.path for entry in after.entries if is_conflict(entry.letters)]
+    def _restore_calls(
+        self, calls: Sequence[ToolCall], after: LaterState, paths: Sequence[str], *, is_led_back: bool = False
+    ) -> list[ToolCall]:
+        """Return the calls that write files again, behind `calls`.
+
+        Args:
+            is_led_back: whether a call before these has led HEAD back.
+        """
+        expectation = after.expect(files=True)
+        if calls or is_led_back:
+            expectation = name_position(self.status)
+        conflicts = [entry.path for entry in after.status.entries if is_conflict(entry.letters)]
         if conflicts and tuple(paths) == _WHOLE_TREE:
-            calls = [self._end_conflict_call(conflicts)]
-        restore = format_call("run_restore", paths=_quote_paths(paths), rev=self.files_tree or self.head)
+            calls = [self._end_conflict_call(conflicts, after)]
+            if not self.status.in_progress:
+                expectation = f"files {self.head}"
+        files_tree = self.files_tree or self.head
+        restore = format_call("run_restore", paths=_quote_paths(paths), rev=files_tree).expecting(expectation)
         if self.is_in_conflict:
-            return [*calls, restore + _WITHOUT_CONFLICT]
+            return [*calls, restore.with_remark(_WITHOUT_CONFLICT)]
         if self.files_tree:
-            return [*calls, restore, self._unstage_call(paths)]
+            return [*calls, restore, self._unstage_call(paths).expecting(f"files {files_tree}")]
         return [*calls, restore]
 
-    def _end_conflict_call(self, conflicts: Sequence[bytes]) -> str:
+    def _end_conflict_call(self, conflicts: Sequence[bytes], after: LaterState) -> ToolCall:
         """Return the call after which files are in conflict no more: one that is would not be written over."""
         if self.status.in_progress:
             # A reset would end that too.
             return format_call("edit_index", paths=quote_paths(conflicts))
-        return self._reset_call(UndoKind.HARD)
+        return self._reset_call(UndoKind.HARD).expecting(after.expect(head=True, files=True))
 
-    def _reset_call(self, kind: UndoKind) -> str:
+    def _reset_call(self, kind: UndoKind) -> ToolCall:
         return format_call("run_reset", rev=self.head, mode=kind.value)
 
-    def _unstage_call(self, paths: Sequence[str]) -> str:
+    def _unstage_call(self, paths: Sequence[str]) -> ToolCall:
         if self.index_tree:
             return format_call("edit_index", paths=_quote_paths(paths), unstage=True, rev=self.index_tree)
         return format_call("edit_index", paths=_quote_paths(paths), unstage=True)

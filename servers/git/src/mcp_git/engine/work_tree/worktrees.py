@@ -22,6 +22,7 @@ from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import (
     HEAD,
+    Expectation,
     NewName,
     NewWorktree,
     Policy,
@@ -72,7 +73,9 @@ class Worktrees:
             if not branch_exists:
                 self._create_branch(repository, branch, start, cancel)
                 undo.callback(self._forget_branch, repository, branch)
-                undo_calls.append(format_call("delete_ref", name=branch.text, force=True, repo=repository.name))
+                expectation = Expectation(ref=self._git.find_hash(repository, ref, cancel))
+                delete = format_call("delete_ref", name=branch.text, force=True, repo=repository.name)
+                undo_calls.append(delete.expecting(expectation.text))
             refuse_filters(self._git, repository, layout, cancel, ref)
             linked = self._link(layout, new, ref, undo)
             self._git.run(linked, ["reset", "--hard", "--quiet", "--no-recurse-submodules"], cancel, writes=True)
@@ -133,8 +136,8 @@ class Worktrees:
             if not force:
                 message = f"{count(len(status.entries), 'file')} in it is not committed."
                 raise Conflict(message, "Commit, or `force`, which makes a stash of it.")
-            self._stash(repository, cancel)
-            undo_calls.append(format_call("run_stash", action="pop", index=True, repo=repository.name))
+            stash = self._stash(repository, cancel)
+            undo_calls.append(format_call("run_stash", action="pop", rev=stash, index=True, repo=repository.name))
         _remove_folders(self._git.layout(repository).work_tree or layout.work_tree, layout.git_dir)
         self._policy.forget(linked)
         facts = [f"removed the worktree {repository.name}", f"it was {status.branch}"]
@@ -154,9 +157,11 @@ class Worktrees:
         self._refuse_submodules(repository, work_tree, cancel)
         self._git.refuse_to_enter(layout)
 
-    def _stash(self, repository: Repository, cancel: CancelToken) -> None:
+    def _stash(self, repository: Repository, cancel: CancelToken) -> str:
+        """Put aside what is not committed in a worktree, and return the stash."""
         arguments = ["stash", "push", "--quiet", "--include-untracked", "--message", f"worktree {repository.name}"]
         self._git.run(repository, arguments, cancel, writes=True)
+        return self._git.find_hash(repository, "refs/stash", cancel)
 
     def _refuse_submodules(self, repository: Repository, top: str, cancel: CancelToken) -> None:
         output = self._git.run(repository, ["ls-files", "--stage", "-z"], cancel).stdout
