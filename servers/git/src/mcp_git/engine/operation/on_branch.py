@@ -55,7 +55,7 @@ def run_on_branch(
     tip = git.find_hash(repository, f"refs/heads/{branch.text}", cancel)
     arrival = _Arrival(branch.text, tip, before.entries)
     try:
-        run(Operation([*_SWITCH, branch.text], revision=branch, undo_calls=(), overwritten_paths=["."]))
+        run(Operation([*_SWITCH, branch.text], revision=branch, undo_calls=tuple, overwritten_paths=["."]))
         arrival.entries = read_status(git, repository, cancel, layout=layout).entries
         name = _name_target(git, repository, target, target_commit, before, cancel)
         operation = replace(operation, arguments=[*operation.arguments[:-1], name], return_calls=[return_call])

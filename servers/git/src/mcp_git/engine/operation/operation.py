@@ -73,7 +73,7 @@ class Operation:
 
     Attributes:
         revision: what it was given, to explain a failure.
-        undo_calls: the calls that lead back, where they are known before.
+        undo_calls: returns the calls that lead back, once it is done; None where `undo_kind` finds them.
         undo_kind: how to find them otherwise, or what has to follow them.
         touches_files: whether it writes or reads files as a commit has them.
         overwritten_paths: whose uncommitted changes may go.
@@ -94,7 +94,7 @@ class Operation:
     arguments: Sequence[str]
     stdin: bytes = b""
     revision: Revision | None = None
-    undo_calls: Sequence[ToolCall] | None = None
+    undo_calls: Callable[[], Sequence[ToolCall]] | None = None
     undo_kind: UndoKind = UndoKind.KEEP
     touches_files: bool = True
     overwritten_paths: Sequence[str] = ()

@@ -75,13 +75,14 @@ class OperationPlanner:
     def switch(self, revision: Revision) -> Operation:
         """Plan to switch to a branch, or to a commit that has none."""
         is_branch = not revision.text.startswith("@") and bool(self._find_hash(f"refs/heads/{revision.text}"))
+        return_calls = self._return_calls(revision.text if is_branch else "")
         arguments = ["switch", "--quiet", "--no-guess"]
         if not is_branch:
             arguments.append("--detach")
         return Operation(
             [*arguments, revision.text],
             revision=revision,
-            undo_calls=self._return_calls(revision.text if is_branch else ""),
+            undo_calls=lambda: return_calls,
             undo_kind=UndoKind.CARRIED,
             overwritten_paths=["."],
         )
@@ -110,7 +111,7 @@ class OperationPlanner:
         return Operation(
             [*arguments, new.text, self._disambiguate(start)],
             revision=start,
-            undo_calls=undo_calls,
+            undo_calls=lambda: undo_calls,
             undo_kind=UndoKind.CARRIED,
             touches_files=switches,
             overwritten_paths=overwritten_paths,
@@ -128,10 +129,9 @@ class OperationPlanner:
     def create_tag(self, name: NewName, revision: Revision, message: Message) -> Operation:
         """Plan to create a tag; its undo deletes that one, and no other of its name."""
 
-        def name_undo() -> Sequence[str]:
+        def name_undo() -> Sequence[ToolCall]:
             oid = self._find_hash(f"refs/tags/{name.text}")
-            call = format_call("delete_ref", name=name.text, kind="tag").expecting(Expectation(ref=oid).text)
-            return [f"undo: {call}"]
+            return [format_call("delete_ref", name=name.text, kind="tag").expecting(Expectation(ref=oid).text)]
 
         arguments = ["tag", "--no-sign"]
         if message.text:
@@ -140,9 +140,8 @@ class OperationPlanner:
             [*arguments, name.text, revision.text],
             message.text.encode(),
             revision=revision,
-            undo_calls=(),
+            undo_calls=name_undo,
             touches_files=False,
-            after=name_undo,
         )
 
     def delete(
@@ -154,7 +153,7 @@ class OperationPlanner:
         if kind == "tag":
             commit = self._find_hash(f"refs/tags/{name.text}")
             undo_calls = [format_call("create_tag", name=name.text, rev=commit)]
-            return Operation(["tag", "--delete", name.text], touches_files=False, undo_calls=undo_calls)
+            return Operation(["tag", "--delete", name.text], touches_files=False, undo_calls=lambda: undo_calls)
         return self._delete_branch(name.text, force)
 
     def _refuse_moved_ref(self, ref: str, expected: str) -> None:
@@ -191,7 +190,7 @@ class OperationPlanner:
             return [f"forgotten: branch.{escape_line_breaks(name)}.{escape_line_breaks(key)}" for key in lost]
 
         arguments = ["branch", "--quiet", "-D" if force else "-d", name]
-        return Operation(arguments, touches_files=False, undo_calls=[undo_call], after=forget)
+        return Operation(arguments, touches_files=False, undo_calls=lambda: [undo_call], after=forget)
 
     def _refuse_moving_branch(self, branch: str) -> None:
         """Refuse a branch to which a rebase or bisect in progress in any worktree goes back.
@@ -222,13 +221,13 @@ class OperationPlanner:
         oid = self._find_stash(revision)
         arguments.append(oid or revision.text)
         undo_calls = [format_call("run_stash", action="drop", rev=oid)]
-        return Operation(arguments, revision=revision, undo_calls=undo_calls, moved_ref="refs/stash")
+        return Operation(arguments, revision=revision, undo_calls=lambda: undo_calls, moved_ref="refs/stash")
 
     def drop_stash(self, revision: Revision) -> Operation:
         """Plan to drop a stash."""
         undo_calls = self._store_calls(revision)
         arguments = ["stash", "drop", "--quiet", self._locate_stash(revision)]
-        return Operation(arguments, revision=revision, undo_calls=undo_calls, touches_files=False)
+        return Operation(arguments, revision=revision, undo_calls=lambda: undo_calls, touches_files=False)
 
     def apply_stash(self, action: Literal["apply", "pop"], revision: Revision, restores_index: bool) -> Operation:
         """Plan to bring a stash back, and with `pop` to drop it then."""
@@ -259,16 +258,15 @@ class OperationPlanner:
     def push_stash(self, message: Message, with_untracked: bool) -> Operation:
         """Plan to put uncommitted changes aside; its undo brings back that stash, wherever it stands by then."""
 
-        def name_undo() -> Sequence[str]:
-            call = format_call("run_stash", action="pop", rev=self._find_hash("refs/stash"), index=True)
-            return [f"undo: {call}"]
+        def name_undo() -> Sequence[ToolCall]:
+            return [format_call("run_stash", action="pop", rev=self._find_hash("refs/stash"), index=True)]
 
         arguments = ["stash", "push", "--quiet"]
         if with_untracked:
             arguments.append("--include-untracked")
         if message.text:
             arguments += ["--message", message.text]
-        return Operation(arguments, undo_calls=(), moved_ref="refs/stash", after=name_undo)
+        return Operation(arguments, undo_calls=name_undo, moved_ref="refs/stash")
 
     def _locate_stash(self, revision: Revision) -> str:
         """Return what names a stash to git that drops it: its position now, if the revision is a hash.
@@ -314,7 +312,7 @@ class OperationPlanner:
             raise Conflict("Nothing is `under way` in this repository.", "`get_status` has its state.")
         command = in_progress[0].split(" ")[0]
         if action == "abort":
-            return Operation([command, "--abort"], undo_calls=())
+            return Operation([command, "--abort"], undo_calls=tuple)
         refuse_program_steps(layout)
         start = self._find_start(layout)[:HASH_LENGTH]
         undo_calls = [format_call("run_reset", rev=start, mode="keep").with_remark(BEFORE_IT_BEGAN)]
@@ -327,7 +325,7 @@ class OperationPlanner:
                 arguments = ["commit", "--quiet", "--no-verify", "--no-gpg-sign"]
         return Operation(
             arguments,
-            undo_calls=undo_calls,
+            undo_calls=lambda: undo_calls,
             stage_first=stage_first,
             resolved_paths=resolved_paths,
             git_options=git_options,

@@ -226,7 +226,7 @@ class _Report:
             return self.before.undo_calls(UndoKind.INDEX, after, staged)
         calls = self.before.undo_calls(operation.undo_kind, after, operation.overwritten_paths or (".",))
         if operation.undo_calls is not None:
-            return self._extend_planned_calls(operation.undo_calls, calls, after)
+            return self._extend_planned_calls(operation.undo_calls(), calls, after)
         if self.before.status.in_progress and operation.undo_kind in (UndoKind.SOFT, UndoKind.UNCOMMIT_ALL):
             reset = format_call("run_reset", rev=self.before.head, mode="keep").with_remark(BEFORE_IT_BEGAN)
             return [reset.expecting(name_position(self.after))]
