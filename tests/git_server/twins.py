@@ -212,7 +212,16 @@ class Twins:
         into = arguments.get("into", "")
         if into and self.git(self.theirs, "symbolic-ref", "--quiet", "HEAD")[1].decode() != f"refs/heads/{into}\n":
             code, _, said = self.git(self.theirs, "switch", "--no-guess", "--no-overwrite-ignore", into)
-        if code == 0:
+        if code == 0 and tool == "create_commit" and arguments.get("paths") and not arguments["all_tracked"]:
+            only = [
+                *words,
+                "--",
+                *[path if path == "." else f":(literal){unquote_path(path)}" for path in arguments["paths"]],
+            ]
+            code, _, said = self.git(self.theirs, *only, given=given)
+            if b"cannot do a partial commit" in said:
+                code, _, said = self.git(self.theirs, *words, given=given)
+        elif code == 0:
             code, _, said = self.git(self.theirs, *words, given=given)
         theirs = self.state(self.theirs)
         if answer.startswith("failed: "):

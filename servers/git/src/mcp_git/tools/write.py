@@ -105,15 +105,15 @@ def create_commit(
     cancel: CancelToken,
     *,
     message: Annotated[MessageText, Field(min_length=1, description="Subject, empty line, body.")],
-    paths: Annotated[
-        PathList, Field(max_length=1000, description="To stage first, new ones too; `.` is all.")
-    ] = default([]),
+    paths: Annotated[PathList, Field(max_length=1000, description="To commit, new ones too; `.` is all.")] = default(
+        []
+    ),
     patch: Annotated[FreeText, Field(description="Unified diff of single hunks to stage first.")] = "",
     all_tracked: Annotated[bool, Field(description="Stage what changed in tracked files first.")] = False,
     amend: Annotated[bool, Field(description="Replace the last commit.")] = False,
     repo: WritableRepo = default(""),
 ) -> Answer:
-    """Commit what is staged, and what is named. Hooks are not run, nothing is signed.
+    """Commit what is staged, or with `paths` only these. Hooks are not run, nothing is signed.
 
     Nothing stays staged by a commit that fails. To stage without a commit use `edit_index`.
     """
@@ -130,7 +130,11 @@ def create_commit(
         stage_first=stage_first,
         resolved_paths=["."] if all_tracked else _pathspecs(paths),
     )
-    return operations.run(repo, operation, cancel)
+    if not paths or all_tracked:
+        return operations.run(repo, operation, cancel)
+    return operations.plan_and_run(
+        repo, lambda planner: planner.commit_only(operation, _pathspecs(paths), has_patch=bool(patch)), cancel
+    )
 
 
 @tool("Create branch", effect="write", gate="write", adapt=_adapt, work="The change")

@@ -27,7 +27,7 @@ from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks, quote_path, quote_paths
 from mcp_git.policy import TOP_FOLDER, Range, Repository, RepositoryPath, Revision
 
-__all__ = ["Comparison", "UncommittedPart", "read_conflict_sides", "read_diff"]
+__all__ = ["Comparison", "UncommittedPart", "read_conflict_sides", "read_diff", "summarize_commit"]
 
 UncommittedPart = Literal["all", "staged", "unstaged"]
 
@@ -160,6 +160,14 @@ def read_diff(
     if comparison == Comparison(None, "all", TOP_FOLDER) and not cursor:
         view["uri"] = repository.uri("diff")
     return Answer(facts, page.lines, next_cursor, lambda: view)
+
+
+def summarize_commit(git: Git, repository: Repository, oid: str, cancel: CancelToken) -> tuple[str, list[str]]:
+    """Return how many files and lines a commit changed, and a line for each of the first files."""
+    comparison = Comparison(Revision(oid), "all", TOP_FOLDER, files_only=True)
+    page = _make_page(git, repository, comparison, True, PagePosition(hashes=[]), cancel)
+    lines = [line for line in page.lines[page.parts["files"] :] if line]
+    return _describe_counts(page), lines
 
 
 def _make_page(

@@ -75,7 +75,6 @@ class Operation:
         revision: what it was given, to explain a failure.
         undo_calls: returns the calls that lead back, once it is done; None where `undo_kind` finds them.
         undo_kind: how to find them otherwise, or what has to follow them.
-        touches_files: whether it writes or reads files as a commit has them.
         overwritten_paths: whose uncommitted changes may go.
         source: from what files are written, whatever lies there.
         moved_ref: a ref without whose move nothing happened.
@@ -96,7 +95,6 @@ class Operation:
     revision: Revision | None = None
     undo_calls: Callable[[], Sequence[ToolCall]] | None = None
     undo_kind: UndoKind = UndoKind.KEEP
-    touches_files: bool = True
     overwritten_paths: Sequence[str] = ()
     source: Revision | None = None
     moved_ref: str = ""

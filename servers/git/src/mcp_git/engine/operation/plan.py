@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
@@ -25,7 +25,7 @@ from mcp_git.engine.program.output import select_options
 from mcp_git.engine.program.revisions import find_commits
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
 from mcp_git.engine.work_tree.status_reader import read_status
-from mcp_git.path_quoting import escape_line_breaks
+from mcp_git.path_quoting import escape_line_breaks, quote_path
 from mcp_git.policy import Expectation, Message, NewName, Repository, Revision, parse_ref
 from mcp_git.repository_paths import Layout, read_small_file
 from mcp_git.tool_calls import ToolCall, format_call
@@ -113,7 +113,6 @@ class OperationPlanner:
             revision=start,
             undo_calls=lambda: undo_calls,
             undo_kind=UndoKind.CARRIED,
-            touches_files=switches,
             overwritten_paths=overwritten_paths,
             after=follow,
         )
@@ -125,6 +124,25 @@ class OperationPlanner:
         """Plan to write files as a commit has them."""
         arguments = ["restore", f"--source={self._disambiguate(source)}", "--staged", "--worktree", "--", *paths]
         return Operation(arguments, revision=source, undo_kind=UndoKind.FILES, overwritten_paths=paths, source=source)
+
+    def commit_only(self, operation: Operation, paths: Sequence[str], *, has_patch: bool) -> Operation:
+        """Plan to commit some paths, and to leave staged what else is; git can't do that in a merge, nor with a patch.
+
+        Raises:
+            Conflict: with a patch, something else is staged.
+        """
+        status = read_status(self.git, self.repository, self.cancel)
+        if status.in_progress and not status.in_progress[0].startswith("bisect"):
+            return operation
+        if not has_patch:
+            return replace(operation, arguments=[*operation.arguments, "--", *paths])
+        staged = status.list_staged()
+        if staged:
+            raise Conflict(
+                f"{quote(quote_path(staged[0]))} is staged, and with a `patch` it would be committed as well.",
+                "Commit it first, or unstage it with `edit_index`.",
+            )
+        return operation
 
     def create_tag(self, name: NewName, revision: Revision, message: Message) -> Operation:
         """Plan to create a tag; its undo deletes that one, and no other of its name."""
@@ -141,7 +159,6 @@ class OperationPlanner:
             message.text.encode(),
             revision=revision,
             undo_calls=name_undo,
-            touches_files=False,
         )
 
     def delete(
@@ -153,7 +170,7 @@ class OperationPlanner:
         if kind == "tag":
             commit = self._find_hash(f"refs/tags/{name.text}")
             undo_calls = [format_call("create_tag", name=name.text, rev=commit)]
-            return Operation(["tag", "--delete", name.text], touches_files=False, undo_calls=lambda: undo_calls)
+            return Operation(["tag", "--delete", name.text], undo_calls=lambda: undo_calls)
         return self._delete_branch(name.text, force)
 
     def _refuse_moved_ref(self, ref: str, expected: str) -> None:
@@ -190,7 +207,7 @@ class OperationPlanner:
             return [f"forgotten: branch.{escape_line_breaks(name)}.{escape_line_breaks(key)}" for key in lost]
 
         arguments = ["branch", "--quiet", "-D" if force else "-d", name]
-        return Operation(arguments, touches_files=False, undo_calls=lambda: [undo_call], after=forget)
+        return Operation(arguments, undo_calls=lambda: [undo_call], after=forget)
 
     def _refuse_moving_branch(self, branch: str) -> None:
         """Refuse a branch to which a rebase or bisect in progress in any worktree goes back.
@@ -227,7 +244,7 @@ class OperationPlanner:
         """Plan to drop a stash."""
         undo_calls = self._store_calls(revision)
         arguments = ["stash", "drop", "--quiet", self._locate_stash(revision)]
-        return Operation(arguments, revision=revision, undo_calls=lambda: undo_calls, touches_files=False)
+        return Operation(arguments, revision=revision, undo_calls=lambda: undo_calls)
 
     def apply_stash(self, action: Literal["apply", "pop"], revision: Revision, restores_index: bool) -> Operation:
         """Plan to bring a stash back, and with `pop` to drop it then."""

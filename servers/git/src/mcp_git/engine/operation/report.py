@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict
-from mcp_git.engine.history.diff import read_conflict_sides
+from mcp_git.engine.history.diff import read_conflict_sides, summarize_commit
 from mcp_git.engine.operation.conflicts import is_empty_pick, list_conflicts, list_new_conflicts
 from mcp_git.engine.operation.expectation import LaterState, Trees, name_position
 from mcp_git.engine.operation.operation import BEFORE_IT_BEGAN, HASH_LENGTH, Operation, UndoKind
 from mcp_git.engine.operation.snapshot import take_snapshot
 from mcp_git.engine.operation.undo import Snapshot, list_staged_since
+from mcp_git.engine.operation.unheeded import find_unheeded
 from mcp_git.engine.operation.untracked_files import describe_remaining_files, list_untracked
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.output import clip, split_lines
@@ -30,6 +31,9 @@ __all__ = ["report_operation"]
 
 _MAX_LISTED = 20
 _MAX_ROW_BYTES = 120
+_MAX_WARNING_BYTES = 300
+# Of what is still staged, how much a commit names.
+_MAX_STAGED_NAMES = 5
 # How many bytes of names one command is given.
 _MAX_NAMES_BYTES = 50_000
 # Commands that make one commit with the caller's own subject, or none: of others the new commits of HEAD are listed.
@@ -48,17 +52,19 @@ def report_operation(
     operation: Operation,
     before: Snapshot,
     picked_commits: Sequence[str],
+    warnings: Sequence[str],
     cancel: CancelToken,
 ) -> Answer:
     """Return what an operation did.
 
     Args:
+        warnings: what git warned of meanwhile.
         before: the state before it.
         picked_commits: the commits at which a cherry-pick and a revert stood before it.
     """
     after = read_status(git, repository, cancel, layout=layout)
     picked_after = find_picked_commits(git, repository, layout, cancel)
-    report = _Report(git, repository, layout, operation, before, picked_commits, after, picked_after, cancel)
+    report = _Report(git, repository, layout, operation, before, picked_commits, after, picked_after, warnings, cancel)
     report.write()
     return Answer(report.facts, report.lines)
 
@@ -82,6 +88,7 @@ class _Report:
     picked_before: Sequence[str]
     after: Status
     picked_after: Sequence[str]
+    warnings: Sequence[str]
     cancel: CancelToken
     facts: list[str] = field(default_factory=list[str])
     lines: list[str] = field(default_factory=list[str])
@@ -91,7 +98,11 @@ class _Report:
         self.facts += [self.after.branch, *self.after.in_progress]
         self._add_up_to_date()
         self._add_new_commits()
+        if self._is_commit:
+            self._add_commit()
         self._add_conflicts()
+        self._add_warnings()
+        self._add_unheeded()
         self.lines += self.operation.after()
         self._add_lost_operations()
         self._add_lost_marks()
@@ -120,6 +131,39 @@ class _Report:
         for line in split_lines(self.git.run(self.repository, arguments, self.cancel)):
             self.lines.append(clip(escape_line_breaks(line), _MAX_ROW_BYTES))
 
+    @property
+    def _is_commit(self) -> bool:
+        """Whether it made a commit of what is staged or named."""
+        return self.operation.command == "commit" and self.after.oid != self.before.status.oid
+
+    def _add_commit(self) -> None:
+        """Add what a commit took."""
+        counts, files = summarize_commit(self.git, self.repository, self.after.oid, self.cancel)
+        self.facts.append(f"committed {counts}")
+        arguments = ["log", "--format=%h %s", "--max-count=1", self.after.oid, "--"]
+        subject = self.git.run(self.repository, arguments, self.cancel).text.rstrip("\n")
+        self.lines.append(clip(escape_line_breaks(subject), _MAX_ROW_BYTES))
+        self.lines += files[:_MAX_LISTED]
+        if len(files) > _MAX_LISTED:
+            self.lines.append("… `read_diff` with rev=HEAD and files_only has the others")
+
+    def _add_warnings(self) -> None:
+        for warning in self.warnings:
+            line = f"git: {clip(escape_line_breaks(warning), _MAX_WARNING_BYTES)}"
+            if warning.startswith("adding embedded git repository"):
+                line += " (of a repository inside this one only the commit is recorded, none of its files)"
+            self.lines.append(line)
+
+    def _add_unheeded(self) -> None:
+        """Add what git itself would have run here, and for what it would have signed."""
+        if self.after.oid == self.before.status.oid and self.operation.command not in ("switch", "tag"):
+            return
+        hooks, is_unsigned = find_unheeded(self.git, self.repository, self.layout, self.operation.command)
+        if hooks:
+            self.lines.append(f"not run here: {', '.join(hooks)}")
+        if is_unsigned:
+            self.lines.append("not signed, though the configuration asks for it")
+
     def _add_conflicts(self) -> None:
         conflicts = list_conflicts(self.after)
         if conflicts:
@@ -127,9 +171,19 @@ class _Report:
             self._add_conflict_sides(conflicts)
         others = len(self.after.entries) - len(conflicts)
         if others:
-            self.facts.append(f"{count(others, 'other file')} not committed")
+            self.facts.append(f"{count(others, 'other file')} not committed{self._describe_staged()}")
         else:
             self.facts.append("nothing else uncommitted")
+
+    def _describe_staged(self) -> str:
+        """Return what is still staged after a commit, in brackets."""
+        staged = quote_paths(self.after.list_staged()) if self._is_commit else []
+        if not staged:
+            return ""
+        names = ", ".join(staged[:_MAX_STAGED_NAMES])
+        if len(staged) > _MAX_STAGED_NAMES:
+            names += f" and {len(staged) - _MAX_STAGED_NAMES:,} more"
+        return f" (still staged: {names})"
 
     def _add_conflict_sides(self, conflicts: Sequence[bytes]) -> None:
         sides: dict[str, list[str]] = {}
@@ -205,7 +259,7 @@ class _Report:
         """Return the trees that an undo expects to find, which are stored for it."""
         new_files = self._staged_by_undo
         if not new_files and all(entry.letters == "??" for entry in self.after.entries):
-            head = self.after.oid[:HASH_LENGTH]
+            head = self.after.oid[:HASH_LENGTH] if self.after.has_commit else ""
             return Trees(head, head)
         try:
             with take_snapshot(self.git, self.repository, self.layout, True, self.cancel, new_files) as now:

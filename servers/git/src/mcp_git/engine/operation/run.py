@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Problem, Refused, quote
@@ -26,7 +27,7 @@ from mcp_git.engine.operation.snapshot import take_snapshot
 from mcp_git.engine.operation.undo import Snapshot
 from mcp_git.engine.operation.untracked_files import refuse_overwriting_untracked
 from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.work_tree.filters import refuse_filters
+from mcp_git.engine.work_tree.filters import FilterCheck
 from mcp_git.engine.work_tree.in_progress import find_picked_commits
 from mcp_git.engine.work_tree.status import Status
 from mcp_git.engine.work_tree.status_reader import read_status
@@ -37,6 +38,8 @@ from mcp_git.repository_paths import Layout
 
 __all__ = ["OperationRunner"]
 
+_WARNING = re.compile(r"(?m)^warning: (.*\S)")
+_MAX_WARNINGS = 5
 # Commands that never look at the work tree.
 _REF_COMMANDS = frozenset({"branch", "tag"})
 
@@ -96,6 +99,11 @@ class OperationRunner:
             return run_on_branch(self._git, repository, layout, operation, operation.on_branch, run_at_head, cancel)
 
 
+def _refuse_filters_of_add(check: FilterCheck, arguments: Sequence[str]) -> None:
+    if arguments[0] == "add":
+        check.refuse_staging(arguments[arguments.index("--") + 1 :])
+
+
 @dataclass
 class _Run:
     """One operation as it runs, where HEAD is."""
@@ -105,6 +113,7 @@ class _Run:
     layout: Layout
     operation: Operation
     cancel: CancelToken
+    _warnings: list[str] = field(default_factory=list[str])
 
     def run(self) -> Answer:
         self._refuse_losing_files()
@@ -124,7 +133,14 @@ class _Run:
     def _report(self, before: Snapshot, picked_commits: Sequence[str]) -> Answer:
         try:
             return report_operation(
-                self.git, self.repository, self.layout, self.operation, before, picked_commits, self.cancel
+                self.git,
+                self.repository,
+                self.layout,
+                self.operation,
+                before,
+                picked_commits,
+                self._warnings,
+                self.cancel,
             )
         except Problem as problem:
             return Answer(["done", f"git can't tell the state now: {problem}"])
@@ -132,12 +148,54 @@ class _Run:
     def _refuse_losing_files(self) -> None:
         """Check that files go through no filter, and none that git does not know would be overwritten."""
         operation = self.operation
-        if operation.touches_files:
-            refuse_filters(self.git, self.repository, self.layout, self.cancel)
+        self._refuse_filters(FilterCheck(self.git, self.repository, self.layout, self.cancel))
         if operation.source is not None:
             self._refuse_overwriting(operation.source, operation.overwritten_paths, even_same_content=False)
         elif operation.revision is not None and self._checks_out_commit() and self._is_sparse_checkout():
             self._refuse_overwriting(operation.revision, ["."], even_same_content=True)
+
+    def _refuse_filters(self, check: FilterCheck) -> None:
+        operation = self.operation
+        for step in operation.stage_first:
+            _refuse_filters_of_add(check, step.arguments)
+        revision = operation.revision.text if operation.revision else "HEAD"
+        match operation.command:
+            case _ if operation.arguments[-1] == "--abort":
+                check.refuse_restoring("HEAD", ["."])
+                check.refuse_writing("HEAD", "ORIG_HEAD")
+            case "rebase" | "cherry-pick" | "revert" if operation.ends_in_progress:
+                check.refuse_any()
+            case "merge" if operation.ends_in_progress:
+                pass
+            case "add":
+                _refuse_filters_of_add(check, operation.arguments)
+            case "commit" if "--all" in operation.arguments:
+                check.refuse_staging(["."], with_untracked=False)
+            case "restore":
+                check.refuse_restoring(revision, operation.overwritten_paths)
+            case "reset" if "--hard" in operation.arguments:
+                check.refuse_restoring(revision, ["."])
+            case "reset" if "--keep" in operation.arguments:
+                check.refuse_writing("HEAD", revision)
+            case "switch" | "merge" | "rebase":
+                check.refuse_writing("HEAD", revision)
+            case "cherry-pick" | "revert":
+                check.refuse_writing(f"{revision}^", revision)
+            case "stash":
+                self._refuse_filters_of_stash(check, revision)
+            case _:
+                pass
+
+    def _refuse_filters_of_stash(self, check: FilterCheck, revision: str) -> None:
+        match self.operation.arguments[1]:
+            case "push":
+                check.refuse_staging(["."], with_untracked="--include-untracked" in self.operation.arguments)
+            case "apply" | "pop":
+                check.refuse_writing(f"{revision}^1", revision)
+                if self.operation.created_files:
+                    check.refuse_any(f"{revision}^3")
+            case _:
+                pass
 
     def _refuse_overwriting(self, source: Revision, paths: Sequence[str], *, even_same_content: bool) -> None:
         refuse_overwriting_untracked(
@@ -183,7 +241,8 @@ class _Run:
         command = GitInput([*operation.git_options, *operation.arguments], operation.stdin)
         try:
             for step in [*operation.stage_first, command]:
-                self.git.run(self.repository, step.arguments, self.cancel, stdin=step.stdin, writes=True)
+                output = self.git.run(self.repository, step.arguments, self.cancel, stdin=step.stdin, writes=True)
+                self._warnings += _WARNING.findall(output.stderr)[:_MAX_WARNINGS]
         except GitFailed as failure:
             now = read_status(self.git, self.repository, self.cancel, layout=self.layout)
             self._refuse_empty_pick(before.status, now)

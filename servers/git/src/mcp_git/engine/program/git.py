@@ -80,7 +80,7 @@ class Git:
         literal_paths: bool = True,
         scratch_index: str = "",
     ) -> Output:
-        """Run git and return what it prints, at most `max_bytes` of it.
+        """Run git and return what it prints, at most `max_bytes` of it; of one that writes, what it says besides too.
 
         Args:
             stdin: what it reads.
@@ -95,6 +95,7 @@ class Git:
             GitFailed: it ended otherwise.
         """
         pieces: list[bytes] = []
+        remarks: list[str] = []
         size = 0
         with self.stream(
             repository,
@@ -105,6 +106,7 @@ class Git:
             writes=writes,
             literal_paths=literal_paths,
             scratch_index=scratch_index,
+            remarks=remarks if writes else None,
         ) as stream:
             for piece in stream:
                 pieces.append(piece)
@@ -112,7 +114,7 @@ class Git:
                 if size > max_bytes:
                     break
         out = b"".join(pieces)
-        return Output(out[:max_bytes], len(out) > max_bytes)
+        return Output(out[:max_bytes], len(out) > max_bytes, "".join(remarks))
 
     def find_hash(self, repository: Repository, name: str, cancel: CancelToken) -> str:
         """Return the hash of what a name stands for now; empty where it stands for nothing."""
@@ -254,6 +256,10 @@ class Git:
     def read_allowed_configuration(self, repository: Repository) -> Sequence[git_config.Entry]:
         """Return what git is told of the repository's configuration."""
         return self._private_git_dir(repository).configuration
+
+    def read_unheeded_configuration(self, repository: Repository) -> dict[str, str]:
+        """Return the operator's configuration and the repository's over it, of which git is told a part here."""
+        return dict([*self.binary.user_configuration, *self._private_git_dir(repository).own_entries])
 
     def is_partial(self, repository: Repository) -> bool:
         """Whether a repository lacks objects that its remote has."""

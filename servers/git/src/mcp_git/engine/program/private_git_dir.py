@@ -43,6 +43,7 @@ class PrivateGitDir:
         config: the path of its configuration.
         written_signature: what that file was when it was written.
         configuration: what git is told of the repository's configuration.
+        own_entries: all of that configuration.
         is_partial: whether objects are missing that its remote is to be asked for.
         has_work_tree: whether the folder that is served is the work tree, as its configuration has it.
         submodules: the paths of the submodules in the index.
@@ -55,6 +56,7 @@ class PrivateGitDir:
         self.config_signatures: tuple[_Signature | None, _Signature | None] | None = None
         self.written_signature: _Signature | None = None
         self.configuration: Sequence[git_config.Entry] = ()
+        self.own_entries: Sequence[git_config.Entry] = ()
         self.is_partial = False
         self.has_work_tree = True
         self.index_signature: _Signature | None = None
@@ -171,6 +173,7 @@ class PrivateGitDirs:
                 "The operator can install git 2.45 or newer, or run `git refs migrate --ref-format=files`.",
             )
         private.has_work_tree = _has_work_tree(dict(entries), layout)
+        private.own_entries = entries
         private.configuration = git_config.filter_repository_entries(entries)
         private.is_partial = git_config.is_partial(entries)
         bare = [("core.bare", "false" if layout.work_tree else "true")]

@@ -79,6 +79,10 @@ class Status:
             return f"{position}, {upstream} is gone"
         return f"{position}, {self._distance} {upstream}"
 
+    def list_staged(self) -> list[bytes]:
+        """Return the paths that are staged, other than those in conflict."""
+        return [entry.path for entry in self.entries if entry.letters[0] not in " ?" and not is_conflict(entry.letters)]
+
     @property
     def _distance(self) -> str:
         """How far the branch is from its upstream."""

@@ -1,0 +1,143 @@
+"""What a commit takes and what it leaves, and that its answer tells both."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from git_server.made import Made
+from git_server.serving import serving
+from git_server.test_writes import made_app, undone
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform == "win32", reason="it only reads there yet"),
+]
+
+
+class Case(NamedTuple):
+    """A commit.
+
+    Attributes:
+        taken: the files in it.
+        staged: what is still staged after it.
+        words: what its answer has.
+    """
+
+    prepare: Callable[[Made], object]
+    arguments: dict[str, Any]
+    taken: list[str]
+    staged: list[str]
+    words: tuple[str, ...] = ()
+
+
+def stage_other(made: Made) -> None:
+    """Somebody has staged side.txt, and notes.txt is changed."""
+    made.write("side.txt", "of another\n")
+    made.git("add", "side.txt")
+    made.write("notes.txt", "mine\n")
+    made.write("new.txt", "new\n")
+
+
+def stage_deletion(made: Made) -> None:
+    stage_other(made)
+    (made.path / "notes.txt").unlink()
+
+
+def stage_parts(made: Made) -> None:
+    """What is staged of a named file differs from the file."""
+    made.write("notes.txt", "staged\n")
+    made.git("add", "notes.txt")
+    stage_other(made)
+
+
+def nest(made: Made) -> None:
+    Made(made.path / "nested").commit("inside", {"in.txt": "in\n"})
+
+
+def add_hooks(made: Made) -> None:
+    stage_other(made)
+    for name in ("pre-commit", "commit-msg", "pre-push"):
+        made.write(f".git/hooks/{name}", "#!/bin/sh\nexit 1\n").chmod(0o755)
+
+
+def ask_for_signing(made: Made) -> None:
+    stage_other(made)
+    made.git("config", "commit.gpgSign", "true")
+    made.git("config", "core.hooksPath", ".husky/_")
+
+
+CASES = {
+    "only the named": Case(
+        stage_other,
+        {"paths": ["notes.txt"]},
+        ["notes.txt"],
+        ["side.txt"],
+        ("committed 1 file, +1 -30", "+1 -30 notes.txt", "A subject", "still staged: side.txt"),
+    ),
+    "a new one": Case(stage_other, {"paths": ["new.txt"]}, ["new.txt"], ["side.txt"], ("+1 -0 new.txt",)),
+    "one that is gone": Case(stage_deletion, {"paths": ["notes.txt"]}, ["notes.txt"], ["side.txt"], ("+0 -30",)),
+    "one that is staged otherwise": Case(stage_parts, {"paths": ["notes.txt"]}, ["notes.txt"], ["side.txt"]),
+    "a folder": Case(stage_other, {"paths": ["."]}, ["new.txt", "notes.txt", "side.txt"], [], ("committed 3 files",)),
+    "what is staged": Case(stage_other, {}, ["side.txt"], [], ("committed 1 file, +1 -1", "2 other files")),
+    "all tracked": Case(stage_other, {"all_tracked": True}, ["notes.txt", "side.txt"], []),
+    "all tracked and a new one": Case(
+        stage_other, {"all_tracked": True, "paths": ["new.txt"]}, ["new.txt", "notes.txt", "side.txt"], []
+    ),
+    "another one for the last": Case(
+        stage_other, {"amend": True, "paths": ["new.txt"]}, ["new.txt", "notes.txt", "side.txt"], ["side.txt"]
+    ),
+    "a repository inside": Case(
+        nest, {"paths": ["nested"]}, ["nested"], [], ("adding embedded git repository: nested", "none of its files")
+    ),
+    "hooks": Case(add_hooks, {}, ["side.txt"], [], ("not run here: the hook pre-commit, the hook commit-msg\n",)),
+    "signing": Case(
+        ask_for_signing, {}, ["side.txt"], [], ("not signed", "not run here: the hooks of `core.hooksPath`")
+    ),
+}
+
+
+@pytest.mark.share(6)
+@pytest.mark.parametrize("name", CASES)
+async def test_a_commit_takes_what_is_named_and_tells_what_it_took(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    made = made_app(tmp_path)
+    case.prepare(made)
+    before = made.git("status", "--porcelain=v2"), made.git("diff", "--cached"), made.git("rev-parse", "HEAD")
+    async with serving("--write", made.path) as asking:
+        answer = await asking("create_commit", message="A subject\n\nA body", **case.arguments)
+        assert not answer.startswith("failed"), answer
+        taken = made.git("show", "--format=", "--name-only", "--no-renames").split()
+        staged = made.git("diff", "--cached", "--name-only").split()
+        assert (taken, staged) == (case.taken, case.staged), answer
+        for word in case.words:
+            assert word in answer, (word, answer)
+        assert ("still staged" in answer) == bool(case.staged), answer
+        await undone(asking, answer)
+    after = made.git("status", "--porcelain=v2"), made.git("diff", "--cached"), made.git("rev-parse", "HEAD")
+    assert after == before, answer
+
+
+async def test_a_patch_commits_nothing_of_somebody_else(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    stage_other(made)
+    patch = made.git("diff", "notes.txt")
+    async with serving("--write", made.path) as asking:
+        answer = await asking("create_commit", message="x", paths=["new.txt"], patch=patch)
+        assert answer.startswith("failed: `side.txt` is staged") and "`edit_index`" in answer
+        assert made.git("diff", "--cached", "--name-only").split() == ["side.txt"]
+
+
+async def test_a_merge_takes_all_that_is_staged(tmp_path: Path) -> None:
+    """As git itself: a merge has no parts."""
+    made = made_app(tmp_path)
+    for branch, text in (("topic", "theirs\n"), ("main", "ours\n")):
+        made.git("switch", "--quiet", branch)
+        made.commit(branch, {"side.txt": text, f"{branch}.txt": text})
+    async with serving("--write", made.path) as asking:
+        assert "in conflict" in await asking("run_merge", rev="topic")
+        made.write("side.txt", "both\n")
+        answer = await asking("create_commit", message="Both", paths=["side.txt"])
+        assert "committed 2 files" in answer and "topic.txt" in answer, answer
