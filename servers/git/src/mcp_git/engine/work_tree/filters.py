@@ -1,62 +1,174 @@
-"""Refuses changes of files that go through a filter, because none is run here."""
+"""Refuses changes of files that go through a filter, such as those of Git LFS, because none is run here."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Refused
-from mcp_git.engine.program.git import Git
+from mcp_batteries.errors import Refused, quote
+from mcp_git.engine.program.git import Git, GitFailed
+from mcp_git.engine.program.output import select_options, split_names
+from mcp_git.path_quoting import quote_path
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout, read_small_file
 
-__all__ = ["refuse_filters"]
+__all__ = ["FilterCheck"]
 
 _FILTER = r"(^|[[:space:]])filter="
 _ATTRIBUTE_FILES = ":(top,glob)**/.gitattributes"
 _OWN_FILTER = re.compile(r"(?m)^[^#].*\sfilter=")
+_FILTER_PROGRAM = re.compile(r"filter\.(.+)\.(?:clean|smudge|process|required)", re.DOTALL)
+# What stands in the place of a name where a file has no filter.
+_NO_FILTER = frozenset({"unspecified", "unset", "set", ""})
+# Of Git LFS a file is never what git stores, whether or not the program is set up here.
+_LFS = "lfs"
 
 
-def refuse_filters(git: Git, repository: Repository, layout: Layout, cancel: CancelToken, tree: str = "") -> None:
-    """Check that no file of the repository is to go through a filter: without it what is stored would be wrong.
+class _FilteredFile(NamedTuple):
+    path: str
+    filter: str
 
-    Args:
-        tree: looked through instead of what lies in the index and the work tree.
 
-    Raises:
-        Refused: one is.
+class FilterCheck:
+    """Refuses a change where a file that it reads or writes goes through a filter: what is stored would be wrong.
+
+    A filter that nobody has set up does nothing in git either, but for the one of Git LFS.
     """
-    own_attributes = read_small_file(os.path.join(layout.common_dir, "info", "attributes")) or ""
-    if _OWN_FILTER.search(own_attributes) or _has_filter(git, repository, tree, cancel):
+
+    def __init__(self, git: Git, repository: Repository, layout: Layout, cancel: CancelToken) -> None:
+        self._git = git
+        self._repository = repository
+        self._layout = layout
+        self._cancel = cancel
+
+    def refuse_staging(self, pathspecs: Sequence[str], *, with_untracked: bool = True) -> None:
+        """Check the files below `pathspecs` that would be staged.
+
+        Raises:
+            Refused: one goes through a filter.
+        """
+        if not self._has_filters(""):
+            return
+        arguments = ["ls-files", "-z", "--modified", *select_options({"--others": with_untracked})]
+        changed = self._list_names([*arguments, "--exclude-standard", "--", *pathspecs])
+        deleted = self._list_names(["ls-files", "-z", "--deleted", "--", *pathspecs])
+        self._refuse_filtered([name for name in changed if name not in set(deleted)], "")
+
+    def refuse_writing(self, start: str, end: str, pathspecs: Sequence[str] = ()) -> None:
+        """Check the files that differ between two revisions, with the attributes of the work tree and of `end`.
+
+        Raises:
+            Refused: one goes through a filter.
+        """
+        try:
+            sources = [source for source in ("", end) if self._has_filters(source)]
+            if not sources:
+                return
+            arguments = ["diff-tree", "-r", "--name-only", "--no-renames", "-z", start, end]
+            written = self._list_names([*arguments, "--", *pathspecs])
+            for source in sources:
+                self._refuse_filtered(written, source)
+        except GitFailed:
+            return  # There is no such revision, and the operation itself will say so.
+
+    def refuse_restoring(self, source: str, pathspecs: Sequence[str]) -> None:
+        """Check the files below `pathspecs` that are not as `source` has them.
+
+        Raises:
+            Refused: one goes through a filter.
+        """
+        try:
+            if not self._has_filters("") and not self._has_filters(source):
+                return
+            arguments = ["diff-index", "--name-only", "--no-renames", "-z", source, "--", *pathspecs]
+            names = self._list_names(arguments)
+        except GitFailed:
+            return  # There is no such revision, and the operation itself will say so.
+        self._refuse_filtered(names, "")
+        self._refuse_filtered(names, source)
+
+    def refuse_any(self, tree: str = "") -> None:
+        """Check all files, for a change of which nobody can say before what it writes.
+
+        Args:
+            tree: whose files, in place of those in the index.
+
+        Raises:
+            Refused: one goes through a filter.
+        """
+        if not self._has_filters(tree):
+            return
+        if tree:
+            names = self._list_names(["ls-tree", "-r", "--name-only", "-z", tree])
+        else:
+            names = self._list_names(["ls-files", "-z"])
+        self._refuse_filtered(names, tree)
+
+    def _list_names(self, arguments: Sequence[str]) -> list[str]:
+        return split_names(self._git.run(self._repository, arguments, self._cancel).stdout)
+
+    def _has_filters(self, tree: str) -> bool:
+        """Whether attributes in a tree, or in the index and the work tree, name a filter at all."""
+        if tree:
+            return self._finds_filter([], [tree])
+        own_attributes = read_small_file(os.path.join(self._layout.common_dir, "info", "attributes")) or ""
+        if _OWN_FILTER.search(own_attributes):
+            return True
+        return any(self._finds_filter([source], []) for source in ("--cached", "--untracked"))
+
+    def _finds_filter(self, options: Sequence[str], trees: Sequence[str]) -> bool:
+        arguments = ["grep", "-l", "--no-color", *options, "-E", "-e", _FILTER, *trees, "--", _ATTRIBUTE_FILES]
+        output = self._git.run(self._repository, arguments, self._cancel, exit_codes=(0, 1), literal_paths=False)
+        return bool(output.stdout)
+
+    def _refuse_filtered(self, names: Sequence[str], tree: str) -> None:
+        configured = _list_set_up(self._git.read_unheeded_configuration(self._repository))
+        filtered = [file for file in self._list_filtered(names, tree) if file.filter in configured]
+        if not filtered:
+            return
+        first = filtered[0]
+        named = quote(quote_path(os.fsencode(first.path)))
+        if len(filtered) > 1:
+            named += f" and {len(filtered) - 1:,} more"
+        kind = "Git LFS" if first.filter == _LFS else f"the filter {quote(first.filter)}"
         raise Refused(
-            "Files of this repository go through a filter (`filter=` in `.gitattributes`), such as Git LFS, "
-            "and none is run here.",
-            "Use `git` itself for this change.",
+            f"{named} would go through {kind}, and no filter is run here.",
+            "Name other files in `paths` to change these, or use `git` itself.",
         )
 
+    def _list_filtered(self, names: Sequence[str], tree: str) -> list[_FilteredFile]:
+        """Return the files of `names` that have a filter, by the attributes in a tree or in the work tree."""
+        if not names:
+            return []
+        stdin = b"".join(os.fsencode(name) + b"\0" for name in names)
+        if not tree:
+            output = self._git.run(
+                self._repository, ["check-attr", "-z", "--stdin", "filter"], self._cancel, stdin=stdin
+            ).stdout
+            return _parse_filtered(output)
+        with self._git.copy_index(self._layout) as folder:
+            self._git.run(self._repository, ["read-tree", tree], self._cancel, scratch_index=folder)
+            output = self._git.run(
+                self._repository,
+                ["check-attr", "--cached", "-z", "--stdin", "filter"],
+                self._cancel,
+                stdin=stdin,
+                scratch_index=folder,
+            ).stdout
+        return _parse_filtered(output)
 
-def _has_filter(git: Git, repository: Repository, tree: str, cancel: CancelToken) -> bool:
-    if tree:
-        return _finds_filter(git, repository, [], [tree], cancel)
-    sources = ("--cached", "--untracked")
-    return any(_finds_filter(git, repository, [source], [], cancel) for source in sources)
+
+def _parse_filtered(output: bytes) -> list[_FilteredFile]:
+    """Parse what `git check-attr -z` prints: a path, the attribute and its value for each file."""
+    fields = split_names(output)
+    files = [_FilteredFile(path, value) for path, value in zip(fields[::3], fields[2::3], strict=True)]
+    return [file for file in files if file.filter not in _NO_FILTER]
 
 
-def _finds_filter(
-    git: Git, repository: Repository, options: Sequence[str], trees: Sequence[str], cancel: CancelToken
-) -> bool:
-    arguments = [
-        "grep",
-        "-l",
-        "--no-color",
-        *options,
-        "-E",
-        "-e",
-        _FILTER,
-        *trees,
-        "--",
-        ":(top,glob)**/.gitattributes",
-    ]
-    return bool(git.run(repository, arguments, cancel, exit_codes=(0, 1), literal_paths=False).stdout)
+def _list_set_up(configuration: Mapping[str, str]) -> set[str]:
+    """Return the names of the filters that would do something in git."""
+    matches = (_FILTER_PROGRAM.fullmatch(key) for key in configuration)
+    return {_LFS, *(match[1] for match in matches if match)}
