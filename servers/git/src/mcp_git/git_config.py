@@ -21,6 +21,7 @@ __all__ = [
     "filter_user_entries",
     "format_entries",
     "is_partial",
+    "list_disbelieved",
     "list_remotes",
     "parse_entries",
     "quote_value",
@@ -37,7 +38,7 @@ _ALLOWED_PATTERNS = (
     r"extensions\.(?:objectformat|refstorage|compatobjectformat)",
     r"branch\.[^\n]+\.(?:remote|merge)",
     r"remote\.[^\n]+\.(?:url|pushurl|fetch)",
-    r"user\.(?:name|email)",
+    r"(?:user|author|committer)\.(?:name|email)",
     r"receive\.(?:denydeletes|denynonfastforwards)",
 )
 _ALLOWED_KEYS = re.compile("|".join(_ALLOWED_PATTERNS))
@@ -45,7 +46,7 @@ _REMOTE_URL = re.compile(r"remote\.(.+)\.url", re.DOTALL)
 _REWRITE_KEY = re.compile(r"url\.(.+)\.(insteadof|pushinsteadof)", re.DOTALL)
 
 # Of the operator's own configuration, which no repository can write.
-_USER_KEYS = re.compile(r"user\.(?:name|email)|core\.(?:autocrlf|eol|excludesfile)")
+_USER_KEYS = re.compile(r"(?:user|author|committer)\.(?:name|email)|core\.(?:autocrlf|eol|excludesfile)")
 
 # The same, where git talks to a remote: who the operator is there, and how their machine gets out.
 _REMOTE_USER_KEYS = re.compile(r"(?:credential|http)\..+|ssh\.variant|user\.(?:name|email)", re.DOTALL)
@@ -104,6 +105,17 @@ def list_remotes(entries: Iterable[Entry]) -> set[str]:
     """Return the names of the remotes that a configuration has."""
     matches = (_REMOTE_URL.fullmatch(key) for key, _ in entries)
     return {match[1] for match in matches if match}
+
+
+def list_disbelieved(entries: Iterable[Entry]) -> list[str]:
+    """Return the keys in a repository's `entries` that name files to read, which git is not told of, in backticks."""
+    names: set[str] = set()
+    for key, _ in entries:
+        if key == "include.path" or key.startswith("includeif."):
+            names.add(f"`{key.partition('.')[0]}`")
+        elif key in ("core.excludesfile", "core.attributesfile"):
+            names.add(f"`{key}`")
+    return sorted(names)
 
 
 def is_partial(entries: Iterable[Entry]) -> bool:

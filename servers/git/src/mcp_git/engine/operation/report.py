@@ -161,6 +161,11 @@ class _Report:
         hooks, is_unsigned = find_unheeded(self.git, self.repository, self.layout, self.operation.command)
         if hooks:
             self.lines.append(f"not run here: {', '.join(hooks)}")
+        disbelieved = self.git.describe_disbelieved(self.repository) if self._is_commit else ""
+        if disbelieved:
+            arguments = ["log", "--format=%cn <%ce>", "--max-count=1", self.after.oid, "--"]
+            committer = self.git.run(self.repository, arguments, self.cancel).text.strip()
+            self.lines.append(f"{disbelieved}; committed as {escape_line_breaks(clip(committer, _MAX_ROW_BYTES))}")
         if is_unsigned:
             self.lines.append("not signed, though the configuration asks for it")
 

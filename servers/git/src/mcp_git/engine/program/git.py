@@ -259,7 +259,16 @@ class Git:
 
     def read_unheeded_configuration(self, repository: Repository) -> dict[str, str]:
         """Return the operator's configuration and the repository's over it, of which git is told a part here."""
-        return dict([*self.binary.user_configuration, *self._private_git_dir(repository).own_entries])
+        private = self._private_git_dir(repository)
+        return dict([*private.user_configuration.all_entries, *private.own_entries])
+
+    def describe_disbelieved(self, repository: Repository) -> str:
+        """Return which keys of the repository's own configuration could say who commits or what is ignored, and are
+        not believed; empty where none is there."""
+        keys = git_config.list_disbelieved(self._private_git_dir(repository).own_entries)
+        if not keys:
+            return ""
+        return f"not read here: {', '.join(keys)} of this repository's configuration"
 
     def is_partial(self, repository: Repository) -> bool:
         """Whether a repository lacks objects that its remote has."""

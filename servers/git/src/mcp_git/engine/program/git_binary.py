@@ -228,20 +228,6 @@ class GitBinary:
         return entries
 
     @cached_property
-    def passed_configuration(self) -> list[git_config.Entry]:
-        """What of that matters everywhere, with the ignored names that have no key."""
-        entries = dict(git_config.filter_user_entries(self.user_configuration))
-        usual = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "git", "ignore")
-        ignored = os.path.expanduser(entries.get("core.excludesfile", usual))
-        entries["core.excludesfile"] = ignored if os.path.isfile(ignored) else os.devnull
-        return list(entries.items())
-
-    @cached_property
-    def ignore_files(self) -> Sequence[str]:
-        """The operator's file of ignored names, as a real path."""
-        return [os.path.realpath(value) for key, value in self.passed_configuration if key == "core.excludesfile"]
-
-    @cached_property
     def environment(self) -> dict[str, str]:
         """All that git finds in its environment whatever it does; nothing is passed on unseen."""
         return {

@@ -20,6 +20,12 @@ from mcp_batteries.errors import Refused, Unavailable
 from mcp_batteries.processes.confinement import Confinement
 from mcp_git import git_config
 from mcp_git.engine.program.git_binary import GitBinary, GitFailed
+from mcp_git.engine.program.user_configuration import (
+    FileSignature,
+    UserConfiguration,
+    read_signature,
+    read_user_configuration,
+)
 from mcp_git.repository_paths import Layout, refuse_submodules_elsewhere
 
 __all__ = ["PrivateGitDir", "PrivateGitDirs"]
@@ -33,8 +39,6 @@ _SUBMODULE = re.compile(rb"(?:^|\0)160000 [0-9a-f]+ \d\t([^\0]+)")
 
 _FIRST_WITH_REFTABLE = (2, 45)
 
-_Signature = tuple[int, int, int, int]
-
 
 class PrivateGitDir:
     """The common directory that git sees of one repository.
@@ -43,6 +47,7 @@ class PrivateGitDir:
         config: the path of its configuration.
         written_signature: what that file was when it was written.
         configuration: what git is told of the repository's configuration.
+        user_configuration: what the user's own says for it.
         own_entries: all of that configuration.
         is_partial: whether objects are missing that its remote is to be asked for.
         has_work_tree: whether the folder that is served is the work tree, as its configuration has it.
@@ -53,13 +58,14 @@ class PrivateGitDir:
         self.folder = folder
         self.config_path = os.path.join(folder, "config")
         self.lock = threading.Lock()
-        self.config_signatures: tuple[_Signature | None, _Signature | None] | None = None
-        self.written_signature: _Signature | None = None
+        self.config_signatures: Sequence[FileSignature | None] = ()
+        self.written_signature: FileSignature | None = None
+        self.user_configuration = UserConfiguration()
         self.configuration: Sequence[git_config.Entry] = ()
         self.own_entries: Sequence[git_config.Entry] = ()
         self.is_partial = False
         self.has_work_tree = True
-        self.index_signature: _Signature | None = None
+        self.index_signature: FileSignature | None = None
         self.submodules: Sequence[str] = ()
 
 
@@ -90,7 +96,7 @@ class PrivateGitDirs:
             if (
                 private is not None
                 and private.written_signature is not None
-                and private.written_signature != _signature(private.config_path)
+                and private.written_signature != read_signature(private.config_path)
             ):
                 # Cleaned up, and perhaps somebody else's by now.
                 self._binary.renew_scratch_folder()
@@ -143,7 +149,7 @@ class PrivateGitDirs:
         confinements = self._binary.confinements
         if confinements is None:
             return None
-        readable = [private.folder, *self._binary.ignore_files]
+        readable = [private.folder, *private.user_configuration.ignore_files]
         writable = [scratch_index] if scratch_index else []
         if writes:
             writable.append(private.folder)
@@ -160,7 +166,7 @@ class PrivateGitDirs:
 
     def _write_configuration(self, private: PrivateGitDir, layout: Layout) -> None:
         paths = f"{layout.common_dir}{os.sep}config", f"{layout.git_dir}{os.sep}config.worktree"
-        now = _signature(paths[0]), _signature(paths[1])
+        now = [read_signature(path) for path in (*paths, *private.user_configuration.files)]
         if now == private.config_signatures:
             return
         self._link_shared_parts(private, layout)
@@ -177,19 +183,31 @@ class PrivateGitDirs:
         private.configuration = git_config.filter_repository_entries(entries)
         private.is_partial = git_config.is_partial(entries)
         bare = [("core.bare", "false" if layout.work_tree else "true")]
-        text = git_config.format_entries(
-            [*self._binary.passed_configuration, *private.configuration, *git_config.HARDENED.items(), *bare]
-        )
-        with open(f"{private.config_path}.new", "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(text)
+        own = [*private.configuration, *git_config.HARDENED.items(), *bare]
+        private.user_configuration = self._read_user_configuration(private, layout, own)
         private.written_signature = None
-        os.replace(f"{private.config_path}.new", private.config_path)
-        private.config_signatures = now
-        private.written_signature = _signature(private.config_path)
+        _write_entries(private.config_path, [*private.user_configuration.entries, *own])
+        private.config_signatures = [read_signature(path) for path in (*paths, *private.user_configuration.files)]
+        private.config_signatures[:2] = now[:2]
+        private.written_signature = read_signature(private.config_path)
+
+    def _read_user_configuration(
+        self, private: PrivateGitDir, layout: Layout, own: Sequence[git_config.Entry]
+    ) -> UserConfiguration:
+        """Return what the user's configuration says here; its conditions ask for a repository with its remotes."""
+        folder = os.path.join(private.folder, "conditions")
+        os.makedirs(os.path.join(folder, "refs"), exist_ok=True)
+        _write_entries(os.path.join(folder, "config"), own)
+        environment = {
+            "GIT_DIR": layout.git_dir,
+            "GIT_COMMON_DIR": folder,
+            "GIT_OBJECT_DIRECTORY": layout.objects,
+        }
+        return read_user_configuration(self._binary, environment, layout.git_dir)
 
     def _read_configuration(self, path: str) -> list[git_config.Entry]:
         for _ in range(_MAX_READS_OF_CONFIGURATION):
-            signature = _signature(path)
+            signature = read_signature(path)
             if signature is None:
                 return []
             if signature[1] > _MAX_CONFIGURATION_BYTES:
@@ -199,7 +217,7 @@ class PrivateGitDirs:
             try:
                 return git_config.parse_entries(self._binary.run_config(["--no-includes", "--list", "-z"], path))
             except GitFailed:
-                if _signature(path) == signature:
+                if read_signature(path) == signature:
                     break
                 # Another git has put a new file in its place, which the confinement of this one does not know.
         raise Refused("The configuration of this repository can't be read (`config`).", "The operator can mend it.")
@@ -210,7 +228,7 @@ class PrivateGitDirs:
         Raises:
             Refused: one of them leads out, so that a diff would show what is there.
         """
-        now = _signature(f"{layout.git_dir}{os.sep}index")
+        now = read_signature(f"{layout.git_dir}{os.sep}index")
         if now is None or now == private.index_signature:
             return
         try:
@@ -246,12 +264,11 @@ def _has_work_tree(entries: Mapping[str, str], layout: Layout) -> bool:
     return not is_elsewhere and entries.get("core.bare", "").lower() not in git_config.TRUE_VALUES
 
 
-def _signature(path: str) -> _Signature | None:
-    try:
-        status = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_ctime_ns
+def _write_entries(path: str, entries: Sequence[git_config.Entry]) -> None:
+    """Write a configuration file in the place of the one that is there."""
+    with open(f"{path}.new", "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(git_config.format_entries(entries))
+    os.replace(f"{path}.new", path)
 
 
 def _link_on_windows(target: str, link_path: str) -> None:

@@ -31,6 +31,9 @@ def describe_status(git: Git, repository: Repository, path: RepositoryPath, limi
     if not status.entries:
         refuse_missing_path(git, repository, path, (), cancel)
     facts = _describe_state(status, path)
+    disbelieved = git.describe_disbelieved(repository)
+    if disbelieved:
+        facts.append(disbelieved)
     if len(status.entries) <= limit:
         return Answer(facts, [entry.line for entry in status.entries])
     facts.append(f"folded: name a folder as `path`, or a `limit` of {len(status.entries)}, for the files")
