@@ -72,6 +72,7 @@ def list_commits(
     since: Annotated[FreeText | None, Field(description="`2026-01-31`, `2 weeks ago`")] = None,
     until: Annotated[FreeText | None, Field(description="As `since`.")] = None,
     all_branches: bool = False,
+    follow: Annotated[bool, Field(description="Through renames of `path`.")] = False,
     graph: bool = False,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -85,6 +86,8 @@ def list_commits(
         raise Invalid("`regex` says how to read a text, and there is none.", "Give one, or leave `regex` out.")
     if lines is not None and (path is None or text or all_branches):
         raise Invalid("`lines` are of one `path`, without `text` and `all_branches`.", "Name the file alone.")
+    if follow and (path is None or lines is not None):
+        raise Invalid("`follow` is of one file in `path`, without `lines`.", "Name the file, or leave `follow` out.")
     query = LogQuery(
         revision=rev,
         path=path or TOP_FOLDER,
@@ -97,6 +100,7 @@ def list_commits(
         all_branches=all_branches,
         graph=graph,
         lines=lines,
+        follow=follow,
     )
     return log.list_commits(git, repo, query, limit, cursor, cancel)
 

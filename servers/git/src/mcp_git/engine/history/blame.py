@@ -10,6 +10,7 @@ from typing import NamedTuple
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound, quote
+from mcp_git.engine.history.cut_history import describe_boundary, list_boundary
 from mcp_git.engine.history.missing_paths import suggest_path
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, split_records
@@ -34,11 +35,13 @@ class _BlamePage:
         lines: those of the answer: the heading of a commit, and the lines of the file that it changed.
         next_line: the number of the line at which the page became full; None if it did not.
         last_line: the number of the line that was read last.
+        oids: the hashes of the commits that are shown.
     """
 
     last_line: int
     lines: list[str] = field(default_factory=list[str])
     next_line: int | None = None
+    oids: set[str] = field(default_factory=set[str])
     _remaining_bytes: int = DEFAULT_PAGE_BYTES
     _details: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
 
@@ -61,6 +64,7 @@ class _BlamePage:
                 return
             self.lines += added
             listed_oid = oid
+            self.oids.add(oid)
 
     def _read_header(self, record: bytes, oid: str) -> str:
         """Read the numbers of a line or a detail of its commit, and return the hash of that commit."""
@@ -104,7 +108,11 @@ def blame_lines(
         if first == 1 and "has only 0 lines" in failure.stderr:
             return Answer([f"{path.display} is empty"])
         raise _explain_failure(failure, git, repository, path, revision, cancel) from None
-    return Answer(_describe_page(page, path, first, last), page.lines)
+    facts = _describe_page(page, path, first, last)
+    boundary = list_boundary(layout)
+    if page.oids.intersection(boundary):
+        facts.append(describe_boundary(boundary, page.oids))
+    return Answer(facts, page.lines)
 
 
 def _describe_page(page: _BlamePage, path: RepositoryPath, first: int, last: int) -> list[str]:

@@ -18,6 +18,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_batteries.server.calling.results import group_by_folder
+from mcp_git.engine.history.cut_history import describe_boundary, list_boundary
 from mcp_git.engine.history.missing_paths import refuse_missing_path
 from mcp_git.engine.history.page_position import PagePosition, decode_position
 from mcp_git.engine.program.git import Git, GitFailed
@@ -150,6 +151,9 @@ def read_diff(
         raise Conflict("The changes are no longer those of the page before.", "Call again without `cursor`.")
     remaining = len(page.files) - page.file_index
     facts = [comparison.title, _describe_counts(page)]
+    boundary = list_boundary(git.layout(repository))
+    if page.oid in boundary:
+        facts.append(describe_boundary(boundary, [page.oid]))
     next_cursor = None
     if remaining > 0:
         next_cursor = Cursor.encode("diff", [page.file_index, page.line_offset, [digest]], comparison.scope)
@@ -267,6 +271,7 @@ class _Page:
     Attributes:
         parts: where in `lines` the message, the list of files and the patch begin.
         is_cut: whether there are more files than are listed.
+        oid: the hash of the commit, on the first page of one.
         file_index, line_offset: the file, and the line of its patch, with which the next page goes on.
     """
 
@@ -282,6 +287,7 @@ class _Page:
         self.lines: list[str] = []
         self.files: list[_ChangedFile] = []
         self.is_cut = False
+        self.oid = ""
         self.parts = {"message": 0, "files": 0, "patch": 0}
         self.file_index = 0
         self.line_offset = 0
@@ -354,6 +360,7 @@ class _Page:
         text = clip(header.decode("utf-8", "replace").rstrip(), DEFAULT_PAGE_BYTES // 2)
         lines = text.split("\n") + [""] * _COMMIT_HEADER_LINES
         oid, author, parents, refs, *message = lines
+        self.oid = oid
         self.lines = [f"{oid} {escape_line_breaks(refs)}".rstrip(), escape_line_breaks(author)]
         if " " in parents:
             self.lines.append(_describe_parents(parents.split(), message[0]))

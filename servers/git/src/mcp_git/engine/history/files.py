@@ -12,7 +12,7 @@ from typing import NamedTuple
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
-from mcp_batteries.errors import Invalid, NotFound, TooLarge, quote
+from mcp_batteries.errors import Invalid, NotFound, TooLarge, Unavailable, quote
 from mcp_batteries.server.calling.results import group_by_folder
 from mcp_git.engine.history.missing_paths import refuse_missing_path, suggest_path
 from mcp_git.engine.history.page_position import decode_position
@@ -339,7 +339,7 @@ def _explain_failure(
         fix = "`get_status` has what is in conflict; a side that deleted it has none."
         return NotFound(f"`{path.display}` has no side `{revision.text}`.", fix)
     problem = explain_failure(failure, git, repository, revision, cancel)
-    if isinstance(problem, NotFound):
+    if isinstance(problem, (NotFound, Unavailable)):
         return problem
     name = quote(revision.text)
     try:

@@ -12,6 +12,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid
 from mcp_git.engine.history.blame import resolve_lines
+from mcp_git.engine.history.cut_history import describe_boundary, find_earlier_name, list_boundary
 from mcp_git.engine.history.dates import to_git_date
 from mcp_git.engine.history.missing_paths import refuse_missing_path
 from mcp_git.engine.history.page_position import PagePosition, decode_position
@@ -48,6 +49,7 @@ class LogQuery:
         is_regex: whether text, author and message are regular expressions.
         all_branches: those of all branches, tags and remotes.
         lines: only those that changed these lines of the file, or the function.
+        follow: through renames of the file.
     """
 
     revision: Revision | Range
@@ -61,6 +63,7 @@ class LogQuery:
     all_branches: bool = False
     graph: bool = False
     lines: LineRange | None = None
+    follow: bool = False
 
     def validate(self) -> None:
         """Check the texts that git is to look for.
@@ -81,6 +84,7 @@ class LogQuery:
             {
                 "--all": self.all_branches,
                 "--graph": self.graph,
+                "--follow": self.follow,
                 f"--author={self.author}": self.author,
                 f"--grep={self.message}": self.message,
             }
@@ -121,7 +125,7 @@ class LogQuery:
     @property
     def has_condition(self) -> bool:
         """Whether commits are left out for another reason than their path."""
-        return isinstance(self.revision, Range) or bool(set(self.options) - {"--all", "--graph"})
+        return isinstance(self.revision, Range) or bool(set(self.options) - {"--all", "--graph", "--follow"})
 
     @property
     def scope(self) -> list[Any]:
@@ -227,7 +231,23 @@ def list_commits(
     if is_whole_file and not page.commit_count and not position.skip:
         _refuse_missing_path(git, repository, query, cancel)
     facts = _describe_page(query, page, position.skip, command.described_lines)
+    facts += _describe_cut(git, repository, query, page, cancel)
     return Answer(facts, rows, next_cursor, lambda: _build_view(repository, query, page, position.skip))
+
+
+def _describe_cut(
+    git: Git, repository: Repository, query: LogQuery, page: _CommitPage, cancel: CancelToken
+) -> list[str]:
+    """Return where the history that a page shows is cut, if it is."""
+    boundary = list_boundary(git.layout(repository))
+    facts: list[str] = []
+    if boundary and (not page.has_more or not page.commits.keys().isdisjoint(boundary)):
+        facts.append(describe_boundary(boundary, page.commits))
+    if query.path.text and not query.follow and query.lines is None and page.commits and not page.has_more:
+        earlier = find_earlier_name(git, repository, list(page.commits)[-1], query.path, cancel)
+        if earlier:
+            facts.append(f"renamed from {earlier} there: with `follow` the commits before too")
+    return facts
 
 
 class _Start(NamedTuple):
@@ -310,7 +330,7 @@ class _LogCommand:
         cancel: CancelToken,
     ) -> _LogCommand:
         # Of commits that git finds by their changes, `--skip` skips those it has not looked at yet.
-        ignored = position.skip if query.text else 0
+        ignored = position.skip if query.text or query.follow else 0
         arguments = ["log", f"--format={_ROW_FORMAT}", f"--max-count={ignored + limit + 1}"]
         arguments += [f"--skip={position.skip - ignored}", *query.options]
         revisions = tips or _start_revisions(query)

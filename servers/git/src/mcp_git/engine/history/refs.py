@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict
+from mcp_git.engine.history.cut_history import describe_boundary, list_boundary
 from mcp_git.engine.history.log import list_reflog
 from mcp_git.engine.history.page_position import decode_position
 from mcp_git.engine.program.git import Git, GitFailed
@@ -234,6 +235,9 @@ def find_merge_base(git: Git, repository: Repository, one: Revision, other: Revi
                 raise explain_failure(failure, git, repository, revision, cancel) from None
         raise
     distance = f"{one.text} has {count(int(own_count), 'commit')} of its own, {other.text} {int(other_count):,}"
+    boundary = list_boundary(git.layout(repository))
+    if boundary:
+        distance += f"; {describe_boundary(boundary, bases)}"
     if not bases:
         return Answer([f"{one.text} and {other.text} have no commit in common", distance])
     arguments = ["log", "--no-walk=unsorted", "--format=%h %cs %aN: %s", *bases[:_MAX_MERGE_BASES], "--"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Invalid, NotFound, Problem, quote
+from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.policy import Range, Repository, Revision
 
@@ -16,6 +17,10 @@ __all__ = ["EMPTY_TREES", "explain_failure", "explained_failures", "find_commits
 
 # What git says of a regular expression that it can't read.
 _BAD_PATTERN = re.compile(r"invalid regex|(?:-e option|command line|header), ")
+# What git says of an object that a partial clone does not have.
+_MISSING_OBJECT = re.compile(
+    r"unable to (?:read|parse|find)|[Cc]annot read|could not (?:fetch|get)|bad (?:file|object)|missing (?:blob|object)"
+)
 # The tree with nothing in it, by the length of a hash.
 EMPTY_TREES = {
     40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
@@ -48,6 +53,11 @@ def explain_failure(
     failure: GitFailed, git: Git, repository: Repository, named: Revision | Range | None, cancel: CancelToken
 ) -> Problem:
     """Return what a failure of git means to the caller who named a revision."""
+    if _MISSING_OBJECT.search(failure.stderr) and git.is_partial(repository):
+        return Unavailable(
+            "This is a partial clone, and contents that this needs are not here.",
+            "Names, dates and messages are. Git fetches contents when the user reads them there: `git show`.",
+        )
     for revision in _list_revisions(named):
         arguments = ["rev-parse", "--verify", "--quiet", revision.text + "^{object}"]
         if not git.run(repository, arguments, cancel, exit_codes=(0, 1, 128)).stdout:
@@ -79,6 +89,10 @@ def _explain_missing_revision(git: Git, repository: Repository, revision: Revisi
     similar = difflib.get_close_matches(revision.text, output.text.split(), n=3)
     if revision.text.startswith("stash@"):
         fix = "`list_refs` with kind=stashes has those there are."
+    elif re.search(r"[~^]", revision.text) and os.path.exists(
+        os.path.join(git.layout(repository).common_dir, "shallow")
+    ):
+        fix = "This is a shallow clone, which has only the latest commits: the user can run `git fetch --unshallow`."
     elif similar:
         fix = f"Did you mean {' or '.join(map(quote, similar))}?"
     else:

@@ -1,0 +1,101 @@
+"""What a shallow or partial clone lacks, and what came before a rename, is told and not taken for the whole."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from git_server.made import Made
+from git_server.serving import serving
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform == "win32", reason="it clones by a file address"),
+]
+
+
+def made_source(folder: Path) -> Made:
+    made = Made(folder / "source")
+    lines = "".join(f"{number}\n" for number in range(30))
+    for number in range(4):
+        made.commit(f"change {number}", {"n.txt": f"{lines}v{number}\n"})
+    made.git("mv", "n.txt", "m.txt")
+    made.commit("rename it")
+    made.commit("after", {"m.txt": f"{lines}v3\nx\n", "other.txt": "other\n"})
+    made.git("config", "uploadpack.allowFilter", "true")
+    return made
+
+
+def cloned(folder: Path, *words: str) -> Made:
+    source = made_source(folder)
+    source.git("clone", "--quiet", *words, f"file://{source.path}", str(folder / "clone"))
+    return Made(folder / "clone")
+
+
+SHALLOW: dict[str, tuple[str, dict[str, Any], str]] = {
+    "all": ("list_commits", {}, "what is before {boundary} is not here"),
+    "a page before its end": ("list_commits", {"limit": 1}, ""),
+    "of a file": ("list_commits", {"path": "m.txt"}, "what is before {boundary} is not here"),
+    "none": ("list_commits", {"message": "change"}, "shallow clone: what is before its first commits is not here"),
+    "by text": ("list_commits", {"text": "v1"}, "shallow clone: what is before its first commits is not here"),
+    "blame": ("get_blame", {"path": "m.txt"}, "what is before {boundary} is not here"),
+    "blame of another": ("get_blame", {"path": "other.txt"}, ""),
+    "the first commit": ("read_diff", {"rev": "HEAD~1"}, "what is before {boundary} is not here"),
+    "another commit": ("read_diff", {"rev": "HEAD"}, ""),
+    "merge base": ("get_merge_base", {"one": "HEAD~1"}, "what is before {boundary} is not here"),
+    "what is not there": ("list_commits", {"rev": "HEAD~3"}, "`git fetch --unshallow`"),
+}
+
+
+@pytest.mark.share(5)
+@pytest.mark.parametrize("name", SHALLOW)
+async def test_a_shallow_clone_says_where_it_begins(name: str, tmp_path: Path) -> None:
+    made = cloned(tmp_path, "--depth=2")
+    boundary = made.git("rev-parse", "HEAD~1")[:9]
+    tool, arguments, words = SHALLOW[name]
+    async with serving(made.path) as asking, serving(tmp_path / "source") as whole:
+        head = (await asking(tool, **arguments)).partition("\n")[0]
+        assert words.format(boundary=boundary) in head, head
+        assert bool(words) is ("shallow" in head), head
+        assert "shallow" not in await whole(tool, **arguments)
+
+
+PARTIAL: dict[str, tuple[str, dict[str, Any]]] = {
+    "file": ("read_file", {"path": "n.txt", "rev": "HEAD~3"}),
+    "diff": ("read_diff", {"rev": "HEAD~3"}),
+    "blame": ("get_blame", {"path": "m.txt"}),
+    "text": ("list_commits", {"text": "v2"}),
+    "regex": ("list_commits", {"text": "v2", "regex": True}),
+}
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize("name", PARTIAL)
+async def test_a_partial_clone_says_that_contents_are_not_here(name: str, tmp_path: Path) -> None:
+    made = cloned(tmp_path, "--filter=blob:none")
+    tool, arguments = PARTIAL[name]
+    async with serving(made.path) as asking:
+        assert (await asking(tool, **arguments)).startswith("failed: This is a partial clone"), name
+        assert "change 0" in await asking("list_commits")
+        assert "There is no `missing.txt`" in await asking("read_file", path="missing.txt")
+
+
+async def test_a_listing_says_where_a_file_had_another_name_and_follows_it(tmp_path: Path) -> None:
+    made = made_source(tmp_path)
+    async with serving(made.path) as asking:
+        answer = await asking("list_commits", path="m.txt")
+        assert "commits 1-2 of HEAD" in answer and "renamed from n.txt there" in answer.partition("\n")[0]
+        assert "renamed" not in await asking("list_commits", path="m.txt", limit=1)
+        assert "renamed" not in await asking("list_commits", path="other.txt")
+        listed: list[str] = []
+        cursor = None
+        while True:
+            answer = await asking("list_commits", path="m.txt", follow=True, limit=2, cursor=cursor)
+            head, *rows = answer.splitlines()
+            listed += [row.partition(": ")[2] or row for row in rows if row]
+            if "cursor=" not in head:
+                break
+            cursor = head.partition('cursor="')[2].partition('"')[0]
+        assert len(listed) == 6 and "change 0" in listed[-1], listed
+        assert "failed" in await asking("list_commits", follow=True)
