@@ -61,6 +61,8 @@ HARDENED: Mapping[str, str] = {
     "core.fsmonitor": "false",
     "core.attributesfile": "/dev/null",
     "core.pager": "cat",
+    # Of a larger file git takes all into memory, several times to compare it.
+    "core.bigfilethreshold": "64m",
     "core.quotepath": "false",
     "core.commitgraph": "true",
     "protocol.allow": "never",

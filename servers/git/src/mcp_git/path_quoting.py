@@ -12,9 +12,13 @@ __all__ = ["LINE_BREAKS", "escape_line_breaks", "quote_path", "quote_paths", "un
 
 _ESCAPES = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
 _UNESCAPES = {letter: bytes([code]) for code, letter in _ESCAPES.items()}
-_ODD = re.compile('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029\ud800-\udfff]')
-# What could pass for the end of a line, or turn what follows around.
-LINE_BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_ODD = re.compile(
+    '[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]'
+)
+# What could pass for the end of a line, turns what follows around, or is text that nobody sees.
+LINE_BREAKS = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
+)
 _ESCAPED = re.compile(rb"\\([abtnvfr\"\\]|[0-3][0-7]{2})|[^\\\"]+")
 
 

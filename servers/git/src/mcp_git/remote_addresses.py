@@ -27,6 +27,8 @@ _SCHEME = re.compile(r"[\w.+-]*::|[\w.+-]+://")
 _ODD = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\\\\\ud800-\udfff]")
 # Up to the last @, because nobody has percent-encoded those of the password.
 _PASSWORD = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*)://([^\s/@]*:(?!\d{1,5}(?:[/\s'\"]|$))[^\s'\"]*|[^\s/]*)@")
+# Tokens stand there too, by many names.
+_QUERY = re.compile(r"(?i)(\bhttps?://[^\s?'\"]*[?#])[^\s'\"]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +92,8 @@ def _locate_remote(path: str, folders: Sequence[str]) -> Address:
 
 
 def hide_password(text: str) -> str:
-    """Return `text` without possible passwords in addresses; a token can be in the place of the user."""
-    return _PASSWORD.sub(_hide_user, text)
+    """Return `text` without possible passwords in addresses and without their queries, which hold tokens too."""
+    return _QUERY.sub(r"\1…", _PASSWORD.sub(_hide_user, text))
 
 
 def _hide_user(match: re.Match[str]) -> str:

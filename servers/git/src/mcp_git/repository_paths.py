@@ -76,6 +76,7 @@ def find_layout(folder: str, served_paths: Sequence[str]) -> Layout:
     try:
         layout = _locate_parts(folder, served_paths)
         _refuse_links_in(layout)
+        _refuse_special_files(layout)
         _refuse_foreign_alternates(layout.objects, served_paths, _MAX_ALTERNATE_LEVELS)
     except OSError as error:
         raise _unreadable(error) from None
@@ -92,6 +93,24 @@ def _refuse_links_in(layout: Layout) -> None:
     objects = layout.objects
     for part in (objects, f"{objects}{os.sep}info", f"{objects}{os.sep}pack", f"{layout.common_dir}{os.sep}info"):
         _refuse_links(part)
+
+
+def _refuse_special_files(layout: Layout) -> None:
+    """Check the files at the top of the work tree that git opens whatever it is asked: it would wait for a pipe.
+
+    Raises:
+        Refused: one is a pipe, a socket or a device.
+    """
+    if layout.work_tree is None:
+        return
+    for name in (".mailmap", ".gitattributes", ".gitignore", ".gitmodules"):
+        with suppress(FileNotFoundError):
+            mode = os.lstat(f"{layout.work_tree}{os.sep}{name}").st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode)):
+                raise Refused(
+                    f"{quote(name)} in the work tree is a pipe or a device, for which git would wait.",
+                    "The user can remove it.",
+                )
 
 
 def _locate_parts(folder: str, served_paths: Sequence[str]) -> Layout:

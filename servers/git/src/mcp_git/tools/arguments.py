@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _PATH = Field(description="From the repository's root.")
-_REPO = Field(description="Which, if several are served.", json_schema_extra=in_header("Repo"))
+_REPO = Field(description="Which one, if several.", json_schema_extra=in_header("Repo"))
 
 # Left out, each is the only served one: `default("")`.
 Repo = Annotated[Repository, trusted(Policy.repository), _REPO]

@@ -72,7 +72,7 @@ def list_commits(
     since: Annotated[FreeText | None, Field(description="`2026-01-31`, `2 weeks ago`")] = None,
     until: Annotated[FreeText | None, Field(description="As `since`.")] = None,
     all_branches: bool = False,
-    follow: Annotated[bool, Field(description="Through renames of `path`.")] = False,
+    follow: bool = False,
     graph: bool = False,
     limit: Limit = 50,
     cursor: Cursor = None,

@@ -209,13 +209,13 @@ def _read_span(output: str, *, with_first_line: bool) -> LineSpan:
 def _format_heading(oid: str, details: Mapping[str, str]) -> str:
     if not oid.strip("0"):
         return "not committed yet"
-    date = _format_day(details.get("author-time", "0"), details.get("author-tz", "+0000"))
+    date = _format_day(details.get("committer-time", "0"), details.get("committer-tz", "+0000"))
     heading = f"{oid[:9]} {date} {details.get('author', '')}: {details.get('summary', '')}"
     return clip(escape_line_breaks(heading), _MAX_HEADING_BYTES)
 
 
 def _format_day(seconds: str, zone: str) -> str:
-    """Return the author's day, where they were."""
+    """Return the committer's day, where they were."""
     from datetime import UTC, datetime
 
     try:

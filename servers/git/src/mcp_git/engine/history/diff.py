@@ -36,10 +36,13 @@ _OPTIONS = (
     "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--find-renames", "--submodule=short",
     "--src-prefix=a/", "--dst-prefix=b/", "--diff-merges=first-parent",
 )  # fmt: skip
-_COMMIT_FORMAT = "--format=%H%n%aN <%aE> %aI%n%P%n%D%n%B%x00%N%x00"
-_COMMIT_HEADER_LINES = 4
+_COMMIT_FORMAT = "--format=%H%n%aN <%aE> %aI%n%cN <%cE> %cI%n%P%n%D%n%B%x00%N%x00"
+_COMMIT_HEADER_LINES = 5
 _MAX_FILES = 2000
 _MAX_LISTED_FILES = 100
+# Where only files are listed: those of a page, and those that are counted.
+_MAX_FILES_OF_PAGE = 400
+_MAX_COUNTED_FILES = 200_000
 # The files of one run of git for the patch.
 _MAX_PATHS = 200
 _MAX_LINE_BYTES = 2000
@@ -102,7 +105,7 @@ class Comparison:
     def scope(self) -> list[Any]:
         """What the cursors of this comparison are bound to."""
         revision = self.revision.text if self.revision else None
-        return [revision, self.part, self.path.text, self.context]
+        return [revision, self.part, self.path.text, self.context, self.files_only]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +160,10 @@ def read_diff(
     next_cursor = None
     if remaining > 0:
         next_cursor = Cursor.encode("diff", [page.file_index, page.line_offset, [digest]], comparison.scope)
-        facts.append(f"the patch of {count(remaining, 'file')} follows")
+        if comparison.files_only:
+            facts.append(f"{count(remaining, 'more file')} follow")
+        else:
+            facts.append(f"the patch of {count(remaining, 'file')} follows")
     if comparison.revision is None and not cursor:
         facts += _describe_omitted(git, repository, comparison, cancel)
     view: dict[str, Any] = {"parts": page.parts}
@@ -309,7 +315,9 @@ class _Page:
             reader = _RecordReader(pieces)
             self._read_list(reader, is_first)
             if self._comparison.files_only:
-                self.file_index = len(self.files)
+                if not is_first:
+                    self._add_files()
+                self.file_index = min(self.file_index + _MAX_FILES_OF_PAGE, len(self.files))
                 return
             if reads_both and not self.is_cut:
                 self._read_all_patches(reader)
@@ -359,9 +367,11 @@ class _Page:
         """Add who made a commit, and its message."""
         text = clip(header.decode("utf-8", "replace").rstrip(), DEFAULT_PAGE_BYTES // 2)
         lines = text.split("\n") + [""] * _COMMIT_HEADER_LINES
-        oid, author, parents, refs, *message = lines
+        oid, author, committer, parents, refs, *message = lines
         self.oid = oid
         self.lines = [f"{oid} {escape_line_breaks(refs)}".rstrip(), escape_line_breaks(author)]
+        if committer != author:
+            self.lines.append(f"committed by {escape_line_breaks(committer)}")
         if " " in parents:
             self.lines.append(_describe_parents(parents.split(), message[0]))
         while message and not message[-1].strip():
@@ -385,16 +395,21 @@ class _Page:
                     return
                 continue
             self.files.append(_read_counted_file(reader, added, removed, name))
-            if len(self.files) == _MAX_FILES:
+            if len(self.files) == (_MAX_COUNTED_FILES if self._comparison.files_only else _MAX_FILES):
                 self.is_cut = True
                 return
 
     def _add_files(self) -> None:
         self.parts["files"] = len(self.lines)
-        limit = _MAX_FILES if self._comparison.files_only else _MAX_LISTED_FILES
-        self.lines += group_by_folder((file.prefix, quote_path(file.path), ()) for file in self.files[:limit])
+        start = 0
+        limit = _MAX_LISTED_FILES
+        if self._comparison.files_only:
+            start = self.file_index
+            limit = _MAX_FILES_OF_PAGE
+        listed = self.files[start : start + limit]
+        self.lines += group_by_folder((file.prefix, quote_path(file.path), ()) for file in listed)
         hidden = len(self.files) - limit
-        if hidden > 0:
+        if hidden > 0 and not self._comparison.files_only:
             self.lines.append(f"… and {hidden:,} more files")
         if self.files:
             self.lines.append("")
@@ -437,7 +452,8 @@ class _Page:
     def _add_patch_line(self, line: bytes, text: str, index: int) -> None:
         if not line.startswith(_OMITTED_LINES):
             self.lines.append(text)
-        elif line.startswith(b"diff --git ") and self.files[index].added is None:
+        elif line.startswith(b"diff --git ") and not self.files[index].added and not self.files[index].removed:
+            # What follows may name no file: of a binary one, an empty one, or another mode.
             self.lines.append(self.files[index].line)
 
 

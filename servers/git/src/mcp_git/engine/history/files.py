@@ -339,7 +339,7 @@ def _explain_failure(
         fix = "`get_status` has what is in conflict; a side that deleted it has none."
         return NotFound(f"`{path.display}` has no side `{revision.text}`.", fix)
     problem = explain_failure(failure, git, repository, revision, cancel)
-    if isinstance(problem, (NotFound, Unavailable)):
+    if isinstance(problem, (NotFound, TooLarge, Unavailable)):
         return problem
     name = quote(revision.text)
     try:

@@ -29,15 +29,15 @@ __all__ = ["LogQuery", "describe_head", "list_commits", "list_reflog"]
 
 # The bytes of a row, without its line end.
 _MAX_ROW_BYTES = 89
-_MAX_AUTHOR_BYTES = 12
+_MAX_AUTHOR_BYTES = 24
 _MAX_LONG_AUTHOR_BYTES = 40
 # Those of a remote with many branches would leave no room for the subject.
 _MAX_REFS_BYTES = 28
 _MAX_VIEW_BYTES = 200
 # Signs that stand in texts too, but may have been meant as those of an expression.
 _EXPRESSION_SIGNS = re.compile(r"[\^$|*]|\.[*+?]|\[.+\]|\(.*\)")
-_ROW_FORMAT = "%x01%H%x00%h%x00%cs%x00%aN%x00%D%x00%P%x00%s"
-_ROW_FIELDS = 6
+_ROW_FORMAT = "%x01%H%x00%h%x00%cs%x00%as%x00%aN%x00%D%x00%P%x00%s"
+_ROW_FIELDS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +141,7 @@ class _CommitFields(NamedTuple):
 
     short_hash: str
     date: str
+    author_date: str
     author: str
     refs: str
     parents: str
@@ -231,16 +232,18 @@ def list_commits(
     if is_whole_file and not page.commit_count and not position.skip:
         _refuse_missing_path(git, repository, query, cancel)
     facts = _describe_page(query, page, position.skip, command.described_lines)
-    facts += _describe_cut(git, repository, query, page, cancel)
+    facts += _describe_limits(git, repository, query, page, cancel)
     return Answer(facts, rows, next_cursor, lambda: _build_view(repository, query, page, position.skip))
 
 
-def _describe_cut(
+def _describe_limits(
     git: Git, repository: Repository, query: LogQuery, page: _CommitPage, cancel: CancelToken
 ) -> list[str]:
-    """Return where the history that a page shows is cut, if it is."""
+    """Return what the rows of a page alone would not tell: whose dates they have, and where the history is cut."""
     boundary = list_boundary(git.layout(repository))
     facts: list[str] = []
+    if any(commit.date != commit.author_date for commit in page.commits.values()):
+        facts.append("dates are of the commits, of which some were written earlier")
     if boundary and (not page.has_more or not page.commits.keys().isdisjoint(boundary)):
         facts.append(describe_boundary(boundary, page.commits))
     if query.path.text and not query.follow and query.lines is None and page.commits and not page.has_more:
@@ -502,14 +505,18 @@ def describe_head(git: Git, repository: Repository, cancel: CancelToken) -> Answ
 
 def list_reflog(git: Git, repository: Repository, name: Revision, limit: int, cancel: CancelToken) -> list[str]:
     """Return where a branch or HEAD was before, newest first: the revision that leads there, and what moved it."""
-    arguments = ["log", "--walk-reflogs", "--format=%h%x00%gd%x00%cs%x00%gs", f"--max-count={limit}", name.text, "--"]
+    # With a date git puts that of the entry into the selector, in place of its number.
+    arguments = ["log", "--walk-reflogs", "--date=short", "--format=%h%x00%gd%x00%gs", f"--max-count={limit}"]
+    arguments += [name.text, "--"]
     with explained_failures(git, repository, name, cancel):
         output = git.run(repository, arguments, cancel)
-    return [_format_move(line) for line in split_lines(output)]
+    return [_format_move(line, number) for number, line in enumerate(split_lines(output))]
 
 
-def _format_move(line: str) -> str:
+def _format_move(line: str, number: int) -> str:
     fields = line.split("\0")
-    fields += [""] * (4 - len(fields))
-    oid, selector, date, action, *_ = fields
+    fields += [""] * (3 - len(fields))
+    oid, dated_selector, action, *_ = fields
+    name, _, date = dated_selector.rstrip("}").rpartition("@{")
+    selector = f"{name}@{{{number}}}"
     return clip(escape_line_breaks(f"{selector} {oid} {date} {hide_password(action)}"), 2 * _MAX_ROW_BYTES)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+import time
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Conflict, Invalid, Problem, Refused
+from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, quote
 from mcp_git.engine.operation.expectation import LaterState
 from mcp_git.engine.operation.operation import Operation, UndoKind
 from mcp_git.engine.operation.undo import Snapshot
@@ -13,6 +16,7 @@ from mcp_git.engine.operation.untracked_files import describe_remaining_files
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.revisions import explain_failure
 from mcp_git.engine.work_tree.status import Status
+from mcp_git.models import count
 from mcp_git.path_quoting import escape_line_breaks, quote_paths
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout
@@ -21,6 +25,8 @@ from mcp_git.tool_calls import ToolCall
 __all__ = ["explain_half_done", "explain_operation_failure", "is_same_state", "nothing_to_do"]
 
 _MAX_MESSAGE_LENGTH = 400
+# No git keeps a lock that long, but for a rebase that somebody is asked about.
+_STALE_LOCK_SECONDS = 600
 _ASIDE = re.compile(r"^(?:hint|warning|<stdin>):|is not a valid attribute name")
 # What git says to somebody in a shell.
 _SHELL_ADVICE = re.compile(
@@ -58,7 +64,7 @@ def explain_operation_failure(
             "Git knows no `user.name` and `user.email` to commit as.", "The operator can set them: `git config`."
         )
     if "index.lock" in failure.stderr or "Unable to create" in failure.stderr:
-        return Conflict("Another `git` is at work in this repository.", "Call again when it is done.")
+        return _explain_lock(failure, git.layout(repository))
     problem = explain_failure(failure, git, repository, operation.revision, cancel)
     if not isinstance(problem, Invalid):
         return problem
@@ -70,6 +76,50 @@ def explain_operation_failure(
     return Conflict(
         f"git: `{escape_line_breaks(message)[:_MAX_MESSAGE_LENGTH]}`.", f"Nothing was changed. {next_move}".rstrip()
     )
+
+
+def _explain_lock(failure: GitFailed, layout: Layout) -> Conflict:
+    """Return whose lock is in the way, and since when: one that a crash left stays for ever."""
+    message = "Another `git` is at work in this repository."
+    path = _find_lock(failure, layout)
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return Conflict(message, "Call again when it is done.")
+    seconds = max(0, round(time.time() - status.st_mtime))
+    name = os.path.basename(path)
+    fix = "Call again when it is done."
+    if seconds >= _STALE_LOCK_SECONDS:
+        fix = f"If none runs any more, one that crashed has left `{name}`, and the user can remove it."
+    return Conflict(f"{message[:-1]}: `{name}` is {_format_age(seconds)} old{_name_owner(status)}.", fix)
+
+
+def _find_lock(failure: GitFailed, layout: Layout) -> str:
+    match = re.search(r"'([^']*\.lock)'", failure.stderr)
+    name = match[1] if match else "index.lock"
+    for folder in (layout.git_dir, layout.common_dir):
+        path = os.path.join(folder, name.removeprefix("./"))
+        if os.path.lexists(path):
+            return path
+    return os.path.join(layout.git_dir, "index.lock")
+
+
+def _format_age(seconds: int) -> str:
+    for unit, length in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= length:
+            return count(seconds // length, unit)
+    return count(seconds, "second")
+
+
+def _name_owner(status: os.stat_result) -> str:
+    if sys.platform == "win32":
+        return ""
+    import pwd
+
+    try:
+        return f", of {quote(pwd.getpwuid(status.st_uid).pw_name)}"
+    except KeyError:
+        return f", of user {status.st_uid}"
 
 
 def nothing_to_do(operation: Operation) -> Conflict:

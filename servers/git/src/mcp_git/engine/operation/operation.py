@@ -88,6 +88,7 @@ class Operation:
             nothing comes of the operation.
         return_calls: the calls that lead back from that branch.
         git_options: options of git itself, before the command.
+        base: the commit on which a rebase puts others, so that what it has is no news; empty for other operations.
     """
 
     arguments: Sequence[str]
@@ -106,6 +107,7 @@ class Operation:
     on_branch: Revision | None = None
     return_calls: Sequence[ToolCall] = ()
     git_options: Sequence[str] = ()
+    base: str = ""
 
     @property
     def command(self) -> str:

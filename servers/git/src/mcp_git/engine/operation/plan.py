@@ -325,7 +325,9 @@ class OperationPlanner:
         """Plan to continue, skip or abort what is in progress; to continue, `stage_first` stages what is resolved."""
         layout = self.git.layout(self.repository)
         in_progress = find_operations_in_progress(self.git, self.repository, layout, self.cancel)
-        if not in_progress or in_progress[0].startswith("bisect"):
+        if in_progress and in_progress[0].startswith("bisect"):
+            raise Conflict("A bisect is under way, which no tool here ends.", "The user can: `git bisect reset`.")
+        if not in_progress:
             raise Conflict("Nothing is `under way` in this repository.", "`get_status` has its state.")
         command = in_progress[0].split(" ")[0]
         if action == "abort":
@@ -346,6 +348,7 @@ class OperationPlanner:
             stage_first=stage_first,
             resolved_paths=resolved_paths,
             git_options=git_options,
+            base=_find_rebase_base(layout),
         )
 
     def _find_start(self, layout: Layout) -> str:
@@ -368,7 +371,14 @@ class OperationPlanner:
         git_options: Sequence[str] = ()
         if self.git.run(self.repository, search, self.cancel, exit_codes=(0, 128)).stdout:
             git_options = _SCISSORS_OPTIONS
-        return Operation([*arguments, revision.text], revision=revision, on_branch=on_branch, git_options=git_options)
+        base = self._find_hash(f"{revision.text}^{{commit}}") if arguments[0] == "rebase" else ""
+        return Operation(
+            [*arguments, revision.text],
+            revision=revision,
+            on_branch=on_branch,
+            git_options=git_options,
+            base=base,
+        )
 
     def _return_calls(self, target: str) -> Sequence[ToolCall]:
         """Return the call that leads to where HEAD is now; none if that is `target`, or no commit."""
@@ -447,6 +457,12 @@ def _find_return(git_dir: str, branch: str) -> str:
         if not set(names).isdisjoint(lines):
             return file.participle
     return ""
+
+
+def _find_rebase_base(layout: Layout) -> str:
+    """Return the commit on which a rebase in progress puts others; empty if there is none."""
+    text = (read_small_file(os.path.join(layout.git_dir, "rebase-merge", "onto")) or "").strip()
+    return text if _HASH.fullmatch(text) else ""
 
 
 def _has_scissors(layout: Layout) -> bool:

@@ -127,7 +127,10 @@ class _Report:
         span = self.after.oid
         if self.before.head:
             span = f"{self.before.status.oid}..{self.after.oid}"
-        arguments = ["log", "--format=%h %s", f"--max-count={_MAX_LISTED}", span, "--"]
+        arguments = ["log", "--format=%h %s", f"--max-count={_MAX_LISTED}", span]
+        if self.operation.base:
+            arguments.append(f"^{self.operation.base}")
+        arguments.append("--")
         for line in split_lines(self.git.run(self.repository, arguments, self.cancel)):
             self.lines.append(clip(escape_line_breaks(line), _MAX_ROW_BYTES))
 

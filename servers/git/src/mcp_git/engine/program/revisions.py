@@ -9,7 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote
+from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, Unavailable, quote
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.policy import Range, Repository, Revision
 
@@ -58,6 +58,8 @@ def explain_failure(
             "This is a partial clone, and contents that this needs are not here.",
             "Names, dates and messages are. Git fetches contents when the user reads them there: `git show`.",
         )
+    if "ut of memory" in failure.stderr:
+        return TooLarge("This takes git more than 1 GB of memory.", "Name a smaller part of it, by `path` or `rev`.")
     for revision in _list_revisions(named):
         arguments = ["rev-parse", "--verify", "--quiet", revision.text + "^{object}"]
         if not git.run(repository, arguments, cancel, exit_codes=(0, 1, 128)).stdout:

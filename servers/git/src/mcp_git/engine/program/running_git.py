@@ -60,7 +60,7 @@ def start_git(command: Command, stdin: bytes, scratch_folder: str, *, new_sessio
         stderr = files.enter_context(open_unnamed_file(scratch_folder))
         process = _start(command, stdin, stderr, scratch_folder, new_session)
         files.pop_all()
-    limit_memory(process.pid)
+    limit_memory(process.pid, is_remote=new_session)
     return RunningGit(process, stderr)
 
 

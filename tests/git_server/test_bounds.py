@@ -1,0 +1,48 @@
+"""What a call takes of memory and of an answer has a bound."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from git_server.made import Made
+from git_server.serving import serving
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform != "linux", reason="nothing bounds the memory of a process there"),
+]
+
+
+async def test_a_list_of_many_files_comes_in_pages(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("many", {f"d{number % 7}/{number:04}.txt": "" for number in range(2300)})
+    names: list[str] = []
+    cursor = None
+    async with serving(made.path) as asking:
+        while True:
+            answer = await asking("read_diff", rev="HEAD", files_only=True, cursor=cursor)
+            assert len(answer) < 40_000 and "2,300 files, +0 -0" in answer.partition("\n")[0]
+            names += re.findall(r"\d{4}\.txt", answer)
+            if "cursor=" not in answer.partition("\n")[0]:
+                break
+            cursor = answer.partition('cursor="')[2].partition('"')[0]
+    assert len(names) == len(set(names)) == 2300
+
+
+@pytest.mark.slow
+async def test_a_file_that_takes_too_much_memory_is_told(tmp_path: Path) -> None:
+    """Four hundred bytes of data on disk for each megabyte in memory."""
+    made = Made(tmp_path / "app")
+    row = b"line of a text file that is very much larger than any text file that a person writes\n"
+    for number in range(2):
+        with open(made.path / "big.txt", "wb") as file:
+            for _ in range(60):
+                file.write(row * 40_000)
+            file.write(b"%d\n" % number)
+        made.commit(f"{number}")
+    async with serving(made.path) as asking:
+        assert "binary big.txt" in await asking("read_diff", rev="HEAD")
+        answer = await asking("get_blame", path="big.txt", end_line=3)
+        assert answer.startswith("failed: This takes git more than 1 GB of memory"), answer

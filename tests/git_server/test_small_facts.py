@@ -1,0 +1,150 @@
+"""Small facts that models copy from answers: names, dates, addresses, locks."""
+
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from git_server.made import Made
+from git_server.serving import serving
+from git_server.test_writes import made_app
+from mcp_git.path_quoting import escape_line_breaks, quote_path, unquote_path
+from mcp_git.remote_addresses import hide_password
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform == "win32", reason="it only reads there yet"),
+]
+
+
+async def test_an_author_is_named_in_full(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    for name in ("Ada King Lovelace", "Grace B. Hopper"):
+        made.git("commit", "--quiet", "--allow-empty", "--message", "x", GIT_AUTHOR_NAME=name)
+    async with serving(made.path) as asking:
+        answer = await asking("list_commits")
+    assert " Ada King Lovelace: x" in answer and " Grace B. Hopper: (*main) x" in answer
+
+
+async def test_dates_are_of_the_commit_and_both_are_told_where_they_differ(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("same", {"b.txt": "b\n"})
+    written = "2020-02-02T12:00:00+00:00"
+    made.write("a.txt", "a\n")
+    made.git("add", "a.txt")
+    made.git("commit", "--quiet", "--message", "late", GIT_AUTHOR_DATE=written, GIT_COMMITTER_NAME="Grace Hopper")
+    async with serving(made.path) as asking:
+        listed = await asking("list_commits")
+        assert "2020" not in listed and "some were written earlier" in listed.partition("\n")[0], listed
+        shown = await asking("read_diff", rev="HEAD")
+        assert f"Ada Lovelace <ada@example.org> {written[:10]}" in shown
+        assert "committed by Grace Hopper <ada@example.org> 2026-01-31" in shown
+        assert "committed by" not in await asking("read_diff", rev="HEAD~1")
+        assert "2026-01-31" in await asking("get_blame", path="a.txt")
+        assert "2026-01-31" in await asking("get_merge_base", one="HEAD")
+        assert "written earlier" not in await asking("list_commits", rev="HEAD~1")
+
+
+async def test_a_reflog_has_the_dates_of_its_entries(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("first", {"a.txt": "a\n"})
+    moved = "2026-11-11T12:00:00+00:00"
+    made.git("update-ref", "-m", "moved", "HEAD", made.commit("second"), GIT_COMMITTER_DATE=moved)
+    made.git("reset", "--quiet", "--soft", "HEAD~1", GIT_COMMITTER_DATE=moved)
+    async with serving(made.path) as asking:
+        rows = (await asking("list_refs", kind="reflog")).splitlines()[1:]
+        assert re.fullmatch(r"HEAD@\{0\} \w+ 2026-11-11 reset: moving to HEAD~1", rows[0]), rows
+        assert re.match(r"HEAD@\{2\} \w+ 2026-01-31 commit: second", rows[2]), rows
+        assert (await asking("list_refs", kind="reflog", name="main")).splitlines()[1].startswith("main@{0} ")
+
+
+async def test_a_change_of_nothing_but_the_mode_has_a_name(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("first", {"run.sh": "true\n", "other.sh": "true\n"})
+    (made.path / "run.sh").chmod(0o755)
+    made.commit("mode", {"empty.txt": ""})
+    async with serving(made.path) as asking:
+        patch = (await asking("read_diff", rev="HEAD")).partition("mode\n\n")[2].splitlines()
+    assert patch[patch.index("old mode 100644") - 1] == "+0 -0 run.sh", patch
+    assert patch[patch.index("new file mode 100644") - 1] == "+0 -0 empty.txt", patch
+
+
+async def test_a_rebase_tells_only_its_own_commits(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    for branch, text in (("topic", "theirs\n"), ("main", "ours\n")):
+        made.git("switch", "--quiet", branch)
+        made.commit(f"upstream {branch}", {"side.txt": text})
+        made.commit(f"more {branch}", {f"{branch}.txt": text})
+    async with serving("--write", made.path) as asking:
+        assert "in conflict" in await asking("run_rebase", rev="topic")
+        made.write("side.txt", "both\n")
+        answer = await asking("run_step", action="continue", paths=["side.txt"])
+        assert "upstream main" in answer and "more main" in answer and "topic" not in answer.partition("undo")[0], (
+            answer
+        )
+        made.git("reset", "--quiet", "--hard", "ORIG_HEAD")
+        made.git("reset", "--quiet", "--hard", "HEAD@{1}")
+
+
+UNSEEN = {
+    "tag characters": "a\U000e0041\U000e0042b",
+    "direction": "a\u202eb",
+    "isolate": "a\u2066b",
+    "mark": "a\u200fb",
+}
+
+
+@pytest.mark.parametrize("text", UNSEEN.values(), ids=UNSEEN.keys())
+def test_what_nobody_sees_is_escaped(text: str) -> None:
+    assert escape_line_breaks(text).isascii()
+    name = text.encode()
+    assert quote_path(name).isascii() and os.fsencode(unquote_path(quote_path(name))) == name
+
+
+ADDRESSES = {
+    "https://example.org/app?access_token=s3cret": "https://example.org/app?…",
+    "pull https://ada:pw@example.org/app.git?private_token=s3cret: Fast": "pull https://…@example.org/app.git?… Fast",
+    "https://example.org/app": "https://example.org/app",
+    "git@example.org:app.git": "git@example.org:app.git",
+}
+
+
+@pytest.mark.parametrize("text", ADDRESSES)
+def test_no_token_in_an_address_is_shown(text: str) -> None:
+    assert hide_password(text) == ADDRESSES[text]
+
+
+async def test_a_lock_tells_its_age_and_owner(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.write("notes.txt", "changed\n")
+    lock = made.write(".git/index.lock", "")
+    async with serving("--write", made.path) as asking:
+        fresh = await asking("edit_index", paths=["."])
+        assert "`index.lock` is" in fresh and "Call again when it is done" in fresh, fresh
+        os.utime(lock, (time.time() - 7300, time.time() - 7300))
+        stale = await asking("edit_index", paths=["."])
+        assert "is 2 hours old, of `" in stale and "the user can remove it" in stale, stale
+
+
+async def test_a_bisect_is_under_way_to_every_tool(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("bisect", "start")
+    async with serving("--write", made.path) as asking:
+        assert "bisect under way" in await asking("get_status")
+        answer = await asking("run_step", action="abort")
+        assert answer.startswith("failed: A bisect is under way") and "git bisect reset" in answer
+
+
+@pytest.mark.parametrize("name", [".mailmap", ".gitattributes", ".gitignore"])
+async def test_a_pipe_in_the_place_of_a_file_stops_no_call(name: str, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    os.mkfifo(made.path / name)
+    async with serving("--timeout=5", made.path) as asking:
+        for tool in ("list_commits", "get_status"):
+            began = time.monotonic()
+            answer = await asking(tool)
+            assert answer.startswith(f"failed: `{name}` in the work tree is a pipe"), answer
+            assert time.monotonic() - began < 4
