@@ -276,6 +276,8 @@ class Asker:
             if (kind == "stashes" and self.bare) or (kind == "reflog" and unborn):
                 continue
             rows = None if theirs is None else [row.split(b"\0") for row in theirs.split(b"\n")[:-1]]
+            if kind == "reflog":
+                rows = rows and [_numbered(number, row) for number, row in enumerate(rows)]
             texts = [b" ".join(row).decode("utf-8", "replace") for row in rows or []]
             expected = None if rows is None else [escape_line_breaks(text)[:100].rstrip() for text in texts]
             taken = None if ours is None else [_taken(kind, row) for row in ours]
@@ -431,6 +433,13 @@ _UNDER_WAY = {
     r"currently bisecting": "bisect",
 }  # fmt: skip
 
+
+def _numbered(number: int, row: list[bytes]) -> list[bytes]:
+    """An entry of a reflog by its number, and behind its hash its date, which git has in the place of the number."""
+    name, _, date = row[0].rstrip(b"}").partition(b"@{")
+    return [b"%s@{%d}" % (name, number), row[1], date, *row[2:]]
+
+
 _REFS = {
     "branches": [
         "for-each-ref", "--sort=-committerdate", "refs/heads", "refs/remotes",
@@ -441,7 +450,7 @@ _REFS = {
         "--format=%(refname:short)%00%(objectname:short)%00%(creatordate:short)",
     ],
     "stashes": ["stash", "list", "--format=%gd%x00%h%x00%cs%x00%gs"],
-    "reflog": ["log", "--walk-reflogs", "--format=%gd%x00%h%x00%cs%x00%gs", "HEAD", "--"],
+    "reflog": ["log", "--walk-reflogs", "--date=short", "--format=%gd%x00%h%x00%gs", "HEAD", "--"],
 }  # fmt: skip
 
 _RESOURCES: dict[str, tuple[str, dict[str, Any]]] = {

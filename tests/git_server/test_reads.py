@@ -234,11 +234,11 @@ def _cursor(said: str) -> str:
 
 
 @pytest.mark.anyio
-async def test_blame_tells_the_day_of_the_author_and_knows_a_folder(tmp_path: Path) -> None:
+async def test_blame_tells_the_day_of_the_commit_and_knows_a_folder(tmp_path: Path) -> None:
     made = Made(tmp_path / "app")
     made.write("docs/a.txt", "one\n")
     made.git("add", "--all")
-    made.git("commit", "--quiet", "--message=late", "--date=2024-02-29T23:30:00 -0930")
+    made.git("commit", "--quiet", "--message=late", GIT_COMMITTER_DATE="2024-02-29T23:30:00 -0930")
     async with serving(made.path) as asking:
         assert " 2024-02-29 Ada Lovelace: late" in await asking("get_blame", path="docs/a.txt")
         for rev in ({}, {"rev": "HEAD"}):

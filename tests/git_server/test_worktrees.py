@@ -61,12 +61,12 @@ async def test_a_worktree_is_made_used_and_removed(tmp_path: Path) -> None:
 
 async def test_a_worktree_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     made = made_app(tmp_path)
-    made.commit("filtered", {".gitattributes": "*.bin filter=lfs\n"})
+    made.commit("filtered", {".gitattributes": "*.bin filter=lfs\n", "a.bin": "a\n"})
     trees = tmp_path / "trees"
     trees.mkdir()
     async with serving("--write", "--worktree-folder", trees, made.path) as asking:
         before = made.git("for-each-ref")
-        assert "`filter=`" in await asking("create_worktree", name="fix")
+        assert "through Git LFS" in await asking("create_worktree", name="fix")
         assert "no revision" in await asking("create_worktree", name="fix", rev="nothing")
         assert made.git("for-each-ref") == before and os.listdir(trees) == []
 

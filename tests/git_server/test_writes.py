@@ -346,17 +346,8 @@ async def test_paths_outside_and_filters_are_refused(tmp_path: Path) -> None:
         ):
             assert (await asking(tool, name=name)).startswith("failed: ")
         trap.attributes("*.bin filter=lfs diff=lfs merge=lfs -text\n")
-        for tool, arguments in (("edit_index", {"paths": ["."]}), ("run_switch", {"rev": "HEAD"}), ("run_stash", {})):
-            assert "`filter=`" in await asking(tool, **arguments)
-
-
-@pytest.mark.anyio
-async def test_a_filter_of_the_git_directory_is_one_too(tmp_path: Path) -> None:
-    made = made_app(tmp_path)
-    (made.path / ".git/info").mkdir(exist_ok=True)
-    (made.path / ".git/info/attributes").write_text("*.bin filter=lfs\n", "utf-8")
-    async with serving("--write", made.path) as asking:
-        assert "`filter=`" in await asking("edit_index", paths=["."])
+        for tool, arguments in (("edit_index", {"paths": ["."]}), ("run_stash", {"untracked": True})):
+            assert "`data.bin` would go through Git LFS" in await asking(tool, **arguments)
 
 
 @pytest.mark.anyio
