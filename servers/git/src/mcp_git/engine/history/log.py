@@ -12,6 +12,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid
 from mcp_git.engine.history.blame import resolve_lines
+from mcp_git.engine.history.change_search import ChangeSearch
 from mcp_git.engine.history.cut_history import describe_boundary, find_earlier_name, list_boundary
 from mcp_git.engine.history.dates import to_git_date
 from mcp_git.engine.history.missing_paths import refuse_missing_path
@@ -101,9 +102,23 @@ class LogQuery:
         options: list[str] = []
         if self.author or self.message:
             options += ["--regexp-ignore-case", "--extended-regexp" if self.is_regex else "--fixed-strings"]
-        if self.text:
-            options.append(f"-G{self.text}" if self.is_regex else f"-S{self.text}")
-        return options
+        return options + self.text_options
+
+    @property
+    def searches_in_batches(self) -> bool:
+        """Whether its commits are found by what they change, and each tells that alone."""
+        return bool(self.text) and not self.graph and not self.follow
+
+    @property
+    def walk_options(self) -> list[str]:
+        """The options without those about the changes of a commit."""
+        return [option for option in self.options if option not in self.text_options]
+
+    @property
+    def text_options(self) -> list[str]:
+        if not self.text:
+            return []
+        return [f"-G{self.text}" if self.is_regex else f"-S{self.text}"]
 
     @property
     def newest(self) -> Revision:
@@ -220,6 +235,8 @@ def list_commits(
     query.validate()
     position = decode_position("log", cursor, query.scope)
     start = _find_start(git, repository, query, position, cancel)
+    if query.searches_in_batches:
+        return _list_changes(git, repository, query, limit, position, start, cancel)
     command = _LogCommand.build(git, repository, query, limit, position, start.tips, cancel)
     page = _CommitPage()
     next_cursor = None
@@ -234,6 +251,41 @@ def list_commits(
     facts = _describe_page(query, page, position.skip, command.described_lines)
     facts += _describe_limits(git, repository, query, page, cancel)
     return Answer(facts, rows, next_cursor, lambda: _build_view(repository, query, page, position.skip))
+
+
+def _list_changes(
+    git: Git,
+    repository: Repository,
+    query: LogQuery,
+    limit: int,
+    position: PagePosition,
+    start: _Start,
+    cancel: CancelToken,
+) -> Answer:
+    """Return one page of the commits that add or remove a text, or what was found of it in the time there is.
+
+    In a cursor the commits that were looked through are counted, and beside that those that were listed.
+    """
+    walk = [f"--skip={position.skip}", *query.walk_options, *(start.tips or _start_revisions(query))]
+    paths = [query.path.text] if query.path.text else []
+    search = ChangeSearch(walk, paths, query.text_options, _ROW_FORMAT)
+    page = _CommitPage()
+    next_cursor = None
+    with explained_failures(git, repository, query.revision, cancel):
+        searched = search.run(git, repository, limit, cancel)
+        page.read(iter(searched.rows), 0, limit)
+        page.has_more = not searched.is_complete
+        if page.has_more:
+            hashes = _choose_cursor_hashes(git, repository, query, start, page, cancel)
+            counts = [position.skip + searched.count, position.offset + page.commit_count]
+            next_cursor = Cursor.encode("log", [*counts, hashes], query.scope)
+    if paths and searched.is_complete and not page.commit_count and not position.skip:
+        _refuse_missing_path(git, repository, query, cancel)
+    facts = _describe_page(query, page, position.offset, "")
+    if page.has_more:
+        facts.append(f"searched back to {searched.back_to}")
+    facts += _describe_limits(git, repository, query, page, cancel)
+    return Answer(facts, _format_rows(page), next_cursor, lambda: _build_view(repository, query, page, position.offset))
 
 
 def _describe_limits(
