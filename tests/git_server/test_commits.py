@@ -141,3 +141,34 @@ async def test_a_merge_takes_all_that_is_staged(tmp_path: Path) -> None:
         made.write("side.txt", "both\n")
         answer = await asking("create_commit", message="Both", paths=["side.txt"])
         assert "committed 2 files" in answer and "topic.txt" in answer, answer
+
+
+@pytest.mark.parametrize("revert", [False, True])
+async def test_a_merge_is_picked_and_reverted_by_its_mainline(revert: bool, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    made.commit("theirs", {"topic.txt": "topic\n"})
+    made.git("switch", "--quiet", "main")
+    made.git("switch", "--quiet", "--create", "other")
+    made.git("merge", "--quiet", "--no-ff", "--no-edit", "topic")
+    if not revert:
+        made.git("switch", "--quiet", "main")
+    async with serving("--write", made.path) as asking:
+        refused = await asking("run_cherry_pick", rev="other", revert=revert)
+        assert refused.startswith("failed") and "`mainline`" in refused, refused
+        answer = await asking("run_cherry_pick", rev="other", revert=revert, mainline=1)
+        assert not answer.startswith("failed"), answer
+        assert (made.path / "topic.txt").exists() is not revert
+        await undone(asking, answer)
+
+
+async def test_single_files_are_put_aside(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    stage_other(made)
+    before = made.git("status", "--porcelain=v2")
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_stash", paths=["notes.txt"])
+        assert made.git("status", "--porcelain").split() == ["M", "side.txt", "??", "new.txt"], answer
+        assert "takes no `paths`" in await asking("run_stash", action="pop", paths=["notes.txt"])
+        await undone(asking, answer)
+    assert made.git("status", "--porcelain=v2") == before

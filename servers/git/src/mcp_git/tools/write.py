@@ -228,6 +228,7 @@ def run_stash(
     action: Literal["push", "pop", "apply", "drop", "store"] = "push",
     rev: Annotated[OptionalRevision, Field(description="Which, other than to push.")] = default("stash@{0}"),
     message: Annotated[MessageText, Field(description="To push or store with.")] = default(""),
+    paths: Annotated[PathList, Field(max_length=1000, description="To push: only these.")] = default([]),
     untracked: bool = False,
     index: Annotated[bool, Field(description="To pop or apply: stage again what was staged.")] = False,
     repo: WritableRepo = default(""),
@@ -237,7 +238,10 @@ def run_stash(
     `list_refs` with kind=stashes lists them; `store` lists a dropped one again, by its hash.
     """
     if action == "push":
-        return operations.plan_and_run(repo, lambda planner: planner.push_stash(message, untracked), cancel)
+        specs = _pathspecs(paths)
+        return operations.plan_and_run(repo, lambda planner: planner.push_stash(message, untracked, specs), cancel)
+    if paths:
+        raise Invalid(f"A stash is whole: to `{action}` takes no `paths`.", "Leave `paths` out.")
     if rev is None:
         raise Invalid("`rev` is empty.", "Leave it out for the latest stash.")
 
@@ -311,6 +315,9 @@ def run_cherry_pick(
     *,
     rev: Target,
     revert: Annotated[bool, Field(description="The opposite of the commit instead.")] = False,
+    mainline: Annotated[
+        int | None, Field(ge=1, le=99, description="Of a merge: the parent from which it differs.")
+    ] = None,
     into: Into = None,
     repo: WritableRepo = default(""),
 ) -> Answer:
@@ -320,6 +327,8 @@ def run_cherry_pick(
     """
     arguments = ["revert", "--no-edit"] if revert else ["cherry-pick"]
     arguments.append("--no-gpg-sign")
+    if mainline is not None:
+        arguments.append(f"--mainline={mainline}")
     span = ["--no-walk", rev.text]
     return operations.plan_and_run(repo, lambda planner: planner.pick(arguments, rev, span, into), cancel)
 

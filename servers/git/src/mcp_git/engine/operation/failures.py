@@ -40,6 +40,7 @@ _NEXT_MOVES = {
     "is not fully merged": "Set `force` to delete it all the same.",
     "(?:checked out|used by worktree) at": "It is in another worktree, which `list_refs` with kind=worktrees names: "
     "work there, or go to another branch there.",
+    "is a merge but no -m option": "Name in `mainline` the parent from which it differs, most often 1.",
     "is now empty": "`run_step` with action=skip leaves it out.",
     "(?:branch|tag) '.*' not found": "`list_refs` has those there are.",
     "No valid patches|patch fragment without header": "Send a unified diff, with its `---`, `+++` and `@@` lines.",

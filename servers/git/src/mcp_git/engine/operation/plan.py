@@ -272,8 +272,11 @@ class OperationPlanner:
             created_files=list_untracked_of_stash(self.git, self.repository, revision.text, self.cancel),
         )
 
-    def push_stash(self, message: Message, with_untracked: bool) -> Operation:
-        """Plan to put uncommitted changes aside; its undo brings back that stash, wherever it stands by then."""
+    def push_stash(self, message: Message, with_untracked: bool, paths: Sequence[str] = ()) -> Operation:
+        """Plan to put uncommitted changes aside, all or those below `paths`.
+
+        Its undo brings back that stash, wherever it stands by then.
+        """
 
         def name_undo() -> Sequence[ToolCall]:
             return [format_call("run_stash", action="pop", rev=self._find_hash("refs/stash"), index=True)]
@@ -283,6 +286,8 @@ class OperationPlanner:
             arguments.append("--include-untracked")
         if message.text:
             arguments += ["--message", message.text]
+        if paths:
+            arguments += ["--", *paths]
         return Operation(arguments, undo_calls=name_undo, moved_ref="refs/stash")
 
     def _locate_stash(self, revision: Revision) -> str:

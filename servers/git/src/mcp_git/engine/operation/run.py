@@ -189,7 +189,9 @@ class _Run:
     def _refuse_filters_of_stash(self, check: FilterCheck, revision: str) -> None:
         match self.operation.arguments[1]:
             case "push":
-                check.refuse_staging(["."], with_untracked="--include-untracked" in self.operation.arguments)
+                arguments = list(self.operation.arguments)
+                paths = arguments[arguments.index("--") + 1 :] if "--" in arguments else ["."]
+                check.refuse_staging(paths, with_untracked="--include-untracked" in arguments)
             case "apply" | "pop":
                 check.refuse_writing(f"{revision}^1", revision)
                 if self.operation.created_files:
