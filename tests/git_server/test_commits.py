@@ -172,3 +172,23 @@ async def test_single_files_are_put_aside(tmp_path: Path) -> None:
         assert "takes no `paths`" in await asking("run_stash", action="pop", paths=["notes.txt"])
         await undone(asking, answer)
     assert made.git("status", "--porcelain=v2") == before
+
+
+@pytest.mark.parametrize("revert", [False, True])
+async def test_commits_of_a_range_are_picked_and_reverted(revert: bool, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    for number in range(3):
+        made.commit(f"step {number}", {f"{number}.txt": f"{number}\n"})
+    if not revert:
+        made.git("switch", "--quiet", "main")
+    before = made.git("rev-parse", "HEAD")
+    async with serving("--write", made.path) as asking:
+        assert "Switch first" in await asking("run_cherry_pick", rev="topic~2..topic", into="main")
+        answer = await asking("run_cherry_pick", rev="topic~2..topic", revert=revert)
+        assert answer.count("step ") == 2, answer
+        assert [(made.path / f"{number}.txt").exists() for number in range(3)] == [revert, not revert, not revert]
+        await undone(asking, answer)
+        assert made.git("rev-parse", "HEAD") == before
+        refused = await asking("run_cherry_pick", rev="topic~2..nothing", revert=revert)
+        assert refused.startswith("failed: There is no revision `nothing`"), refused

@@ -22,6 +22,7 @@ from mcp_git.policy import (
     NewName,
     NewWorktree,
     Policy,
+    Range,
     RemovableWorktree,
     RepositoryPath,
     Revision,
@@ -29,6 +30,7 @@ from mcp_git.policy import (
     parse_message,
     parse_new_name,
     parse_paths,
+    parse_range,
     parse_revision,
 )
 from mcp_git.tools.arguments import OptionalName, OptionalRef, OptionalRevision, WritableRepo
@@ -313,7 +315,9 @@ def run_cherry_pick(
     operations: OperationRunner,
     cancel: CancelToken,
     *,
-    rev: Target,
+    rev: Annotated[
+        Revision | Range, trusted(parse_range), Field(description="Commit, branch, tag, or those of a range `a..b`.")
+    ],
     revert: Annotated[bool, Field(description="The opposite of the commit instead.")] = False,
     mainline: Annotated[
         int | None, Field(ge=1, le=99, description="Of a merge: the parent from which it differs.")
@@ -330,6 +334,12 @@ def run_cherry_pick(
     if mainline is not None:
         arguments.append(f"--mainline={mainline}")
     span = ["--no-walk", rev.text]
+    if isinstance(rev, Range):
+        if rev.dots != ".." or into is not None:
+            raise Invalid(
+                "Of a range only `a..b` is done, on the current branch.", "Switch first, and leave out `into`."
+            )
+        span = [rev.text]
     return operations.plan_and_run(repo, lambda planner: planner.pick(arguments, rev, span, into), cancel)
 
 

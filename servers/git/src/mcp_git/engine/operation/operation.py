@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from mcp_batteries.errors import Conflict, Refused, quote
-from mcp_git.policy import Revision
+from mcp_git.policy import Range, Revision
 from mcp_git.repository_paths import Layout, read_small_file
 from mcp_git.tool_calls import ToolCall
 
@@ -93,7 +93,7 @@ class Operation:
 
     arguments: Sequence[str]
     stdin: bytes = b""
-    revision: Revision | None = None
+    revision: Revision | Range | None = None
     undo_calls: Callable[[], Sequence[ToolCall]] | None = None
     undo_kind: UndoKind = UndoKind.KEEP
     overwritten_paths: Sequence[str] = ()

@@ -26,7 +26,7 @@ from mcp_git.engine.program.revisions import find_commits
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.path_quoting import escape_line_breaks, quote_path
-from mcp_git.policy import Expectation, Message, NewName, Repository, Revision, parse_ref
+from mcp_git.policy import Expectation, Message, NewName, Range, Repository, Revision, parse_ref
 from mcp_git.repository_paths import Layout, read_small_file
 from mcp_git.tool_calls import ToolCall, format_call
 
@@ -365,7 +365,11 @@ class OperationPlanner:
         return read_status(self.git, self.repository, self.cancel).oid
 
     def pick(
-        self, arguments: Sequence[str], revision: Revision, span: Sequence[str], on_branch: Revision | None = None
+        self,
+        arguments: Sequence[str],
+        revision: Revision | Range,
+        span: Sequence[str],
+        on_branch: Revision | None = None,
     ) -> Operation:
         """Plan to make commits once more; after a conflict too, lines of their messages that begin with `#` stay.
 

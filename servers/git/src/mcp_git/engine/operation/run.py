@@ -33,7 +33,7 @@ from mcp_git.engine.work_tree.status import Status
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.git_config import TRUE_VALUES
 from mcp_git.models import Answer
-from mcp_git.policy import Expectation, Repository, Revision, WritableRepository
+from mcp_git.policy import Expectation, Range, Repository, Revision, WritableRepository
 from mcp_git.repository_paths import Layout
 
 __all__ = ["OperationRunner"]
@@ -151,7 +151,7 @@ class _Run:
         self._refuse_filters(FilterCheck(self.git, self.repository, self.layout, self.cancel))
         if operation.source is not None:
             self._refuse_overwriting(operation.source, operation.overwritten_paths, even_same_content=False)
-        elif operation.revision is not None and self._checks_out_commit() and self._is_sparse_checkout():
+        elif isinstance(operation.revision, Revision) and self._checks_out_commit() and self._is_sparse_checkout():
             self._refuse_overwriting(operation.revision, ["."], even_same_content=True)
 
     def _refuse_filters(self, check: FilterCheck) -> None:
@@ -179,6 +179,8 @@ class _Run:
                 check.refuse_writing("HEAD", revision)
             case "switch" | "merge" | "rebase":
                 check.refuse_writing("HEAD", revision)
+            case "cherry-pick" | "revert" if isinstance(operation.revision, Range):
+                check.refuse_writing(operation.revision.start.text, operation.revision.end.text)
             case "cherry-pick" | "revert":
                 check.refuse_writing(f"{revision}^", revision)
             case "stash":
