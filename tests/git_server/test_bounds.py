@@ -2,12 +2,15 @@
 
 import re
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from git_server.made import Made
 from git_server.serving import serving
+from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
+from mcp_git.engine.program.running_git import GitSlots
 
 pytestmark = [
     pytest.mark.anyio,
@@ -46,3 +49,26 @@ async def test_a_file_that_takes_too_much_memory_is_told(tmp_path: Path) -> None
         assert "binary big.txt" in await asking("read_diff", rev="HEAD")
         answer = await asking("get_blame", path="big.txt", end_line=3)
         assert answer.startswith("failed: This takes git more than 1 GB of memory"), answer
+
+
+def test_so_many_gits_run_at_a_time_and_one_inside_of_another_waits_for_none() -> None:
+    slots = GitSlots(1)
+    has_waited: list[bool] = []
+    is_held = threading.Event()
+
+    def wait() -> None:
+        cancel = CancelToken()
+        cancel.set()
+        try:
+            with slots.hold(cancel):
+                pass
+        except WorkCancelled:
+            has_waited.append(True)
+        is_held.set()
+
+    with slots.hold(CancelToken()), slots.hold(CancelToken()):
+        threading.Thread(target=wait).start()
+        assert is_held.wait(10)
+    assert has_waited == [True]
+    with slots.hold(CancelToken()):
+        pass

@@ -16,7 +16,7 @@ from mcp_git.engine.program.git_binary import GitBinary, GitFailed
 from mcp_git.engine.program.output import Output
 from mcp_git.engine.program.private_git_dir import PrivateGitDir, PrivateGitDirs
 from mcp_git.engine.program.process import Command
-from mcp_git.engine.program.running_git import RunningGit, start_git
+from mcp_git.engine.program.running_git import GitSlots, RunningGit, start_git
 from mcp_git.policy import Policy, Repository
 from mcp_git.remote_addresses import Address
 from mcp_git.repository_paths import Layout, refuse_links_below, refuse_nested_repositories
@@ -43,6 +43,7 @@ class Git:
         self._policy = policy
         self.binary = GitBinary(policy)
         self._private_git_dirs = PrivateGitDirs(self.binary)
+        self._slots = GitSlots()
 
     def layout(self, repository: Repository, *, writes: bool = False) -> Layout:
         """Return where the parts of a repository are now, looked at before each run.
@@ -161,9 +162,12 @@ class Git:
         confinement = self._private_git_dirs.confinement(
             layout, private_git_dir, writes=writes, scratch_index=scratch_index
         )
-        with self._start(layout, private_git_dir, arguments, environment, confinement, cancel, stdin, exit_codes) as (
-            pieces,
-            read_stderr,
+        with (
+            self._slots.hold(cancel),
+            self._start(layout, private_git_dir, arguments, environment, confinement, cancel, stdin, exit_codes) as (
+                pieces,
+                read_stderr,
+            ),
         ):
             yield pieces
             if remarks is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import IO
 
 from mcp_batteries.concurrency.cancellation import CancelToken
@@ -17,7 +18,38 @@ from mcp_git.engine.program.process import (
     terminate,
 )
 
-__all__ = ["RunningGit", "start_git"]
+__all__ = ["GitSlots", "RunningGit", "start_git"]
+
+# Each may take as much memory as `limit_memory` says, so that this bounds it for all.
+_MAX_RUNNING = 6
+_POLL_SECONDS = 0.05
+
+
+class GitSlots:
+    """Lets so many local gits run at a time, besides those that a thread runs inside of its first one."""
+
+    def __init__(self, number: int = _MAX_RUNNING) -> None:
+        self._slots = threading.BoundedSemaphore(number)
+        self._of_thread = threading.local()
+
+    @contextmanager
+    def hold(self, cancel: CancelToken) -> Generator[None]:
+        """Wait for a slot, unless this thread has one, and hold it for a block.
+
+        Raises:
+            WorkCancelled: nobody waits for it any more.
+        """
+        if getattr(self._of_thread, "has_slot", False):
+            yield
+            return
+        while not self._slots.acquire(timeout=_POLL_SECONDS):
+            cancel.check()
+        self._of_thread.has_slot = True
+        try:
+            yield
+        finally:
+            self._of_thread.has_slot = False
+            self._slots.release()
 
 
 class RunningGit:
