@@ -306,7 +306,7 @@ async def test_lines_of_several_files_are_read_by_path_and_range(tmp_path: Path)
     answer = (await tools.read_files(["a.py:5-4", "none.py:1-2", "a.py:99-100", "a.py:x"])).text()
     for said in ("`end_line` lies before", "`none.py` does not exist", "no line 99 yet", f"`a.py:x` {NO_RANGE}"):
         assert said in answer
-    assert await lines("a.py:-2") == "line 19\nline 20\n" and await lines("*.py:4-4") == "line 4\n"
+    assert await lines("a.py:-2") == "line 19\nline 20\n" and await lines("./*.py:4-4") == "line 4\n"
     assert await lines("a.py:-99") == text
     if os.name == "posix":
         assert await lines("a.py:3") == "its own\n"

@@ -70,7 +70,7 @@ async def test_folders_that_a_deletion_leaves_empty_are_named(here: Ground) -> N
     ("paths", "gone"),
     [
         (["**/*.bak"], {"a.bak", "d/a.bak", "d/e/c.bak"}),
-        (["*.bak"], {"a.bak"}),
+        (["./*.bak"], {"a.bak"}),
         (["d/*.bak", "b.txt", "d/a.bak"], {"d/a.bak", "b.txt"}),
         (["d/e", "d/e/c.bak", "./d//e/"], {"d/e/c.bak", "d/e/g.txt"}),
         (["**/e/"], {"d/e/c.bak", "d/e/g.txt"}),
@@ -99,6 +99,7 @@ async def test_several_are_deleted_in_one_step(here: Ground, paths: list[str], g
         (["b.txt", "**/*.none"], r"means no file that is not hidden or git-ignored. `find_files`"),
         (["b.txt", ".hidden/.*"], "means no file"),
         (["b.txt", "."], "is a served folder itself"),
+        (["*.bak"], "is a name at any depth, such as `d/a.bak`; nothing was done. Write `./*.bak` for those in the"),
         ([], "at least 1"),
     ],
 )
@@ -116,7 +117,7 @@ async def test_more_than_can_be_looked_at_at_once(here: Ground) -> None:
     assert failed and "`d/*.log` means more than 200" in said and (here.root / "d/0.log").exists()
     for paths in (
         [f"d/{number}.log" for number in range(201)],
-        [*(f"d/{number}.log" for number in range(200)), "*.bak"],
+        [*(f"d/{number}.log" for number in range(200)), "./*.bak"],
     ):
         failed, said = await call(here.root, "delete_file", paths=paths)
         assert failed and "These are more than 200. Delete" in said and (here.root / "d/0.log").exists(), said
@@ -165,12 +166,75 @@ async def test_the_user_is_asked_about_what_globs_mean_and_that_is_what_goes(her
 
     server = build(load(Settings, [str(here.root), "--confirm"]))
     async with Client(server, mode="auto" if mode == MODERN else "legacy", elicitation_callback=answer) as client:
-        result = await client.call_tool("delete_file", {"paths": ["*.bak", "d/**/*.bak"]})
+        result = await client.call_tool("delete_file", {"paths": ["./*.bak", "d/**/*.bak"]})
     assert not result.is_error, result.content
     assert "It removes 3: `a.bak`, `d/a.bak`, `d/e/c.bak`." in asked[0]
     if mode == MODERN:  # the call is sent again, and is another one by then
         assert "It removes 4: `a.bak`, `later.bak`, " in asked[1]
     assert ("later.bak" in left(here)) is (mode != MODERN)
+
+
+# What mv(1) and cp(1) do with a source and a target: the target ends in a slash, or several are meant.
+INTO_FOLDERS = [
+    ({"b.txt": "d/"}, {"d/b.txt"}, " b.txt to d/b.txt"),
+    ({"b.txt": "new/"}, {"new/b.txt"}, " b.txt to new/b.txt, new folder new"),
+    ({"d/e/g.txt": "./"}, {"g.txt"}, " d/e/g.txt to g.txt"),
+    ({"d/e": "new/"}, {"new/e/c.bak", "new/e/g.txt"}, " d/e to new/e, new folder new"),
+    ({"d/e/": "new/"}, {"new/c.bak", "new/g.txt"}, " d/e to new"),
+    ({"d/e/": "built/"}, {"built/e/c.bak", "built/e/g.txt"}, " d/e to built/e"),
+    ({"./*.bak": "d/e"}, {"d/e/a.bak"}, " a.bak to d/e/a.bak"),
+    ({"d/**/*.bak": "new/"}, {"new/a.bak", "new/c.bak"}, " 2; new folder new]\nd/a.bak\nd/e/c.bak"),
+    ({"d/*/": "new/", "b.txt": "new/"}, {"new/e/c.bak", "new/e/g.txt", "new/b.txt"}, " 2; new folder new]\nd/e\nb.txt"),
+]
+
+
+@pytest.mark.parametrize("tool", ["move_file", "copy_file"])
+@pytest.mark.parametrize(("targets", "new", "answer"), INTO_FOLDERS)
+async def test_a_target_that_ends_in_a_slash_is_a_folder(
+    here: Ground, tool: str, targets: dict[str, str], new: set[str], answer: str
+) -> None:
+    before = left(here)
+    failed, said = await call(here.root, tool, targets=targets)
+    assert not failed and answer in said and left(here) - before == new, said
+    _, steps = await call(here.root, "undo_changes")
+    failed, said = await call(here.root, "undo_changes", step=steps.splitlines()[1].split("\t")[0], dry_run=False)
+    assert not failed and left(here) == before and not (here.root / "new").exists(), said
+
+
+NOWHERE = ", which leads nowhere from there"
+LINKS = [
+    # A link, where it leads, what is told of a copy of it in another folder, and of a move there.
+    ("to_file", "b.txt", ", contents of what it links to, b.txt", f", a link to `b.txt`{NOWHERE}"),
+    ("d/up", "../b.txt", ", contents of what it links to, b.txt", ", a link to `../b.txt`"),
+    ("to_folder", "d", f", a link to `d`{NOWHERE}", f", a link to `d`{NOWHERE}"),
+    ("to_nowhere", "none", ", a link to `none`", ", a link to `none`"),
+    ("to_outside", "/etc/hostname", ", a link to `/etc/hostname`", ", a link to `/etc/hostname`"),
+    ("to_secret", ".env", ", a link to `.env`", ", a link to `.env`"),
+]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+@pytest.mark.parametrize("tool", ["move_file", "copy_file"])
+@pytest.mark.parametrize(("link", "text", "copied", "moved"), LINKS)
+async def test_a_link_is_told_to_be_one(here: Ground, tool: str, link: str, text: str, copied: str, moved: str) -> None:
+    (here.root / ".env").write_text("SECRET=1")
+    (here.root / link).symlink_to(text)
+    failed, said = await call(here.root, tool, source=link, target="built/x")
+    target = here.root / "built/x"
+    verb, note = {"copy_file": ("copied", copied), "move_file": ("moved", moved)}[tool]
+    assert not failed and said == f"{verb} {link} to built/x{note}"
+    if "contents" in note:
+        assert not target.is_symlink() and target.read_text() == "b.txt"
+    else:
+        assert str(target.readlink()) == text
+
+
+async def test_a_name_glob_means_the_same_in_every_tool(here: Ground) -> None:
+    for glob, expected in (("*.bak", ["a.bak", "d/a.bak", "d/e/c.bak"]), ("./*.bak", ["a.bak"])):
+        _, found = await call(here.root, "find_files", glob=glob)
+        _, read = await call(here.root, "read_files", paths=[glob])
+        assert sorted(found.splitlines()[1:]) == expected
+        assert sorted(line.split()[1] for line in read.splitlines() if line.startswith("===")) == expected
 
 
 @pytest.mark.parametrize("tool", ["move_file", "copy_file"])
@@ -341,7 +405,14 @@ async def test_several_are_put_elsewhere_and_taken_back_together(here: Ground, t
         ({"b.txt": "x", "a.bak": "d"}, "`d` is a folder that exists already"),
         ({"b.txt": "x", "a.bak": "../outside/x"}, "outside the served folders"),
         ({"b.txt": "x", "../outside/secret.txt": "y"}, "outside the served folders"),
-        ({"b.txt": "x", "a.bak": "./d/../x"}, "is named twice"),
+        ({"b.txt": "x", "a.bak": "./d/../x"}, "`b.txt` and `a.bak` would both be `x`; nothing was done"),
+        ({"**/*.bak": "x/"}, "`a.bak` and `d/a.bak` would both be `x/a.bak`; nothing was done. Give each a target"),
+        ({"*.bak": "x/"}, "`*.bak` is a name at any depth, such as `d/a.bak`; nothing was done. Write `./*.bak`"),
+        ({"./*.bak": "x"}, "`./*.bak` can mean several, and `x` is no folder; nothing was done. Write `x/`"),
+        ({"./*.none": "x/"}, "means no file"),
+        ({"d/*.bak": "d/"}, "There is nothing to do: 1 entry of d already there"),
+        ({"b.txt": "a.bak/"}, "`a.bak` is a file"),
+        ({"b.txt": "../outside/"}, "outside the served folders"),
         ({"b.txt": "x", "./b.txt": "y"}, "is named twice"),
         ({"b.txt": "x", "x": "y"}, ""),
         ({"b.txt": "x", "a.bak": "d/e/../../b.txt"}, "is named twice"),

@@ -21,9 +21,10 @@ from filesystem.places import Ground, Told, fifo, ground, stop
 from filesystem.tool_calls import Tools
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
-from mcp_fs.engine.changing import atomic_write, copying, entry_copy, folders, moving, tree_size
+from mcp_fs.engine.changing import atomic_write, copying, entry_copy, folders, moving
 from mcp_fs.engine.handles import path_opening
 from mcp_fs.engine.handles.syscalls import copy_blocks
+from mcp_fs.engine.listing import tree_size
 from mcp_fs.models import MoveResult
 from mcp_fs.policy import Policy
 from mcp_fs.tools.write import Edit

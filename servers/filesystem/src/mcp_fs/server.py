@@ -23,7 +23,6 @@ from mcp_fs.resources import Resources
 from mcp_fs.settings import Settings
 from mcp_fs.skills import FolderSkills
 from mcp_fs.tools import read, search, undo, write
-from mcp_fs.tools.consent import ask_about_targets
 from mcp_fs.tree_changes import TreeWatcher
 
 __all__ = ["build"]
@@ -53,7 +52,6 @@ def build(settings: Settings) -> Assembled:
         rooms=rooms,
         dependencies=dependencies,
         opens=[clean_in_background(policy)],
-        consent=ask_about_targets if settings.confirm else None,
         sources=[TreeWatcher(policy, settings), folder_watcher(policy, settings)],
         middleware=[ClientRoots(policy)] if settings.client_roots == "narrow" else [],
         follows=ChangeFeedConfig(

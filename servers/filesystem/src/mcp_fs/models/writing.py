@@ -13,6 +13,7 @@ from mcp_fs.models.formatting import pluralize
 __all__ = ["BatchResult", "EditResult", "MoveResult", "ReplaceResult", "WriteResult", "clip_diff"]
 
 _MAX_NAMED = 50
+_MAX_ENTRIES = 200
 _HUNK = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 _MAX_PLACES = 20
 # Of a diff that a view gets beyond those of the answer.
@@ -254,12 +255,12 @@ class BatchResult(TextResult):
 
     Attributes:
         notes: what the caller should know about all of them.
-        names_all: whether the caller named each of them.
+        names_all: whether the caller named each of them, and where it goes.
     """
 
     entries: Sequence[MoveResult]
     notes: Sequence[str] = ()
-    names_all: bool = False
+    names_all: bool = True
 
     def text(self) -> str:
         first, *others = self.entries
@@ -267,5 +268,8 @@ class BatchResult(TextResult):
             return replace(first, notes=[*first.notes, *self.notes]).text()
         head = "; ".join([f"[{first.verb.rstrip(':')} {len(self.entries):,}", *self.notes]) + "]"
         # Where each is now, the caller has said.
-        named = [one for one in self.entries if one.notes or (one.target is None and not self.names_all)]
-        return "\n".join([head, *group_by_folder(("", ", ".join([one.path, *one.notes]), ()) for one in named)])
+        named = [one for one in self.entries if one.notes or not self.names_all]
+        lines = [head, *group_by_folder(("", ", ".join([one.path, *one.notes]), ()) for one in named[:_MAX_ENTRIES])]
+        if len(named) > _MAX_ENTRIES:
+            lines.append(f"and {len(named) - _MAX_ENTRIES:,} more")
+        return "\n".join(lines)

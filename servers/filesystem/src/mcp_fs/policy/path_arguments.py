@@ -49,10 +49,15 @@ class Typo:
 
 @dataclass(frozen=True)
 class TargetPath:
-    """Where something may be made."""
+    """Where something may be made.
+
+    Attributes:
+        ends_in_slash: whether the caller spells it as a folder.
+    """
 
     path: WritablePath
     typo: Typo | None
+    ends_in_slash: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,13 +68,15 @@ class PathGlob(Generic[_P]):
         text: as the caller spells it.
         literal: the entry of that very name, which is meant if it is there; None where no name can hold a `*`.
         start: the folder where the glob begins.
-        glob: what fits, below it.
+        glob: what fits, below it; without a slash it is a name at any depth, unless `is_anchored`.
+        is_anchored: whether the caller names the folder that a name is in, be it as `./`.
     """
 
     text: str
     literal: _P | None
     start: _P
     glob: str
+    is_anchored: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +129,28 @@ class GlobName:
 
 @dataclass(frozen=True)
 class CopyPair:
-    source: FileName
+    """What is copied, or all that a glob means, and where to.
+
+    Attributes:
+        source_ends_in_slash: whether the caller spells the source as a folder.
+    """
+
+    source: FileName | PathGlob[ReadablePath]
     target: TargetPath
+    source_ends_in_slash: bool = False
 
 
 @dataclass(frozen=True)
 class MovePair:
-    source: WritablePath
+    """What is moved, or all that a glob means, and where to.
+
+    Attributes:
+        source_ends_in_slash: whether the caller spells the source as a folder.
+    """
+
+    source: WritablePath | PathGlob[WritablePath]
     target: TargetPath
+    source_ends_in_slash: bool = False
 
 
 class PathArguments:
@@ -141,7 +162,7 @@ class PathArguments:
     def target(self, path: str) -> TargetPath:
         """Parse where something may be made."""
         writable_path = self._policy.writable(path)
-        return TargetPath(writable_path, self._find_typo(path, writable_path))
+        return TargetPath(writable_path, self._find_typo(path, writable_path), _ends_in_slash(path))
 
     def file_target(self, path: str) -> TargetPath:
         """Parse where a file may be made.
@@ -149,7 +170,7 @@ class PathArguments:
         Raises:
             Invalid: it is spelled like a folder.
         """
-        if path.endswith(("/", os.sep)):
+        if _ends_in_slash(path):
             raise Invalid(f"{quote(path)} ends as folders do.", "Leave out the last slash, or use `create_directory`.")
         return self.target(path)
 
@@ -161,17 +182,18 @@ class PathArguments:
         """Parse what is copied, files or lines of them, with the target of each."""
         pairs: list[CopyPair] = []
         for source, target in targets.items():
-            name = self._parse_file_name(source)
-            if name.lines is None and isinstance(name.entry, Problem):
+            name = parse_glob(self._policy.readable, source) or self._parse_file_name(source)
+            if isinstance(name, FileName) and name.lines is None and isinstance(name.entry, Problem):
                 raise name.entry
-            pairs.append(CopyPair(name, self.target(target)))
+            pairs.append(CopyPair(name, self.target(target), _ends_in_slash(source)))
         return pairs
 
     def move_pairs(self, targets: dict[str, str]) -> list[MovePair]:
         """Parse what is moved, with the target of each."""
         pairs: list[MovePair] = []
         for source, target in targets.items():
-            pairs.append(MovePair(self._policy.writable(source), self.target(target)))
+            path = parse_glob(self._policy.writable, source) or self._policy.writable(source)
+            pairs.append(MovePair(path, self.target(target), _ends_in_slash(source)))
         return pairs
 
     def deletions(self, paths: list[str]) -> list[WritablePath | PathGlob[WritablePath]]:
@@ -235,7 +257,11 @@ def parse_glob(parse: Callable[[str], _P], path: str) -> PathGlob[_P] | None:
     if os.name == "posix":
         literal = parse(path)
     glob_start = max((found.end() for found in _SEPARATOR.finditer(prefix)), default=0)
-    return PathGlob(path, literal, parse(path[:glob_start] or "."), path[glob_start:])
+    return PathGlob(path, literal, parse(path[:glob_start] or "."), path[glob_start:], glob_start > 0)
+
+
+def _ends_in_slash(path: str) -> bool:
+    return path.endswith(("/", os.sep))
 
 
 def _split_line_numbers(path: str) -> tuple[str, int, int | None] | None:

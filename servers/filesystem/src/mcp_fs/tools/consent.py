@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Generic, TypeVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import TooLarge, quote
-from mcp_batteries.server.calling.confirmation import Question
+from mcp_batteries.errors import Invalid, TooLarge, quote
 from mcp_batteries.server.calling.confirmation_text import escape_invisible
 from mcp_batteries.server.declaration.trusted import trusted
+from mcp_fs.engine.changing.destinations import Destinations, find_copy_destinations, find_move_destinations
 from mcp_fs.engine.listing.expand_glob import expand_glob
-from mcp_fs.policy import WritablePath
-from mcp_fs.policy.path_arguments import PathArguments, PathGlob
+from mcp_fs.policy import ReadablePath, WritablePath
+from mcp_fs.policy.path_arguments import CopyPair, LineRange, MovePair, PathArguments, PathGlob
 from mcp_fs.settings import Settings
 
-__all__ = ["OPERATOR_FIX", "PlannedDeletion", "ask_about_targets", "plan_deletion"]
+__all__ = ["OPERATOR_FIX", "PlannedDeletion", "PlannedTransfer", "plan_copies", "plan_deletion", "plan_moves"]
+
+_S = TypeVar("_S", bound=ReadablePath | LineRange)
 
 OPERATOR_FIX = "The operator can start the server without `--confirm`."
 # Each has an open folder, so that all can be looked at before the first goes.
 _MAX_DELETED = 200
+# To take them back, all are held open.
+_MAX_TARGETS = 100
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ def plan_deletion(
     for path in paths:
         if isinstance(path, PathGlob):
             has_globs = True
-            expanded, more_notes = expand_glob(path, _MAX_DELETED, cancel)
+            expanded, more_notes = expand_glob(path, _MAX_DELETED, cancel, for_change=True)
             found_paths += expanded
             notes += more_notes
         else:
@@ -73,15 +77,72 @@ def plan_deletion(
     return PlannedDeletion(found_paths, notes, has_globs, question)
 
 
-async def ask_about_targets(tool: str, values: Mapping[str, Any]) -> Question | None:
-    """Return the question about the pairs of a copy or a move; None for any other call."""
-    if "targets" not in values:
+@dataclass(frozen=True)
+class PlannedTransfer(Generic[_S]):
+    """What is copied or moved, and where to: what the user was shown.
+
+    Attributes:
+        question: what they are asked; None if nobody has to be.
+    """
+
+    destinations: Destinations[_S]
+    question: str | None
+
+
+def _limit_count(targets: dict[str, str]) -> dict[str, str]:
+    # A bound in the schema would say less of what to do.
+    if not 0 < len(targets) <= _MAX_TARGETS:
+        raise Invalid(f"`targets` names {len(targets):,} sources.", f"Name 1 to {_MAX_TARGETS:,} with their targets.")
+    return targets
+
+
+Copies = Annotated[
+    list[CopyPair],
+    trusted(PathArguments.copy_pairs),
+    AfterValidator(_limit_count),
+    Field(description="Target by source; `dir/` takes `./*.pdf`"),
+]
+Moves = Annotated[
+    list[MovePair],
+    trusted(PathArguments.move_pairs),
+    AfterValidator(_limit_count),
+    Field(description="Target by source; `dir/` takes `./*.pdf`"),
+]
+
+
+def plan_copies(
+    settings: Settings, cancel: CancelToken, *, targets: Copies, overwrite: bool = False
+) -> PlannedTransfer[ReadablePath | LineRange]:
+    """Find what the sources and targets of a copy mean.
+
+    Raises:
+        Problem: one can't be meant, or too much is.
+    """
+    destinations = find_copy_destinations(targets, _MAX_TARGETS, cancel)
+    return PlannedTransfer(destinations, _ask_about(destinations, "copy_file", settings, overwrite=overwrite))
+
+
+def plan_moves(
+    settings: Settings, cancel: CancelToken, *, targets: Moves, overwrite: bool = False
+) -> PlannedTransfer[WritablePath]:
+    """Find what the sources and targets of a move mean.
+
+    Raises:
+        Problem: one can't be meant, or too much is.
+    """
+    destinations = find_move_destinations(targets, _MAX_TARGETS, cancel)
+    return PlannedTransfer(destinations, _ask_about(destinations, "move_file", settings, overwrite=overwrite))
+
+
+def _ask_about(destinations: Destinations[_S], tool: str, settings: Settings, *, overwrite: bool) -> str | None:
+    """Return the question about the pairs of a copy or a move."""
+    if not settings.confirm:
         return None
     names: list[str] = []
-    for source, target in values["targets"].items():
-        names.append(f"{_quote_path(source)} to {_quote_path(target)}")
-    warning = " It can replace what is there." if values["overwrite"] else ""
-    return Question(f"Allow {tool}? It puts {', '.join(names)}.{warning}", OPERATOR_FIX)
+    for source, target in destinations.pairs:
+        names.append(f"{_quote_path(source.display)} to {_quote_path(target.display)}")
+    warning = " It can replace what is there." if overwrite else ""
+    return f"Allow {tool}? It puts {', '.join(names)}.{warning}"
 
 
 def _quote_path(path: str) -> str:

@@ -141,7 +141,7 @@ def read_diff(
 async def get_info(*, path: ReadPath) -> FileInfo:
     """Get kind, size, times, mode, encoding, content hash (for `edit_file`) and URI of a file or folder.
 
-    Links are followed; `link_to` tells where to. A folder's entries: `list_directory`.
+    Follows links (`link_to`). A folder's entries: `list_directory`.
     """
     return await run_where_quickest(path, lambda cancel: read_info(path))
 
@@ -159,8 +159,7 @@ async def list_directory(
 ) -> FolderPage:
     """List one folder's entries with size and time; `sort` puts the largest or newest first.
 
-    Shows hidden and git-ignored ones too; folders have sizes only with `folder_sizes`. For levels below use
-    `list_tree`.
+    With hidden and git-ignored ones; sizes of folders by `folder_sizes`. For levels below use `list_tree`.
     """
     if len(path) > 1:
         return await run_in_thread(lambda cancel: list_roots(path))

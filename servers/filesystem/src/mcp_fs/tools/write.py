@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid
@@ -24,9 +24,17 @@ from mcp_fs.engine.journal.recorder import ChangeRecorder
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.text.edit import Replacement
 from mcp_fs.models import BatchResult, EditResult, MoveResult, ReplaceResult, WriteResult
-from mcp_fs.policy.path_arguments import CopyPair, MovePair, PathArguments, TargetPath
+from mcp_fs.policy import ReadablePath, WritablePath
+from mcp_fs.policy.path_arguments import LineRange, PathArguments, TargetPath
 from mcp_fs.tools.arguments import WritePath
-from mcp_fs.tools.consent import OPERATOR_FIX, PlannedDeletion, plan_deletion
+from mcp_fs.tools.consent import (
+    OPERATOR_FIX,
+    PlannedDeletion,
+    PlannedTransfer,
+    plan_copies,
+    plan_deletion,
+    plan_moves,
+)
 from mcp_fs.tools.views import DIFF
 
 __all__ = [
@@ -40,9 +48,6 @@ __all__ = [
     "replace_text",
     "write_file",
 ]
-
-# To take them back, all are held open.
-_MAX_TARGETS = 100
 
 
 class Edit(BaseModel):
@@ -90,27 +95,6 @@ def _wrap_single_replacement(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 # A large tree takes its time: the caller hears that it goes on, and can cancel.
 _LONG_SECONDS = 3600.0
-
-
-def _limit_count(targets: dict[str, str]) -> dict[str, str]:
-    # A bound in the schema would say less of what to do.
-    if not 0 < len(targets) <= _MAX_TARGETS:
-        raise Invalid(f"`targets` names {len(targets):,} sources.", f"Name 1 to {_MAX_TARGETS} with their targets.")
-    return targets
-
-
-Copies = Annotated[
-    list[CopyPair],
-    trusted(PathArguments.copy_pairs),
-    AfterValidator(_limit_count),
-    Field(description="Target path by source"),
-]
-Moves = Annotated[
-    list[MovePair],
-    trusted(PathArguments.move_pairs),
-    AfterValidator(_limit_count),
-    Field(description="Target path by source"),
-]
 
 
 @tool("Write file", effect="destroy", adapt=_accept_parents, long=False)
@@ -223,15 +207,17 @@ def copy_file(
     recorder: ChangeRecorder,
     origin: CallOrigin,
     cancel: CancelToken,
+    plan: Annotated[
+        PlannedTransfer[ReadablePath | LineRange], consented(plan_copies, fix=OPERATOR_FIX, only_with_confirm=True)
+    ],
     *,
-    targets: Copies,
     overwrite: bool = False,
 ) -> BatchResult:
     """Copy files or folders. Fails if a target exists; `overwrite` replaces files.
 
     Only lines: `a.md:3-16`. To rename use `move_file`.
     """
-    return recorder.record(origin, cancel, partial(copy_all, targets, overwrite=overwrite))
+    return recorder.record(origin, cancel, partial(copy_all, plan.destinations, overwrite=overwrite))
 
 
 @tool("Move file", effect="destroy", seconds=_LONG_SECONDS, adapt=_wrap_single_target)
@@ -239,15 +225,15 @@ def move_file(
     recorder: ChangeRecorder,
     origin: CallOrigin,
     cancel: CancelToken,
+    plan: Annotated[PlannedTransfer[WritablePath], consented(plan_moves, fix=OPERATOR_FIX, only_with_confirm=True)],
     *,
-    targets: Moves,
     overwrite: bool = False,
 ) -> BatchResult:
     """Move or rename files or folders.
 
     Fails if a target exists; `overwrite` replaces a file or an empty folder. To keep the source use `copy_file`.
     """
-    return recorder.record(origin, cancel, partial(move_all, targets, overwrite=overwrite))
+    return recorder.record(origin, cancel, partial(move_all, plan.destinations, overwrite=overwrite))
 
 
 @tool("Delete file", effect="destroy", seconds=_LONG_SECONDS, adapt=rename_arguments(path="paths"))

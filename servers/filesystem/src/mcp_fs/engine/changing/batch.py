@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
 from mcp_fs.engine.changing.atomic_write import NotDurable
-from mcp_fs.engine.changing.copying import copy_entry, find_source
+from mcp_fs.engine.changing.copying import copy_entry
+from mcp_fs.engine.changing.destinations import Destinations
 from mcp_fs.engine.changing.entry_copy import absolute_names, name_taken_error, read_status_if_exists
-from mcp_fs.engine.changing.folders import accept_target, with_missing_folders
+from mcp_fs.engine.changing.folders import with_missing_folders
 from mcp_fs.engine.changing.moving import move_entry, refuse_renaming_secret_folder
 from mcp_fs.engine.handles.path_opening import resolve, translate_errors
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.reading.line_range import open_lines
 from mcp_fs.models import BatchResult, MoveResult
 from mcp_fs.policy import ReadablePath, WritablePath
-from mcp_fs.policy.path_arguments import CopyPair, LineRange, MovePair
+from mcp_fs.policy.path_arguments import LineRange
 
 __all__ = ["PutOperation", "copy_all", "move_all", "put_all"]
 
@@ -43,21 +44,39 @@ class PutOperation(Protocol[_P_contra]):
 
 
 def copy_all(
-    pairs: Sequence[CopyPair], *, overwrite: bool, cancel: CancelToken, journal_entry: JournalEntry | None = None
+    destinations: Destinations[ReadablePath | LineRange],
+    *,
+    overwrite: bool,
+    cancel: CancelToken,
+    journal_entry: JournalEntry | None = None,
 ) -> BatchResult:
     """Copy files, folders, links and lines of files to their targets, with the folders to these."""
-    found_pairs = [(find_source(pair.source), accept_target(pair.target)) for pair in pairs]
-    copy = partial(put_all, copy_entry, found_pairs, overwrite=overwrite)
-    return with_missing_folders([target for _, target in found_pairs], copy, cancel=cancel, journal_entry=journal_entry)
+    return _put_destinations(copy_entry, destinations, overwrite=overwrite, cancel=cancel, journal_entry=journal_entry)
 
 
 def move_all(
-    pairs: Sequence[MovePair], *, overwrite: bool, cancel: CancelToken, journal_entry: JournalEntry | None = None
+    destinations: Destinations[WritablePath],
+    *,
+    overwrite: bool,
+    cancel: CancelToken,
+    journal_entry: JournalEntry | None = None,
 ) -> BatchResult:
     """Rename files, folders and links, with the folders to their targets."""
-    found_pairs = [(pair.source, accept_target(pair.target)) for pair in pairs]
-    move = partial(put_all, move_entry, found_pairs, overwrite=overwrite)
-    return with_missing_folders([target for _, target in found_pairs], move, cancel=cancel, journal_entry=journal_entry)
+    return _put_destinations(move_entry, destinations, overwrite=overwrite, cancel=cancel, journal_entry=journal_entry)
+
+
+def _put_destinations(
+    put: PutOperation[_P],
+    destinations: Destinations[_P],
+    *,
+    overwrite: bool,
+    cancel: CancelToken,
+    journal_entry: JournalEntry | None,
+) -> BatchResult:
+    put_pairs = partial(put_all, put, destinations.pairs, overwrite=overwrite)
+    targets = [target for _, target in destinations.pairs]
+    result = with_missing_folders(targets, put_pairs, cancel=cancel, journal_entry=journal_entry)
+    return replace(result, notes=[*result.notes, *destinations.notes], names_all=not destinations.has_globs)
 
 
 def put_all(

@@ -16,10 +16,17 @@ from mcp_fs.engine.changing.atomic_write import (
     resolve_for_writing,
 )
 from mcp_fs.engine.changing.binary_formats import check_text_for
-from mcp_fs.engine.changing.entry_copy import copy_file, copy_link_or_folder, name_taken_error, read_status_if_exists
+from mcp_fs.engine.changing.entry_copy import (
+    copy_file,
+    copy_link_or_folder,
+    describe_link,
+    name_taken_error,
+    read_status_if_exists,
+)
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.path_opening import (
     exists,
+    read_status,
     resolve,
     translate_errors,
 )
@@ -56,9 +63,10 @@ def copy_entry(
     cancel: CancelToken,
     journal_entry: JournalEntry | None = None,
 ) -> MoveResult:
-    """Copy a file, a folder with all that is in it, a link as a link, or lines of a text file.
+    """Copy a file, a folder with all that is in it, or lines of a text file.
 
-    A folder appears whole or not at all. Protected secrets in it are left out, and the answer says so.
+    A folder appears whole or not at all. Protected secrets in it are left out, and the answer says so. Of a link to a
+    served file the file is copied, as by cp(1); any other link is copied as a link, and the answer says where it leads.
 
     Args:
         overwrite: whether a file may be replaced; a folder never is.
@@ -69,8 +77,10 @@ def copy_entry(
     """
     if isinstance(source, LineRange):
         return _copy_lines(source, target, overwrite=overwrite, cancel=cancel, journal_entry=journal_entry)
+    link = describe_link(source)
+    follows = link is not None and _is_served_file(source)
     with (
-        resolve(source, follow=False) as resolved_source,
+        resolve(source, follow=follows) as resolved_source,
         resolve_for_writing(target, follow=False) as resolved_target,
         lock_names([resolved_target], cancel),
     ):
@@ -106,7 +116,18 @@ def copy_entry(
             remainder = f" and {len(skipped) - 10} more" if len(skipped) > 10 else ""
             notes = [f"without {', '.join(skipped[:10])}{remainder}"] if skipped else []
         fsync_folder(resolved_target.folder, target, "copied to")
+    if follows:
+        notes = [f"contents of what it links to, {resolved_source.path.display}", *notes]
+    elif link is not None:
+        notes = [*link.describe_at(target), *notes]
     return MoveResult("copied", source.display, target.display, notes)
+
+
+def _is_served_file(path: ReadablePath) -> bool:
+    try:
+        return stat.S_ISREG(read_status(path).st_mode)
+    except Problem:
+        return False
 
 
 def _copy_lines(

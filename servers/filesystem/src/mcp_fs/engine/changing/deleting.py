@@ -13,12 +13,12 @@ from mcp_batteries.errors import Conflict, Problem, Unavailable, quote
 from mcp_fs.engine.changing.atomic_write import fsync_folder
 from mcp_fs.engine.changing.entry_copy import absolute_names
 from mcp_fs.engine.changing.moving import refuse_served_folder, relocate
-from mcp_fs.engine.changing.tree_size import DeletionSize
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.path_opening import ResolvedPath, open_tree, resolve, to_problem, translate_errors
 from mcp_fs.engine.handles.temp_files import remove_all
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.states import PlannedChange
+from mcp_fs.engine.listing.tree_size import DeletionSize
 from mcp_fs.models import BatchResult, MoveResult, pluralize
 from mcp_fs.paths import to_system_path
 from mcp_fs.policy import WritablePath

@@ -6,25 +6,28 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, quote
 from mcp_fs.engine.changing.atomic_write import fsync_file, prepare_write, read_regular_status, set_new_file_metadata
-from mcp_fs.engine.changing.tree_size import TreeSize
 from mcp_fs.engine.handles.metadata import MetadataCopier
 from mcp_fs.engine.handles.path_opening import (
     Folder,
     ResolvedPath,
+    exists,
     not_a_file_error,
     open_regular,
     open_tree,
+    resolve,
     to_problem,
     translate_errors,
 )
 from mcp_fs.engine.handles.syscalls import copy_blocks
 from mcp_fs.engine.handles.temp_files import mark_in_use, remove_quietly, temporary_name
+from mcp_fs.engine.listing.tree_size import TreeSize
 from mcp_fs.policy import ReadablePath, WritablePath
 
 __all__ = [
@@ -32,6 +35,7 @@ __all__ = [
     "absolute_names",
     "copy_file",
     "copy_link_or_folder",
+    "describe_link",
     "name_taken_error",
     "read_status_if_exists",
 ]
@@ -176,6 +180,38 @@ def _fill_file(fd: int, source_fd: int, source: ReadablePath, cancel: CancelToke
     copy_blocks(source_fd, fd, cancel.check, partial(translate_errors, source))  # or else the target would be blamed
 
 
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link that is copied or moved as it is.
+
+    Attributes:
+        text: where it leads, as it is written in it.
+        reaches: whether there is something that is served.
+    """
+
+    text: str
+    reaches: bool
+
+    def describe_at(self, path: ReadablePath) -> list[str]:
+        """Say where the link leads, now that it is at `path`."""
+        note = f"a link to {quote(self.text)}"
+        if self.reaches and not exists(path):
+            note += ", which leads nowhere from there"
+        return [note]
+
+
+def describe_link(path: ReadablePath) -> Link | None:
+    """Return the link at a path; None for anything else."""
+    with resolve(path, follow=False) as resolved:
+        try:
+            if not stat.S_ISLNK(resolved.folder.stat(resolved.name).st_mode):
+                return None
+        except FileNotFoundError:
+            return None
+        text = resolved.folder.read_link(resolved.name)
+    return Link(text, exists(path))
+
+
 def read_status_if_exists(resolved: ResolvedPath[WritablePath]) -> os.stat_result | None:
     """Return what lstat(2) says of what is at a path; None for nothing."""
     try:
@@ -190,7 +226,7 @@ def name_taken_error(target: WritablePath, target_status: os.stat_result, outcom
     if stat.S_ISDIR(target_status.st_mode):
         return Conflict(
             f"{label} is a folder that exists already; {outcome}.",
-            f"Name the place in it, such as `{target.display}/NAME`; a full folder is never replaced.",
+            f"Write {quote(target.display + '/')} to put it in there; a full folder is never replaced.",
         )
     if overwrite:
         return Conflict(f"{label} exists already; {outcome}.", "Choose another name, or delete that first.")

@@ -25,10 +25,10 @@ from mcp_fs.engine.changing.entry_copy import (
     absolute_names,
     copy_file,
     copy_link_or_folder,
+    describe_link,
     name_taken_error,
     read_status_if_exists,
 )
-from mcp_fs.engine.changing.tree_size import TreeSize
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.metadata import MetadataCopier
 from mcp_fs.engine.handles.path_opening import (
@@ -41,6 +41,7 @@ from mcp_fs.engine.handles.path_opening import (
 )
 from mcp_fs.engine.handles.temp_files import remove_all, temporary_name
 from mcp_fs.engine.journal.journal import ExpectedState, JournalEntry
+from mcp_fs.engine.listing.tree_size import TreeSize
 from mcp_fs.engine.name_folding import fold_name
 from mcp_fs.models import MoveResult
 from mcp_fs.policy import ReadablePath, WritablePath
@@ -71,6 +72,7 @@ def move_entry(
         Refused: the source is a served folder itself, or a folder whose name is what protects secrets in it.
     """
     refuse_renaming_secret_folder(source, target)
+    link = describe_link(source)
     with (
         resolve(source, follow=False) as resolved_source,
         resolve_for_writing(target, follow=False) as resolved_target,
@@ -104,6 +106,8 @@ def move_entry(
             raise _to_move_problem(error, source, target, status, resolved_target, overwrite) from error
         for folder in (resolved_target.folder, resolved_source.folder):
             fsync_folder(folder, target, "moved to")
+    if link is not None:
+        notes = [*link.describe_at(target), *notes]
     return MoveResult("moved", source.display, target.display, notes)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import NotFound, Problem, TooLarge, quote
+from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, quote
 from mcp_fs.engine.handles.path_opening import exists
 from mcp_fs.engine.listing.selection import Chooser, compile_choosers
 from mcp_fs.engine.listing.walk import FolderEntries, Skipped, WalkFilter, entry_display_path, walk
@@ -18,28 +18,40 @@ __all__ = ["expand_glob"]
 _P = TypeVar("_P", bound=ReadablePath)
 
 
-def expand_glob(path_glob: PathGlob[_P], limit: int, cancel: CancelToken) -> tuple[Sequence[_P], Sequence[str]]:
+def expand_glob(
+    path_glob: PathGlob[_P], limit: int, cancel: CancelToken, *, for_change: bool = False
+) -> tuple[Sequence[_P], Sequence[str]]:
     """Return the files that a glob means, or folders where it ends in a slash; and notes on what is left out.
 
-    An entry with `*` in its name that is there, be it a link to nowhere, is that one.
+    Without a slash it is a name at any depth, as in every glob of these tools. An entry with `*` in its name that is
+    there, be it a link to nowhere, is that one.
 
     Args:
         limit: of paths.
+        for_change: whether they are to be changed: then a glob is refused that a shell would read in another way.
 
     Raises:
         NotFound: there are none, without hidden and git-ignored ones.
         TooLarge: there are more than `limit`.
+        Invalid: a name is meant at any depth, and is to be changed.
         Problem: the start can't be opened, or the glob can't be read.
     """
     if path_glob.literal is not None and exists(path_glob.literal, follow=False):
         return [path_glob.literal], ()
     name = quote(path_glob.text)
-    (chooses,) = compile_choosers([path_glob.start], f"/{path_glob.glob}")
+    is_any_depth = not path_glob.is_anchored and "/" not in path_glob.glob.rstrip("/")
+    glob = f"/{path_glob.glob}"
+    if is_any_depth:
+        glob = path_glob.glob
+    (chooses,) = compile_choosers([path_glob.start], glob)
     expansion = _Expansion(path_glob.start, chooses, folders=path_glob.glob.endswith("/"))
     for entries in walk(path_glob.start, WalkFilter(), cancel, expansion.skipped):
+        count_before = len(expansion.paths)
         expansion.add(entries)
+        if for_change and is_any_depth and entries.parts and len(expansion.paths) > count_before:
+            raise _ambiguous_depth_error(path_glob, expansion.paths[count_before])
         if len(expansion.paths) > limit:
-            raise TooLarge(f"{name} means more than {limit}.", "Narrow it, or do a part at a time.")
+            raise TooLarge(f"{name} means more than {limit:,}.", "Narrow it, or do a part at a time.")
     if not expansion.paths:
         notes = "".join(f"; {note}" for note in expansion.skipped.notes())
         raise NotFound(
@@ -47,6 +59,14 @@ def expand_glob(path_glob: PathGlob[_P], limit: int, cancel: CancelToken) -> tup
             "`find_files` lists those too; then name them one by one. `**/*.x` is at any depth, `x/` a folder.",
         )
     return expansion.paths, expansion.skipped.notes()
+
+
+def _ambiguous_depth_error(path_glob: PathGlob[_P], example: ReadablePath) -> Invalid:
+    text = path_glob.text
+    return Invalid(
+        f"{quote(text)} is a name at any depth, such as {quote(example.display)}; nothing was done.",
+        f"Write {quote('./' + text)} for those in the folder itself, {quote('**/' + text)} for all.",
+    )
 
 
 class _Expansion(Generic[_P]):

@@ -16,13 +16,13 @@ from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_fs.engine.changing.atomic_write import fsync_folder, resolve_for_writing
 from mcp_fs.engine.changing.folders import create_folder
 from mcp_fs.engine.changing.moving import relocate
-from mcp_fs.engine.changing.tree_size import measure_bytes
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.path_opening import ResolvedPath, open_file, open_folder, resolve, translate_errors
 from mcp_fs.engine.handles.temp_files import mark_in_use, remove_all
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.states import NEW_FOLDER, EntryState, PlannedChange, is_unchanged, read_state
 from mcp_fs.engine.journal.store import EntryId, EntryRecord, JournalStore, RecordedChange
+from mcp_fs.engine.listing.tree_size import measure_bytes
 from mcp_fs.engine.listing.walk import display_path
 from mcp_fs.engine.text.edit import unified_diff
 from mcp_fs.engine.text.encodings import MAX_EDIT_BYTES, decode, replace_undecodable

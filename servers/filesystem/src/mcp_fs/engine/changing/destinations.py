@@ -1,0 +1,149 @@
+"""Finds the target of each source of a copy or a move, as cp(1) and mv(1) read them: a slash at the end is a folder."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
+from mcp_fs.engine.changing.copying import find_source
+from mcp_fs.engine.changing.folders import accept_target
+from mcp_fs.engine.handles.path_opening import exists, read_status
+from mcp_fs.engine.listing.expand_glob import expand_glob
+from mcp_fs.models import pluralize
+from mcp_fs.policy import ReadablePath, WritablePath
+from mcp_fs.policy.path_arguments import CopyPair, FileName, LineRange, MovePair, PathGlob, TargetPath
+
+__all__ = ["Destinations", "find_copy_destinations", "find_move_destinations"]
+
+_S = TypeVar("_S", bound=ReadablePath | LineRange)
+
+
+@dataclass
+class Destinations(Generic[_S]):
+    """Each source with the path that it is put to.
+
+    Attributes:
+        notes: what globs leave out.
+        has_globs: whether the caller has not named each source.
+    """
+
+    pairs: list[tuple[_S, WritablePath]] = field(default_factory=list[tuple[_S, WritablePath]])
+    notes: list[str] = field(default_factory=list[str])
+    has_globs: bool = False
+
+    def add_glob(self, sources: Sequence[_S], notes: Sequence[str], folder: WritablePath) -> None:
+        """Put all that a glob means into `folder`, without what is in it already, and without the folder itself."""
+        self.has_globs = True
+        self.notes += notes
+        already_there = 0
+        for source in sources:
+            target = folder / _name_of(source)
+            if isinstance(source, ReadablePath) and _names(source) in (_names(target), _names(folder)):
+                already_there += 1
+            else:
+                self.pairs.append((source, target))
+        if already_there:
+            self.notes.append(f"{pluralize(already_there, 'entry')} of {folder.display} already there")
+
+    def check(self, limit: int) -> None:
+        """Check that there are some, not too many, and no two for one name.
+
+        Raises:
+            Invalid: there are not, or two.
+            TooLarge: there are more than `limit`.
+        """
+        if len(self.pairs) > limit:
+            raise TooLarge(f"These are {len(self.pairs):,} sources, more than {limit:,}.", "Do a part at a time.")
+        if not self.pairs:
+            raise Invalid(f"There is nothing to do: {'; '.join(self.notes)}.")
+        sources: dict[tuple[str, ...], ReadablePath | LineRange] = {}
+        for source, target in self.pairs:
+            other = sources.setdefault(_names(target), source)
+            if other is not source:
+                raise Invalid(
+                    f"{quote(other.display)} and {quote(source.display)} would both be {quote(target.display)}; "
+                    "nothing was done.",
+                    "Give each a target of its own.",
+                )
+
+
+def find_copy_destinations(
+    pairs: Sequence[CopyPair], limit: int, cancel: CancelToken
+) -> Destinations[ReadablePath | LineRange]:
+    """Return what is copied, files, folders, links and lines of files, each with its target.
+
+    Args:
+        limit: of sources.
+
+    Raises:
+        Problem: one can't be meant.
+    """
+    destinations = Destinations[ReadablePath | LineRange]()
+    for pair in pairs:
+        if isinstance(pair.source, FileName):
+            source = find_source(pair.source)
+            destinations.pairs.append((source, _find_target(source, pair.target, pair.source_ends_in_slash)))
+        else:
+            folder = _accept_folder(pair.target, pair.source.text)
+            destinations.add_glob(*expand_glob(pair.source, limit, cancel, for_change=True), folder)
+    destinations.check(limit)
+    return destinations
+
+
+def find_move_destinations(pairs: Sequence[MovePair], limit: int, cancel: CancelToken) -> Destinations[WritablePath]:
+    """Return what is moved, each with its target; else as `find_copy_destinations`."""
+    destinations = Destinations[WritablePath]()
+    for pair in pairs:
+        if isinstance(pair.source, PathGlob):
+            folder = _accept_folder(pair.target, pair.source.text)
+            destinations.add_glob(*expand_glob(pair.source, limit, cancel, for_change=True), folder)
+        else:
+            target = _find_target(pair.source, pair.target, pair.source_ends_in_slash)
+            destinations.pairs.append((pair.source, target))
+    destinations.check(limit)
+    return destinations
+
+
+def _accept_folder(target: TargetPath, glob: str) -> WritablePath:
+    """Return the folder that all goes to that `glob` means."""
+    folder = accept_target(target)
+    if not target.ends_in_slash and not _is_folder(folder):
+        raise Invalid(
+            f"{quote(glob)} can mean several, and {quote(folder.display)} is no folder; nothing was done.",
+            f"Write {quote(folder.display + '/')} for a folder, which is made if it is missing.",
+        )
+    return folder
+
+
+def _find_target(source: ReadablePath | LineRange, target: TargetPath, source_ends_in_slash: bool) -> WritablePath:
+    """Return the path that one source gets: in the target if that ends in a slash, else the target itself.
+
+    As in a shell, a folder `old/` that goes to `new/` gets this name, unless it is there.
+    """
+    path = accept_target(target)
+    if not target.ends_in_slash:
+        return path
+    if source_ends_in_slash and not exists(path, follow=False):
+        return path
+    return path / _name_of(source)
+
+
+def _name_of(source: ReadablePath | LineRange) -> str:
+    if isinstance(source, LineRange):
+        return source.place.name
+    return source.name
+
+
+def _names(path: ReadablePath) -> tuple[str, ...]:
+    return (path.root.real_path, *path.parts)
+
+
+def _is_folder(path: ReadablePath) -> bool:
+    try:
+        return stat.S_ISDIR(read_status(path).st_mode)
+    except Problem:
+        return False
