@@ -164,12 +164,7 @@ def _write(policy: Policy, step: JournalEntry | None) -> object:
 
 
 def _append(policy: Policy, step: JournalEntry | None) -> object:
-    return change_files(
-        [FileChange(policy.writable("f"), lambda text: text + NEW)],
-        dry_run=False,
-        cancel=CancelToken(),
-        journal_entry=step,
-    )
+    return writing.append_text(policy.writable("f"), NEW, CancelToken(), step)
 
 
 def _replace(policy: Policy, step: JournalEntry | None) -> object:
@@ -251,7 +246,7 @@ SCENARIOS = [
     ),
     Scenario("delete several", {"f": "f", "g": "g", "d/h": "h", "other": "o"}, {"other": "o"}, _delete_several),
     Scenario("move to new", {"a/f": "f", "a/d/g": "g"}, {"b/c/a/f": "f", "b/c/a/d/g": "g"}, _move_to_new),
-    Scenario("append", {"f": "old"}, {"f": "old" + NEW}, _append),
+    Scenario("append", {"f": "old"}, {"f": f"old\n{NEW}"}, _append),
     Scenario(
         "replace",
         {"f": "an old one", "g": "old", "d/h": "old and old", "other": "other"},

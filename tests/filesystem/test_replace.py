@@ -16,6 +16,8 @@ from mcp_types import TextContent
 
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_fs.engine.changing.replace import Substitution
+from mcp_fs.engine.journal.states import MAX_HASHED_BYTES
+from mcp_fs.engine.text.encodings import MAX_EDIT_BYTES
 from mcp_fs.server import build
 from mcp_fs.settings import Settings
 
@@ -185,18 +187,82 @@ async def test_appending_keeps_the_encoding(tmp_path: Path) -> None:
     assert (await call(tmp_path, "write_file", path="f", content="x", append=True, overwrite=True))[0]
 
 
-async def test_appended_lines_end_as_those_before_them(tmp_path: Path) -> None:
-    for old, added, new in (
-        (b"a\r\n", "b\nc\n", b"a\r\nb\r\nc\r\n"),
-        (b"a\r\nb", "c\nd\n", b"a\r\nbc\r\nd\r\n"),
-        (b"a\r\nb\n", "c\n", b"a\r\nb\nc\n"),
-        (b"a\rb\r", "c\n", b"a\rb\rc\r"),
-        (b"a\n", "b\r\n", b"a\nb\r\n"),
-        (b"a", "b\n", b"ab\n"),
-    ):
-        (tmp_path / "f").write_bytes(old)
-        assert not (await call(tmp_path, "write_file", path="f", content=added, append=True))[0]
-        assert (tmp_path / "f").read_bytes() == new
+NEW_LINE = ", on a new line: the last one had no end"
+APPENDED = [
+    (b"a\r\n", "b\nc\n", b"a\r\nb\r\nc\r\n", ""),
+    (b"a\r\nb", "c\nd\n", b"a\r\nb\r\nc\r\nd\r\n", NEW_LINE),
+    (b"a\r\nb\n", "c\n", b"a\r\nb\nc\n", ""),
+    (b"a\rb\r", "c\n", b"a\rb\rc\r", ""),
+    (b"a\n", "b\r\n", b"a\nb\r\n", ""),
+    (b"a", "b\n", b"a\nb\n", NEW_LINE),
+    (b"a", "\nb\n", b"a\nb\n", ""),
+    (b"", "b", b"b", ""),
+    (b"a", "", b"a", ""),
+    ("a\r\né".encode("utf-16"), "b\n", "a\r\né\r\nb\r\n".encode("utf-16"), NEW_LINE),
+    (b"\xef\xbb\xbfa", "b", b"\xef\xbb\xbfa\nb", NEW_LINE),
+    ("é\n".encode("latin-1"), "ü\n", "é\nü\n".encode("latin-1"), ""),
+    (b"\x00\x01\xff", "x", b"", "is not text"),
+]
+
+
+@pytest.mark.parametrize(("old", "added", "new", "note"), APPENDED)
+async def test_what_is_appended_begins_a_line_and_ends_as_the_last(
+    tmp_path: Path, old: bytes, added: str, new: bytes, note: str
+) -> None:
+    (tmp_path / "f").write_bytes(old)
+    failed, said = await call(tmp_path, "write_file", path="f", content=added, append=True)
+    if failed:
+        assert note in said and (tmp_path / "f").read_bytes() == old
+        return
+    assert (tmp_path / "f").read_bytes() == new
+    assert said == f"added to f, {len(new):,} bytes{note}"
+
+
+@pytest.mark.parametrize("size", [MAX_HASHED_BYTES - 1, MAX_HASHED_BYTES + 1, MAX_EDIT_BYTES + 1])
+async def test_a_file_of_any_size_is_added_to_and_that_is_undone(tmp_path: Path, size: int) -> None:
+    file = tmp_path / "served/f"
+    file.parent.mkdir()
+    with file.open("wb") as old:
+        old.write(b"begins\n" + b"x" * 70_000)
+        old.truncate(size - 5)
+        old.seek(size - 5)
+        old.write(b"\nends")
+    before = file.read_bytes()
+    failed, said = await call(file.parent, "write_file", path="f", content="more\n", append=True)
+    assert not failed and said == f"added to f, {size + 6:,} bytes{NEW_LINE}"
+    assert file.read_bytes() == before + b"\nmore\n"
+    _, steps = await call(file.parent, "undo_changes")
+    failed, said = await call(file.parent, "undo_changes", step=steps.splitlines()[1].split("\t")[0], dry_run=False)
+    assert not failed and file.read_bytes() == before
+
+
+OVERWRITTEN = [
+    (b"a\r\nb\r\n", "c\nd\n", b"c\r\nd\r\n", ", kept CRLF line ends"),
+    (b"a\r\nb\r\n", "c\r\nd\r\n", b"c\r\nd\r\n", ""),
+    (b"a\rb\r", "c\nd\n", b"c\rd\r", ", kept CR line ends"),
+    (b"a\nb\n", "c\r\nd\r\n", b"c\r\nd\r\n", ", line ends are CRLF now, were LF"),
+    (b"a\r\nb\n", "c\nd\n", b"c\nd\n", ", line ends are LF now, were mixed"),
+    (b"a", "c\nd\n", b"c\nd\n", ""),
+    (b"\xef\xbb\xbfa\n", "c\n", b"\xef\xbb\xbfc\n", ", kept utf-8 with BOM"),
+    (b"\xef\xbb\xbfa\n", "\ufeffc\n", b"\xef\xbb\xbfc\n", ", kept utf-8 with BOM"),
+    ("é\r\n".encode("utf-16-le"), "c\n", "c\r\n".encode("utf-16-le"), ", kept CRLF line ends and utf-16-le"),
+    ("ä ö ü\n".encode("latin-1"), "ß\n", "ß\n".encode("latin-1"), ", kept latin-1"),
+    ("ä ö ü\n".encode("latin-1"), "c\n", b"c\n", ""),
+    ("ä ö ü\n".encode("latin-1"), "☃\n", "☃\n".encode(), ", it is UTF-8 now, was latin-1, which has no `☃`"),
+    (b"", "c\n", b"c\n", ""),
+    (b"\x00\x01", "c\n", b"c\n", ""),
+    (b"a\r\n", "", b"", ""),
+]
+
+
+@pytest.mark.parametrize(("old", "content", "new", "note"), OVERWRITTEN)
+async def test_what_the_file_was_stays_when_it_is_overwritten(
+    tmp_path: Path, old: bytes, content: str, new: bytes, note: str
+) -> None:
+    (tmp_path / "f").write_bytes(old)
+    failed, said = await call(tmp_path, "write_file", path="f", content=content, overwrite=True)
+    assert not failed and (tmp_path / "f").read_bytes() == new
+    assert said == f"replaced f, {len(new)} bytes{note}"
 
 
 @pytest.mark.parametrize(
@@ -237,7 +303,7 @@ async def test_an_archive_is_no_folder_to_write_to(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a.zip"]
     assert "as `a.zip!/b/f`" in (await call(tmp_path, "read_text", path="a.zip/b/f"))[1]
     (tmp_path / "x").mkdir()
-    assert "such as `x/NAME`" in (await call(tmp_path, "copy_file", source="a.zip", target="x"))[1]
+    assert "Write `x/` to put it in there" in (await call(tmp_path, "copy_file", source="a.zip", target="x"))[1]
     (tmp_path / "a.zip!").mkdir()
     assert not (await call(tmp_path, "write_file", path="a.zip!/new", content="x"))[0]
 

@@ -45,7 +45,7 @@ def put(here: Ground, path: str, content: str | bytes = "new", *, overwrite: boo
 def test_create(here: Ground) -> None:
     written = put(here, "f.txt", "héllo\n")
     assert (here.root / "f.txt").read_bytes() == "héllo\n".encode()
-    assert (written.created, written.size) == (True, 7)
+    assert (written.verb, written.size) == ("created", 7)
     assert written.text() == "created f.txt, 7 bytes"
 
 
@@ -66,7 +66,7 @@ def test_an_existing_file_is_not_replaced_unless_told(here: Ground) -> None:
     with pytest.raises(Conflict, match="`f` exists already"):
         put(here, "f")
     assert (here.root / "f").read_text() == "old"
-    assert not put(here, "f", overwrite=True).created
+    assert put(here, "f", overwrite=True).verb == "replaced"
     assert (here.root / "f").read_text() == "new"
 
 
@@ -151,7 +151,7 @@ def test_a_link_stays_a_link_and_its_target_is_written(here: Ground) -> None:
     assert os.readlink(here.root / "l") == "sub/f"
     assert (here.root / "sub" / "f").read_text() == "new"
     (here.root / "dangling").symlink_to("sub/g")
-    assert put(here, "dangling").created
+    assert put(here, "dangling").verb == "created"
     assert (here.root / "sub" / "g").read_text() == "new"
 
 

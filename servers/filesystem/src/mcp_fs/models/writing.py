@@ -22,23 +22,21 @@ _MAX_VIEW_CHARACTERS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class WriteResult(TextResult):
-    """A file that was created or replaced.
+    """A file that was created, replaced or added to.
 
     Attributes:
+        verb: in the past tense, such as `created`.
         size: bytes of the new content.
-        notes: properties of the old file that could not be kept.
+        notes: properties of the old file that could not be kept, or were kept and are not those of any text.
     """
 
     path: str
-    created: bool
+    verb: str
     size: int
     notes: Sequence[str]
 
     def text(self) -> str:
-        verb = "replaced"
-        if self.created:
-            verb = "created"
-        facts = [f"{verb} {self.path}", f"{self.size:,} bytes", *self.notes]
+        facts = [f"{self.verb} {self.path}", f"{self.size:,} bytes", *self.notes]
         return ", ".join(facts)
 
 

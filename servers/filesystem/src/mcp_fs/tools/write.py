@@ -107,7 +107,7 @@ def write_file(
     content: FreeText,
     overwrite: bool = False,
     append: Annotated[bool, Field(description="To the end, in its encoding.")] = False,
-) -> WriteResult | EditResult:
+) -> WriteResult:
     """Create a text file; one that exists is refused, unless `overwrite` replaces it or `append` adds to it.
 
     All tools make missing folders. To change a part use `edit_file`.

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, BinaryIO
 
 from mcp_batteries.errors import Conflict, NotFound, Problem, Refused, Unavailable, describe_os_error, quote
 from mcp_fs.engine.changing.binary_formats import binary_format, check_text_for, is_text_file
@@ -46,6 +46,7 @@ __all__ = [
     "check_renamed_text",
     "fsync_file",
     "fsync_folder",
+    "open_locked",
     "prepare_write",
     "read_head",
     "read_regular_status",
@@ -73,6 +74,21 @@ def read_head(resolved: ResolvedPath[WritablePath], locked_file: LockedFile | No
             return file.read(SAMPLE_BYTES)
     except (OSError, Problem):
         return b""
+
+
+def open_locked(resolved: ResolvedPath[WritablePath], locked_file: LockedFile | None, path: ReadablePath) -> BinaryIO:
+    """Open the regular file at a path for reading, unbuffered.
+
+    Args:
+        locked_file: the file there, if it was locked just now; it stays open.
+        path: how the caller knows it, for messages.
+
+    Raises:
+        OSError: it can't be opened.
+    """
+    if locked_file is None:
+        return open_regular(resolved.folder, resolved.name, path)
+    return os.fdopen(locked_file.fd, "rb", buffering=0, closefd=False)
 
 
 def check_renamed_text(

@@ -17,12 +17,18 @@ from dataclasses import dataclass, replace
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
-from mcp_fs.engine.changing.atomic_write import AtomicWrite, prepare_write, read_regular_status, resolve_for_writing
+from mcp_fs.engine.changing.atomic_write import (
+    AtomicWrite,
+    open_locked,
+    prepare_write,
+    read_regular_status,
+    resolve_for_writing,
+)
 from mcp_fs.engine.changing.binary_formats import binary_format, check_text_for, other_form_error, suggest_text_file
 from mcp_fs.engine.changing.notebook_edit import Notebook
 from mcp_fs.engine.document_kinds import HEAD_BYTES, LABELS, kind_of
 from mcp_fs.engine.handles.locks import LockedFile, lock_names
-from mcp_fs.engine.handles.path_opening import ResolvedPath, open_regular, to_problem
+from mcp_fs.engine.handles.path_opening import ResolvedPath, to_problem
 from mcp_fs.engine.handles.temp_files import BACKUP_PREFIX, temporary_name
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.text.edit import unified_diff
@@ -31,7 +37,15 @@ from mcp_fs.engine.text.encodings import replace_undecodable as readable
 from mcp_fs.models import EditResult
 from mcp_fs.policy import WritablePath
 
-__all__ = ["MAX_TOTAL_BYTES", "FileChange", "change_files", "too_large_error", "too_much_error"]
+__all__ = [
+    "MAX_TOTAL_BYTES",
+    "FileChange",
+    "change_files",
+    "not_text_error",
+    "notebook_end_error",
+    "too_large_error",
+    "too_much_error",
+]
 
 # Of all that one call changes: it is held in memory until the last is written.
 MAX_TOTAL_BYTES = 8 * MAX_EDIT_BYTES
@@ -270,8 +284,7 @@ def _read_old_contents(
         return _OldContents()
     if status.st_size > MAX_EDIT_BYTES:
         raise TooLarge(f"{quote(path.display)} has {status.st_size:,} bytes; up to {MAX_EDIT_BYTES:,} can be edited.")
-    opened = None if locked_file is None else os.fdopen(locked_file.fd, "rb", buffering=0, closefd=False)
-    with opened or open_regular(resolved.folder, resolved.name, path) as file:
+    with open_locked(resolved, locked_file, path) as file:
         status = os.fstat(file.fileno())
         data = file.read()
     if change.creates and data:
@@ -280,7 +293,7 @@ def _read_old_contents(
     _check_expected_hash(change, data, digest)
     decoded = decode(data)
     if decoded is None:
-        raise _not_text_error(path, data)
+        raise not_text_error(path, data)
     return _OldContents(status, data, decoded, digest)
 
 
@@ -329,10 +342,7 @@ def _revise(change: FileChange, decoded: Decoded, data: bytes) -> tuple[str, str
     notebook = Notebook.parse(data, text) if kind == "notebook" else None
     if notebook is not None:
         if change.revise_notebook is None:
-            raise Refused(
-                f"{quote(path.display)} is a notebook, whose end is not the end of its file; nothing was changed.",
-                "Add to a cell with `edit_file`: quote its last line.",
-            )
+            raise notebook_end_error(path)
         changed = change.revise_notebook(notebook)
         return notebook.text, changed.text, changed.json
     if kind not in (None, "notebook"):
@@ -341,7 +351,15 @@ def _revise(change: FileChange, decoded: Decoded, data: bytes) -> tuple[str, str
     return text, new, new
 
 
-def _not_text_error(path: WritablePath, data: bytes) -> Refused:
+def notebook_end_error(path: WritablePath) -> Refused:
+    """Build the answer to what can't be done in the cells of a notebook."""
+    return Refused(
+        f"{quote(path.display)} is a notebook, whose end is not the end of its file; nothing was changed.",
+        "Add to a cell with `edit_file`: quote its last line.",
+    )
+
+
+def not_text_error(path: WritablePath, data: bytes) -> Refused:
     """Build the answer to an edit of what is no text, or could not be written back as it is."""
     encoding = detect_encoding(data)
     kind = kind_of(path.name, data[:HEAD_BYTES])

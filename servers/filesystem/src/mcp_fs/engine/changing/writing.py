@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import BinaryIO
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, Problem, quote
 from mcp_fs.engine.changing import notebook_edit
-from mcp_fs.engine.changing.atomic_write import prepare_write, read_head, read_regular_status, resolve_for_writing
-from mcp_fs.engine.changing.binary_formats import check_text_for, is_text_file, suggest_text_file
+from mcp_fs.engine.changing.atomic_write import (
+    open_locked,
+    prepare_write,
+    read_head,
+    read_regular_status,
+    resolve_for_writing,
+)
+from mcp_fs.engine.changing.binary_formats import check_text_for, is_text_file, other_form_error, suggest_text_file
 from mcp_fs.engine.changing.folders import accept_target, with_missing_folders
 from mcp_fs.engine.changing.patch import FilePatch, apply_hunks, parse_patch
-from mcp_fs.engine.changing.transaction import FileChange, change_files
+from mcp_fs.engine.changing.transaction import FileChange, change_files, not_text_error, notebook_end_error
 from mcp_fs.engine.document_kinds import HEAD_BYTES, kind_of
+from mcp_fs.engine.documents.notebook import notebook_cells
 from mcp_fs.engine.handles.locks import lock_names
-from mcp_fs.engine.handles.path_opening import exists
+from mcp_fs.engine.handles.path_opening import exists, to_problem
+from mcp_fs.engine.handles.syscalls import copy_blocks, write_all
 from mcp_fs.engine.journal.journal import JournalEntry
+from mcp_fs.engine.journal.states import MAX_HASHED_BYTES
 from mcp_fs.engine.text import edit
 from mcp_fs.engine.text.edit import Replacement
+from mcp_fs.engine.text.encodings import (
+    MAX_EDIT_BYTES,
+    SAMPLE_BYTES,
+    Decoded,
+    encode,
+    read_text_form,
+    uniform_newline,
+)
 from mcp_fs.models import EditResult, WriteResult
 from mcp_fs.policy import WritablePath
 from mcp_fs.policy.path_arguments import PathArguments
 
 __all__ = ["append_text", "apply_patch", "replace_pieces", "write_file"]
+
+# Of the end of a text, to see how its last line ends.
+_ENDING_BYTES = 65_536
+_NEWLINE_NAMES = {"\n": "LF", "\r\n": "CRLF", "\r": "CR", None: "mixed"}
 
 
 def write_file(
@@ -35,9 +57,10 @@ def write_file(
     cancel: CancelToken,
     journal_entry: JournalEntry | None = None,
 ) -> WriteResult:
-    """Create the file at `path`, or with `overwrite` replace what it holds; text is written as UTF-8.
+    """Create the file at `path`, or with `overwrite` replace what it holds.
 
-    A link is followed beneath the served folders and stays a link.
+    A new text is written as UTF-8; one that replaces another keeps its encoding, byte order mark and line ends where
+    it can, and the answer tells both. A link is followed beneath the served folders and stays a link.
 
     Args:
         journal_entry: is told what changes before it does, so that it can be taken back.
@@ -59,12 +82,49 @@ def write_file(
             check_text_for(path, data, head)
         if old_status is not None and not overwrite:
             raise _already_exists_error(path, head)
+        form_notes: list[str] = []
+        if isinstance(content, str) and content:
+            data, form_notes = _encode_like(content, data, head)
         with prepare_write(resolved, data, old_status, path, locked_file=locked_file) as write:
             if journal_entry is not None:
                 journal_entry.record([write.plan_change()])
             write.commit(replace=overwrite)
         real_path = resolved.path  # an existing name may be spelled another way
-    return WriteResult(real_path.display, old_status is None, len(data), tuple(write.notes))
+    verb = "created" if old_status is None else "replaced"
+    return WriteResult(real_path.display, verb, len(data), (*form_notes, *write.notes))
+
+
+def _encode_like(content: str, data: bytes, old: bytes) -> tuple[bytes, list[str]]:
+    """Return new content in the form of the old, and what is told of that.
+
+    Args:
+        data: the new content as UTF-8.
+        old: how the old content begins.
+    """
+    form = read_text_form(old)
+    if not old or form is None:
+        return data, []
+    kept: list[str] = []
+    notes: list[str] = []
+    newline = uniform_newline(content)
+    if newline == "\n" and form.newline in ("\r\n", "\r"):
+        content = content.replace("\n", form.newline)
+        kept.append(f"{_NEWLINE_NAMES[form.newline]} line ends")
+    elif newline and form.newline != newline and form.newline != "":
+        notes.append(f"line ends are {_NEWLINE_NAMES[newline]} now, were {_NEWLINE_NAMES[form.newline]}")
+    if form.encoding.bom:
+        content = content.removeprefix("\ufeff")
+    try:
+        data = form.encode(content)
+    except UnicodeEncodeError as error:
+        character = quote(content[error.start])
+        notes.append(f"it is UTF-8 now, was {form.encoding}, which has no {character}")
+        return content.encode(), notes
+    if form.encoding.bom or data != content.encode():
+        kept.append(str(form.encoding))
+    if kept:
+        notes.insert(0, f"kept {' and '.join(kept)}")
+    return data, notes
 
 
 def replace_pieces(
@@ -86,13 +146,72 @@ def replace_pieces(
 
 def append_text(
     path: WritablePath, content: str, cancel: CancelToken, journal_entry: JournalEntry | None = None
-) -> EditResult | WriteResult:
-    """Add text to the end of a file, in its encoding; create it, with the folders to it, when there is none."""
+) -> WriteResult:
+    """Add text to the end of a file, in its encoding; create it, with the folders to it, when there is none.
+
+    It begins a new line. Of the old content only both ends are looked at, whatever its size.
+
+    Raises:
+        Refused: the file is not text, or a notebook.
+        Invalid: its encoding has no bytes for some character.
+    """
     if not exists(path):
         write = partial(write_file, path, content, overwrite=False)
         return with_missing_folders([path], write, cancel=cancel, journal_entry=journal_entry)
-    change = FileChange(path, partial(edit.append_text, addition=content))
-    return change_files([change], dry_run=False, cancel=cancel, journal_entry=journal_entry)
+    with resolve_for_writing(path) as resolved, lock_names([resolved], cancel) as locks:
+        locked_file = locks.get(resolved)
+        old_status = read_regular_status(resolved, path, locked_file)
+        if old_status is None:
+            raise to_problem(FileNotFoundError(2, ""), path)
+        with open_locked(resolved, locked_file, path) as file:
+            addition, notes = _encode_addition(path, content, file, old_status.st_size)
+            data: bytes | Callable[[int], None] = partial(_copy_and_append, file, addition, cancel)
+            if old_status.st_size <= MAX_HASHED_BYTES:
+                data = _read_all(file) + addition
+            with prepare_write(resolved, data, old_status, path, locked_file=locked_file) as write:
+                if journal_entry is not None:
+                    journal_entry.record([write.plan_change()])
+                write.flush()
+                write.check_unchanged()
+                write.commit(replace=True)
+        real_path = resolved.path
+    return WriteResult(real_path.display, "added to", old_status.st_size + len(addition), (*notes, *write.notes))
+
+
+def _encode_addition(path: WritablePath, content: str, file: BinaryIO, size: int) -> tuple[bytes, list[str]]:
+    """Return the bytes to put behind those of an open file, and what is told of them."""
+    file.seek(0)
+    head = file.read(SAMPLE_BYTES)
+    kind = kind_of(path.name, head[:HEAD_BYTES])
+    if kind == "notebook" and (size > MAX_EDIT_BYTES or notebook_cells(_read_all(file)) is not None):
+        raise notebook_end_error(path)
+    if kind not in (None, "notebook"):
+        raise other_form_error(path, kind)
+    form = read_text_form(head)
+    if form is None:
+        raise not_text_error(path, head)
+    if not head:
+        check_text_for(path, content.encode("utf-8", "surrogateescape"), head)
+    unit = form.encoding.unit_bytes
+    file.seek(max(len(form.encoding.bom), size - _ENDING_BYTES // unit * unit - size % unit))
+    ending = file.read().decode(form.encoding.name, "ignore")
+    notes: list[str] = []
+    if edit.has_open_line(ending, content):
+        notes.append("on a new line: the last one had no end")
+    addition = encode(edit.continue_text(ending, content), Decoded("", form.encoding.name, bom=False, newline=""))
+    return addition, notes
+
+
+def _read_all(file: BinaryIO) -> bytes:
+    file.seek(0)
+    return file.read()
+
+
+def _copy_and_append(file: BinaryIO, addition: bytes, cancel: CancelToken, fd: int) -> None:
+    """Write what an open file holds to a descriptor, then the addition; the disk shares the old blocks if it can."""
+    file.seek(0)
+    copy_blocks(file.fileno(), fd, cancel.check)
+    write_all(fd, addition)
 
 
 def apply_patch(

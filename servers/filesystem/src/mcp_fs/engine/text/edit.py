@@ -23,12 +23,13 @@ from mcp_fs.engine.text.encodings import replace_undecodable as readable
 __all__ = [
     "Replacement",
     "ambiguous_error",
-    "append_text",
     "apply_replacements",
     "check_replacement",
     "common_prefix_length",
+    "continue_text",
     "describe_nearest",
     "find_spans",
+    "has_open_line",
     "label_edit",
     "line_numbers_of",
     "not_found_error",
@@ -135,18 +136,34 @@ def ambiguous_error(edit_label: str, label: str, count: int, lines: Sequence[int
     )
 
 
-def append_text(text: str, addition: str) -> str:
-    """Return `text` with `addition` at its end, whose lines end as the last one there does.
+def continue_text(ending: str, addition: str) -> str:
+    """Return what is added to a text that ends in `ending`: lines that end as its last one, and begin a new one.
 
     A carriage return in the addition means that the caller knows the line ends.
     """
+    line_end = _last_line_end(ending)
+    if "\r" not in addition:
+        addition = addition.replace("\n", line_end)
+    if has_open_line(ending, addition):
+        return line_end + addition
+    return addition
+
+
+def has_open_line(ending: str, addition: str) -> bool:
+    """Return whether the last line of a text has no end, so that what is added would go on with it."""
+    if not ending or not addition:
+        return False
+    return not ending.endswith(("\n", "\r")) and not addition.startswith(("\n", "\r"))
+
+
+def _last_line_end(text: str) -> str:
+    """Return how the last line ends that has an end; a line feed without any."""
     last = max(text.rfind("\n"), text.rfind("\r"))
-    if last < 0 or "\r" in addition:
-        return text + addition
-    line_end = text[last]
+    if last < 0:
+        return "\n"
     if text[last - 1 : last + 1] == "\r\n":
-        line_end = "\r\n"
-    return text + addition.replace("\n", line_end)
+        return "\r\n"
+    return text[last]
 
 
 def restore_undecodable(new: str, old: str) -> str:

@@ -27,6 +27,7 @@ __all__ = [
     "Decoded",
     "Encoding",
     "SizeLimit",
+    "TextForm",
     "content_hash",
     "decode",
     "detect_encoding",
@@ -35,7 +36,9 @@ __all__ = [
     "is_text",
     "is_text_with_nuls",
     "is_utf8",
+    "read_text_form",
     "replace_undecodable",
+    "uniform_newline",
 ]
 
 # How much of a file's beginning decides what it is.
@@ -118,6 +121,45 @@ class Decoded:
     bom: bool
     newline: Newline
     undecodable: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """How a text file is written down.
+
+    Attributes:
+        newline: the end of all its lines; empty where it has none, None where they differ.
+    """
+
+    encoding: Encoding
+    newline: Newline | None
+
+    def encode(self, text: str) -> bytes:
+        """Return `text` in this encoding, behind its byte order mark.
+
+        Raises:
+            UnicodeEncodeError: it has no bytes for some character.
+        """
+        return self.encoding.bom + text.encode(self.encoding.name)
+
+
+def read_text_form(sample: bytes) -> TextForm | None:
+    """Return the form of a text file that begins with `sample`; None for a binary one."""
+    encoding = detect_encoding(sample)
+    if encoding is None:
+        return None
+    text = sample[len(encoding.bom) : SAMPLE_BYTES].decode(encoding.name, "ignore")
+    return TextForm(encoding, uniform_newline(text))
+
+
+def uniform_newline(text: str) -> Newline | None:
+    """Return the end of all lines of a text; empty where it has none, None where they differ."""
+    newline = _most_frequent_newline(text)
+    if newline:
+        remainder = text.replace(newline, "")
+        if "\r" in remainder or "\n" in remainder:
+            return None
+    return newline
 
 
 def decode(data: bytes) -> Decoded | None:
