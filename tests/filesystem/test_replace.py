@@ -236,6 +236,36 @@ async def test_a_file_of_any_size_is_added_to_and_that_is_undone(tmp_path: Path,
     assert not failed and file.read_bytes() == before
 
 
+TEMPLATES = [
+    # An expression, what replaces it, and what becomes of `ab 12`.
+    ("(a)(b)", r"\2\1", "ba 12"),
+    (" ", r"\n", "ab\n12"),
+    ("( )", r"\t\1\x41\x{1F600}", "ab\t A\U0001f60012"),
+    (" ", r"\\n\d\q", r"ab\n\d\q12"),
+    (" ", "$1", "ab$112"),
+    ("(?: )", "${1}", "ab${1}12"),
+    ("( )", r"$2\1", "ab$2 12"),
+    ("( )", "$x$ 5", "ab$x$ 512"),
+    (r"(\d)", "$1!", r"names a group with `$`, which stands for itself here. Write `\1!`. If a `$` is meant"),
+    (r"(?P<n>\d)", "${n}0", r"Write `\g<n>0`"),
+    (r"(?P<n>\d)", "$<n>$0", r"Write `\g<n>\0`"),
+    (r"(\d)", r"\2", "names a group that"),
+    (" ", r"\x{D800}", r"ab\x{D800}12"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "template", "result"), TEMPLATES)
+async def test_a_replacement_is_read_as_the_pattern_is(
+    tmp_path: Path, pattern: str, template: str, result: str
+) -> None:
+    (tmp_path / "f").write_text("ab 12")
+    failed, said = await call(tmp_path, "replace_text", old_text=pattern, new_text=template, by="regex", glob="f")
+    if failed:
+        assert result in said and (tmp_path / "f").read_text() == "ab 12", said
+    else:
+        assert (tmp_path / "f").read_text() == result, said
+
+
 OVERWRITTEN = [
     (b"a\r\nb\r\n", "c\nd\n", b"c\r\nd\r\n", ", kept CRLF line ends"),
     (b"a\r\nb\r\n", "c\r\nd\r\n", b"c\r\nd\r\n", ""),

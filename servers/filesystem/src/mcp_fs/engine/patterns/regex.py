@@ -6,6 +6,7 @@ The only module that knows the library, which carries no types and is loaded on 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -58,6 +59,11 @@ TextMatches = Callable[[SearchText], NextMatch]
 PathSet = Callable[[bytes], list[int] | None]
 
 _MAX_MEMORY_BYTES = 64 << 20
+# In a replacement a group by number or, as Python writes it, in brackets also by name; and the escapes of patterns.
+_ESCAPE = re.compile(r"\\(?:g<(\w+)>|(\d)|([\\afnrtv]|x[0-9A-Fa-f]{2}|x\{[0-9A-Fa-f]{1,6}\}))")
+_ESCAPED_CHARACTERS = {"\\": "\\", "a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+# How other languages write a group in a replacement.
+_DOLLAR_GROUP = re.compile(r"\$(?:(\d)|\{(\w+)\}|<(\w+)>)")
 
 
 def compile_line_search(pattern: str, *, literal: bool, ignore_case: bool, multiline: bool = False) -> LineSearch:
@@ -200,10 +206,10 @@ def compile_replacement(pattern: str, template: str, *, ignore_case: bool) -> Te
     """Return the search for `pattern`, with what replaces its matches; `^` and `$` are the ends of a line.
 
     Args:
-        template: with `\\1` or `\\g<1>` for the first group; `\\\\` is one backslash.
+        template: with `\\1` or `\\g<1>` for the first group; `\\n`, `\\t` and the like are what they are in a pattern.
 
     Raises:
-        Invalid: not RE2 syntax, or `template` names a group that is not there.
+        Invalid: not RE2 syntax, or `template` names a group that is not there, or in the form of another language.
     """
     import re2 as library
 
@@ -226,6 +232,8 @@ def compile_replacement(pattern: str, template: str, *, ignore_case: bool) -> Te
         raise Invalid(
             f"{quote(template)} names a group that {quote(pattern)} does not have.", "Use `\\1` for the first."
         )
+    if compiled.groups and not any(isinstance(group, int) for group in parsed.groups):
+        _refuse_dollar_groups(template)
     matches_last_end = r"\z" in pattern
 
     def start(searched: SearchText) -> NextMatch:
@@ -247,7 +255,7 @@ class _Template:
 
     Attributes:
         texts: what stands before each group, and behind the last.
-        groups: the number of each, or a backslash.
+        groups: the number of each, or the character that an escape stands for.
     """
 
     texts: Sequence[str]
@@ -256,14 +264,13 @@ class _Template:
 
 def _parse_template(template: str, compiled: Any) -> _Template | None:
     """Return a template with the numbers of its groups; None if it names one that the expression does not have."""
-    # Python's `\\g<1>` and `\\g<name>` too, which models write before a digit.
-    pieces = re.split(r"\\(?:g<(\w+)>|(\d|\\))", template)
+    pieces = _ESCAPE.split(template)
     groups: list[int | str] = []
-    for named, short in zip(pieces[1::3], pieces[2::3], strict=True):
-        mark = named or short
-        if mark == "\\":
-            groups.append(mark)
+    for named, short, character in zip(pieces[1::4], pieces[2::4], pieces[3::4], strict=True):
+        if character:
+            groups.append(_unescape(character))
             continue
+        mark = named or short
         try:
             number = int(compiled.groupindex.get(mark.encode(), mark))
         except ValueError:
@@ -271,7 +278,34 @@ def _parse_template(template: str, compiled: Any) -> _Template | None:
         if number > compiled.groups:
             return None
         groups.append(number)
-    return _Template(pieces[::3], groups)
+    return _Template(pieces[::4], groups)
+
+
+def _unescape(escape: str) -> str:
+    """Return the character that an escape without its backslash stands for; the escape itself where there is none."""
+    if not escape.startswith("x"):
+        return _ESCAPED_CHARACTERS[escape]
+    code = int(escape[1:].strip("{}"), 16)
+    if code > sys.maxunicode or 0xD800 <= code <= 0xDFFF:
+        return "\\" + escape
+    return chr(code)
+
+
+def _refuse_dollar_groups(template: str) -> None:
+    """Raise Invalid if a replacement names groups as other languages do: it would be written as it stands."""
+    meant = _DOLLAR_GROUP.sub(_to_backslash_group, template)
+    if meant != template:
+        raise Invalid(
+            f"{quote(template)} names a group with `$`, which stands for itself here.",
+            f"Write {quote(meant)}. If a `$` is meant, make the groups of the expression `(?:...)`.",
+        )
+
+
+def _to_backslash_group(match: re.Match[str]) -> str:
+    number, *names = match.groups()
+    if number:
+        return f"\\{number}"
+    return f"\\g<{names[0] or names[1]}>"
 
 
 class _ReplacementSearch:
