@@ -21,6 +21,7 @@ from mcp_batteries.testing.wire import MODERN, HttpWire, WireError
 pytestmark = pytest.mark.anyio
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX names and links")
 
+RENAMED = re.compile(r"^renamed \S+ (?:\d+ from )?(.+) to (.+)$", re.MULTILINE)
 LINE = re.compile(r"^(created|changed|deleted) \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (.+)$", re.MULTILINE)
 
 
@@ -29,6 +30,7 @@ class Following:
 
     def __init__(self, client: Client) -> None:
         self.client, self.since = client, ""
+        self.renamed: list[tuple[str, str]] = []
 
     async def begin(self, *uris: str) -> str:
         return await self._ask(uris=list(uris))
@@ -41,7 +43,8 @@ class Following:
         found: list[tuple[str, str]] = []
         while True:
             said = await self.news()
-            found += LINE.findall(said)
+            found += [(what, name.partition(", another file")[0]) for what, name in LINE.findall(said)]
+            self.renamed += RENAMED.findall(said)
             if not (page := re.match(r"\[changes [\d,]+ to ([\d,]+) of ([\d,]+);", said)) or page[1] == page[2]:
                 assert len(set(found)) == len(found)
                 return set(found)
@@ -213,6 +216,113 @@ async def test_a_large_file_tells_what_was_added(tmp_path: Path) -> None:
         assert (await following.news()).rstrip().endswith(" log")
 
 
+# The globs of a call, what is said of what is left out, and of which changes is told.
+LEFT_OUT = [
+    ([], "left out 2 hidden and 2 ignored (.gitignore, .hid, a.log, built/)", {"d/b.log", "seen"}),
+    (["*"], "left out 2 hidden and 2 ignored", {"d/b.log", "seen"}),
+    (["*.log"], "left out 1 ignored (built/)", {"a.log", "d/b.log"}),
+    (["./*.log"], "", {"a.log"}),
+    (["**/*.log"], "left out 1 ignored (built/)", {"a.log", "d/b.log"}),
+    (["built/**"], "", {"built/c", "built/c.log"}),
+    (["**/built/*.log"], "", {"built/c.log"}),
+    ([".h*"], "left out 1 ignored (built/)", {".hid"}),
+    (["*hid"], "left out 1 hidden and 1 ignored", set[str]()),
+    (["built"], "", {"built/c", "built/c.log"}),
+]
+
+
+@pytest.mark.parametrize(("uris", "left_out", "expected"), LEFT_OUT)
+async def test_what_is_left_out_is_said_and_what_is_named_is_followed(
+    tmp_path: Path, uris: list[str], left_out: str, expected: set[str]
+) -> None:
+    names = ("a.log", "d/b.log", "built/c", "built/c.log", ".hid", "seen")
+    put(tmp_path / ".gitignore", "/*.log\nbuilt/\n")
+    for name in names:
+        put(tmp_path / name, "1\n")
+    async with serving(tmp_path) as client:
+        following = Following(client)
+        for said in (await following.begin(*uris), await following.news()):
+            assert left_out in said and ("left out" in said) is bool(left_out), said
+        for name in names:
+            put(tmp_path / name, "1\n2\n")
+        said = await following.news()
+        assert {name for _, name in LINE.findall(said)} == expected
+        assert ("left out" in said) is (bool(left_out) and not expected), said
+
+
+async def test_of_many_added_lines_the_first_and_the_last_are_shown(tmp_path: Path) -> None:
+    put(tmp_path / "small", "".join(f"{number}\n" for number in range(1, 101)))
+    put(tmp_path / "large", "x\n" * 200_000)
+    async with serving(tmp_path) as client:
+        following = Following(client)
+        await following.begin()
+        for name in ("small", "large"):
+            with (tmp_path / name).open("a") as file:
+                file.writelines(f"{number}\n" for number in range(101, 5101))
+        said = await following.news()
+        assert said.count("\n+101\n") == said.count("\n+5100") == 2
+        match = re.search(
+            r'5,000 lines added, ([\d,]+) .*: read_text path="small" start_line=(\d+) end_line=(\d+)]', said
+        )
+        assert match is not None
+        first, last = int(match[2]), int(match[3])
+        assert f"\n+{first - 1}\n[" in said and f"]\n+{last + 1}\n" in said and match[1] == f"{last - first + 1:,}"
+        assert 'read_text path="large" tail=5000]' in said
+
+
+async def test_what_one_program_made_does_not_hide_what_a_person_did(tmp_path: Path) -> None:
+    put(tmp_path / "notes.md", "a\n")
+    async with serving(tmp_path) as client:
+        following = Following(client)
+        await following.begin()
+        for number in range(500):
+            put(tmp_path / f"unpacked/pack/{number % 7}/{number:03}", "")
+        put(tmp_path / "unpacked/own", "")
+        put(tmp_path / "notes.md", "a\nb\n")
+        said = await following.news()
+        assert said.startswith("[2 changes;") and " notes.md\n+b\n" in said
+        assert re.search(r"^created \S+ 501 in unpacked/: own, pack/0/000, pack/0/007, \.\.\.$", said, re.MULTILINE)
+        shutil.rmtree(tmp_path / "unpacked/pack")
+        assert re.search(r"^deleted \S+ 500 in unpacked/pack/: ", await following.news(), re.MULTILINE)
+
+
+@posix
+async def test_what_is_no_change_of_lines_is_named(tmp_path: Path) -> None:
+    for name in ("folder/a", "folder/b/c", "log", "edited", "other"):
+        put(tmp_path / name, f"{name}\nline\n")
+    async with serving(tmp_path) as client:
+        following = Following(client)
+        await following.begin()
+
+        async def told() -> str:
+            said = await following.news()
+            return re.sub(r" 20\S+Z", "", said.partition("\n")[2]).rstrip("\n")
+
+        (tmp_path / "folder").rename(tmp_path / "renamed")
+        assert await told() == "renamed 2 from folder/ to renamed/"
+        (tmp_path / "renamed/a").rename(tmp_path / "a")
+        assert await told() == "renamed renamed/a to a"
+        (tmp_path / "other").chmod(0o700)
+        assert await told() == "changed other, mode -rwx------, was -rw-r--r--"
+        put(tmp_path / "other", "other\r\nline\r\n")
+        assert await told() == "changed other\n[line ends CRLF, were LF]"
+        with (tmp_path / "log").open("a") as file:
+            file.write("before\n")
+        (tmp_path / "log").rename(tmp_path / "log.1")
+        put(tmp_path / "log", "after\n")
+        assert set((await told()).split("\n")) == {
+            "renamed log to log.1",
+            "+before",
+            "changed log, another file, the old one is log.1",
+            "+after",
+        }
+        # As an editor saves.
+        (tmp_path / "edited").rename(tmp_path / "edited~")
+        put(tmp_path / "edited", "edited\nmore\n")
+        said = await told()
+        assert "changed edited\n@@" in said and "-line\n+more" in said
+
+
 async def test_what_is_too_much_is_forgotten_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "_MOST", 10)
     async with serving(tmp_path) as client:
@@ -241,9 +351,21 @@ async def test_random_changes(tmp_path: Path, seed: int) -> None:
             for _ in range(chance.randrange(6)):
                 _change(tmp_path, chance)
             now = _state(tmp_path)
+            following.renamed = []
             told = await following.changes()
+            for old, new in following.renamed:
+                told |= _renaming(before, now, old, new)
             assert told == _difference(before, now)
             before = now
+
+
+def _renaming(before: dict[str, str], now: dict[str, str], old: str, new: str) -> set[tuple[str, str]]:
+    """What is told by a file that was renamed, or by a folder with what is in it."""
+    if not new.endswith("/"):
+        return {("deleted", old), ("created", new)} & _difference(before, now)
+    gone = {("deleted", name) for name in before if name.startswith(old) and new + name.removeprefix(old) in now}
+    come = {("created", name) for name in now if name.startswith(new) and old + name.removeprefix(new) in before}
+    return (gone | come) & _difference(before, now)
 
 
 def _path(chance: random.Random) -> str:

@@ -89,6 +89,9 @@ class TreeWatcher:
         """Return what a path, a glob or a URI means for `list_changes`: a folder means all files below it."""
         path = self._policy.readable(uri)
         if any(_GLOB & {*part} for part in path.parts) and (key := self.key(path.uri)) is not None:
+            assert isinstance(key, Subtree)
+            if uri == "/".join(path.parts) and "/" not in uri:
+                return Subtree(key.start, uri)  # a name at any depth, as for the other tools
             return key
         try:
             if stat.S_ISDIR(read_status(path).st_mode):
@@ -153,6 +156,16 @@ class TreeWatcher:
         except NotFound as problem:
             return str(problem)
         return None
+
+    def omitted(self, key: Hashable) -> str | None:
+        tree = self._trees.get(key)
+        if tree is None:
+            return None
+        left_out = tree.snapshot.skipped.describe_excluded(named=False)
+        if not left_out:
+            return None
+        examples = ", ".join(tree.snapshot.skipped.excluded_examples)
+        return f"{left_out[0]} ({examples}), which a path or a glob that names them follows"
 
     def _note_touched(self, folders: Collection[Hashable]) -> None:
         for folder in folders:

@@ -19,6 +19,7 @@ from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid
 from mcp_batteries.observability.audit import caller_key
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
+from mcp_batteries.subscriptions.folded_changes import FoldedChanges, fold_changes
 from mcp_batteries.subscriptions.hub import Hub
 from mcp_batteries.subscriptions.journal import DetailedSource, JournalEntry
 from mcp_batteries.subscriptions.topics import Follower, Topic
@@ -43,6 +44,7 @@ class Changes:
         following: what is followed from now on; only in the first answer.
         added: what is additionally followed from now on.
         absent: why nothing exists yet at some of the followed URIs.
+        omitted: what is not followed of them; only in the first answer and with no changes.
         cut: whether there were more changes, which are forgotten.
     """
 
@@ -53,6 +55,7 @@ class Changes:
     following: Sequence[str] = ()
     added: Sequence[str] = ()
     absent: Mapping[str, str] = field(default_factory=dict[str, str])
+    omitted: Sequence[str] = ()
     cut: bool = False
 
     def text(self) -> str:
@@ -62,7 +65,12 @@ class Changes:
             uris = self.following[:_MAX_NAMED]
             if len(self.following) > _MAX_NAMED:
                 uris = [*uris, "..."]
-            first_line = f"[following from now on: {', '.join(uris)}; what changes is told for {next_call}]"
+            facts = [
+                f"following from now on: {', '.join(uris)}",
+                *self.omitted,
+                f"what changes is told for {next_call}",
+            ]
+            first_line = f"[{'; '.join(facts)}]"
             return "\n".join([first_line, *self._absent_lines()])
         return "\n".join([f"[{self._summary()}; next {next_call}]", *self._absent_lines(), *self.lines])
 
@@ -77,6 +85,8 @@ class Changes:
             summary = "1 change"
         else:
             summary = f"{self.total:,} changes"
+        if self.total == 0:
+            summary = "; ".join([summary, *self.omitted])
         if self.cut:
             summary += ", and older ones that are forgotten: read again what you follow"
         if self.added:
@@ -145,7 +155,9 @@ class ChangeTools:
             raise Invalid("`uris` is empty, so there is nothing to follow.", self.form)
         name, follower = await self.hub.followers.begin(caller_key(request), followed)
         absent = self.hub.find_absent(follower, followed)
-        return Changes(_cursor(name, self.hub.journal.mark()), following=followed, absent=absent)
+        omitted = self.hub.find_omitted(follower)
+        cursor = _cursor(name, self.hub.journal.mark())
+        return Changes(cursor, following=followed, absent=absent, omitted=omitted)
 
     async def _continue(self, request: ServerRequestContext[Any], uris: Sequence[str], since: str) -> Changes:
         """Return the next page of changes, and follow those of `uris` that are new."""
@@ -159,7 +171,7 @@ class ChangeTools:
         if not listed_count:
             await self.hub.poll(follower)
             until = journal.mark()
-        changes = _unique_changes(journal.between(follower.topics, after, until), follower)
+        changes = fold_changes(_unique_changes(journal.between(follower.topics, after, until), follower))
         remaining = changes[listed_count:]
         lines = await run_in_thread(lambda stop: _format_page(follower, remaining, stop), description="Comparing")
         last = listed_count + len(lines)
@@ -175,6 +187,7 @@ class ChangeTools:
             listed_count + 1,
             added=added,
             absent=self.hub.find_absent(follower, added),
+            omitted=self.hub.find_omitted(follower),
             cut=journal.is_cut(follower.topics, after),
         )
 
@@ -217,7 +230,7 @@ def _unique_changes(changes: Sequence[JournalEntry], follower: Follower) -> list
     return [noted for noted in changes if id(noted) in unique]
 
 
-def _format_page(follower: Follower, changes: Sequence[JournalEntry], stop: CancelToken) -> list[str]:
+def _format_page(follower: Follower, changes: Sequence[JournalEntry | FoldedChanges], stop: CancelToken) -> list[str]:
     """Return lines on as many of `changes` as fit on a page, at least one."""
     uris: dict[Topic, list[str]] = {}
     for uri, topic in follower.uris.items():
@@ -226,7 +239,7 @@ def _format_page(follower: Follower, changes: Sequence[JournalEntry], stop: Canc
     remaining = DEFAULT_PAGE_BYTES
     for entry in changes:
         stop.check()
-        line = _format_change(entry, uris)
+        line = _format_folded(entry) if isinstance(entry, FoldedChanges) else _format_change(entry, uris)
         remaining -= len(line.encode("utf-8", "replace"))
         if lines and remaining < 0:
             break
@@ -237,15 +250,31 @@ def _format_page(follower: Follower, changes: Sequence[JournalEntry], stop: Canc
 def _format_change(noted: JournalEntry, uris: Mapping[Topic, list[str]]) -> str:
     """Say what happened, when and to what, then show the change if its source can."""
     topic = cast("Topic", noted.topic)
-    time = datetime.fromtimestamp(noted.at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     name = noted.change.name or ", ".join(uris.get(topic, ()))
-    line = f"{noted.change.what} {time} {name}"
+    line = f"{noted.change.what} {_format_time(noted.at)} {name}"
+    if noted.change.origin:
+        line = f"renamed {_format_time(noted.at)} {noted.change.origin} to {name}"
+    if noted.change.note:
+        line += f", {noted.change.note}"
     source = topic.watched and topic.watched.source
     if isinstance(source, DetailedSource):
         detail = source.shown(noted.change).rstrip("\n")
         if detail:
             line += f"\n{_cut(detail)}"
     return line
+
+
+def _format_folded(folded: FoldedChanges) -> str:
+    """Say what happened to all of a folder's things in one line."""
+    time = _format_time(folded.at)
+    if folded.origin:
+        return f"renamed {time} {folded.count:,} from {folded.origin}/ to {folded.folder}/"
+    more = ", ..." if folded.count > len(folded.examples) else ""
+    return f"{folded.what} {time} {folded.count:,} in {folded.folder}/: {', '.join(folded.examples)}{more}"
+
+
+def _format_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _cut(detail: str) -> str:

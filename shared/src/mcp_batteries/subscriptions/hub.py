@@ -191,6 +191,10 @@ class Hub:
         """Return those of `uris` at which nothing is known to exist yet, each with the reason."""
         return self._subscribers.absent(follower, uris)
 
+    def find_omitted(self, follower: Follower) -> list[str]:
+        """Return what is left out of what `follower` follows, in words."""
+        return self._subscribers.omitted(follower)
+
     def resync(self) -> None:
         """Tell this process's subscribers that everything they watch may have changed."""
         self._subscribers.announce_everything()

@@ -11,7 +11,16 @@ from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, runtime_checkable
 
-__all__ = ["ABSENT", "Change", "DetailedSource", "ExistenceSource", "Journal", "JournalEntry", "explain_absence"]
+__all__ = [
+    "ABSENT",
+    "Change",
+    "DetailedSource",
+    "ExistenceSource",
+    "Journal",
+    "JournalEntry",
+    "OmissionSource",
+    "explain_absence",
+]
 
 _MOST = 20_000
 # The characters of earlier texts that changes hold.
@@ -40,6 +49,8 @@ class Change:
         before: its old text, if kept.
         after: its new text, if kept.
         added: the text added at its end, if only that is known.
+        origin: the name it had before, of one that was renamed: it is created, and the old one deleted.
+        note: what changed besides its text, in words.
     """
 
     name: str = ""
@@ -47,6 +58,8 @@ class Change:
     before: str | None = None
     after: str | None = None
     added: str | None = None
+    origin: str = ""
+    note: str = ""
 
     def merge(self, later: Change) -> Change | None:
         """Return both changes as one; None if nothing happened in the end."""
@@ -57,12 +70,19 @@ class Change:
             kind = "created"
         elif self.what == "deleted":
             kind = "changed"
-        if kind == "changed" and self.before is not None and self.before == later.after:
+        note = later.note or self.note
+        if kind == "changed" and self.before is not None and self.before == later.after and not note:
             return None
+        origin = ""
+        if kind == "created":
+            origin = self.origin or later.origin
+        before = self.before
+        if self.what == "deleted" and later.before is not None:
+            before = later.before
         added: str | None = None
         if self.added is not None and later.added is not None:
             added = self.added + later.added
-        return replace(later, what=kind, before=self.before, added=added)
+        return replace(later, what=kind, before=before, added=added, origin=origin, note=note)
 
     @property
     def weight(self) -> int:
@@ -103,6 +123,15 @@ class ExistenceSource(Protocol):
 
         None if something exists, or it is unknown.
         """
+        ...
+
+
+@runtime_checkable
+class OmissionSource(Protocol):
+    """A source that knows from its last check what it leaves out of what it watches."""
+
+    def omitted(self, key: Hashable) -> str | None:
+        """Return what is left out at `key`, in words for its reader; None if nothing is."""
         ...
 
 

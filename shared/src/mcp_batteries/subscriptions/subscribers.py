@@ -20,7 +20,13 @@ from anyio.abc import TaskGroup
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.subscriptions.journal import Change, DetailedSource, ExistenceSource, Journal
+from mcp_batteries.subscriptions.journal import (
+    Change,
+    DetailedSource,
+    ExistenceSource,
+    Journal,
+    OmissionSource,
+)
 from mcp_batteries.subscriptions.topics import Follower, PerCaller, Source, Subscriber, Topic, Watched
 
 __all__ = ["REST_SECONDS", "Subscribers"]
@@ -159,6 +165,16 @@ class Subscribers:
             if reason is not None:
                 reasons[uri] = reason
         return reasons
+
+    def omitted(self, subscriber: Subscriber) -> list[str]:
+        """Return what the sources leave out of what `subscriber` follows, each thing once."""
+        omissions: dict[str, None] = {}
+        for topic in subscriber.topics:
+            if topic.watched is not None and isinstance(topic.watched.source, OmissionSource):
+                omission = topic.watched.source.omitted(topic.key)
+                if omission is not None:
+                    omissions[omission] = None
+        return list(omissions)
 
     def flush(self) -> None:
         """Announce now what waits for the end of a rest."""

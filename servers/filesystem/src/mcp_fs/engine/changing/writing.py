@@ -32,6 +32,7 @@ from mcp_fs.engine.text import edit
 from mcp_fs.engine.text.edit import Replacement
 from mcp_fs.engine.text.encodings import (
     MAX_EDIT_BYTES,
+    NEWLINE_NAMES,
     SAMPLE_BYTES,
     Decoded,
     encode,
@@ -46,7 +47,6 @@ __all__ = ["append_text", "apply_patch", "replace_pieces", "write_file"]
 
 # Of the end of a text, to see how its last line ends.
 _ENDING_BYTES = 65_536
-_NEWLINE_NAMES = {"\n": "LF", "\r\n": "CRLF", "\r": "CR", None: "mixed"}
 
 
 def write_file(
@@ -109,9 +109,9 @@ def _encode_like(content: str, data: bytes, old: bytes) -> tuple[bytes, list[str
     newline = uniform_newline(content)
     if newline == "\n" and form.newline in ("\r\n", "\r"):
         content = content.replace("\n", form.newline)
-        kept.append(f"{_NEWLINE_NAMES[form.newline]} line ends")
+        kept.append(f"{NEWLINE_NAMES[form.newline]} line ends")
     elif newline and form.newline != newline and form.newline != "":
-        notes.append(f"line ends are {_NEWLINE_NAMES[newline]} now, were {_NEWLINE_NAMES[form.newline]}")
+        notes.append(f"line ends are {NEWLINE_NAMES[newline]} now, were {NEWLINE_NAMES[form.newline]}")
     if form.encoding.bom:
         content = content.removeprefix("\ufeff")
     try:

@@ -7,10 +7,11 @@ is kept, so that a change can be shown; of large ones their end, so that what wa
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import stat
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO, NamedTuple
 
@@ -18,10 +19,10 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem, TooLarge, quote
 from mcp_batteries.subscriptions.journal import Change
 from mcp_fs.engine.handles.path_opening import Folder, open_folder, open_regular
-from mcp_fs.engine.listing.selection import Chooser, compile_chooser
+from mcp_fs.engine.listing.selection import Chooser, compile_chooser, compile_relevance
 from mcp_fs.engine.listing.walk import FolderEntries, Skipped, WalkFilter, entry_display_path, walk
 from mcp_fs.engine.text.edit import unified_diff
-from mcp_fs.engine.text.encodings import decode, is_text, replace_undecodable
+from mcp_fs.engine.text.encodings import NEWLINE_NAMES, decode, is_text, replace_undecodable, uniform_newline
 from mcp_fs.models import clip_diff, pluralize
 from mcp_fs.policy import ReadablePath
 
@@ -32,8 +33,10 @@ _MAX_FILES = 100_000
 _MAX_TEXT_BYTES = 262_144
 # Bytes at the end of a larger file by which it is known again.
 _TAIL_BYTES = 4096
-_MAX_ADDED_BYTES = 65_536
+_MAX_ADDED_BYTES = 1_048_576
 _MAX_DIGESTED_BYTES = 4_194_304
+# Of one change, some less than an answer takes.
+_MAX_SHOWN_CHARACTERS = 2600
 # Which a look may spend on reading what is not known to have changed.
 _READ_SECONDS = 2.0
 # Two changes closer than this may leave one time stamp.
@@ -87,6 +90,11 @@ class _FileSnapshot:
     tail_digest: bytes | None = None
     digest: bytes | None = None
 
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Its inode and device."""
+        return self.signature[3], self.signature[4]
+
     @classmethod
     def from_status(cls, status: os.stat_result) -> _FileSnapshot:
         is_uncertain = abs(time.time_ns() - status.st_ctime_ns) < _CLOCK_TICK_NS
@@ -98,6 +106,7 @@ class TreeSnapshot:
 
     Attributes:
         folders: where its files lie, as names below the served folder.
+        skipped: what is hidden or git-ignored in it, and not followed.
         is_uncertain: whether to look again soon: what changed just now can change once more and look the same.
     """
 
@@ -108,9 +117,17 @@ class TreeSnapshot:
         self._text_budget = text_budget
         self._files: dict[str, _FileSnapshot] = {}
         self._names: dict[str, str] = {}
+        # Of the last poll that found some gone: what is renamed while a poll goes on is gone at first.
+        self._departed: dict[str, _FileSnapshot] = {}
+        self._departed_names: dict[str, str] = {}
+        self.skipped = Skipped()
         self._chooser: Chooser | None = None
+        self._is_relevant: Chooser | None = None
+        self._named_folders: frozenset[str] = frozenset()
         if subtree.glob:
             self._chooser = compile_chooser([subtree.glob])
+            self._is_relevant = compile_relevance([subtree.start], subtree.start, subtree.glob, self._chooser)
+            self._named_folders = frozenset(subtree.glob.split("/")[:-1])
         self._has_polled = False
 
     @property
@@ -134,8 +151,8 @@ class TreeSnapshot:
                     "Follow a smaller folder.",
                 )
             self._compare_file(file, poll)
-        for path in sorted(self._files.keys() - poll.files.keys()):
-            poll.changes.append(Change(self._names.pop(path), "deleted", self._files[path].text))
+        poll.changes += self._describe_new(poll)
+        self._note_departed(poll)
         self._text_budget.total = text_bytes + _text_size(poll.files.values()) - _text_size(self._files.values())
         self._files = poll.files
         self.folders = frozenset(folders)
@@ -145,6 +162,19 @@ class TreeSnapshot:
             return []
         return poll.changes
 
+    def _note_departed(self, poll: _Poll) -> None:
+        """Add what is gone to the changes of a poll."""
+        gone = sorted(self._files.keys() - poll.files.keys())
+        if gone:
+            self._departed = {path: self._files[path] for path in gone}
+            self._departed_names = {path: self._names.pop(path) for path in gone}
+        for path in gone:
+            poll.changes.append(Change(self._departed_names[path], "deleted", self._files[path].text))
+
+    def _old_file(self, path: str) -> _FileSnapshot | None:
+        """Return the file that was at a path at the last poll, or just before."""
+        return self._files.get(path) or self._departed.get(path)
+
     def release(self) -> None:
         self._text_budget.total -= _text_size(self._files.values())
         self._files = {}
@@ -152,6 +182,7 @@ class TreeSnapshot:
     def _compare_file(self, file: _ListedFile, poll: _Poll) -> None:
         """Add a file to the poll, with what has changed about it."""
         before = self._files.get(file.path)
+        old_path = ""
         try:
             status = file.folder.stat(file.name)
         except OSError:
@@ -160,16 +191,83 @@ class TreeSnapshot:
             poll.files[file.path] = before
             return
         snapshot = _FileSnapshot.from_status(status)
+        is_same_file = before is not None and before.identity == snapshot.identity
+        if self._has_polled and not is_same_file:
+            old_path = self._find_old_path(snapshot, poll)
+        if old_path:
+            before = self._old_file(old_path)
         added = None
         if stat.S_ISREG(status.st_mode) and (before is not None or time.monotonic() < poll.read_deadline):
             snapshot, added = self._read_contents(file, snapshot, before)
+        if old_path and (before is None or not _is_moved(before, snapshot, added)):
+            old_path = ""
         poll.files[file.path] = snapshot
-        if before is None:
+        if file.path not in self._files or old_path:
             name = entry_display_path(poll.root_of(file.folder.path), file.name)
-            self._names[file.path] = name
-            poll.changes.append(Change(name, "created", after=snapshot.text))
-        elif not _is_unchanged(before, snapshot):
-            poll.changes.append(Change(self._names[file.path], "changed", before.text, snapshot.text, added))
+            self._names.setdefault(file.path, name)
+            poll.new_files[file.path] = _NewFile(snapshot, old_path, added)
+        elif before is not None and not is_same_file:
+            poll.new_files[file.path] = _NewFile(snapshot, "", added)
+        elif before is not None and not _is_unchanged(before, snapshot):
+            poll.changes.append(_describe_edit(self._names[file.path], before, snapshot, added))
+
+    def _find_old_path(self, snapshot: _FileSnapshot, poll: _Poll) -> str:
+        """Return at which path the file was at the last poll; empty for a new one."""
+        if poll.old_paths is None:
+            all_old = {**self._departed, **self._files}
+            poll.old_paths = {old.identity: path for path, old in all_old.items()}
+        return poll.old_paths.get(snapshot.identity, "")
+
+    def _describe_new(self, poll: _Poll) -> list[Change]:
+        """Return what became of paths at which another file is now than before, or one where none was."""
+        new_paths: dict[str, str] = {}
+        for path, new in poll.new_files.items():
+            old = self._old_file(new.old_path)
+            still_there = poll.files.get(new.old_path)
+            if old is None or (still_there is not None and still_there.identity == old.identity):
+                continue
+            if still_there is None or _is_rotated(new.old_path, path) or not _share_lines(old, still_there):
+                new_paths.setdefault(new.old_path, path)
+        changes: list[Change] = []
+        for path, new in poll.new_files.items():
+            before = self._files.get(path)
+            if before is None:
+                is_renamed = new_paths.get(new.old_path) == path
+                changes.append(self._describe_arrival(path, new, poll, is_renamed=is_renamed))
+            elif path in new_paths:
+                note = self._describe_rotation(new_paths[path])
+                changes.append(Change(self._names[path], "changed", "", new.snapshot.text, note=note))
+            elif not _is_unchanged(before, new.snapshot):
+                changes.append(_describe_edit(self._names[path], before, new.snapshot, None))
+        return changes
+
+    def _describe_rotation(self, new_path: str) -> str:
+        return f"another file, the old one is {self._names[new_path]}"
+
+    def _describe_arrival(self, path: str, new: _NewFile, poll: _Poll, *, is_renamed: bool) -> Change:
+        """Return how a file came to a path where none was."""
+        name = self._names[path]
+        if not is_renamed:
+            rotated_path = self._find_rotated(path, poll)
+            if rotated_path:
+                note = self._describe_rotation(rotated_path)
+                return Change(name, "created", "", new.snapshot.text, note=note)
+            return Change(name, "created", after=new.snapshot.text)
+        old = self._old_file(new.old_path)
+        assert old is not None
+        edit = _describe_edit(name, old, new.snapshot, new.added)
+        old_name = self._names.get(new.old_path) or self._departed_names[new.old_path]
+        return replace(edit, what="created", origin=old_name)
+
+    def _find_rotated(self, path: str, poll: _Poll) -> str:
+        """Return where the log is now that was at a path before the last poll; empty for anything else."""
+        departed = self._departed.get(path)
+        if departed is None:
+            return ""
+        for other_path, snapshot in poll.files.items():
+            if snapshot.identity == departed.identity and _is_rotated(path, other_path):
+                return other_path
+        return ""
 
     def _iterate_files(self, folders: set[tuple[str, ...]], cancel: CancelToken) -> Iterator[_ListedFile]:
         """Yield each file that is there and meant; `folders` learns where they lie."""
@@ -180,9 +278,13 @@ class TreeSnapshot:
                     folders.add(start.parts)
                     yield _ListedFile(folder, self.subtree.name, self.subtree.name)
                 return
-            for entries in walk(start, WalkFilter(), cancel, Skipped()):
+            skipped = Skipped(is_relevant=self._is_left_out)
+            for entries in walk(start, WalkFilter(), cancel, skipped):
                 folders.add(entries.folder.path.parts)
                 yield from self._choose_files(entries)
+                named = [name for name, is_folder in entries.excluded if is_folder and name in self._named_folders]
+                entries.folders = sorted({*entries.folders, *named})
+            self.skipped = skipped
         except NotFound:
             if self.subtree.start.parts:
                 return  # the folder itself is gone, and may come back
@@ -192,12 +294,36 @@ class TreeSnapshot:
         """Yield the files of one folder that are meant."""
         place = entries.folder.path
         prefix = "".join(part + "/" for part in entries.parts)
-        for name in entries.files:
+        for name in sorted([*entries.files, *(name for name, is_folder in entries.excluded if not is_folder)]):
             path = prefix + name
+            if name not in entries.files and not self._is_named(path):
+                continue
             if self._chooser is not None and not self._chooser(path):
                 continue
             if not place.policy.is_protected((*place.parts, name)):
                 yield _ListedFile(entries.folder, path, name)
+
+    def _is_named(self, path: str) -> bool:
+        """Return whether the glob means a hidden or ignored file by more than a `*`, and as a shell a dot by a dot."""
+        if self._chooser is None or not self._chooser(path):
+            return False
+        pattern = self.subtree.glob.rpartition("/")[2]
+        if not pattern.strip("*?"):
+            return False
+        return pattern.startswith(".") or not path.rpartition("/")[2].startswith(".")
+
+    def _is_left_out(self, path: str) -> bool:
+        """Return whether something hidden or ignored is not followed, though it could be meant.
+
+        Args:
+            path: below the start; of a folder it ends in a slash.
+        """
+        glob = self.subtree.glob
+        if path.endswith("/"):
+            is_below = glob.startswith("/") and "**" not in glob and path.count("/") >= glob.count("/")
+            if is_below or path.rstrip("/").rpartition("/")[2] in self._named_folders:
+                return False
+        return not self._is_named(path) and (self._is_relevant is None or self._is_relevant(path))
 
     def _read_contents(
         self, file: _ListedFile, snapshot: _FileSnapshot, before: _FileSnapshot | None
@@ -227,6 +353,19 @@ class TreeSnapshot:
         return replace_undecodable(decoded.text)
 
 
+class _NewFile(NamedTuple):
+    """A file at a path where none or another was at the last poll.
+
+    Attributes:
+        old_path: where it was then; empty for a new one.
+        added: what was added to it since.
+    """
+
+    snapshot: _FileSnapshot
+    old_path: str
+    added: str | None
+
+
 class _ListedFile(NamedTuple):
     """A file that a poll comes to.
 
@@ -248,11 +387,15 @@ class _Poll:
     Attributes:
         read_deadline: until when, by `time.monotonic`, new files are read.
         files: each by its path below the start.
+        new_files: those of them that were not there, or were another file.
+        old_paths: of the files of the last poll by their identity, once they are needed.
     """
 
     read_deadline: float
     files: dict[str, _FileSnapshot] = field(default_factory=dict[str, _FileSnapshot])
     changes: list[Change] = field(default_factory=list[Change])
+    new_files: dict[str, _NewFile] = field(default_factory=dict[str, _NewFile])
+    old_paths: dict[tuple[int, int], str] | None = None
     _roots: dict[tuple[str, ...], ReadablePath] = field(default_factory=dict[tuple[str, ...], ReadablePath])
 
     def root_of(self, folder: ReadablePath) -> ReadablePath:
@@ -281,7 +424,11 @@ def _read_added(file: BinaryIO, snapshot: _FileSnapshot, before: _FileSnapshot |
         return None
     if _digest_tail(file, before.size) != before.tail_digest:
         return None
-    data = file.read(min(_MAX_ADDED_BYTES, snapshot.size - before.size))
+    added_bytes = snapshot.size - before.size
+    if added_bytes > _MAX_ADDED_BYTES:
+        file.seek(snapshot.size - _MAX_ADDED_BYTES)
+        file.readline()
+    data = file.read(min(_MAX_ADDED_BYTES, added_bytes))
     if not is_text(data):
         return None
     return data.decode("utf-8", "replace")
@@ -304,19 +451,35 @@ def _digest_tail(file: BinaryIO, size: int) -> bytes:
 
 def describe_change(change: Change) -> str:
     """Return a change of a text file in lines: what was added at its end, else a diff; nothing if that is not known."""
-    if change.what == "created":
+    if change.what == "created" and not change.origin:
         if change.after is None:
             return ""
         return pluralize(len(change.after.splitlines()), "line")
     if change.what == "deleted":
         return ""
+    path = change.name
     if change.before is None or change.after is None:
-        return _as_added_lines(change.added or "")
+        return _as_added_lines(path, change.added or "", None)
+    if change.before == change.after:
+        return ""
+    line_ends = _describe_line_ends(change.before, change.after)
+    if change.before.replace("\r\n", "\n") == change.after.replace("\r\n", "\n"):
+        return line_ends
     if change.after.startswith(change.before) and change.before[-1:] in ("", "\n"):
-        return _as_added_lines(change.after[len(change.before) :])
+        first_line = change.before.count("\n") + 1
+        return _as_added_lines(path, change.after[len(change.before) :], first_line)
     diff = clip_diff(unified_diff(change.before, change.after, change.name))
     _, _, hunks = diff.partition("\n+++ ")
     return hunks.partition("\n")[2]
+
+
+def _describe_line_ends(before: str, after: str) -> str:
+    """Say how the line ends of a text changed; nothing if they did not."""
+    newline = uniform_newline(before)
+    new_newline = uniform_newline(after)
+    if newline == new_newline or newline == "" or new_newline == "":
+        return ""
+    return f"[line ends {NEWLINE_NAMES[new_newline]}, were {NEWLINE_NAMES[newline]}]"
 
 
 def _in_innermost_root(folder: ReadablePath) -> ReadablePath:
@@ -327,8 +490,73 @@ def _in_innermost_root(folder: ReadablePath) -> ReadablePath:
     return folder.at(*location)
 
 
-def _as_added_lines(text: str) -> str:
-    return "\n".join("+" + line for line in text.splitlines())
+def _as_added_lines(path: str, text: str, first_line: int | None) -> str:
+    """Return lines that were added, of many the first and the last, with the call that reads the others.
+
+    Args:
+        first_line: the number of the first; None if that is not known.
+    """
+    lines = ["+" + line for line in text.splitlines()]
+    if sum(map(len, lines)) + len(lines) <= _MAX_SHOWN_CHARACTERS:
+        return "\n".join(lines)
+    head_count = _count_fitting(lines)
+    tail_count = min(_count_fitting(lines[::-1]), len(lines) - head_count)
+    omitted_count = len(lines) - head_count - tail_count
+    call = f"read_text path={json.dumps(path, ensure_ascii=False)} tail={len(lines)}"
+    if first_line is not None:
+        first_omitted = first_line + head_count
+        call = (
+            f"read_text path={json.dumps(path, ensure_ascii=False)} start_line={first_omitted} "
+            f"end_line={first_omitted + omitted_count - 1}"
+        )
+    middle = f"[{pluralize(len(lines), 'line')} added, {omitted_count:,} of them not shown: {call}]"
+    return "\n".join([*lines[:head_count], middle, *lines[len(lines) - tail_count :]])
+
+
+def _count_fitting(lines: Sequence[str]) -> int:
+    """Return how many of the first lines fit into half of what is shown of a change."""
+    remaining = _MAX_SHOWN_CHARACTERS // 2
+    for count, line in enumerate(lines):
+        remaining -= len(line) + 1
+        if remaining < 0:
+            return count
+    return len(lines)
+
+
+def _is_moved(old: _FileSnapshot, now: _FileSnapshot, added: str | None) -> bool:
+    """Return whether a file is one that was at another path: its number alone may be that of one that is gone."""
+    if added is not None or (old.signature[0] == now.signature[0] and old.size == now.size):
+        return True
+    return bool(old.text) and now.text is not None and now.text.startswith(old.text or "")
+
+
+def _is_rotated(old_path: str, path: str) -> bool:
+    """Return whether a file got a number or a date, as the logs do that a program begins anew."""
+    old_name = old_path.rpartition("/")[2]
+    name = path.rpartition("/")[2]
+    return name.startswith(old_name) and any(map(str.isdigit, name.removeprefix(old_name)))
+
+
+def _share_lines(one: _FileSnapshot, other: _FileSnapshot) -> bool:
+    """Return whether two files have a line in common: then one is a copy that an editor kept of the other."""
+    if one.text is None or other.text is None:
+        return False
+    return any(line.strip() for line in {*one.text.splitlines()} & {*other.text.splitlines()})
+
+
+def _describe_edit(name: str, before: _FileSnapshot, now: _FileSnapshot, added: str | None) -> Change:
+    note = _describe_form(before, now)
+    added_bytes = now.size - before.size
+    if added is not None and added_bytes > _MAX_ADDED_BYTES:
+        note = f"{added_bytes:,} bytes added, of which these are the last"
+    return Change(name, "changed", before.text, now.text, added, note=note)
+
+
+def _describe_form(before: _FileSnapshot, now: _FileSnapshot) -> str:
+    """Say what changed about a file besides its text."""
+    if before.mode == now.mode:
+        return ""
+    return f"mode {stat.filemode(now.mode)}, was {stat.filemode(before.mode)}"
 
 
 def _is_unchanged(before: _FileSnapshot, now: _FileSnapshot) -> bool:

@@ -23,6 +23,7 @@ from mcp_batteries.errors import Invalid, quote
 __all__ = [
     "ASCII_ENCODINGS",
     "MAX_EDIT_BYTES",
+    "NEWLINE_NAMES",
     "SAMPLE_BYTES",
     "Decoded",
     "Encoding",
@@ -49,6 +50,8 @@ SAMPLE_BYTES = 65_536
 MAX_EDIT_BYTES = 32 * 1024 * 1024
 
 Newline = Literal["\n", "\r\n", "\r", ""]
+# What people call the end of all lines of a text; None where they differ.
+NEWLINE_NAMES: Mapping[Newline | None, str] = {"\n": "LF", "\r\n": "CRLF", "\r": "CR", None: "mixed"}
 
 # The longer mark first: that of UTF-32 begins with that of UTF-16.
 _BYTE_ORDER_MARKS = (
