@@ -181,3 +181,66 @@ def test_what_is_too_large_for_a_diff_differs_where_it_does(tmp_path: Path) -> N
         answer = compare(served(tmp_path).readable("a"), served(tmp_path).readable(other), 8000, CancelToken())
         assert f"different from byte {size + 1:,} on" in answer.text()
     assert time.thread_time() - begun < 3
+
+
+LONG = "The first party pays the sum of 12,000.00 EUR within 30 days. " * 160
+
+# Two texts and what is shown of their lines.
+LONG_LINES = [
+    (
+        LONG + "End 5,400.\n",
+        LONG + "End 4,500.\n",
+        "...the sum of 12,000.00 EUR within 30 days. End [-5,400-]{+4,500+}.",
+    ),
+    (f"a{LONG}", f"b{LONG}", "~[-aThe-]{+bThe+} first party"),
+    (f"{LONG}x\n{LONG}\n", f"{LONG}x\n{LONG}new\n", "~...days. {+new+}"),
+    ("x" * 400, "y" * 400, "-" + "x" * 400),
+    (
+        f"{LONG}\nb\n",
+        f"{LONG}\nc\n",
+        " The first party pays the sum of 12,000.00 EUR within 30 day... (9,920 characters)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), LONG_LINES)
+def test_of_a_long_line_the_words_that_differ_are_shown(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    (tmp_path / "a").write_text(old)
+    (tmp_path / "b").write_text(new)
+    answer = said(tmp_path)
+    shown = expected.removeprefix("~").removeprefix("...")
+    assert shown in answer and len(answer) < 1500
+    assert ("so this is no patch" in answer) is (not expected.startswith("-"))
+
+
+def test_long_lines_of_a_patch_that_is_applied_stay_whole(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("short\nold\n")
+    (tmp_path / "b").write_text("short\nnew\n")
+    assert said(tmp_path).endswith("@@ -1,2 +1,2 @@\n short\n-old\n+new")
+
+
+# What is in two folders, and what is said to differ.
+ONE_RULE = [
+    (
+        {".gitignore": "*.log\nbuilt/\n", "x.log": "1", "built/f": "1"},
+        {"x.log": "2", "built/f": "1"},
+        ["~ x.log\t1\t1"],
+    ),
+    ({".gitignore": "*.log\n", "x.log": "1"}, {"y.log": "2"}, ["+ y.log"]),
+    ({"x.log": "1", "built/f": "1"}, {".ignore": "built\n*.log", "x.log": "1", "built/f": "2"}, ["~ built/f\t1\t1"]),
+    ({".gitignore": "*.log\n", "x.log": "1"}, {".gitignore": "*.log\n", "x.log": "2"}, []),
+    ({".gitignore": "built\n", "built/f": "1"}, {"f": "2"}, ["+ f"]),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "expected"), ONE_RULE)
+def test_one_rule_holds_for_both_folders(
+    tmp_path: Path, first: dict[str, str], second: dict[str, str], expected: list[str]
+) -> None:
+    for side, files in (("a", first), ("b", second)):
+        for name, text in files.items():
+            (tmp_path / side / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / side / name).write_text(text)
+    head, *lines = said(tmp_path).split("\n")
+    assert [line for line in lines if line[:2] in ("~ ", "- ", "+ ")] == expected
+    assert f"{len([line for line in expected if line[0] == '+'])} only in the second" in head

@@ -6,7 +6,7 @@ import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import BinaryIO
 
@@ -27,6 +27,7 @@ from mcp_fs.engine.listing.walk import (
 )
 from mcp_fs.engine.text.edit import unified_diff
 from mcp_fs.engine.text.encodings import MAX_EDIT_BYTES, Decoded, decode, is_text, replace_undecodable
+from mcp_fs.engine.text.word_diff import mark_long_lines
 from mcp_fs.models import Comparison, escape_line_breaks, pluralize
 from mcp_fs.policy import ReadablePath
 
@@ -118,7 +119,10 @@ def _diff_texts(before: Decoded, after: Decoded, one: ReadablePath, other: Reada
     if old_text == new_text:
         return "; ".join(["same lines", *facts]), []
     diff = unified_diff(old_text, new_text, display_path(one), to=display_path(other))
-    return "; ".join(["different", *facts]), diff.rstrip("\n").split("\n")
+    lines, has_marked = mark_long_lines(diff.rstrip("\n").split("\n"))
+    if has_marked:
+        facts.append("of long lines (~) only the words that differ, so this is no patch")
+    return "; ".join(["different", *facts]), lines
 
 
 def _comparable_text(decoded: Decoded) -> str:
@@ -196,8 +200,12 @@ class _FolderComparison:
         self._second = second
         self._cancel = cancel
         self._skipped = Skipped.with_deadline()
-        self._first_entries = _read_entries(first, self._skipped, cancel)
-        self._second_entries = _read_entries(second, self._skipped, cancel)
+        one = _Side(first, self._skipped, cancel)
+        other = _Side(second, self._skipped, cancel)
+        one.add_excluded(other.entries)
+        other.add_excluded(one.entries)
+        self._first_entries = one.entries
+        self._second_entries = other.entries
         self._first_counts = _count_files(self._first_entries)
         self._second_counts = _count_files(self._second_entries)
         self._only_first = 0
@@ -308,20 +316,72 @@ def _diff_small_files(one: ReadablePath, other: ReadablePath, cancel: CancelToke
     return _compare_files(one, other, cancel)[1]
 
 
-def _read_entries(start: ReadablePath, skipped: Skipped, cancel: CancelToken) -> dict[_Parts, str]:
-    """Return what each entry below a folder is."""
-    kinds: dict[_Parts, str] = {}
-    for entries in walk(start, WalkFilter(), cancel, skipped):
-        report_progress(len(kinds), None, f"{len(kinds):,} entries seen")
-        for name in entries.folders:
-            kinds[*entries.parts, name] = "folder"
-        path = entries.folder.path
-        for name in entries.files:
-            kinds[*entries.parts, name] = _kind_of_file(entries, name)
-            if path.policy.is_protected((*path.parts, name)):
-                kinds[*entries.parts, name] = "special"
-                skipped.add("protected", entry_display_path(path, name))
-    return kinds
+class _Side:
+    """One of two folders that are compared.
+
+    Attributes:
+        entries: what each entry below it is.
+    """
+
+    def __init__(self, start: ReadablePath, skipped: Skipped, cancel: CancelToken) -> None:
+        self.entries: dict[_Parts, str] = {}
+        self._start = start
+        self._skipped = skipped
+        self._cancel = cancel
+        # What is hidden or ignored, and whether it is hidden.
+        self._excluded: dict[_Parts, bool] = {}
+        self._read((), WalkFilter())
+
+    def add_excluded(self, other: Mapping[_Parts, str]) -> None:
+        """Add what only this side ignores or hides: one rule holds for both, or it would seem to be missing here.
+
+        Args:
+            other: the entries of the other side.
+        """
+        for parts in [parts for parts in self._excluded if parts in other]:
+            is_hidden = self._excluded.pop(parts)
+            if is_hidden:
+                self._skipped.hidden -= 1
+            else:
+                self._skipped.ignored -= 1
+            with suppress(Problem):
+                status = read_status(_entry_at(self._start, parts), follow=False)
+                if stat.S_ISDIR(status.st_mode):
+                    self.entries[parts] = "folder"
+                    self._read(parts, WalkFilter(hidden=True, ignored=True))
+                else:
+                    self._add_file(parts, _kind_of_mode(status.st_mode))
+
+    def _read(self, parts: _Parts, walk_filter: WalkFilter) -> None:
+        """Read what is below a folder of this side."""
+        start = self._start
+        if parts:
+            start = _entry_at(start, parts)
+        for entries in walk(start, walk_filter, self._cancel, self._skipped):
+            report_progress(len(self.entries), None, f"{len(self.entries):,} entries seen")
+            above = (*parts, *entries.parts)
+            for name in entries.folders:
+                self.entries[*above, name] = "folder"
+            for name, _ in entries.excluded:
+                self._excluded[*above, name] = name in entries.hidden
+            for name in entries.files:
+                self._add_file((*above, name), _kind_of_file(entries, name))
+
+    def _add_file(self, parts: _Parts, kind: str) -> None:
+        self.entries[parts] = kind
+        start = self._start
+        if start.policy.is_protected((*start.parts, *parts)):
+            self.entries[parts] = "special"
+            folder = start.at(start.root, (*start.parts, *parts[:-1]))
+            self._skipped.add("protected", entry_display_path(folder, parts[-1]))
+
+
+def _kind_of_mode(mode: int) -> str:
+    if stat.S_ISLNK(mode):
+        return "link"
+    if stat.S_ISREG(mode):
+        return "file"
+    return "special"
 
 
 def _kind_of_file(entries: FolderEntries, name: str) -> str:
