@@ -192,7 +192,7 @@ def _delete_several(policy: Policy, step: JournalEntry | None) -> object:
 
 def _move_to_new(policy: Policy, step: JournalEntry | None) -> object:
     """A move into folders that are not there yet."""
-    with folders.create_missing_folders(policy.writable("b/c"), CancelToken(), step):
+    with folders.create_missing_folders([policy.writable("b/c")], CancelToken(), step):
         return moving.move_entry(
             policy.writable("a"), policy.writable("b/c/a"), overwrite=False, cancel=CancelToken(), journal_entry=step
         )
@@ -200,7 +200,7 @@ def _move_to_new(policy: Policy, step: JournalEntry | None) -> object:
 
 def _move_several(policy: Policy, step: JournalEntry | None) -> object:
     """Into one new folder, and over a file."""
-    with folders.create_missing_folders(policy.writable("n"), CancelToken(), step):
+    with folders.create_missing_folders([policy.writable("n")], CancelToken(), step):
         pairs = [(policy.writable(one), policy.writable(other)) for one, other in MOVES.items()]
         return put_all(moving.move_entry, pairs, overwrite=True, cancel=CancelToken(), journal_entry=step)
 
@@ -212,7 +212,7 @@ def _copy_several(policy: Policy, step: JournalEntry | None) -> object:
 
 def _copy_lines(policy: Policy, step: JournalEntry | None) -> object:
     """One over a file, one into a new folder."""
-    with folders.create_missing_folders(policy.writable("n"), CancelToken(), step):
+    with folders.create_missing_folders([policy.writable("n")], CancelToken(), step):
         parts = (LineRange(policy.readable("f"), 1, 2, "f:1-2"), LineRange(policy.readable("f"), -1, None, "f:-1"))
         pairs = [(part, policy.writable(LINES[part.display])) for part in parts]
         return put_all(copying.copy_entry, pairs, overwrite=True, cancel=CancelToken(), journal_entry=step)

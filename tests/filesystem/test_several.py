@@ -21,7 +21,7 @@ from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN
 from mcp_fs.engine.changing import atomic_write, deleting, folders, moving
 from mcp_fs.engine.changing.batch import put_all
-from mcp_fs.engine.handles import temp_files
+from mcp_fs.engine.handles import open_entries, temp_files
 from mcp_fs.engine.handles.path_opening import Folder
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.store import JournalStore
@@ -110,7 +110,8 @@ async def test_what_can_not_go_is_found_before_anything_goes(here: Ground, paths
     assert left(here) == before
 
 
-async def test_more_than_can_be_looked_at_at_once(here: Ground) -> None:
+async def test_more_than_can_be_looked_at_at_once(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_entries, "MAX_ENTRIES", 200)
     for number in range(201):
         (here.root / "d" / f"{number}.log").touch()
     failed, said = await call(here.root, "delete_file", paths=["d/*.log"])
@@ -121,6 +122,55 @@ async def test_more_than_can_be_looked_at_at_once(here: Ground) -> None:
     ):
         failed, said = await call(here.root, "delete_file", paths=paths)
         assert failed and "These are more than 200. Delete" in said and (here.root / "d/0.log").exists(), said
+
+
+@pytest.mark.parametrize(("available", "entries"), [(None, 1000), (20_000, 1000), (1024, 192), (256, 48), (4, 1)])
+def test_as_many_entries_are_changed_as_can_be_open(
+    monkeypatch: pytest.MonkeyPatch, available: int | None, entries: int
+) -> None:
+    monkeypatch.setattr(open_entries, "raise_descriptor_limit", lambda desired: available)
+    assert open_entries.max_open_entries() == entries
+
+
+MANY = 250
+MANY_CALLS = [
+    ("replace_text", {"replacements": {"old": "new"}, "glob": "*.log"}, "replaced 250 places in 250 files"),
+    ("delete_file", {"paths": ["**/*.log"]}, "deleted 250; "),
+    ("move_file", {"targets": {"**/*.log": "all/"}}, "moved 250; new folder all"),
+    ("move_file", {"targets": {f"many/{n}.log": f"new/{n}/x" for n in range(MANY)}}, "moved 250; new folder new"),
+    ("copy_file", {"targets": {"many/*.log": "all/"}}, "copied 250; new folder all"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("tool", "arguments", "answer"), MANY_CALLS)
+async def test_hundreds_are_changed_in_one_step(
+    here: Ground, tool: str, arguments: dict[str, Any], answer: str
+) -> None:
+    (here.root / "many").mkdir()
+    for number in range(MANY):
+        (here.root / f"many/{number}.log").write_text(f"old {number}")
+    before = {name: (here.root / name).read_text() for name in left(here)}
+    failed, said = await call(here.root, tool, **arguments)
+    assert not failed and answer in said and len(said) < 12_000, said
+    assert {name: (here.root / name).read_text() for name in left(here)} != before
+    _, steps = await call(here.root, "undo_changes")
+    failed, said = await call(here.root, "undo_changes", step=steps.splitlines()[1].split("\t")[0], dry_run=False)
+    assert not failed and {name: (here.root / name).read_text() for name in left(here)} == before, said
+
+
+async def test_a_deep_path_is_made_level_by_level(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    resolved: list[ReadablePath] = []
+    real = folders.resolve_for_writing
+    monkeypatch.setattr(folders, "resolve_for_writing", lambda path: resolved.append(path) or real(path))
+    for depth in (4, 40):
+        resolved.clear()
+        failed, said = await call(here.root, "create_directory", path=f"deep{depth}" + "/q" * depth)
+        assert not failed and said == f"created deep{depth}" + "/q" * depth
+        assert len(resolved) == 2
+    _, steps = await call(here.root, "undo_changes")
+    failed, said = await call(here.root, "undo_changes", step=steps.splitlines()[1].split("\t")[0], dry_run=False)
+    assert not failed and not (here.root / "deep40").exists(), said
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX: a process may be left 256 descriptors, as on macOS")
@@ -419,8 +469,8 @@ async def test_several_are_put_elsewhere_and_taken_back_together(here: Ground, t
         ({"d": "x", "d/e": "y"}, "`d/e` lies in `d`"),
         ({"d/e": "x", "b.txt": "x/b.txt"}, "`x`"),
         ({"b.txt": "x", "a.bak": "CON:/y " if os.sep == "\\" else "y/\0"}, ""),
-        ({}, "Name 1 to 100"),
-        ({f"{number}": f"x{number}" for number in range(101)}, "Name 1 to 100"),
+        ({}, "Name 1 to 1,000"),
+        ({f"{number}": f"x{number}" for number in range(1001)}, "Name 1 to 1,000"),
         ({"b.txt": 4}, "`targets"),
         (["b.txt"], "`targets"),
     ],

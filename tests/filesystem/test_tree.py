@@ -79,8 +79,12 @@ class TestCreate:
 
     def test_where_something_else_is(self, here: Ground) -> None:
         make(here, "f")
-        for path in ("f", "f/a"):
-            with pytest.raises(Conflict, match="`f` exists and is not a folder"):
+        for path, why in (
+            ("f", "`f` exists and is not a folder"),
+            ("f/a", "`f` is a file"),
+            ("f/a/b", "`f` is a file"),
+        ):
+            with pytest.raises(Conflict, match=why):
                 folders.create_folder(here.writable(path), stop())
 
     def test_through_links(self, here: Ground) -> None:
@@ -696,5 +700,5 @@ async def test_a_slip_makes_no_name_unless_it_is_there_or_spelt_out(here: Ground
     uri = here.writable(path).uri
     await tools.write_file(uri, "meant")
     assert here.readable(path) == here.readable(uri)
-    await tools.write_file(path, ", and changed", append=True)
-    assert [file.read_text() for file in here.root.rglob("*") if file.is_file()].count("meant, and changed") == 1
+    await tools.write_file(path, "and changed", append=True)
+    assert [file.read_text() for file in here.root.rglob("*") if file.is_file()].count("meant\nand changed") == 1

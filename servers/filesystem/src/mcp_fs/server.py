@@ -12,6 +12,7 @@ from mcp_batteries.user_folders import undo_folder
 from mcp_fs.changes import folder_watcher
 from mcp_fs.client_roots import ClientRoots
 from mcp_fs.completions import Completions
+from mcp_fs.engine.handles.open_entries import DESIRED_DESCRIPTORS
 from mcp_fs.engine.handles.temp_files import clean_in_background
 from mcp_fs.engine.journal.recorder import ChangeRecorder
 from mcp_fs.engine.journal.store import JournalStore
@@ -26,9 +27,6 @@ from mcp_fs.tools import read, search, undo, write
 from mcp_fs.tree_changes import TreeWatcher
 
 __all__ = ["build"]
-
-# For a tree of 200 levels and its copy, or 200 files that are deleted, each held with its folder.
-_MIN_DESCRIPTORS = 1024
 
 
 def build(settings: Settings) -> Assembled:
@@ -45,7 +43,7 @@ def build(settings: Settings) -> Assembled:
         dependencies.append(store)
         rooms.append(undo)
     rooms += [Resources(policy), Prompts(policy), Completions(policy)]
-    raise_descriptor_limit(_MIN_DESCRIPTORS)
+    raise_descriptor_limit(DESIRED_DESCRIPTORS)
     return assemble(
         settings.COMMAND,
         settings,

@@ -13,6 +13,7 @@ from mcp_batteries.errors import Invalid, TooLarge, quote
 from mcp_batteries.server.calling.confirmation_text import escape_invisible
 from mcp_batteries.server.declaration.trusted import trusted
 from mcp_fs.engine.changing.destinations import Destinations, find_copy_destinations, find_move_destinations
+from mcp_fs.engine.handles.open_entries import max_open_entries
 from mcp_fs.engine.listing.expand_glob import expand_glob
 from mcp_fs.policy import ReadablePath, WritablePath
 from mcp_fs.policy.path_arguments import CopyPair, LineRange, MovePair, PathArguments, PathGlob
@@ -23,10 +24,6 @@ __all__ = ["OPERATOR_FIX", "PlannedDeletion", "PlannedTransfer", "plan_copies", 
 _S = TypeVar("_S", bound=ReadablePath | LineRange)
 
 OPERATOR_FIX = "The operator can start the server without `--confirm`."
-# Each has an open folder, so that all can be looked at before the first goes.
-_MAX_DELETED = 200
-# To take them back, all are held open.
-_MAX_TARGETS = 100
 
 
 @dataclass(frozen=True)
@@ -60,16 +57,17 @@ def plan_deletion(
     found_paths: list[WritablePath] = []
     notes: list[str] = []
     has_globs = False
+    limit = max_open_entries()
     for path in paths:
         if isinstance(path, PathGlob):
             has_globs = True
-            expanded, more_notes = expand_glob(path, _MAX_DELETED, cancel, for_change=True)
+            expanded, more_notes = expand_glob(path, limit, cancel, for_change=True)
             found_paths += expanded
             notes += more_notes
         else:
             found_paths.append(path)
-    if len(found_paths) > _MAX_DELETED:
-        raise TooLarge(f"These are more than {_MAX_DELETED}.", "Delete a part at a time, or the folder they are in.")
+    if len(found_paths) > limit:
+        raise TooLarge(f"These are more than {limit:,}.", "Delete a part at a time, or the folder they are in.")
     question = None
     if settings.confirm and has_globs:
         names = ", ".join(_quote_path(path.display) for path in found_paths)
@@ -91,8 +89,9 @@ class PlannedTransfer(Generic[_S]):
 
 def _limit_count(targets: dict[str, str]) -> dict[str, str]:
     # A bound in the schema would say less of what to do.
-    if not 0 < len(targets) <= _MAX_TARGETS:
-        raise Invalid(f"`targets` names {len(targets):,} sources.", f"Name 1 to {_MAX_TARGETS:,} with their targets.")
+    limit = max_open_entries()
+    if not 0 < len(targets) <= limit:
+        raise Invalid(f"`targets` names {len(targets):,} sources.", f"Name 1 to {limit:,} with their targets.")
     return targets
 
 
@@ -118,7 +117,7 @@ def plan_copies(
     Raises:
         Problem: one can't be meant, or too much is.
     """
-    destinations = find_copy_destinations(targets, _MAX_TARGETS, cancel)
+    destinations = find_copy_destinations(targets, max_open_entries(), cancel)
     return PlannedTransfer(destinations, _ask_about(destinations, "copy_file", settings, overwrite=overwrite))
 
 
@@ -130,7 +129,7 @@ def plan_moves(
     Raises:
         Problem: one can't be meant, or too much is.
     """
-    destinations = find_move_destinations(targets, _MAX_TARGETS, cancel)
+    destinations = find_move_destinations(targets, max_open_entries(), cancel)
     return PlannedTransfer(destinations, _ask_about(destinations, "move_file", settings, overwrite=overwrite))
 
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, NotFound, Problem, quote
 from mcp_fs.engine.changing.atomic_write import resolve_for_writing
-from mcp_fs.engine.handles.path_opening import ResolvedPath, exists, resolve, translate_errors
+from mcp_fs.engine.handles.path_opening import Folder, exists, resolve, translate_errors
 from mcp_fs.engine.journal.journal import Change, JournalEntry
 from mcp_fs.engine.journal.states import NEW_FOLDER, PlannedChange, read_state
 from mcp_fs.models import BatchResult, EditResult, MoveResult, WriteResult
 from mcp_fs.policy import WritablePath
 from mcp_fs.policy.path_arguments import TargetPath
+from mcp_fs.repositories import COMPLETES_GIT_FOLDER
 
 __all__ = ["accept_target", "create_folder", "create_missing_folders", "with_missing_folders"]
 
+_MAX_NAMED = 5
 _Result = TypeVar("_Result", bound=BatchResult | EditResult | WriteResult)
 
 
@@ -48,13 +50,22 @@ def with_missing_folders(
     try:
         return change(cancel=cancel, journal_entry=journal_entry)
     except NotFound:
-        missing = next((path.parent for path in paths if not exists(path.parent)), None)
-        if missing is None:
+        missing = [parent for parent in dict.fromkeys(path.parent for path in paths) if not exists(parent)]
+        if not missing:
             raise
-    with create_missing_folders(missing, cancel, journal_entry) as (_, new_folders):
-        changed = with_missing_folders(paths, change, cancel=cancel, journal_entry=journal_entry)
-        notes = [f"new folder {folder.display}" for folder in new_folders[:1]]
-        return replace(changed, notes=[*notes, *changed.notes])
+    with create_missing_folders(missing, cancel, journal_entry) as new_folders:
+        changed = change(cancel=cancel, journal_entry=journal_entry)
+        return replace(changed, notes=[*_describe_highest(new_folders), *changed.notes])
+
+
+def _describe_highest(new_folders: Sequence[WritablePath]) -> list[str]:
+    """Name those of new folders that lie in no other of them."""
+    new = {(folder.root, folder.parts) for folder in new_folders}
+    highest = [folder.display for folder in new_folders if (folder.root, folder.parts[:-1]) not in new]
+    notes = [f"new folder {name}" for name in highest[:_MAX_NAMED]]
+    if len(highest) > _MAX_NAMED:
+        notes.append(f"{len(highest) - _MAX_NAMED:,} more new folders")
+    return notes
 
 
 def create_folder(path: WritablePath, cancel: CancelToken, journal_entry: JournalEntry | None = None) -> MoveResult:
@@ -63,33 +74,29 @@ def create_folder(path: WritablePath, cancel: CancelToken, journal_entry: Journa
     Raises:
         Conflict: something else has the name.
     """
-    with create_missing_folders(path, cancel, journal_entry) as (real_path, new_folders):
-        return MoveResult("created" if new_folders else "already there:", real_path.display)
+    with create_missing_folders([path], cancel, journal_entry) as new_folders:
+        if new_folders:
+            return MoveResult("created", new_folders[-1].display)
+        with resolve_for_writing(path) as resolved:
+            return MoveResult("already there:", resolved.path.display)
 
 
 @contextmanager
 def create_missing_folders(
-    path: WritablePath, cancel: CancelToken, journal_entry: JournalEntry | None = None
-) -> Generator[tuple[WritablePath, Sequence[WritablePath]]]:
-    """Make the folder at `path` and those above it that are missing; the new ones go again after a failure.
+    paths: Sequence[WritablePath], cancel: CancelToken, journal_entry: JournalEntry | None = None
+) -> Generator[Sequence[WritablePath]]:
+    """Make the folders at `paths` and those above them that are missing; the new ones go again after a failure.
 
-    What is recorded inside is one step with them.
+    What is recorded inside is one step with them. Yields the new ones, each behind the one that it lies in.
     """
+    chains = [chain for chain in (_find_missing(path, cancel) for path in paths) if chain is not None]
+    if journal_entry is not None and chains:
+        _record_new_folders(journal_entry, chains)
     new_folders: list[WritablePath] = []
-    real_path = path
     try:
-        for depth in range(1, len(path.parts) + 1):
-            cancel.check()
-            level = path.at(path.root, path.parts[:depth])
-            with resolve_for_writing(level) as resolved:
-                real_path = resolved.path  # an existing name may be spelled another way
-                if journal_entry is not None and not new_folders and read_state(resolved.folder, resolved.name) is None:
-                    _record_new_folders(journal_entry, real_path, path.parts[depth:])
-                if _make_folder(resolved, level):
-                    new_folders.append(real_path)
-                    with translate_errors(level, "it was not created"):
-                        resolved.folder.sync()
-        yield real_path, new_folders
+        for chain in chains:
+            _make_chain(chain, new_folders, cancel)
+        yield new_folders
     except BaseException:
         for new in reversed(new_folders):
             with suppress(OSError, Problem), resolve(new, follow=False) as resolved:
@@ -97,24 +104,105 @@ def create_missing_folders(
         raise
 
 
-def _record_new_folders(journal_entry: JournalEntry, highest: WritablePath, names_below: Sequence[str]) -> None:
-    """Record that the folder `highest` is made, and the chain of folders below it."""
-    new_paths = [
-        highest.at(highest.root, (*highest.parts, *names_below[:depth])) for depth in range(len(names_below) + 1)
-    ]
+@dataclass(frozen=True, slots=True)
+class _MissingChain:
+    """Folders that are missing, each in the one before.
+
+    Attributes:
+        asked: the highest, as the caller spells it.
+        highest: the same, links resolved.
+        names_below: those below it.
+    """
+
+    asked: WritablePath
+    highest: WritablePath
+    names_below: Sequence[str]
+
+    @property
+    def paths(self) -> list[WritablePath]:
+        depths = range(len(self.names_below) + 1)
+        highest = self.highest
+        return [highest.at(highest.root, (*highest.parts, *self.names_below[:depth])) for depth in depths]
+
+
+def _find_missing(path: WritablePath, cancel: CancelToken) -> _MissingChain | None:
+    """Return what is missing of the folders down to `path`; None if that is a folder.
+
+    Raises:
+        Conflict: something else has a name on the way.
+        Problem: nothing may be made there.
+    """
+    if not path.parts:
+        return None
+    # By halves: looking up a path takes as long as it is deep.
+    existing = 0
+    missing = len(path.parts) + 1
+    while missing - existing > 1:
+        cancel.check()
+        depth = (existing + missing) // 2
+        if exists(path.at(path.root, path.parts[:depth])):
+            existing = depth
+        else:
+            missing = depth
+    level = path.at(path.root, path.parts[: min(missing, len(path.parts))])
+    with resolve_for_writing(level) as resolved:
+        state = read_state(resolved.folder, resolved.name)
+        if state is None:
+            return _MissingChain(level, resolved.path, path.parts[len(level.parts) :])
+        if state.kind != "folder":
+            raise _not_a_folder_error(level)
+    return None
+
+
+def _record_new_folders(journal_entry: JournalEntry, chains: Sequence[_MissingChain]) -> None:
+    """Record that the folders are made, each after the one that it lies in."""
+    new_paths: dict[WritablePath, None] = {}
+    for chain in chains:
+        new_paths.update(dict.fromkeys(chain.paths))
     journal_entry.record_first([PlannedChange(path, None, NEW_FOLDER) for path in new_paths])
 
 
-def _make_folder(resolved: ResolvedPath[WritablePath], path: WritablePath) -> bool:
+def _make_chain(chain: _MissingChain, new_folders: list[WritablePath], cancel: CancelToken) -> None:
+    """Make the folders of a chain, the highest by its path and each other by the handle of the one above.
+
+    Args:
+        new_folders: learns of each as soon as it is there.
+    """
+    with ExitStack() as stack:
+        resolved = stack.enter_context(resolve_for_writing(chain.asked))
+        if _make_folder(resolved.folder, resolved.name, chain.asked):
+            new_folders.append(resolved.path)
+            with translate_errors(chain.asked, "it was not created"):
+                resolved.folder.sync()
+        folder = stack.enter_context(resolved.folder.open_folder(resolved.name))
+        for name in chain.names_below:
+            cancel.check()
+            path = folder.path / name
+            if name.casefold() in COMPLETES_GIT_FOLDER:  # of what else is new, nothing can be a repository
+                path.policy.check_folders(path)
+            with translate_errors(path, "it was not created"):
+                if _make_folder(folder, name, path):
+                    new_folders.append(path)
+                    folder.sync()
+                inner = folder.open_folder(name)
+            folder.close()
+            folder = stack.enter_context(inner)
+
+
+def _make_folder(folder: Folder[WritablePath], name: str, path: WritablePath) -> bool:
     """Make the folder; return False where there is one.
 
     Raises:
         Conflict: something else has the name.
     """
     try:
-        resolved.folder.make_folder(resolved.name)
+        folder.make_folder(name)
     except FileExistsError:
-        if not stat.S_ISDIR(resolved.folder.stat(resolved.name).st_mode):
-            raise Conflict(f"{quote(path.display)} exists and is not a folder.", "Choose another path.") from None
+        if not stat.S_ISDIR(folder.stat(name).st_mode):
+            raise _not_a_folder_error(path) from None
         return False
     return True
+
+
+def _not_a_folder_error(path: WritablePath) -> Conflict:
+    return Conflict(f"{quote(path.display)} exists and is not a folder.", "Choose another path.")

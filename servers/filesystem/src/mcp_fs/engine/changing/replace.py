@@ -22,6 +22,7 @@ from mcp_fs.engine.changing.transaction import (
     too_much_error,
 )
 from mcp_fs.engine.document_kinds import HEAD_BYTES, kind_of
+from mcp_fs.engine.handles.open_entries import max_open_entries
 from mcp_fs.engine.handles.path_opening import open_file
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.listing.selection import as_file_glob, compile_choosers, compile_relevance
@@ -35,8 +36,6 @@ from mcp_fs.policy import WritablePath
 
 __all__ = ["Substitution", "replace_in_files"]
 
-# Files changed by one call: each is locked and has its new contents beside it, so that all or none can change.
-_MAX_FILES = 200
 _DIFF_BYTES = 2000
 _MAX_LINE_CHARACTERS = 160
 _WORD_CHARACTER = re.compile(r"\w", re.ASCII)
@@ -172,7 +171,7 @@ def replace_in_files(
 
     Raises:
         Invalid: the glob or the expression can't be read, or nothing would change.
-        TooLarge: more than 200 files would change, or they would get too large.
+        TooLarge: more files would change than can be held open, or they would get too large.
         Problem: one of them can't be changed; nothing was written.
     """
     _check_replacements(substitution)
@@ -224,6 +223,7 @@ def _collect_replacements(
     """Try the substitution in all files and return those that it would change."""
     files: list[_FileReplacement] = []
     total_length = 0
+    limit = max_open_entries()
     for path in paths:
         file = _try_file(path, substitute, skipped, binary_paths, cancel)
         if file is None:
@@ -232,8 +232,8 @@ def _collect_replacements(
         total_length += file.new_length
         if total_length > MAX_TOTAL_BYTES:
             raise too_much_error()
-        if len(files) > _MAX_FILES:
-            raise TooLarge(f"More than {_MAX_FILES} files would change.", "Narrow `glob` or `path`.")
+        if len(files) > limit:
+            raise TooLarge(f"More than {limit:,} files would change.", "Narrow `glob` or `path`.")
     return files
 
 

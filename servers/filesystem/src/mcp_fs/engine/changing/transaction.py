@@ -283,7 +283,11 @@ def _read_old_contents(
             raise to_problem(FileNotFoundError(2, ""), path)
         return _OldContents()
     if status.st_size > MAX_EDIT_BYTES:
-        raise TooLarge(f"{quote(path.display)} has {status.st_size:,} bytes; up to {MAX_EDIT_BYTES:,} can be edited.")
+        raise TooLarge(
+            f"{quote(path.display)} has {status.st_size:,} bytes; up to {MAX_EDIT_BYTES:,} can be edited.",
+            "`write_file` with `append` adds to a file of any size, and `copy_file` takes lines out of it, such as "
+            f"{quote(path.display + ':1-5000')}.",
+        )
     with open_locked(resolved, locked_file, path) as file:
         status = os.fstat(file.fileno())
         data = file.read()
