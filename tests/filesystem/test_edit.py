@@ -20,6 +20,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from filesystem.places import Ground, ground, stop
+from filesystem.reading import served
 from filesystem.tool_calls import Tools
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge
 from mcp_batteries.server.declaration.call_origin import CallOrigin
@@ -911,3 +912,55 @@ async def test_the_tool(here: Ground) -> None:
     answer = await Tools(here.policy).edit_file("f", edits)
     assert (here.root / "f").read_text() == "x c x"
     assert answer.files == [("f", "edited")]
+
+
+# What a file holds, what is quoted of it, and what is said of the difference.
+LOOKALIKES = [
+    ("10\u00a0000 EUR\n", "10 000 EUR", "line 1, column 3 has U+00A0 (no-break space), the old text U+0020 (space)"),
+    ("a\n10\u202f000\n", "10 000", "line 2, column 3 has U+202F (narrow no-break space), the old text U+0020 (space)"),
+    ("x = 1\n", "x\u00a0= 1", "column 2 has U+0020 (space), the old text U+00A0 (no-break space)"),
+    ("cafe\u0301 noir\n", "café noir", "column 4 has `e` (U+0065 latin small letter e), the old text `é` (U+00E9"),
+    ("café noir\n", "cafe\u0301 noir", "column 4 has `é` (U+00E9 latin small letter e with acute), the old text `e`"),
+    ("ab\u200bc\n", "abc", "column 3 has U+200B (zero width space), the old text nothing"),
+    ("abc\n", "ab\u200bc", "column 3 has `c` (U+0063 latin small letter c), the old text U+200B (zero width space)"),
+    ("it\u2019s\r\nso\r\n", "it's\nso", "column 3 has `\u2019` (U+2019 right single quotation mark), the old text `'`"),
+    ("well\u2011known\n", "well-known", "column 5 has `\u2011` (U+2011 non-breaking hyphen), the old text `-`"),
+]
+
+
+@pytest.mark.parametrize(("text", "quoted", "difference"), LOOKALIKES)
+async def test_a_text_that_looks_the_same_is_named_and_taken_when_asked(
+    tmp_path: Path, text: str, quoted: str, difference: str
+) -> None:
+    (tmp_path / "f").write_bytes(text.encode())
+    tools = Tools(served(tmp_path))
+    with pytest.raises(NotFound) as caught:
+        await tools.edit_file("f", [Edit(old_text=quoted, new_text="new")])
+    assert difference in caught.value.fix and caught.value.fix.endswith("Set `lookalike` to take it.")
+    assert (tmp_path / "f").read_bytes() == text.encode()
+    await tools.edit_file("f", [Edit(old_text=quoted, new_text="new", lookalike=True)])
+    assert "new" in (tmp_path / "f").read_text("utf-8")
+
+
+async def test_of_several_that_look_the_same_none_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("a\u00a0b a\u202fb", "utf-8")
+    with pytest.raises(NotFound, match="several times in characters that look the same"):
+        await Tools(served(tmp_path)).edit_file("f", [Edit(old_text="a b", new_text="", lookalike=True)])
+
+
+@pytest.mark.parametrize(
+    ("old", "is_told"),
+    [
+        ("1\tdef f():\n2\t    pass", True),
+        ("   1:def f():", True),
+        ("  2\u2192    pass\n", True),
+        ("1 | def f():", True),
+        ("def f():\n2\t    pass", False),
+        ("1\tdef g():", False),
+    ],
+)
+async def test_numbers_copied_with_the_lines_are_known(tmp_path: Path, old: str, is_told: bool) -> None:
+    (tmp_path / "f").write_text("def f():\n    pass\n")
+    with pytest.raises(NotFound) as caught:
+        await Tools(served(tmp_path)).edit_file("f", [Edit(old_text=old, new_text="x")])
+    assert ("without the numbers before the lines" in caught.value.fix) is is_told

@@ -96,7 +96,18 @@ def test_a_stray_byte_does_not_make_utf_8_something_else() -> None:
 
 @pytest.mark.parametrize("damage", [b"\xff", b"\x80", b"\xe9", b"\xc3("])
 @pytest.mark.parametrize(
-    "words", ["äöü ", "è un caffè già ", "это текст ", "これは日本語です", "这是一个文件", "한국어 글자"]
+    "words",
+    [
+        "äöü ",
+        "Grüße ",
+        "ok \U0001f600 ",
+        "日本 ",
+        "è un caffè già ",
+        "это текст ",
+        "これは日本語です",
+        "这是一个文件",
+        "한국어 글자",
+    ],
 )
 def test_a_short_text_is_utf_8_with_one_byte_damaged(words: str, damage: bytes) -> None:
     data = words.encode()

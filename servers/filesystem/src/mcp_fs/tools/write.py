@@ -56,11 +56,22 @@ class Edit(BaseModel):
     old_text: FreeText = Field(description="Exact and unique, with its indentation.")
     new_text: FreeText
     replace_all: bool = False
+    lookalike: bool = False
 
 
 def _wrap_single_edit(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """Accept one replacement without its list, as other servers take it."""
-    names = {"old_text", "oldText", "old_string", "new_text", "newText", "new_string", "replace_all", "replaceAll"}
+    names = {
+        "old_text",
+        "oldText",
+        "old_string",
+        "new_text",
+        "newText",
+        "new_string",
+        "replace_all",
+        "replaceAll",
+        "lookalike",
+    }
     if "edits" in arguments or not names & arguments.keys():
         return arguments
     edit = {name.replace("string", "text"): value for name, value in arguments.items() if name in names}
@@ -136,7 +147,7 @@ def edit_file(
 
     Encoding and line ends are kept. Several files: `edit_files`.
     """
-    replacements = [Replacement(edit.old_text, edit.new_text, edit.replace_all) for edit in edits]
+    replacements = [Replacement(edit.old_text, edit.new_text, edit.replace_all, edit.lookalike) for edit in edits]
     edit_pieces = partial(writing.replace_pieces, path, replacements, dry_run=dry_run, expected_hash=expected_hash)
     return recorder.record(origin, cancel, edit_pieces)
 

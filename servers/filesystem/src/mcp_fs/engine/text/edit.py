@@ -19,6 +19,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_fs.engine.text.encodings import SizeLimit
 from mcp_fs.engine.text.encodings import replace_undecodable as readable
+from mcp_fs.engine.text.lookalikes import find_lookalikes, strip_line_numbers
 
 __all__ = [
     "Replacement",
@@ -53,11 +54,17 @@ _MAX_DIFFED_LINES = 4000  # lines; difflib can take time that grows with their s
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """`old` becomes `new`: where it stands, once, or with `replace_all` at each place."""
+    """`old` becomes `new`: where it stands, once, or with `replace_all` at each place.
+
+    Attributes:
+        lookalike: whether characters that look the same are taken for each other, where the text stands once but for
+            them.
+    """
 
     old: str
     new: str
     replace_all: bool = False
+    lookalike: bool = False
 
 
 def apply_replacements(text: str, replacements: Sequence[Replacement], label: str, cancel: CancelToken) -> str:
@@ -118,11 +125,27 @@ def not_found_error(text: str, replacement: Replacement, edit_label: str, label:
     new_spans: list[tuple[int, int]] = []
     if replacement.new:
         new_spans = _find_exact(text, Replacement(replacement.new, ""))
+    disguise = _describe_disguise(text, replacement)
     if len(new_spans) == 1 and _covers_whole_lines(text, *new_spans[0]):
         hint = f"The new text stands at line {_format_lines(line_numbers_of(text, new_spans))} already."
+    elif disguise:
+        hint = disguise
     else:
         hint = describe_nearest(text, replacement.old, cancel)
     return NotFound(f"{edit_label}: the old text is not in {label}.", hint)
+
+
+def _describe_disguise(text: str, replacement: Replacement) -> str:
+    """Say by what the old text differs that looks the same or was never in the file; nothing if by more."""
+    stripped = strip_line_numbers(replacement.old)
+    if stripped and find_spans(text, Replacement(stripped, "")):
+        return "It is there without the numbers before the lines, which are not in the file: leave them out."
+    matches = find_lookalikes(text, replacement.old)
+    if not matches:
+        return ""
+    if len(matches) > 1:
+        return f"It is there several times in characters that look the same: {matches[0].describe(text)}."
+    return f"It is there in characters that look the same: {matches[0].describe(text)}. Set `lookalike` to take it."
 
 
 def ambiguous_error(edit_label: str, label: str, count: int, lines: Sequence[int]) -> Conflict:
@@ -299,6 +322,15 @@ def _format_line(sign: str, line: str) -> str:
 
 def find_spans(text: str, replacement: Replacement) -> list[tuple[int, int]]:
     """Return (start, end) of each occurrence of the old text; without `replace_all`, overlapping ones count."""
+    spans = _find_spans(text, replacement)
+    if not spans and replacement.lookalike:
+        matches = find_lookalikes(text, replacement.old)
+        if len(matches) == 1:
+            return [(matches[0].start, matches[0].end)]
+    return spans
+
+
+def _find_spans(text: str, replacement: Replacement) -> list[tuple[int, int]]:
     old = replacement.old
     # A carriage return in the old text means the caller knows the line ends; a line feed alone means any of them.
     means_any_end = "\n" in old and "\r" not in old and "\r" in text

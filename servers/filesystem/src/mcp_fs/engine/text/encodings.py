@@ -72,6 +72,7 @@ _CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b")) + b"\x7f"
 
 # The euro sign, an ellipsis, quotation marks, a bullet and dashes in Windows-1252.
 _WESTERN_PUNCTUATION = b"\x80\x85\x91\x92\x93\x94\x95\x96\x97"
+_BEYOND_ASCII = re.compile("[^\\x00-\\x7f]")
 _IDEOGRAPH = re.compile("[一-鿿]")
 _SHORT_SAMPLE_BYTES = 16
 _END_BYTES = 4096
@@ -425,9 +426,19 @@ def _mostly_utf8(sample: bytes) -> bool:
     """
     text = sample.decode("utf-8", "replace")
     stray = text.count("\ufffd")
-    beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))
     # Of texts of three characters and more in other encodings, one in a thousand.
-    return beyond_ascii - stray >= 3 * stray
+    return sum(map(_evidence_of, _BEYOND_ASCII.findall(text))) >= 3 * stray
+
+
+def _evidence_of(character: str) -> int:
+    """Return how much a character tells of UTF-8: the more, the more seldom others write its bytes in this order."""
+    if character == "\ufffd":
+        return 0
+    if character > "\uffff":
+        return 4
+    if character > "\u07ff" or character < "\u0100":
+        return 2
+    return 1
 
 
 def _mostly_control(sample: bytes) -> bool:
