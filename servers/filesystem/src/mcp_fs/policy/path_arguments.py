@@ -17,6 +17,7 @@ from mcp_fs.paths import detect_typo, is_uri
 from mcp_fs.policy import Policy, ReadablePath, WritablePath
 
 __all__ = [
+    "ArchivePart",
     "CopyPair",
     "FileName",
     "GlobName",
@@ -31,6 +32,7 @@ __all__ = [
 _P = TypeVar("_P", bound=ReadablePath)
 
 _SEPARATOR = re.compile(r"[/\\]" if os.sep == "\\" else "/")
+_ARCHIVE_PART = re.compile(r"(.+\.zip)!(?:[/\\](.*))?", re.DOTALL | re.IGNORECASE)
 _LINE_RANGE = re.compile(r"(.+):(?:(\d{1,9})(?:-(\d{1,9})?)?|-([1-9]\d{0,8}))", re.DOTALL)
 
 
@@ -95,19 +97,43 @@ class LineRange:
     display: str
 
 
+@dataclass(frozen=True, slots=True)
+class ArchivePart:
+    """What `a.zip!/docs` names.
+
+    Attributes:
+        place: the archive.
+        inner: names down to what is meant in it; none for all.
+        display: as the caller spells it.
+    """
+
+    place: ReadablePath
+    inner: tuple[str, ...]
+    display: str
+
+    @property
+    def name(self) -> str:
+        """The last name; of all in an archive its own without the ending."""
+        if self.inner:
+            return self.inner[-1]
+        return self.place.name.rpartition(".")[0] or self.place.name
+
+
 @dataclass(frozen=True)
 class FileName:
-    """A file, or if there is none of that name, lines of one.
+    """A file, or if there is none of that name, lines of one or what is in an archive.
 
     Attributes:
         text: as the caller spells it.
         entry: the file of that very name, or why there can be none.
         lines: None if the name can't be of lines.
+        archive_part: None if the name can't be of something in an archive.
     """
 
     text: str
     entry: ReadablePath | Problem
     lines: LineRange | Problem | None
+    archive_part: ArchivePart | None = None
 
 
 @dataclass(frozen=True)
@@ -214,12 +240,22 @@ class PathArguments:
         entry = self._parse_readable(text)
         numbers = _split_line_numbers(text)
         if numbers is None:
-            return FileName(text, entry, None)
+            return FileName(text, entry, None, self._parse_archive_part(text))
         file, first, last = numbers
         place = self._parse_readable(file)
         if isinstance(place, Problem):
             return FileName(text, entry, place)
         return FileName(text, entry, LineRange(place, first, last, text))
+
+    def _parse_archive_part(self, text: str) -> ArchivePart | None:
+        match = _ARCHIVE_PART.fullmatch(text)
+        if match is None:
+            return None
+        place = self._parse_readable(match[1])
+        inner = tuple(name for name in _SEPARATOR.split(match[2] or "") if name not in ("", "."))
+        if isinstance(place, Problem) or ".." in inner:
+            return None
+        return ArchivePart(place, inner, text)
 
     def _parse_readable(self, path: str) -> ReadablePath | Problem:
         try:

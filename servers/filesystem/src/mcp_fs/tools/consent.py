@@ -12,16 +12,17 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, TooLarge, quote
 from mcp_batteries.server.calling.confirmation_text import escape_invisible
 from mcp_batteries.server.declaration.trusted import trusted
+from mcp_fs.engine.changing.copying import CopySource
 from mcp_fs.engine.changing.destinations import Destinations, find_copy_destinations, find_move_destinations
 from mcp_fs.engine.handles.open_entries import max_open_entries
 from mcp_fs.engine.listing.expand_glob import expand_glob
-from mcp_fs.policy import ReadablePath, WritablePath
-from mcp_fs.policy.path_arguments import CopyPair, LineRange, MovePair, PathArguments, PathGlob
+from mcp_fs.policy import WritablePath
+from mcp_fs.policy.path_arguments import CopyPair, MovePair, PathArguments, PathGlob
 from mcp_fs.settings import Settings
 
 __all__ = ["OPERATOR_FIX", "PlannedDeletion", "PlannedTransfer", "plan_copies", "plan_deletion", "plan_moves"]
 
-_S = TypeVar("_S", bound=ReadablePath | LineRange)
+_S = TypeVar("_S", bound=CopySource)
 
 OPERATOR_FIX = "The operator can start the server without `--confirm`."
 
@@ -111,7 +112,7 @@ Moves = Annotated[
 
 def plan_copies(
     settings: Settings, cancel: CancelToken, *, targets: Copies, overwrite: bool = False
-) -> PlannedTransfer[ReadablePath | LineRange]:
+) -> PlannedTransfer[CopySource]:
     """Find what the sources and targets of a copy mean.
 
     Raises:

@@ -17,6 +17,7 @@ from mcp_batteries.server.declaration.fields import DryRun
 from mcp_batteries.server.declaration.trusted import FreeText, consented, default, trusted
 from mcp_fs.engine.changing import folders, writing
 from mcp_fs.engine.changing.batch import copy_all, move_all
+from mcp_fs.engine.changing.copying import CopySource
 from mcp_fs.engine.changing.deleting import delete_all
 from mcp_fs.engine.changing.folders import accept_target, with_missing_folders
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
@@ -24,8 +25,8 @@ from mcp_fs.engine.journal.recorder import ChangeRecorder
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.text.edit import Replacement
 from mcp_fs.models import BatchResult, EditResult, MoveResult, ReplaceResult, WriteResult
-from mcp_fs.policy import ReadablePath, WritablePath
-from mcp_fs.policy.path_arguments import LineRange, PathArguments, TargetPath
+from mcp_fs.policy import WritablePath
+from mcp_fs.policy.path_arguments import PathArguments, TargetPath
 from mcp_fs.tools.arguments import WritePath
 from mcp_fs.tools.consent import (
     OPERATOR_FIX,
@@ -218,15 +219,13 @@ def copy_file(
     recorder: ChangeRecorder,
     origin: CallOrigin,
     cancel: CancelToken,
-    plan: Annotated[
-        PlannedTransfer[ReadablePath | LineRange], consented(plan_copies, fix=OPERATOR_FIX, only_with_confirm=True)
-    ],
+    plan: Annotated[PlannedTransfer[CopySource], consented(plan_copies, fix=OPERATOR_FIX, only_with_confirm=True)],
     *,
     overwrite: bool = False,
 ) -> BatchResult:
     """Copy files or folders. Fails if a target exists; `overwrite` replaces files.
 
-    Only lines: `a.md:3-16`. To rename use `move_file`.
+    Only lines: `a.md:3-16`. Unzips `a.zip!/` or `a.zip!/b`. To rename use `move_file`.
     """
     return recorder.record(origin, cancel, partial(copy_all, plan.destinations, overwrite=overwrite))
 

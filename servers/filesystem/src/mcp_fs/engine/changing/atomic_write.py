@@ -53,6 +53,7 @@ __all__ = [
     "refuse_read_only",
     "resolve_for_writing",
     "set_new_file_metadata",
+    "set_new_folder_mode",
 ]
 
 _UMASK = os.umask(0o077)  # can only be read by setting it, which no thread should meet: done at import
@@ -436,6 +437,12 @@ def _copy_old_metadata(
         notes.append("some extended attributes could not be kept")
     os.fchmod(fd, mode)
     return notes
+
+
+def set_new_folder_mode(folder: Folder[Any]) -> None:
+    """Give an open folder the mode of any new one."""
+    if sys.platform != "win32":
+        folder.set_mode(0o777 & ~_UMASK)
 
 
 def set_new_file_metadata(fd: int, template_fd: int | None, mode: int = 0o666) -> None:

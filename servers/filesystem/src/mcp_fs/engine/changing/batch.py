@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
 from mcp_fs.engine.changing.atomic_write import NotDurable
-from mcp_fs.engine.changing.copying import copy_entry
+from mcp_fs.engine.changing.copying import CopySource, copy_entry
 from mcp_fs.engine.changing.destinations import Destinations
 from mcp_fs.engine.changing.entry_copy import absolute_names, name_taken_error, read_status_if_exists
 from mcp_fs.engine.changing.folders import with_missing_folders
@@ -21,12 +21,12 @@ from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.reading.line_range import open_lines
 from mcp_fs.models import BatchResult, MoveResult
 from mcp_fs.policy import ReadablePath, WritablePath
-from mcp_fs.policy.path_arguments import LineRange
+from mcp_fs.policy.path_arguments import ArchivePart, LineRange
 
 __all__ = ["PutOperation", "copy_all", "move_all", "put_all"]
 
-_P = TypeVar("_P", bound=ReadablePath | LineRange)
-_P_contra = TypeVar("_P_contra", bound=ReadablePath | LineRange, contravariant=True)
+_P = TypeVar("_P", bound=CopySource)
+_P_contra = TypeVar("_P_contra", bound=CopySource, contravariant=True)
 
 
 class PutOperation(Protocol[_P_contra]):
@@ -44,7 +44,7 @@ class PutOperation(Protocol[_P_contra]):
 
 
 def copy_all(
-    destinations: Destinations[ReadablePath | LineRange],
+    destinations: Destinations[CopySource],
     *,
     overwrite: bool,
     cancel: CancelToken,
@@ -157,15 +157,13 @@ class _Progress:
         return Unavailable(f"All {self.count} were {self.verb}. {failure.failure}", failure.fix)
 
 
-def _refuse_renaming_secret_folders(pairs: Sequence[tuple[ReadablePath | LineRange, WritablePath]]) -> None:
+def _refuse_renaming_secret_folders(pairs: Sequence[tuple[CopySource, WritablePath]]) -> None:
     for source, target in pairs:
-        if not isinstance(source, LineRange):
+        if isinstance(source, ReadablePath):
             refuse_renaming_secret_folder(source, target)
 
 
-def _check_pairs(
-    pairs: Sequence[tuple[ReadablePath | LineRange, WritablePath]], overwrite: bool, cancel: CancelToken
-) -> int:
+def _check_pairs(pairs: Sequence[tuple[CopySource, WritablePath]], overwrite: bool, cancel: CancelToken) -> int:
     """Return the bytes of what is replaced, when nothing is known that would stop any of them.
 
     Raises:
@@ -180,6 +178,10 @@ def _check_pairs(
         if isinstance(source, LineRange):
             with open_lines(source, cancel) as lines, resolve(source.place) as start:
                 source_status = lines.lines.status
+            read_paths_by_names[tuple(absolute_names(start.path))] = source.place
+        elif isinstance(source, ArchivePart):
+            with resolve(source.place) as start, translate_errors(source.place):
+                source_status = start.folder.stat(start.name)
             read_paths_by_names[tuple(absolute_names(start.path))] = source.place
         else:
             with resolve(source, follow=False) as start, translate_errors(source):

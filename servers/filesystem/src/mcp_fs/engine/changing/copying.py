@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import ExitStack
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, quote
@@ -14,6 +15,7 @@ from mcp_fs.engine.changing.atomic_write import (
     read_head,
     read_regular_status,
     resolve_for_writing,
+    set_new_folder_mode,
 )
 from mcp_fs.engine.changing.binary_formats import check_text_for
 from mcp_fs.engine.changing.entry_copy import (
@@ -25,29 +27,39 @@ from mcp_fs.engine.changing.entry_copy import (
 )
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.path_opening import (
+    ResolvedPath,
     exists,
+    open_file,
     read_status,
     resolve,
     translate_errors,
 )
+from mcp_fs.engine.handles.temp_files import mark_in_use, remove_quietly, temporary_name
 from mcp_fs.engine.journal.journal import ExpectedState, JournalEntry
+from mcp_fs.engine.packing.unzip import Archive, open_archive
 from mcp_fs.engine.reading.line_range import open_lines
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES
 from mcp_fs.models import MoveResult
 from mcp_fs.policy import ReadablePath, WritablePath
-from mcp_fs.policy.path_arguments import FileName, LineRange
+from mcp_fs.policy.path_arguments import ArchivePart, FileName, LineRange
 
-__all__ = ["copy_entry", "find_source"]
+__all__ = ["CopySource", "copy_entry", "find_source"]
 
 
-def find_source(name: FileName) -> ReadablePath | LineRange:
-    """Return what a name is of: the entry that has it if there is one, else lines if it names some.
+CopySource = ReadablePath | LineRange | ArchivePart
+
+
+def find_source(name: FileName) -> CopySource:
+    """Return what a name is of: the entry that has it if there is one, else lines, or what is in an archive.
 
     Raises:
         Problem: it can be neither.
     """
-    if isinstance(name.entry, ReadablePath) and (name.lines is None or exists(name.entry, follow=False)):
+    is_certain = name.lines is None and name.archive_part is None
+    if isinstance(name.entry, ReadablePath) and (is_certain or exists(name.entry, follow=False)):
         return name.entry
+    if name.archive_part is not None:
+        return name.archive_part
     if isinstance(name.lines, LineRange):
         return name.lines
     refusal = name.lines or name.entry
@@ -56,14 +68,14 @@ def find_source(name: FileName) -> ReadablePath | LineRange:
 
 
 def copy_entry(
-    source: ReadablePath | LineRange,
+    source: CopySource,
     target: WritablePath,
     *,
     overwrite: bool,
     cancel: CancelToken,
     journal_entry: JournalEntry | None = None,
 ) -> MoveResult:
-    """Copy a file, a folder with all that is in it, or lines of a text file.
+    """Copy a file, a folder with all that is in it, lines of a text file, or what is in an archive.
 
     A folder appears whole or not at all. Protected secrets in it are left out, and the answer says so. Of a link to a
     served file the file is copied, as by cp(1); any other link is copied as a link, and the answer says where it leads.
@@ -77,6 +89,8 @@ def copy_entry(
     """
     if isinstance(source, LineRange):
         return _copy_lines(source, target, overwrite=overwrite, cancel=cancel, journal_entry=journal_entry)
+    if isinstance(source, ArchivePart):
+        return _unpack(source, target, cancel=cancel, journal_entry=journal_entry)
     link = describe_link(source)
     follows = link is not None and _is_served_file(source)
     with (
@@ -121,6 +135,52 @@ def copy_entry(
     elif link is not None:
         notes = [*link.describe_at(target), *notes]
     return MoveResult("copied", source.display, target.display, notes)
+
+
+def _unpack(
+    source: ArchivePart, target: WritablePath, *, cancel: CancelToken, journal_entry: JournalEntry | None
+) -> MoveResult:
+    """Unpack what is in an archive under a temporary name, so that it appears in one step."""
+    with ExitStack() as stack:
+        archive = open_archive(
+            stack.enter_context(open_file(source.place)), source.display, source.inner, cancel, stack
+        )
+        is_file = archive.is_file()
+        resolved_target = stack.enter_context(resolve_for_writing(target, follow=False))
+        stack.enter_context(lock_names([resolved_target], cancel))
+        target_status = read_status_if_exists(resolved_target)
+        if target_status is not None:
+            raise name_taken_error(target, target_status, "nothing was unpacked", overwrite=True)
+        expected = ExpectedState(resolved_target, journal_entry)
+        if is_file:
+            with prepare_write(resolved_target, archive.write_file, None, target) as write:
+                expected.expect(resolved_target.folder, write.temporary)
+                write.rename_into_place(replace=False)
+            notes: list[str] = []
+        else:
+            count = _unpack_folder(archive, resolved_target, target, expected)
+            notes = [f"{count:,} files"]
+        fsync_folder(resolved_target.folder, target, "unpacked to")
+    return MoveResult("unpacked", source.display, target.display, [*notes, *archive.notes()])
+
+
+def _unpack_folder(
+    archive: Archive, resolved_target: ResolvedPath[WritablePath], target: WritablePath, expected: ExpectedState
+) -> int:
+    temporary = temporary_name()
+    parent = resolved_target.folder
+    with ExitStack() as stack, translate_errors(target, "nothing was unpacked"):
+        stack.callback(remove_quietly, parent, temporary)
+        parent.make_folder(temporary, 0o700)
+        with parent.open_folder(temporary) as folder:
+            mark_in_use(folder.fd)
+            # What may lie in the folder goes by the name that it will have.
+            folder.path = resolved_target.path
+            count = archive.unpack(folder)
+            set_new_folder_mode(folder)
+        expected.expect(parent, temporary)
+        parent.rename_noreplace(temporary, parent, resolved_target.name)
+    return count
 
 
 def _is_served_file(path: ReadablePath) -> bool:

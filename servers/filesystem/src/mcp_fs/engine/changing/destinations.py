@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
-from mcp_fs.engine.changing.copying import find_source
+from mcp_fs.engine.changing.copying import CopySource, find_source
 from mcp_fs.engine.changing.folders import accept_target
 from mcp_fs.engine.handles.path_opening import exists, read_status
 from mcp_fs.engine.listing.expand_glob import expand_glob
@@ -19,7 +19,7 @@ from mcp_fs.policy.path_arguments import CopyPair, FileName, LineRange, MovePair
 
 __all__ = ["Destinations", "find_copy_destinations", "find_move_destinations"]
 
-_S = TypeVar("_S", bound=ReadablePath | LineRange)
+_S = TypeVar("_S", bound=CopySource)
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Destinations(Generic[_S]):
             raise TooLarge(f"These are {len(self.pairs):,} sources, more than {limit:,}.", "Do a part at a time.")
         if not self.pairs:
             raise Invalid(f"There is nothing to do: {'; '.join(self.notes)}.")
-        sources: dict[tuple[str, ...], ReadablePath | LineRange] = {}
+        sources: dict[tuple[str, ...], CopySource] = {}
         for source, target in self.pairs:
             other = sources.setdefault(_names(target), source)
             if other is not source:
@@ -71,9 +71,7 @@ class Destinations(Generic[_S]):
                 )
 
 
-def find_copy_destinations(
-    pairs: Sequence[CopyPair], limit: int, cancel: CancelToken
-) -> Destinations[ReadablePath | LineRange]:
+def find_copy_destinations(pairs: Sequence[CopyPair], limit: int, cancel: CancelToken) -> Destinations[CopySource]:
     """Return what is copied, files, folders, links and lines of files, each with its target.
 
     Args:
@@ -82,7 +80,7 @@ def find_copy_destinations(
     Raises:
         Problem: one can't be meant.
     """
-    destinations = Destinations[ReadablePath | LineRange]()
+    destinations = Destinations[CopySource]()
     for pair in pairs:
         if isinstance(pair.source, FileName):
             source = find_source(pair.source)
@@ -119,7 +117,7 @@ def _accept_folder(target: TargetPath, glob: str) -> WritablePath:
     return folder
 
 
-def _find_target(source: ReadablePath | LineRange, target: TargetPath, source_ends_in_slash: bool) -> WritablePath:
+def _find_target(source: CopySource, target: TargetPath, source_ends_in_slash: bool) -> WritablePath:
     """Return the path that one source gets: in the target if that ends in a slash, else the target itself.
 
     As in a shell, a folder `old/` that goes to `new/` gets this name, unless it is there.
@@ -132,7 +130,7 @@ def _find_target(source: ReadablePath | LineRange, target: TargetPath, source_en
     return path / _name_of(source)
 
 
-def _name_of(source: ReadablePath | LineRange) -> str:
+def _name_of(source: CopySource) -> str:
     if isinstance(source, LineRange):
         return source.place.name
     return source.name

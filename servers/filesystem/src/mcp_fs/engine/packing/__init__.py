@@ -1,0 +1,1 @@
+"""Takes what is in an archive out of it."""
