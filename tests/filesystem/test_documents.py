@@ -136,7 +136,7 @@ def test_members_of_archives_are_read_listed_and_searched(mode: str, tmp_path: P
     assert "in/readme.txt" in read(tmp_path, "a.any!/in").body and ".env" not in read(tmp_path, "a.any!/in").body
     with pytest.raises(Invalid, match="is binary"):
         read(tmp_path, "a.any!/in/bin")
-    [media] = read_media(served(tmp_path).readable("a.any!/in/bin"))
+    [media] = read_media(served(tmp_path).readable("a.any!/in/bin"), 1)
     assert media.data == members["in/bin"]
     with pytest.raises(NotFound, match=r"is not in the archive; near it are in/readme\.txt"):
         read(tmp_path, "a.any!/readme.txt")

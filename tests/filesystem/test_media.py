@@ -84,8 +84,14 @@ async def test_media_are_content_blocks(tmp_path: Path) -> None:
     )
     tools = Tools(served(tmp_path))
     names = ("i", "s", "b", "two\nlines")
-    kinds = {name: [block.type for block in await tools.read_media(name)] for name in names}
-    assert list(kinds.values()) == [["text", "image"], ["text", "audio"], ["text", "resource"], ["text", "resource"]]
+    for page, other in ((None, ["text"]), (1, ["text", "resource"])):
+        kinds = {name: [block.type for block in await tools.read_media(name, page=page)] for name in names}
+        assert list(kinds.values()) == [["text", "image"], ["text", "audio"], other, other]
+    (told,) = await tools.read_media("b")
+    assert (
+        "; no text or picture; `page=1` of 1 sends its bytes in base64; its bytes are the resource file://" in told.text
+    )
+    assert told.text.split("\n")[1] == f"00000000  {bytes([0, 1, 2, 3] * 4).hex(' ')}  {'.' * 16}"
     note = (await tools.read_media("two\nlines"))[0]
     assert isinstance(note, TextContent)
     assert "two%0Alines: application/octet-stream" in note.text.splitlines()[0]

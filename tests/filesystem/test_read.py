@@ -402,7 +402,10 @@ def test_a_pdf_is_read_page_by_page(tmp_path: Path) -> None:
     assert mime_type(second.data, "") == "image/png"
     with pytest.raises(Invalid, match="2 pages"):
         read_media(place, 3)
-    [bytes_of_it] = read_media(served(tmp_path).readable("bad.pdf"))
+    [told] = read_media(served(tmp_path).readable("bad.pdf"))
+    assert (told.kind, told.data) == ("text", b"") and "`page=1` of 1 sends its bytes in base64" in told.note
+    assert told.body == f"00000000  {b'%PDF-1.7 nothing'.hex(' ')}  %PDF-1.7 nothing"
+    [bytes_of_it] = read_media(served(tmp_path).readable("bad.pdf"), 1)
     assert (bytes_of_it.kind, bytes_of_it.data) == ("blob", b"%PDF-1.7 nothing")
     assert "it is damaged or locked by a password" in bytes_of_it.note, "read_text sends its callers here"
 

@@ -115,10 +115,10 @@ def read_files(
 
 
 @tool("Read media", effect="read", view=MEDIA)
-def read_media(cancel: CancelToken, *, path: ReadPath, page: PositiveInteger = 1) -> list[ContentBlock]:
+def read_media(cancel: CancelToken, *, path: ReadPath, page: PositiveInteger | None = None) -> list[ContentBlock]:
     """Read an image, a sound, a `page` of a PDF (its text, or a picture if it has none) or another binary file.
 
-    Large images are scaled down; others come in base64, by `page`. For text use `read_text`.
+    Large images are scaled down; other bytes come by `page`, in base64. For text use `read_text`.
     """
     blocks: list[ContentBlock] = []
     for media in media_reader.read_media(path, page, cancel):

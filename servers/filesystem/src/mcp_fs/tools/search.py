@@ -14,6 +14,7 @@ from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.search import find, ripgrep, text_search
 from mcp_fs.engine.search.find import FindSort
 from mcp_fs.engine.search.query import Query
+from mcp_fs.engine.search.time_range import parse_time_range
 from mcp_fs.models import FilePage, MatchCounts, Matches
 from mcp_fs.tools.arguments import StartPaths
 
@@ -29,6 +30,8 @@ def find_files(
     sort: FindSort = "path",
     include_hidden: bool = False,
     include_ignored: bool = False,
+    since: Annotated[FreeText | None, Field(description="Changed since `2026-11-28`, `3d`")] = None,
+    until: FreeText | None = None,
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> FilePage:
@@ -37,7 +40,10 @@ def find_files(
     Paths of a folder are grouped under its name. For text in files use `search_text`.
     """
     walk_filter = WalkFilter(include_hidden, include_ignored)
-    return find.find_files(path, glob, cancel, sort=sort, walk_filter=walk_filter, limit=limit, cursor=cursor)
+    changed = parse_time_range(since, until)
+    return find.find_files(
+        path, glob, cancel, sort=sort, walk_filter=walk_filter, changed=changed, limit=limit, cursor=cursor
+    )
 
 
 @tool("Search text", effect="read", adapt=rename_arguments(query="pattern", regex="pattern", include="glob"))

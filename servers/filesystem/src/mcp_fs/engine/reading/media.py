@@ -36,14 +36,16 @@ MAX_RESOURCE_BYTES = 10 * 1024 * 1024
 _PDF = "application/pdf"
 _MAX_PDF_BYTES = 64 * 1024 * 1024
 _PAGE_BYTES = DEFAULT_PAGE_BYTES * 3 // 4  # in base64 a page
+_HEX_LINES = 8
+_HEX_LINE_BYTES = 16
 
 
-def read_media(path: ReadablePath, page: int = 1, cancel: CancelToken | None = None) -> list[Media]:
+def read_media(path: ReadablePath, page: int | None = None, cancel: CancelToken | None = None) -> list[Media]:
     """Return the file at `path` as what can be shown of it; never nothing.
 
     Args:
         page: from 1. Of a PDF: its text, or its picture when there is no text on it. Of what is no picture or sound:
-            its bytes, 7,500 a page.
+            its bytes, 7,500 a page, and for None how it begins: a model can do little with base64.
 
     Raises:
         Invalid: the file is empty or text, or has no such page.
@@ -54,7 +56,7 @@ def read_media(path: ReadablePath, page: int = 1, cancel: CancelToken | None = N
         head = contents.read(SAMPLE_BYTES)
         file = _describe_file(path, contents, head)
         if is_media(file.kind):
-            _refuse_beyond(path, page, 1)
+            _refuse_beyond(path, page or 1, 1)
             if file.kind.startswith("image/"):
                 return [_show_picture(file, cancel)]
             return [_show_sound(file)]
@@ -206,9 +208,11 @@ def _is_installed(library: str) -> bool:
     return importlib.util.find_spec(library) is not None
 
 
-def _show_bytes(file: _MediaFile, page: int) -> Media:
-    """Return the file's bytes, whole when they are a page at most."""
+def _show_bytes(file: _MediaFile, page: int | None) -> Media:
+    """Return the file's bytes, whole when they are a page at most; without a page how it begins."""
     pages = max(1, -(-file.size // _PAGE_BYTES))
+    if page is None:
+        return _describe_bytes(file, pages)
     _refuse_beyond(file.place, page, pages)
     begin = (page - 1) * _PAGE_BYTES
     file.contents.seek(begin)
@@ -226,16 +230,29 @@ def _show_bytes(file: _MediaFile, page: int) -> Media:
     return Media("blob", file.place.display, uri, UNKNOWN, file.size, note, data)
 
 
+def _describe_bytes(file: _MediaFile, pages: int) -> Media:
+    """Return the first bytes of a file as a hex dump, and how to get them all."""
+    file.contents.seek(0)
+    head = file.contents.read(_HEX_LINES * _HEX_LINE_BYTES)
+    lines: list[str] = []
+    for offset in range(0, len(head), _HEX_LINE_BYTES):
+        piece = head[offset : offset + _HEX_LINE_BYTES]
+        text = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in piece)
+        lines.append(f"{offset:08x}  {piece.hex(' '):<{3 * _HEX_LINE_BYTES}} {text}")
+    advice = f"no text or picture; `page=1` of {pages:,} sends its bytes in base64"
+    return replace(file.describe(advice), body="\n".join(lines))
+
+
 def _refuse_beyond(path: ReadablePath, page: int, pages: int) -> None:
     if page > pages:
         raise Invalid(f"{quote(path.display)} has {pluralize(pages, 'page')}.", "Use a smaller `page`.")
 
 
-def _show_pdf(file: _MediaFile, page: int, cancel: CancelToken) -> Media:
+def _show_pdf(file: _MediaFile, page: int | None, cancel: CancelToken) -> Media:
     """Return a page of a PDF, or the bytes of one that can't be shown."""
     if file.size > _MAX_PDF_BYTES:
         return _show_bytes(file.with_fact(f"too large to show (limit {_MAX_PDF_BYTES:,})"), page)
-    page_or_reason = _show_pdf_page(file, page, cancel)
+    page_or_reason = _show_pdf_page(file, page or 1, cancel)
     if isinstance(page_or_reason, Media):
         return page_or_reason
     return _show_bytes(file.with_fact(page_or_reason), page)

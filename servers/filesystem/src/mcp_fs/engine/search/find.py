@@ -12,7 +12,7 @@ from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid
 from mcp_batteries.progress import report_progress
 from mcp_fs.engine.listing.folder_page import format_time
-from mcp_fs.engine.listing.selection import compile_choosers, compile_relevance, name_ending
+from mcp_fs.engine.listing.selection import Chooser, compile_choosers, compile_relevance, name_ending
 from mcp_fs.engine.listing.walk import (
     FolderEntries,
     Skipped,
@@ -25,6 +25,7 @@ from mcp_fs.engine.listing.walk import (
     walk_order,
 )
 from mcp_fs.engine.search.duplicates import find_duplicates
+from mcp_fs.engine.search.time_range import TimeRange
 from mcp_fs.models import FilePage
 from mcp_fs.policy import ReadablePath
 
@@ -74,6 +75,7 @@ def find_files(
     *,
     sort: FindSort = "path",
     walk_filter: WalkFilter | None = None,
+    changed: TimeRange | None = None,
     limit: int = 200,
     cursor: str | None = None,
 ) -> FilePage:
@@ -85,6 +87,7 @@ def find_files(
     Args:
         glob: without a slash in it a name at any depth, else a path below the start.
         sort: the order of `walk`, or the newest or the largest first.
+        changed: when they were changed last; None for any time.
 
     Raises:
         Invalid: the glob or the cursor can't be read; folders are to be sorted by a size that only their files have.
@@ -96,14 +99,22 @@ def find_files(
         raise Invalid(
             "Folders are not found by size.", "`list_directory` with `folder_sizes` and `sort=size` sums up a folder's."
         )
+    if sort == "duplicates" and changed is not None:
+        raise Invalid("Duplicates are found whenever they changed.", "Leave out `since` and `until`.")
     if sort == "duplicates":
         return find_duplicates(starts, glob, walk_filter, limit, cursor, cancel)
-    scope = [[start.uri for start in starts], glob, sort, str(walk_filter)]
+    scope = [[start.uri for start in starts], glob, sort, str(walk_filter), str(changed)]
     after = None
     if cursor is not None:
         after = _Position(*Cursor.decode("find", cursor, scope)).sort_key
-    finder = _Finder(starts, glob, sort, walk_filter, cancel, after)
+    finder = _Finder(starts, glob, sort, walk_filter, cancel, after, changed)
     paths = finder.find_first(limit + 1)
+    if not finder.total and any(map(str.isalpha, glob)):
+        blind_finder = _CaseBlindFinder(starts, glob.lower(), sort, walk_filter, cancel, after, changed)
+        blind_paths = blind_finder.find_first(limit + 1)
+        if blind_finder.total:
+            finder = blind_finder
+            paths = blind_paths
     page = _fill_page(paths, glob, sort, limit)
     next_cursor = None
     if len(paths) > len(page.paths):
@@ -131,6 +142,7 @@ class _Finder:
         walk_filter: WalkFilter,
         cancel: CancelToken,
         after: _SortKey | None,
+        changed: TimeRange | None,
     ) -> None:
         self.skipped = Skipped.with_deadline()
         self.total = 0
@@ -140,6 +152,7 @@ class _Finder:
         self._walk_filter = walk_filter
         self._cancel = cancel
         self._after = after
+        self._changed = changed
         self._choosers = compile_choosers(starts, glob)
         self._name_ending = name_ending(glob)
 
@@ -183,9 +196,17 @@ class _Finder:
                 exclude_folders(entries, nested_starts)
                 prefix = "/".join((*entries.parts, ""))
                 for name in self._likely_names(names):
-                    if chooses(prefix + name):
+                    if self._is_chosen(chooses, prefix + name) and self._is_in_time(entries, name):
                         self.total += 1
                         yield number, entries, name
+
+    def _is_chosen(self, chooses: Chooser, path: str) -> bool:
+        return chooses(path)
+
+    def _is_in_time(self, entries: FolderEntries, name: str) -> bool:
+        if self._changed is None:
+            return True
+        return self._changed.holds(_read_measure(entries, name, "modified") / 1e9)
 
     def _likely_names(self, names: Sequence[str]) -> Sequence[str]:
         """Return the names that end as the glob does: nearly all others are told apart without their paths."""
@@ -197,6 +218,19 @@ class _Finder:
         if f"{ending}\n" not in lines and lines.isascii():
             return ()
         return [name for name in names if name.endswith(ending) or not name.isascii()]
+
+
+class _CaseBlindFinder(_Finder):
+    """A search for names in any case, for a glob in lower case."""
+
+    def notes(self) -> list[str]:
+        return ["none in this case, but these in another", *super().notes()]
+
+    def _likely_names(self, names: Sequence[str]) -> Sequence[str]:
+        return names
+
+    def _is_chosen(self, chooses: Chooser, path: str) -> bool:
+        return chooses(path.lower())
 
 
 class _PagePaths(NamedTuple):
