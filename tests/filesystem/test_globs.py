@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from filesystem.conftest import RIPGREP
 from filesystem.places import Told
 from filesystem.reading import Grep, fill, on_linux, served
+from filesystem.test_replace import call
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
@@ -201,3 +203,31 @@ def test_a_set_of_globs_tells_all_that_match() -> None:
     matching = compile_path_set([translate(glob) for glob in ("**/*.py", "a/**", "b")])
     assert sorted(matching(b"a/x.py")) == [0, 1]
     assert not matching(b"c")
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(os.name == "nt", reason="links need a right there")
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("find_files", {"glob": "*.js"}),
+        ("search_text", {"pattern": "needle"}),
+        ("replace_text", {"replacements": {"needle": "pin"}, "glob": "*.js"}),
+    ],
+)
+async def test_links_to_folders_are_named_where_nobody_follows_them(
+    tmp_path: Path, tool: str, arguments: dict[str, object]
+) -> None:
+    served_folder = tmp_path / "served"
+    (served_folder / "store/pkg").mkdir(parents=True)
+    (served_folder / "store/pkg/a.js").write_text("needle")
+    (served_folder / "modules").mkdir()
+    (served_folder / "modules/pkg").symlink_to("../store/pkg")
+    (served_folder / "modules/file.js").symlink_to("../store/pkg/a.js")
+    (served_folder / "modules/outside").symlink_to(tmp_path)
+    (served_folder / "modules/nowhere").symlink_to("none")
+    note = "did not follow 1 link to a folder (modules/pkg): a link named as path is followed"
+    _, said = await call(served_folder, tool, path="modules", **arguments)
+    assert note in said and "a.js" not in said, said
+    _, said = await call(served_folder, tool, path="modules/pkg", **arguments)
+    assert "did not follow" not in said and "a.js" in said, said

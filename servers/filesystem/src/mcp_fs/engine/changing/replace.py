@@ -176,7 +176,7 @@ def replace_in_files(
     """
     _check_replacements(substitution)
     substitute = substitution.compile(cancel)
-    skipped = Skipped()
+    skipped = Skipped(tells_links=True)
     binary_paths: list[str] = []
     files = _collect_replacements(
         _iterate_files(start, glob, walk_filter, skipped, cancel), substitute, skipped, binary_paths, cancel
@@ -187,6 +187,7 @@ def replace_in_files(
         notes.extend(change_files(changes, dry_run=False, cancel=cancel, journal_entry=journal_entry).notes)
     notes.extend(skipped.notes())
     notes.extend(skipped.describe_excluded(named=not files))
+    notes.extend(skipped.describe_links())
     if not files and binary_paths:
         notes.append(_describe_binary(binary_paths))
     unmatched = _find_unmatched(substitution, files)

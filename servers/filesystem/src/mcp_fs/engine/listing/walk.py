@@ -8,6 +8,7 @@ folder above it that is held open could be moved out of the served one meanwhile
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem, describe_os_error
 from mcp_fs.engine.handles.file_attributes import hidden_among, placeholders_among
-from mcp_fs.engine.handles.path_opening import Folder, open_folder
+from mcp_fs.engine.handles.path_opening import Folder, open_folder, read_status
 from mcp_fs.engine.patterns.ignore import Rules
 from mcp_fs.models import is_one_line
 from mcp_fs.paths import split_names
@@ -44,6 +45,8 @@ __all__ = [
 WALK_SECONDS = 30.0
 NOT_DOWNLOADED = "not downloaded yet, so not searched; `read_text` fetches it"
 _MAX_NAMED = 5
+# Of one walk; each takes as long as a path is deep.
+_MAX_CHECKED_LINKS = 200
 _USUAL_PATHS = 200
 _NO_RULES = Rules(((),) * 4, False)
 
@@ -68,6 +71,8 @@ class Skipped:
     Attributes:
         deadline: when, by `time.monotonic`, a walk ends with what it has found; None for a walk that must be complete.
         is_relevant: whether what was left out matters, by its path below the start, which ends in a slash for a folder.
+        linked_folders: links to served folders, which no walk follows.
+        tells_links: whether such links are looked for.
     """
 
     deadline: float | None = None
@@ -75,6 +80,9 @@ class Skipped:
     hidden: int = 0
     ignored: int = 0
     excluded_examples: list[str] = field(default_factory=list[str])
+    linked_folders: list[str] = field(default_factory=list[str])
+    tells_links: bool = False
+    _checked_links: int = 0
     is_relevant: Callable[[str], bool] | None = None
 
     @classmethod
@@ -107,6 +115,28 @@ class Skipped:
                 self.ignored += 1
             if len(self.excluded_examples) < _MAX_NAMED:
                 self.excluded_examples.append(entry_display_path(entries.folder.path, name) + slash)
+
+    def count_links(self, entries: FolderEntries) -> None:
+        """Count the links of a folder that lead to served folders; of very many, all that could."""
+        for name in sorted(entries.links.intersection(entries.files)):
+            path = "/".join((*entries.parts, name, ""))
+            if self.is_relevant is not None and not self.is_relevant(path):
+                continue
+            self._checked_links += 1
+            if self._checked_links <= _MAX_CHECKED_LINKS and not _leads_to_folder(entries.folder.path, name):
+                continue
+            self.linked_folders.append(entry_display_path(entries.folder.path, name))
+
+    def describe_links(self) -> list[str]:
+        """Return one phrase about links to folders, the first few named; none without any."""
+        if not self.linked_folders:
+            return []
+        examples = ", ".join(self.linked_folders[:_MAX_NAMED])
+        if len(self.linked_folders) > _MAX_NAMED:
+            examples += ", ..."
+        count = len(self.linked_folders)
+        links = "1 link to a folder" if count == 1 else f"{count:,} links to folders"
+        return [f"did not follow {links} ({examples}): a link named as path is followed"]
 
     def describe_excluded(self, *, named: bool) -> list[str]:
         """Return one phrase about hidden and ignored entries, the first few named; none when nothing was left out."""
@@ -193,6 +223,8 @@ def walk(
             entries = _read_pending(folder, pending, walk_filter, skipped)
             if entries is not None:
                 skipped.count_excluded(entries)
+                if skipped.tells_links:
+                    skipped.count_links(entries)
                 if after is not None:
                     _skip_until(entries, after)
                 yield entries
@@ -292,6 +324,13 @@ def entry_display_path(folder: ReadablePath, name: str) -> str:
     if path.isprintable() or is_one_line(path):
         return path
     return folder.uri_of(name)
+
+
+def _leads_to_folder(folder: ReadablePath, name: str) -> bool:
+    try:
+        return stat.S_ISDIR(read_status(folder / name).st_mode)
+    except Problem:
+        return False
 
 
 def display_path(path: ReadablePath) -> str:

@@ -125,6 +125,7 @@ class FileList:
         self._skipped.hidden = 0
         self._skipped.ignored = 0
         self._skipped.excluded_examples.clear()
+        self._skipped.linked_folders.clear()
         for start in self._starts:
             if stat.S_ISDIR(read_status(start).st_mode):
                 for _ in walk(start, self._query.walk_filter, self._cancel, self._skipped):

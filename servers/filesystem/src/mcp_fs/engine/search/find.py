@@ -145,6 +145,7 @@ class _Finder:
         changed: TimeRange | None,
     ) -> None:
         self.skipped = Skipped.with_deadline()
+        self.skipped.tells_links = True
         self.total = 0
         self._starts = starts
         self._glob = glob
@@ -158,7 +159,11 @@ class _Finder:
 
     def notes(self) -> list[str]:
         """Say what was left out; when nothing was found also what a glob is."""
-        notes = [*self.skipped.notes(), *self.skipped.describe_excluded(named=not self.total)]
+        notes = [
+            *self.skipped.notes(),
+            *self.skipped.describe_excluded(named=not self.total),
+            *self.skipped.describe_links(),
+        ]
         if not self.total and self._after is None:
             notes.append("a glob is a whole name or path, in its case: `*part*` fits a part, `name/` a folder")
         return notes

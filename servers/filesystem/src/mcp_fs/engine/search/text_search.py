@@ -192,6 +192,7 @@ class _TextSearch:
         # Worked out once, not for each file.
         self.is_multiline = query.is_multiline
         self.skipped = Skipped.with_deadline()
+        self.skipped.tells_links = True
         self.file_list = FileList(starts, query, cancel, self.skipped, program)
         self.may_match = compile_byte_filter(self.file_list.byte_pattern, ignore_case=query.ignore_case)
         self.documents = DocumentReader(self.skipped)
@@ -377,7 +378,11 @@ class _TextSearch:
         if not nothing:
             return notes
         self.file_list.count_excluded()
-        notes += [*self.describe_binary_files(), *self.skipped.describe_excluded(named=True)]
+        notes += [
+            *self.describe_binary_files(),
+            *self.skipped.describe_excluded(named=True),
+            *self.skipped.describe_links(),
+        ]
         if not self.searched_count and (self.query.glob or self.query.file_type):
             notes.append("no file fits `glob` or `file_type`: a glob is a whole name or path, as `*.py` or `src/**`")
         return notes
