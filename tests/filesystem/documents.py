@@ -7,7 +7,7 @@ import email.policy
 import io
 import json
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ import odfdo
 import pptx
 import xlsxwriter
 
-__all__ = ["MAKERS", "pdf", "zipped"]
+__all__ = ["MAKERS", "drawn_pdf", "pdf", "zipped"]
 
 
 def _docx(words: Sequence[str]) -> bytes:
@@ -108,14 +108,29 @@ def _ipynb(words: Sequence[str]) -> bytes:
 
 def pdf(*pages: str, size: tuple[int, int] = (200, 100)) -> bytes:
     """A PDF with one line of text on each page, none for an empty string."""
+    return drawn_pdf(
+        *(f"BT /F 24 Tf 20 50 Td ({text}) Tj ET" if text else "0 0 50 50 re f" for text in pages), size=size
+    )
+
+
+def drawn_pdf(
+    *pages: str, size: tuple[int, int] = (200, 100), page: str = "", root: str = "", more: Sequence[str] = ()
+) -> bytes:
+    """A PDF of which each page is drawn by the operators that are given; `/F` is a font there.
+
+    Args:
+        page: further entries of each page.
+        root: further entries of the document.
+        more: further objects; the number of the first is three more than twice the pages.
+    """
     kids = " ".join(f"{3 + 2 * number} 0 R" for number in range(len(pages)))
-    objects = ["<</Type/Catalog/Pages 2 0 R>>", f"<</Type/Pages/Kids[{kids}]/Count {len(pages)}>>"]
-    for number, text in enumerate(pages):
+    objects = [f"<</Type/Catalog/Pages 2 0 R{root}>>", f"<</Type/Pages/Kids[{kids}]/Count {len(pages)}>>"]
+    for number, stream in enumerate(pages):
         font = "<</Font<</F<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>"
-        stream = f"BT /F 24 Tf 20 50 Td ({text}) Tj ET" if text else "0 0 50 50 re f"
         box = f"/MediaBox[0 0 {size[0]} {size[1]}]"
-        objects.append(f"<</Type/Page/Parent 2 0 R{box}/Resources{font}/Contents {4 + 2 * number} 0 R>>")
+        objects.append(f"<</Type/Page/Parent 2 0 R{box}{page}/Resources{font}/Contents {4 + 2 * number} 0 R>>")
         objects.append(f"<</Length {len(stream)}>>stream\n{stream}\nendstream")
+    objects += more
     body, places = "%PDF-1.4\n", list[int]()
     for number, item in enumerate(objects, 1):
         places.append(len(body))
@@ -127,7 +142,7 @@ def pdf(*pages: str, size: tuple[int, int] = (200, 100)) -> bytes:
     ).encode()
 
 
-def zipped(members: dict[str, str | bytes] | dict[str, str]) -> bytes:
+def zipped(members: Mapping[str, str | bytes]) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():

@@ -81,7 +81,8 @@ def test_what_the_text_of_each_kind_looks_like(tmp_path: Path) -> None:
     fill(tmp_path, {f"a.{suffix}": make(five) for suffix, make in MAKERS.items()})
     expected = {
         "docx": "# one\ntwo\tafter a tab\nan item\nthree | four\n\n[footer]\nfive\n",
-        "xlsx": "[sheet First]\none\t3\t2.5\tTrue\t2026-01-02 03:04:00\n\ttwo\n[sheet Second]\nthree\tfour\tfive\n",
+        "xlsx": "[sheet First, A1:E2]\none\t3\t2.5\tTrue\t2026-01-02 03:04:00\n\ttwo\n"
+        "[sheet Second, A1:C1]\nthree\tfour\tfive\n",
         "odt": "## one\ntwo\nthree\nfour\nbefore five\n",
         "ods": "[Sheet]\none | two | three | four | five\n",
         "eml": "From: a@example.org\nTo: b@example.org\nSubject: one\n\ntwo\nthree\nfour\nfive\n\n[attached]\n"
@@ -482,10 +483,14 @@ def test_the_text_of_a_document_may_have_another_name_in_it(tmp_path: Path) -> N
 
 
 def test_a_document_with_a_password_is_said_to_be_locked(tmp_path: Path) -> None:
-    fill(tmp_path, {f"a.{suffix}": OLE + bytes(4000) for suffix in ("docx", "pptx")})
-    for name in ("a.docx", "a.pptx", "a.docx!/word/document.xml"):
-        with pytest.raises(Invalid, match="is locked by a password, or of a program before 2007"):
+    locked = OLE + bytes(4000) + "EncryptedPackage".encode("utf-16-le")
+    fill(tmp_path, {f"a.{suffix}": locked for suffix in ("docx", "pptx", "xlsx", "xls")})
+    for name in ("a.docx", "a.pptx", "a.xlsx", "a.xls", "a.docx!/word/document.xml", "a.xlsx!/Sheet1"):
+        with pytest.raises(Invalid, match=r"` is locked by a password\. "):
             read(tmp_path, name)
+    fill(tmp_path, {"old.docx": OLE + bytes(4000)})
+    with pytest.raises(Invalid, match="is of a program before 2007 under a newer name, or locked by a password"):
+        read(tmp_path, "old.docx")
 
 
 def test_a_locked_archive_is_said_to_be_locked(tmp_path: Path) -> None:

@@ -141,16 +141,15 @@ class FileSlices(TextResult):
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """A file, or a page of one, as an image, a sound, text or bytes.
+    """A file, or a page of one, as an image, a sound or bytes.
 
     Attributes:
-        kind: `image` and `audio` are shown, `text` is read, `blob` is returned as bytes.
+        kind: `image` and `audio` are shown, of `text` there is only the note, `blob` is returned as bytes.
         path: as tools take it.
         uri: of the file, or of the part of it in `data`.
         mime_type: of `data`, by its first bytes; of the file for `text`.
         note: one line about what it is and what is left out.
         data: bytes to show or hand over.
-        body: the text to read.
     """
 
     kind: str
@@ -160,7 +159,6 @@ class Media:
     size: int
     note: str
     data: bytes = b""
-    body: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,8 +115,8 @@ def read_files(
 
 
 @tool("Read media", effect="read", view=MEDIA)
-def read_media(cancel: CancelToken, *, path: ReadPath, page: PositiveInteger | None = None) -> list[ContentBlock]:
-    """Read an image, a sound, a `page` of a PDF (its text, or a picture if it has none) or another binary file.
+def read_media(cancel: CancelToken, *, path: ReadPath, page: PositiveInteger = 1) -> list[ContentBlock]:
+    """Read an image, a sound, a `page` of a PDF as a picture, or another binary file.
 
     Large images are scaled down; other bytes come by `page`, in base64. For text use `read_text`.
     """
@@ -194,7 +194,7 @@ def list_tree(
 
 
 def _content_blocks(media: Media) -> list[ContentBlock]:
-    note = TextContent(type="text", text=f"[{media.note}]\n{media.body}")
+    note = TextContent(type="text", text=f"[{media.note}]\n")
     data = base64.b64encode(media.data).decode()
     match media.kind:
         case "image":

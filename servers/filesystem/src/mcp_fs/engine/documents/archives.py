@@ -14,14 +14,17 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, cast
+from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 from mcp_fs.engine.document_kinds import HEAD_BYTES, MAX_OUTPUT_BYTES, OLE, Kind, kind_of
 
 __all__ = [
     "Archive",
     "ArchiveEntry",
+    "DocumentParts",
     "MemberNotFound",
+    "NotInstalled",
+    "OutOfTime",
     "OutputTooLarge",
     "Unreadable",
     "decompress",
@@ -30,12 +33,18 @@ __all__ = [
     "peek_head",
     "read_all",
     "read_beginning",
+    "refuse_locked_package",
 ]
 
 _BLOCK_BYTES = 256 * 1024
 _TAR_BLOCK_BYTES = 512
 _DAMAGE_ERRORS = (EOFError, OSError, zlib.error, lzma.LZMAError)
+_LOCKED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
 _NOT_TEXT = re.compile("[\ud800-\udfff]")
+
+
+class NotInstalled(Exception):
+    """What the file is; the library for it is not there."""
 
 
 class Unreadable(Exception):
@@ -44,6 +53,10 @@ class Unreadable(Exception):
 
 class MemberNotFound(Exception):
     """There is no such member; what there is instead."""
+
+
+class OutOfTime(Exception):
+    """Reading all takes too long; why the rest is missing, and the way to it."""
 
 
 class OutputTooLarge(Exception):
@@ -71,6 +84,15 @@ class Archive(Protocol):
 
     def entries(self) -> Iterator[tuple[ArchiveEntry, BinaryIO | None]]:
         """Yield all members in order, each with its content while it is the latest; None for what is not a file."""
+        ...
+
+
+@runtime_checkable
+class DocumentParts(Protocol):
+    """A document, of which parts can be read by names of their own."""
+
+    def part(self, name: str) -> str | None:
+        """Return the text of what `name` means; None where that may be a member."""
         ...
 
 
@@ -202,8 +224,10 @@ class Zip:
             self._zip = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
             file.seek(0)
+            refuse_locked_package(file)
+            file.seek(0)
             if peek_head(file).startswith(OLE):
-                raise Unreadable("is locked by a password, or of a program before 2007 under a newer name") from None
+                raise Unreadable("is of a program before 2007 under a newer name, or locked by a password") from None
             raise Unreadable(f"is damaged: {error}") from None
         self._members = {_zip_member_name(info): info for info in self._zip.infolist()}
 
@@ -227,6 +251,13 @@ class Zip:
         if info is None:
             return None
         return cast("BinaryIO", _LazyMember(self._zip, info))
+
+
+def refuse_locked_package(file: BinaryIO) -> None:
+    """Raise for a document with a password: a file of OLE that has a stream of a certain name (MS-OFFCRYPTO)."""
+    head = file.read(len(OLE))
+    if head == OLE and _LOCKED_PACKAGE in file.read(MAX_OUTPUT_BYTES):
+        raise Unreadable("is locked by a password")
 
 
 def _zip_member_name(info: zipfile.ZipInfo) -> str:

@@ -16,11 +16,11 @@ from xml.parsers import expat
 
 from mcp_fs.engine.document_kinds import MAX_OUTPUT_BYTES
 from mcp_fs.engine.documents.archives import Unreadable, Zip
+from mcp_fs.engine.documents.package import create_parser, find_main_part, find_related_parts, local_name, read_elements
 
 __all__ = ["read_epub", "read_html", "read_open_document", "read_slides", "read_word"]
 
 _BLOCK_BYTES = 256 * 1024
-_MOST_PARTS = 8 * 1024 * 1024
 _HEADING = re.compile(r"(?:heading|titre|überschrift) ?(\d)|(title)$", re.IGNORECASE)
 # What is shown a second time for older programs, what was deleted, and codes of fields.
 _IGNORED_ELEMENTS = frozenset({"Fallback", "delText", "instrText", "moveFrom", "tracked-changes", "binary-data"})
@@ -28,22 +28,6 @@ _ADDITIONAL_PART = re.compile(r"word/(footnotes|endnotes|comments|header\d*|foot
 # In a sheet of any spreadsheet.
 _MOST_CELLS = 16_384
 _MOST_ROWS = 1_048_576
-
-
-def _create_parser() -> expat.XMLParserType:
-    """Return a parser of names as `namespace name` that takes no entities: a few bytes of them can become gigabytes."""
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.buffer_text = True
-
-    def refuse(*_: object) -> None:
-        raise Unreadable("declares entities of its own, which are not read")
-
-    parser.EntityDeclHandler = refuse
-    return parser
-
-
-def _local_name(name: str) -> str:
-    return name.rpartition(" ")[2]
 
 
 class _LineBuilder:
@@ -68,7 +52,7 @@ class _LineBuilder:
         self._skipped = 0
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        name = _local_name(name)
+        name = local_name(name)
         if self._skipped or name in _IGNORED_ELEMENTS:
             self._skipped += 1
             return
@@ -76,7 +60,7 @@ class _LineBuilder:
         if self._path:
             parent = self._path[-1]
         self._path.append(name)
-        local_attributes = {_local_name(key): value for key, value in attributes.items()}
+        local_attributes = {local_name(key): value for key, value in attributes.items()}
         match name:
             case "p" | "h":
                 self._start_paragraph(name, local_attributes)
@@ -108,7 +92,7 @@ class _LineBuilder:
             self._skipped -= 1
             return
         self._path.pop()
-        match _local_name(name):
+        match local_name(name):
             case "p" | "h":
                 self._end_line(always=True)
                 self._paragraphs -= 1
@@ -180,7 +164,7 @@ class _LineBuilder:
 
 def _read_xml_lines(stream: BinaryIO, *, all_text: bool) -> Iterator[str]:
     lines = _LineBuilder(all_text=all_text)
-    parser = _create_parser()
+    parser = create_parser()
     parser.StartElementHandler = lines.start
     parser.EndElementHandler = lines.end
     parser.CharacterDataHandler = lines.text
@@ -195,31 +179,9 @@ def _read_xml_lines(stream: BinaryIO, *, all_text: bool) -> Iterator[str]:
     yield "".join(lines.ready)
 
 
-def _read_elements(stream: BinaryIO | None) -> list[tuple[str, dict[str, str]]]:
-    """Return the elements of a small part, with their attributes, by their local names."""
-    elements: list[tuple[str, dict[str, str]]] = []
-    if stream is None:
-        return elements
-    parser = _create_parser()
-
-    def start(name: str, attributes: dict[str, str]) -> None:
-        local_attributes = {
-            "r:id" if key.endswith("relationships id") else _local_name(key): at for key, at in attributes.items()
-        }
-        elements.append((_local_name(name), local_attributes))
-
-    parser.StartElementHandler = start
-    try:
-        while len(elements) < _MOST_PARTS // 100 and (block := stream.read(_BLOCK_BYTES)):
-            parser.Parse(block)
-    except expat.ExpatError as error:
-        raise Unreadable(f"is damaged: {error}") from None
-    return elements
-
-
 def read_word(file: Zip) -> Iterator[str]:
     """Yield a document of ECMA-376: its body, then notes, comments, headers and footers."""
-    body = file.member(_find_main_part(file, "word/document.xml"))
+    body = file.member(find_main_part(file, "word/document.xml"))
     if body is None:
         raise Unreadable("is damaged: it has no text")
     yield from _read_xml_lines(body, all_text=False)
@@ -242,13 +204,13 @@ def _read_part(file: Zip, name: str) -> str:
 
 def read_slides(file: Zip) -> Iterator[str]:
     """Yield the slides of ECMA-376 in their order, each with its notes."""
-    main = _find_main_part(file, "ppt/presentation.xml")
-    targets = _find_related_parts(file, main)
+    main = find_main_part(file, "ppt/presentation.xml")
+    targets = find_related_parts(file, main)
     presentation = file.member(main)
     if presentation is None:
         raise Unreadable("is damaged: it has no slides")
     number = 0
-    for element, attributes in _read_elements(presentation):
+    for element, attributes in read_elements(presentation):
         slide = targets.get(attributes.get("r:id", ""), "")
         if element != "sldId" or not slide:
             continue
@@ -259,7 +221,7 @@ def read_slides(file: Zip) -> Iterator[str]:
 
 def _read_slide(file: Zip, slide: str) -> Iterator[str]:
     """Yield the text of a slide, then its notes."""
-    related_parts = _find_related_parts(file, slide).values()
+    related_parts = find_related_parts(file, slide).values()
     if file.member(slide) is not None:
         yield _end_with_newline(_read_part(file, slide).strip("\n"))
     for part in related_parts:
@@ -271,29 +233,6 @@ def _end_with_newline(text: str) -> str:
     if not text:
         return ""
     return text + "\n"
-
-
-def _find_main_part(file: Zip, usual: str) -> str:
-    """Return the part that a package is about, which some programs name otherwise."""
-    if usual in file.names():
-        return usual
-    return _find_related_parts(file, "", key="Type").get("officeDocument", usual)
-
-
-def _find_related_parts(file: Zip, part: str, *, key: str = "Id") -> dict[str, str]:
-    """Return the parts that another, or the package, refers to.
-
-    Args:
-        key: `Id` for their names in that part, `Type` for the ends of their types.
-    """
-    folder, name = posixpath.split(part)
-    parts: dict[str, str] = {}
-    for element, attributes in _read_elements(file.member(posixpath.join(folder, "_rels", f"{name}.rels"))):
-        is_inside = element == "Relationship" and attributes.get("TargetMode") != "External"
-        if is_inside and key in attributes and "Target" in attributes:
-            target = posixpath.normpath(posixpath.join("/" + folder, attributes["Target"]))
-            parts[attributes[key].rpartition("/")[2]] = target.lstrip("/")
-    return parts
 
 
 def read_open_document(file: Zip) -> Iterator[str]:
@@ -309,7 +248,7 @@ def read_epub(file: Zip) -> Iterator[str]:
     package = _find_package(file)
     pages: dict[str, str] = {}
     order: list[str] = []
-    for name, attributes in _read_elements(file.member(package)):
+    for name, attributes in read_elements(file.member(package)):
         if name == "item":
             pages[attributes.get("id", "")] = attributes.get("href", "")
         elif name == "itemref":
@@ -329,7 +268,7 @@ def read_epub(file: Zip) -> Iterator[str]:
 
 def _find_package(file: Zip) -> str:
     """Return the part that lists the pages of a book; nothing if it is not named."""
-    for _, attributes in _read_elements(file.member("META-INF/container.xml")):
+    for _, attributes in read_elements(file.member("META-INF/container.xml")):
         path = attributes.get("full-path")
         if path:
             return path

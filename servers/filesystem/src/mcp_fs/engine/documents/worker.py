@@ -32,11 +32,14 @@ from mcp_fs.engine.document_kinds import (
     Kind,
     kind_of,
 )
-from mcp_fs.engine.documents import libraries, office
+from mcp_fs.engine.documents import office
 from mcp_fs.engine.documents.archives import (
     Archive,
     ArchiveEntry,
+    DocumentParts,
     MemberNotFound,
+    NotInstalled,
+    OutOfTime,
     OutputTooLarge,
     Unreadable,
     Zip,
@@ -48,14 +51,20 @@ from mcp_fs.engine.documents.archives import (
     read_beginning,
 )
 from mcp_fs.engine.documents.messages import Mail, Notebook
+from mcp_fs.engine.documents.pdf import Pdf, render_pdf_page
+from mcp_fs.engine.documents.workbook import Workbook
 from mcp_fs.engine.name_folding import fold_name
 
 __all__ = ["main"]
 
 _MAX_MEMORY_BYTES = 1 << 30
+# Their readers stop by themselves before the time is over.
+_SLOW_KINDS = frozenset({"pdf", "sheet"})
 _SLOW_OUTPUTS = frozenset({"page", "picture", "safety"})
 _BLOCK_BYTES = 256 * 1024
 _MOST_LISTED = 100_000
+# The name of what is no file in an archive but a part of a document: pages, a sheet, a range of cells.
+_PART = ""
 
 
 class _Pipes:
@@ -154,7 +163,9 @@ def _answer_request(pipes: _Pipes, request: dict[str, Any]) -> None:
         pipes.send(b"X", CUT_AT_LIMIT.encode())
     except MemberNotFound as missing:
         _send_error(pipes, "missing", str(missing))
-    except libraries.NotInstalled as missing:
+    except OutOfTime as late:
+        pipes.send(b"X", str(late).encode())
+    except NotInstalled as missing:
         _send_error(pipes, "not installed", str(missing))
     except Unreadable as unreadable:
         _send_damage(pipes, request["want"], str(unreadable))
@@ -187,7 +198,7 @@ def _handle_request(pipes: _Pipes, request: dict[str, Any]) -> None:
     file = cast("BinaryIO", io.BufferedReader(_RemoteFile(pipes, request["size"]), _BLOCK_BYTES))
     match request["want"]:
         case "page":
-            pages, content = libraries.read_pdf_page(file, request["page"])
+            pages, content = render_pdf_page(file, request["page"])
             pipes.send(b"K", str(pages).encode())
             pipes.send_content(b"B", content)
         case "picture":
@@ -210,6 +221,9 @@ def _send_contents(pipes: _Pipes, file: BinaryIO, name: str, parts: list[str], *
     if parts:
         archive = _open_as_archive(file, kind)
         file, name = _open_member(archive, parts)
+        if name == _PART:
+            _send_text(pipes, [file.read().decode()], "part of a document")
+            return
         if name.endswith("/"):
             _send_text(pipes, _list_members(archive, name), "listing of a folder in an archive")
             return
@@ -240,6 +254,8 @@ def _send_picture(pipes: _Pipes, file: BinaryIO, mime_type: str) -> None:
 
 def _send_file(pipes: _Pipes, file: BinaryIO, kind: Kind | None) -> None:
     """Send a file as text where it is a document or an archive, else as it is."""
+    if kind in _SLOW_KINDS:
+        _set_cpu_timer(PAGE_CPU_SECONDS)
     texts = _read_texts(file, kind)
     if texts is None or kind is None:
         _send_bytes(pipes, file)
@@ -263,9 +279,9 @@ def _read_texts(file: BinaryIO, kind: Kind | None) -> Iterable[str] | None:
         case "zip" | "tar":
             return _list_members(_open_as_archive(file, kind), "")
         case "sheet":
-            return libraries.read_workbook(file)
+            return Workbook(file).text()
         case "pdf":
-            return libraries.read_pdf(file)
+            return Pdf(file).text()
         case "mail":
             return Mail(file).text()
         case "notebook":
@@ -297,6 +313,9 @@ def _open_as_archive(file: BinaryIO, kind: Kind | None) -> Archive:
             return Mail(file)
         case "notebook":
             return Notebook(file)
+        case "sheet" | "pdf":
+            _set_cpu_timer(PAGE_CPU_SECONDS)
+            return (Workbook if kind == "sheet" else Pdf)(file)
         case _:
             archive = open_archive(file, kind or "")
     if archive is None:
@@ -305,8 +324,15 @@ def _open_as_archive(file: BinaryIO, kind: Kind | None) -> Archive:
 
 
 def _open_member(archive: Archive, parts: list[str]) -> tuple[BinaryIO, str]:
-    """Return the content and the name of a member, through archives in archives; a folder's name has a slash."""
+    """Return the content and the name of a member, through archives in archives.
+
+    A folder's name has a slash, and that of pages or cells is `_PART`.
+    """
     while True:
+        if isinstance(archive, DocumentParts) and parts:
+            text = archive.part("/".join(parts))
+            if text is not None:
+                return io.BytesIO(text.encode("utf-8", "replace")), _PART
         member = _find_member(archive, parts)
         if member is None:
             return io.BytesIO(), "/".join((*parts, ""))
@@ -502,5 +528,5 @@ def _send_member(pipes: _Pipes, content: BinaryIO, name: str) -> None:
         kind = kind_of(name, peek_head(data))
         if kind is None or (kind in LABELS and kind not in ("zip", "tar")):
             _send_file(pipes, data, kind)
-    except (Unreadable, libraries.NotInstalled):
+    except (Unreadable, NotInstalled):
         pipes.send_content(b"B", b"\0")  # not searched, as a binary file is not

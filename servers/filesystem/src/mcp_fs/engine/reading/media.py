@@ -17,7 +17,6 @@ from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
 from mcp_batteries.media.pictures import MOST_BYTES, MOST_FILE_BYTES, TYPES, Refusal
-from mcp_batteries.media.png import SIGNATURE
 from mcp_fs.engine.document_kinds import HEAD_BYTES, LABELS, SAFE_PICTURE, kind_of
 from mcp_fs.engine.documents.converter import Extracted, Output, extract
 from mcp_fs.engine.documents.source import is_document, open_content, to_anonymous_file
@@ -44,8 +43,7 @@ def read_media(path: ReadablePath, page: int | None = None, cancel: CancelToken 
     """Return the file at `path` as what can be shown of it; never nothing.
 
     Args:
-        page: from 1. Of a PDF: its text, or its picture when there is no text on it. Of what is no picture or sound:
-            its bytes, 7,500 a page, and for None how it begins: a model can do little with base64.
+        page: from 1. Of a PDF: its picture. Of what is no picture or sound: its bytes, 7,500 a page.
 
     Raises:
         Invalid: the file is empty or text, or has no such page.
@@ -273,6 +271,4 @@ def _show_pdf_page(file: _MediaFile, number: int, cancel: CancelToken) -> Media 
     note = f"{file.facts}; page {number} of {pages}"
     if number < pages:
         note += f"; continue with page={number + 1}"
-    if extracted.data.startswith(SIGNATURE):
-        return file.as_media("image", "image/png", note + "; no text on it", extracted.data)
-    return replace(file.as_media("text", _PDF, note), body=extracted.data.decode())
+    return file.as_media("image", "image/png", f"{note}; its text: `read_text`", extracted.data)
