@@ -18,19 +18,20 @@ from mcp_fs.engine.document_kinds import MAX_OUTPUT_BYTES
 from mcp_fs.engine.documents.archives import Unreadable, Zip
 from mcp_fs.engine.documents.package import create_parser, find_main_part, find_related_parts, local_name, read_elements
 
-__all__ = ["read_epub", "read_html", "read_open_document", "read_slides", "read_word"]
+__all__ = ["LineBuilder", "read_epub", "read_html", "read_open_document", "read_slides", "read_xml_lines"]
 
 _BLOCK_BYTES = 256 * 1024
 _HEADING = re.compile(r"(?:heading|titre|überschrift) ?(\d)|(title)$", re.IGNORECASE)
-# What is shown a second time for older programs, what was deleted, and codes of fields.
-_IGNORED_ELEMENTS = frozenset({"Fallback", "delText", "instrText", "moveFrom", "tracked-changes", "binary-data"})
-_ADDITIONAL_PART = re.compile(r"word/(footnotes|endnotes|comments|header\d*|footer\d*)\.xml")
+# What is shown a second time for older programs, what was deleted or looked otherwise, and codes of fields.
+_IGNORED_ELEMENTS = frozenset({
+    "Fallback", "delText", "instrText", "moveFrom", "pPrChange", "tracked-changes", "binary-data",
+})  # fmt: skip
 # In a sheet of any spreadsheet.
 _MOST_CELLS = 16_384
 _MOST_ROWS = 1_048_576
 
 
-class _LineBuilder:
+class LineBuilder:
     """Paragraphs and rows of cells as lines of text.
 
     Args:
@@ -162,8 +163,8 @@ class _LineBuilder:
         self.ready += [line + "\n"] * times
 
 
-def _read_xml_lines(stream: BinaryIO, *, all_text: bool) -> Iterator[str]:
-    lines = _LineBuilder(all_text=all_text)
+def read_xml_lines(stream: BinaryIO, lines: LineBuilder) -> Iterator[str]:
+    """Yield what a builder makes of a part."""
     parser = create_parser()
     parser.StartElementHandler = lines.start
     parser.EndElementHandler = lines.end
@@ -179,27 +180,12 @@ def _read_xml_lines(stream: BinaryIO, *, all_text: bool) -> Iterator[str]:
     yield "".join(lines.ready)
 
 
-def read_word(file: Zip) -> Iterator[str]:
-    """Yield a document of ECMA-376: its body, then notes, comments, headers and footers."""
-    body = file.member(find_main_part(file, "word/document.xml"))
-    if body is None:
-        raise Unreadable("is damaged: it has no text")
-    yield from _read_xml_lines(body, all_text=False)
-    for name in sorted(file.names()):
-        match = _ADDITIONAL_PART.fullmatch(name)
-        if match is None:
-            continue
-        text = _read_part(file, name).strip()
-        if text:
-            yield f"\n[{match[1].rstrip('0123456789')}]\n{text}\n"
-
-
 def _read_part(file: Zip, name: str) -> str:
     """Return the text of a part; nothing for one that is not there."""
     stream = file.member(name)
     if stream is None:
         return ""
-    return "".join(_read_xml_lines(stream, all_text=False))
+    return "".join(read_xml_lines(stream, LineBuilder(all_text=False)))
 
 
 def read_slides(file: Zip) -> Iterator[str]:
@@ -240,7 +226,7 @@ def read_open_document(file: Zip) -> Iterator[str]:
     body = file.member("content.xml")
     if body is None:
         raise Unreadable("is damaged: it has no text")
-    yield from _read_xml_lines(body, all_text=True)
+    yield from read_xml_lines(body, LineBuilder(all_text=True))
 
 
 def read_epub(file: Zip) -> Iterator[str]:

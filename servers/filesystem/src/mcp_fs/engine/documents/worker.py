@@ -52,6 +52,7 @@ from mcp_fs.engine.documents.archives import (
 )
 from mcp_fs.engine.documents.messages import Mail, Notebook
 from mcp_fs.engine.documents.pdf import Pdf, render_pdf_page
+from mcp_fs.engine.documents.word import read_word
 from mcp_fs.engine.documents.workbook import Workbook
 from mcp_fs.engine.name_folding import fold_name
 
@@ -264,7 +265,7 @@ def _send_file(pipes: _Pipes, file: BinaryIO, kind: Kind | None) -> None:
 
 
 _ZIP_READERS: dict[Kind, Callable[[Zip], Iterator[str]]] = {
-    "word": office.read_word,
+    "word": read_word,
     "slides": office.read_slides,
     "odf": office.read_open_document,
     "epub": office.read_epub,
