@@ -418,6 +418,40 @@ def test_all_that_a_mail_says_and_brings_is_told(tmp_path: Path) -> None:
     assert "1 match" in found(tmp_path, "needle", "a.eml!")
 
 
+WRAPPED = """\
+Dear all, this is the letter that we have written to you about the new
+contract, whose second part may be ended with a notice of thirty days.
+Yours
+
+> You wrote that the first part can be ended at any time as well as the
+> second, which surprised us.
+
+- one item of a list that is nearly as long as a line can become in it
+- another
+x = compute(first_argument, second_argument, third_argument, and_more)
+y = 2
++-----------------------------+------------------------------------+
+-- \n\
+Ann Lee works for the Example Company in its head office of the city
+and more
+"""
+FLOWED = "It goes \non here.\n> Quoted \n> too.\n-- \nAnn \nLee\n From here\n"
+
+
+def test_lines_that_a_mail_program_broke_are_whole(tmp_path: Path) -> None:
+    head = "Subject: s\nContent-Type: text/plain; charset=utf-8"
+    fill(tmp_path, {"a.eml": f"{head}\n\n{WRAPPED}", "b.eml": f"{head}; format=flowed\n\n{FLOWED}"})
+    fill(tmp_path, {"c.eml": f"{head}; format=flowed; delsp=yes\n\nzu \nsammen\n"})
+    lines = WRAPPED.splitlines()
+    lines[0:2] = [" ".join(lines[0:2])]
+    lines[3:5] = [f"{lines[3]} {lines[4][2:]}"]
+    assert read(tmp_path, "a.eml").body.partition("\n\n")[2].splitlines() == lines
+    assert read(tmp_path, "b.eml").body == "Subject: s\n\nIt goes on here.\n> Quoted too.\n-- \nAnn Lee\nFrom here\n"
+    assert read(tmp_path, "c.eml").body == "Subject: s\n\nzusammen\n"
+    assert "1 match" in found(tmp_path, "about the new contract", "a.eml")
+    assert "about the new\ncontract" in read(tmp_path, "a.eml!/message.txt").body
+
+
 ODD_LINES = [
     "From: \"a\" <a@x", "To: undisclosed-recipients:;", "To: a b c <>, ,;", "Cc: <a@[1.2.3>, \"", "Date: Mon, 99 Foo 9",
     "Subject: =?x?b?!!!?=", "Content-Type: multipart/mixed", "Content-Type:", "Content-Transfer-Encoding: base64",

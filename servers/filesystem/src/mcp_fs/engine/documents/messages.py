@@ -5,6 +5,7 @@ from __future__ import annotations
 import email
 import email.policy
 import io
+import itertools
 import mimetypes
 import re
 from collections.abc import Iterator
@@ -21,6 +22,14 @@ __all__ = ["Mail", "Notebook"]
 _MIME_TYPES = mimetypes.MimeTypes()
 _MIME_TYPES.add_type("text/calendar", ".ics")
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
+# Of lines that a mail program broke: their length, and what they begin with.
+_SHORTEST_WRAPPED = 55
+_LONGEST_WRAPPED = 80
+_FEWEST_WORDS = 4
+_PROSE_SHARE = 0.93
+_QUOTE = re.compile(r"(?:> ?)*")
+_LIST_MARK = re.compile(r"\(?\w{1,2}[.)] ")
+_SIGNATURE = "-- "
 # What a mail says, the better first.
 _TEXTS = ("text/plain", "text/html")
 
@@ -68,7 +77,7 @@ class Mail:
             for value in self._message.get_all(name, []):
                 yield f"{name}: {str(value).strip()}\n"
         for body in self._bodies:
-            yield "\n" + _decode_body(body).replace("\r\n", "\n").rstrip("\n") + "\n"
+            yield "\n" + _decode_body(body).rstrip("\n") + "\n"
         attached = [entry for entry, _ in self.entries() if entry.name != self.RAW_MEMBER]
         if attached:
             yield "\n[attached]\n"
@@ -127,10 +136,86 @@ def _attachment_bytes(part: MIMEPart) -> bytes:
 
 def _decode_body(part: MIMEPart) -> str:
     """Return the text of a part, that of a page without its tags."""
-    text = _decode_text(_payload_bytes(part), part)
+    text = _decode_text(_payload_bytes(part), part).replace("\r\n", "\n")
     if part.get_content_type() != "text/html":
-        return text
+        if str(part.get_param("format", "")).lower() == "flowed":
+            return _join_flowed(text, part.get_param("delsp", "") == "yes")
+        return _join_wrapped(text)
     return "".join(read_html(io.BytesIO(text.encode("utf-8", "replace"))))
+
+
+def _join_flowed(text: str, is_blank_deleted: bool) -> str:
+    """Return a text with its lines joined where they end in a blank (RFC 3676)."""
+    lines: list[str] = []
+    flows_from = ""
+    is_flowing = False
+    for line in text.split("\n"):
+        quote = _quote_of(line)
+        content = line[len(quote) :]
+        if content.startswith(" ") and not quote:
+            content = content[1:]  # put before a line that would look like a quote
+        is_signature = content == _SIGNATURE
+        if is_flowing and quote == flows_from and not is_signature:
+            lines[-1] += content
+        else:
+            lines.append(quote + content)
+        is_flowing = content.endswith(" ") and not is_signature
+        flows_from = quote
+        if is_flowing and is_blank_deleted:
+            lines[-1] = lines[-1][:-1]
+    return "\n".join(lines)
+
+
+def _join_wrapped(text: str) -> str:
+    """Return a text with its lines joined where only their length broke them.
+
+    That is where the first word of the next would have made a line longer than the longest of its paragraph.
+    """
+    body, mark, signature = f"\n{text}".partition(f"\n{_SIGNATURE}\n")
+    paragraphs = body[1:].split("\n\n")
+    return "\n\n".join(map(_join_paragraph, paragraphs)) + mark + signature
+
+
+def _join_paragraph(paragraph: str) -> str:
+    lines = paragraph.split("\n")
+    width = max(map(len, lines))
+    if not _SHORTEST_WRAPPED <= width <= _LONGEST_WRAPPED:
+        return paragraph
+    joined = [lines[0]]
+    for line, following in itertools.pairwise(lines):
+        quote = _quote_of(line)
+        rest = following[len(quote) :]
+        if quote == _quote_of(following) and _wraps(line[len(quote) :], rest, width - len(quote)):
+            joined[-1] += " " + rest
+        else:
+            joined.append(following)
+    return "\n".join(joined)
+
+
+def _wraps(line: str, following: str, width: int) -> bool:
+    """Return whether a line goes on in the next one, which begins with a word."""
+    if line.endswith((".", "!", "?", ":")) and len(following) < width / 2:
+        return False  # as a greeting behind the last sentence
+    return (
+        len(line.split()) >= _FEWEST_WORDS
+        and line[:1].isalnum()
+        and sum(map(_is_prose, line)) >= _PROSE_SHARE * len(line)
+        and following[:1].isalpha()
+        and _LIST_MARK.match(following) is None
+        and len(line) + 1 + len(following.split(" ", 1)[0]) > width
+    )
+
+
+def _is_prose(character: str) -> bool:
+    return character.isalnum() or character in " ,.-'\"’"
+
+
+def _quote_of(line: str) -> str:
+    """Return the marks of a quote that a line begins with."""
+    match = _QUOTE.match(line)
+    if match is None:
+        return ""
+    return match[0]
 
 
 def _decode_text(data: bytes, part: MIMEPart) -> str:
