@@ -32,6 +32,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     # What servers keep for their user is not kept for who runs the tests.
     os.environ["XDG_STATE_HOME"] = state = tempfile.mkdtemp(prefix="mcp-tests-")
     atexit.register(shutil.rmtree, state, ignore_errors=True)
+    os.environ["MCP_FS_TEXT_MEGABYTES"] = "0"
 
 if sys.platform == "win32":
     # Files have the line ends that the tests spell.

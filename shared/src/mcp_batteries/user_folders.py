@@ -27,7 +27,7 @@ __all__ = [
 
 
 def cache_folder(command: str) -> Path:
-    """Return the folder for answers of the services that a server asks."""
+    """Return the folder for what a server would have to fetch or to read again."""
     return user_cache_path(command, appauthor=False)
 
 
@@ -129,6 +129,7 @@ READER_PASSWORDS = UserFolder(
 FOLDERS = (
     UNDO,
     READER_PASSWORDS,
+    _cache("mcp-fs", "text of documents that were read or searched"),
     _cache("mcp-github", "answers of GitHub"),
     _cache("mcp-weather", "answers of weather services, with the places that were asked about"),
     FIRST_ANSWERS,

@@ -8,11 +8,12 @@ from mcp_batteries.descriptors import raise_descriptor_limit
 from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_batteries.server.list_changes import ChangeFeedConfig
 from mcp_batteries.server.skills import PackagedSkills
-from mcp_batteries.user_folders import undo_folder
+from mcp_batteries.user_folders import cache_folder, undo_folder
 from mcp_fs.changes import folder_watcher
 from mcp_fs.client_roots import ClientRoots
 from mcp_fs.completions import Completions
-from mcp_fs.engine.handles.open_entries import DESIRED_DESCRIPTORS
+from mcp_fs.engine.documents.converter import keep_texts
+from mcp_fs.engine.documents.text_store import TextStore
 from mcp_fs.engine.handles.temp_files import clean_in_background
 from mcp_fs.engine.journal.recorder import ChangeRecorder
 from mcp_fs.engine.journal.store import JournalStore
@@ -43,7 +44,9 @@ def build(settings: Settings) -> Assembled:
         dependencies.append(store)
         rooms.append(undo)
     rooms += [Resources(policy), Prompts(policy), Completions(policy)]
-    raise_descriptor_limit(DESIRED_DESCRIPTORS)
+    raise_descriptor_limit(_MIN_DESCRIPTORS)
+    if settings.text_megabytes:
+        keep_texts(TextStore(str(cache_folder(settings.COMMAND)), settings.text_megabytes * 1_000_000))
     return assemble(
         settings.COMMAND,
         settings,

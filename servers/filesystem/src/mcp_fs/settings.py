@@ -49,6 +49,11 @@ class Settings(Common):
         512, ge=0, description="Megabytes of old contents to keep for undo_changes, in the user's folder; 0 keeps none."
     )
     undo_days: int = Field(7, ge=1, le=3650, description="Days to keep those old contents.")
+    text_megabytes: int = Field(
+        256,
+        ge=0,
+        description="Megabytes of documents' text to keep for later, in the user's cache folder; 0 keeps none.",
+    )
 
     def depends_on(self) -> Dependencies | None:
         if self.client_roots == "narrow":

@@ -10,17 +10,16 @@ import threading
 from collections import OrderedDict
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import IO, BinaryIO, Literal, cast
 
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, Unavailable, quote
 from mcp_batteries.executables import NO_WINDOW
-from mcp_batteries.processes.crashes import crash_name
-from mcp_batteries.processes.python_child import FONT_FOLDERS, child_environment, python_command
-from mcp_fs.engine.document_kinds import CPU_SECONDS, FRAME, MAX_OUTPUT_BYTES, RANGE
+from mcp_fs.engine.document_kinds import CPU_SECONDS, FRAME, MAX_OUTPUT_BYTES, RANGE, is_document
+from mcp_fs.engine.documents.text_store import TextStore
 
-__all__ = ["Extracted", "Output", "extract"]
+__all__ = ["Extracted", "Output", "extract", "keep_texts"]
 
 Output = Literal["text", "bytes", "all", "page", "picture", "safety"]
 
@@ -48,12 +47,61 @@ class Extracted:
     cut_reason: str
     members: Sequence[tuple[str, bytes]] = ()
 
+    @property
+    def is_whole_text(self) -> bool:
+        return bool(self.label) and not self.cut_reason
+
 
 @dataclass(frozen=True, slots=True)
 class _WorkerFailure:
-    """What ended its process: too much time or memory, or the crash that is named."""
+    """What ended its process: too much time or memory, or the crash that is named.
+
+    It is not tried again with every search.
+    """
 
     crash: str = ""
+
+    def to_problem(self, label: str) -> Problem:
+        if self.crash:
+            return Invalid(
+                f"{quote(label)} can't be read: the process that extracts its text crashed ({self.crash}), "
+                "which happens with damaged files, and with those that take too much memory.",
+                "`read_media` gives its bytes.",
+            )
+        return TooLarge(
+            f"{quote(label)} can't be read: extracting its text takes more than {CPU_SECONDS:g} s or too much memory.",
+            "Name a member of it as `FILE!/MEMBER`, or leave it out.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Unreadable:
+    """Why the process can't read a file.
+
+    Attributes:
+        kind: `missing`, `not installed` or `unreadable`.
+        failure: the end of a sentence that begins with the name of the file.
+    """
+
+    kind: str
+    failure: str
+
+    def to_problem(self, label: str) -> Problem:
+        sentence = f"{quote(label)} {self.failure}."
+        match self.kind:
+            case "missing":
+                return NotFound(sentence, "Read the archive itself, by `read_text`, to see what is in it.")
+            case "not installed":
+                return Unavailable(
+                    f"{quote(label)} is {self.failure}, and mcp-fs is installed without the library that reads its "
+                    "text.",
+                    "The operator can install mcp-fs[documents].",
+                )
+            case _:
+                return Invalid(sentence, "`read_media` gives its bytes.")
+
+
+_Result = Extracted | _WorkerFailure | _Unreadable
 
 
 def extract(
@@ -85,40 +133,58 @@ def extract(
         TooLarge: it took too long.
     """
     status = os.fstat(file.fileno())
-    key = (
-        status.st_dev,
-        status.st_ino,
-        status.st_size,
-        status.st_mtime_ns,
-        status.st_ctime_ns,
-        name,
-        output,
-        page,
-        mime_type,
-        *member_path,
-    )
-    if (cached := _cache.get(key)) is not None:
-        if isinstance(cached, _WorkerFailure):
-            raise _failure_problem(label, cached.crash)
-        return cached
-    request = json.dumps(
-        {
-            "size": status.st_size,
-            "name": name,
-            "want": output,
-            "path": list(member_path),
-            "page": page,
-            "mime_type": mime_type,
-        }
-    )
-    with _pool.acquire(cancel) as worker:
-        result = worker.ask(request, file, label, cancel)
-    if isinstance(result, _WorkerFailure):
-        # Not tried again with every search.
+    request = _Request(status.st_size, name, output, tuple(member_path), page, mime_type)
+    key = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns, request)
+    result = _cache.get(key)
+    if result is None:
+        result = _read_or_extract(request, file, label, cancel)
         _cache.put(key, result)
-        raise _failure_problem(label, result.crash)
-    _cache.put(key, result)
+    if isinstance(result, Extracted):
+        return result
+    raise result.to_problem(label)
+
+
+def keep_texts(store: TextStore | None) -> None:
+    """Keep the texts of documents in a store from now on; without one only in memory."""
+    _cache.texts = store
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What is asked of the process; `extract` says what the values mean."""
+
+    size: int
+    name: str
+    want: Output
+    path: tuple[str, ...]
+    page: int
+    mime_type: str
+
+    @property
+    def is_for_document(self) -> bool:
+        """Whether it is for the text of a whole document, as searches want it."""
+        return self.want == "text" and not self.path and is_document(self.name) and self.size <= MAX_OUTPUT_BYTES
+
+
+def _read_or_extract(request: _Request, file: BinaryIO, label: str, cancel: CancelToken) -> _Result:
+    """Return the text of a document as it is kept, or what the process takes out, which is kept then."""
+    texts = _cache.texts
+    if texts is None or not request.is_for_document:
+        return _extract_anew(request, file, label, cancel)
+    key = texts.key_of(file, request.name)
+    stored = texts.read(key)
+    if stored is not None:
+        return Extracted(*stored, cut_reason="")
+    result = _extract_anew(request, file, label, cancel)
+    # What is cut is longer on a machine that is less busy, and the file may have changed meanwhile.
+    if isinstance(result, Extracted) and result.is_whole_text and texts.key_of(file, request.name) == key:
+        texts.write(key, (result.label, result.data))
     return result
+
+
+def _extract_anew(request: _Request, file: BinaryIO, label: str, cancel: CancelToken) -> _Result:
+    with _pool.acquire(cancel) as worker:
+        return worker.ask(json.dumps(asdict(request)), file, label, cancel)
 
 
 @dataclass(slots=True)
@@ -134,14 +200,11 @@ class _Answer:
     cut_reason: str = ""
     data: bytearray = field(default_factory=bytearray)
     members: list[tuple[str, bytearray]] = field(default_factory=list[tuple[str, bytearray]])
-    problem: Problem | None = None
+    unreadable: _Unreadable | None = None
     received_bytes: int = 0
 
-    def add(self, letter: bytes, payload: bytes, label: str) -> None:
+    def add(self, letter: bytes, payload: bytes) -> None:
         """Take in one frame; `worker` says what the letters mean.
-
-        Args:
-            label: what the caller calls the file, for messages.
 
         Raises:
             EOFError: the process sends what it may not send.
@@ -161,8 +224,7 @@ class _Answer:
             case b"X":
                 self.cut_reason = payload.decode()
             case b"E":
-                kind, failure = json.loads(payload)
-                self.problem = _to_problem(kind, failure, label)
+                self.unreadable = _Unreadable(*json.loads(payload))
             case _:
                 raise EOFError
 
@@ -204,7 +266,7 @@ class _Worker:
             except OSError:
                 continue  # what was not sent yet can't be any more
 
-    def ask(self, request: str, file: BinaryIO, label: str, cancel: CancelToken) -> Extracted | _WorkerFailure:
+    def ask(self, request: str, file: BinaryIO, label: str, cancel: CancelToken) -> _Result:
         self.is_reusable = False
         overdue = threading.Timer(_WALL_SECONDS, self._kill)
         overdue.daemon = True
@@ -226,7 +288,7 @@ class _Worker:
         finally:
             overdue.cancel()
 
-    def _read_answer(self, file: BinaryIO, label: str, cancel: CancelToken) -> Extracted:
+    def _read_answer(self, file: BinaryIO, label: str, cancel: CancelToken) -> Extracted | _Unreadable:
         """Collect frames to the end of the answer, and serve what the process asks of the file meanwhile."""
         answer = _Answer()
         while True:
@@ -238,10 +300,10 @@ class _Worker:
             if letter == b"R":
                 self._send_range(file, payload)
             else:
-                answer.add(letter, payload, label)
+                answer.add(letter, payload)
         self.is_reusable = True
-        if answer.problem is not None:
-            raise answer.problem
+        if answer.unreadable is not None:
+            return answer.unreadable
         if answer.cut_reason and not answer.received_bytes:
             raise TooLarge(f"{quote(label)} unpacks to more than {MAX_OUTPUT_BYTES:,} bytes.", "Name a member of it.")
         members = [(name, bytes(content)) for name, content in answer.members]
@@ -270,28 +332,11 @@ class _Worker:
         pipe.flush()
 
 
-def _failure_problem(label: str, crash: str) -> Problem:
-    if crash:
-        return Invalid(
-            f"{quote(label)} can't be read: the process that extracts its text crashed ({crash}), which happens with "
-            "damaged files, and with those that take too much memory.",
-            "`read_media` gives its bytes.",
-        )
-    return TooLarge(
-        f"{quote(label)} can't be read: extracting its text takes more than {CPU_SECONDS:g} s or too much memory.",
-        "Name a member of it as `FILE!/MEMBER`, or leave it out.",
-    )
-
-
-def _to_problem(kind: str, failure: str, label: str) -> Problem:
-    if kind == "missing":
-        return NotFound(f"{quote(label)} {failure}.", "Read the archive itself, by `read_text`, to see what is in it.")
-    if kind == "not installed":
-        return Unavailable(
-            f"{quote(label)} is {failure}, and mcp-fs is installed without the library that reads its text.",
-            "The operator can install mcp-fs[documents].",
-        )
-    return Invalid(f"{quote(label)} {failure}.", "`read_media` gives its bytes.")
+def _crash_name(code: int) -> str:
+    """Return the name of the crash that a process ended by; empty when it ended otherwise."""
+    if code >= 0:
+        return _WINDOWS_CRASHES.get(code, "")
+    return next((name for name in _CRASHES if getattr(signal, name, None) == -code), "")
 
 
 class _WorkerPool:
@@ -351,20 +396,25 @@ class _WorkerPool:
 
 
 class _ResultCache:
-    """What was taken out lately, as long as the files are what they were."""
+    """What was taken out lately, as long as the files are what they were.
+
+    Attributes:
+        texts: where texts stay longer, if anywhere.
+    """
 
     def __init__(self) -> None:
+        self.texts: TextStore | None = None
         self._lock = threading.Lock()
-        self._results: OrderedDict[tuple[object, ...], Extracted | _WorkerFailure] = OrderedDict()
+        self._results: OrderedDict[tuple[object, ...], _Result] = OrderedDict()
         self._size = 0
 
-    def get(self, key: tuple[object, ...]) -> Extracted | _WorkerFailure | None:
+    def get(self, key: tuple[object, ...]) -> _Result | None:
         with self._lock:
             if (result := self._results.get(key)) is not None:
                 self._results.move_to_end(key)
             return result
 
-    def put(self, key: tuple[object, ...], result: Extracted | _WorkerFailure) -> None:
+    def put(self, key: tuple[object, ...], result: _Result) -> None:
         with self._lock:
             if key in self._results:
                 return
@@ -374,8 +424,8 @@ class _ResultCache:
                 self._size -= _cached_bytes(self._results.popitem(last=False)[1])
 
 
-def _cached_bytes(result: Extracted | _WorkerFailure) -> int:
-    if isinstance(result, _WorkerFailure):
+def _cached_bytes(result: _Result) -> int:
+    if not isinstance(result, Extracted):
         return 1000
     return 1000 + len(result.data) + sum(len(data) for _, data in result.members)
 
