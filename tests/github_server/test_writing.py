@@ -375,7 +375,7 @@ async def test_what_was_made_before_a_failure_is_told(oracle: Oracle) -> None:
     not_found(oracle, "POST", "/repos/octo/app/issues/999/sub_issues")
     oracle.answer("POST", where, pull, status=201)
     oracle.answer("GET", f"{where}/8", pull)
-    oracle.answer("PATCH", f"{where}/8", pull)
+    oracle.answer("PATCH", f"{where}/8", {**pull, "title": "T"})
     said = {"message": "Reviews may only be requested from collaborators."}
     oracle.answer("POST", f"{where}/8/requested_reviewers", said, status=422)
     asked: dict[str, Any] = {**O, "reviewers": ["stranger"]}

@@ -14,12 +14,14 @@ from graphql import (
     GraphQLScalarType,
     GraphQLSchema,
     GraphQLUnionType,
+    OperationType,
     build_schema,
     execute_sync,
     parse,
     validate,
 )
 
+from github_server.oracle import echo
 from github_server.oracle.description import DATA
 
 _VALUES: dict[str, Any] = {
@@ -63,6 +65,9 @@ def answered(query: str, variables: dict[str, Any], known: Any) -> tuple[dict[st
 def _field(source: Any, info: Any, **_: Any) -> Any:
     if isinstance(source, dict) and info.field_name in source:
         return source[info.field_name]
+    if info.operation.operation is OperationType.MUTATION and len(path := info.path.as_list()) == 2:
+        # The object that it made or changed has what was asked for.
+        return echo.mutated(path[0], info.variable_values.coerced.get("input", {}))
     return _made_up(info.return_type, info.field_name)
 
 

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from github_server.oracle import description, graph
+from github_server.oracle import description, echo, graph
 from github_server.oracle.login import Devices
 
 __all__ = ["Oracle", "Reply", "Seen", "violations"]
@@ -219,6 +219,8 @@ class Oracle:
         if owner and repo:
             text = text.replace("octocat/Hello-World", f"{owner}/{repo}")
         data = json.loads(text)
+        if seen.verb != "GET" and seen.body:
+            data = echo.shown(seen.verb, seen.json, data)
         if isinstance(data, dict):
             if verdict.operation and verdict.operation.template == "/repos/{owner}/{repo}":
                 data |= {"private": f"{owner}/{repo}".lower() in self.private, "default_branch": "main"}

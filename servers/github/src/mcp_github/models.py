@@ -64,9 +64,11 @@ class Done(_Answer):
 
     Attributes:
         url: where a person can look at it.
+        note: what GitHub did otherwise than it was asked.
     """
 
     done: str
+    note: str | None = None
     uri: str | None = None
     url: str | None = None
     data: dict[str, Any] | None = None

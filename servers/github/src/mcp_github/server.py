@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import Any
+from typing import Any, cast
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp_types import TextContent
@@ -16,6 +16,7 @@ from mcp_github.call_context import CallContext, active_call
 from mcp_github.changes import DeliverySource, FollowedUriSource, WatchListSource
 from mcp_github.client.api import Api
 from mcp_github.completions import Completions
+from mcp_github.listing.pages import join_notes
 from mcp_github.login_prompt import LoginPrompt
 from mcp_github.permissions import PERMISSIONS_BY_TOOL
 from mcp_github.policy import Policy
@@ -145,9 +146,19 @@ class _CallBinding:
         with active_call(call):
             result = await call_next(ctx)
         if call.notes and isinstance(result, dict) and "content" in result:
-            note = TextContent(type="text", text=" ".join(call.notes))
-            return {**result, "content": [*result["content"], note.model_dump(exclude_none=True)]}
+            return _with_note(result, " ".join(call.notes))
         return result
+
+
+def _with_note(result: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return a call's result with a note, for hosts that show its text and for those that show its data."""
+    block = TextContent(type="text", text=text)
+    result = {**result, "content": [*result["content"], block.model_dump(exclude_none=True)]}
+    data = result.get("structuredContent")
+    if isinstance(data, dict):
+        notes = join_notes(cast("dict[str, Any]", data).get("note"), text)
+        result["structuredContent"] = {**data, "note": notes}
+    return result
 
 
 def _instructions(policy: Policy) -> str:

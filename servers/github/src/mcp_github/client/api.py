@@ -25,6 +25,7 @@ from mcp_github.client.device_login import DeviceLogin
 from mcp_github.client.errors import graphql_problem_of, quote_graphql_error
 from mcp_github.client.http import GRAPHQL, JSON_TYPE, Client, ClientSettings, ConnectionPool, Request
 from mcp_github.client.response import Response
+from mcp_github.client.write_outcome import ADDED_NAMES, describe_unset, find_unset, is_everything_unset, needs_rights
 from mcp_github.policy import Policy, Repo, WriteRepo
 from mcp_github.safety.lockdown import hide_outsiders, is_by_outsider
 from mcp_github.safety.scrub import scrub
@@ -202,24 +203,31 @@ class Api:
     async def write(
         self, method: str, path: str, description: str, body: Any = None, *, repo: WriteRepo | None = None
     ) -> ApiResponse:
-        """Have something changed, and return what GitHub says of it. It is sent once, whatever comes of it."""
+        """Have something changed, and return what GitHub says of it. It is sent once, whatever comes of it.
+
+        What GitHub left out of `body` the client is told; where that is all, it is a problem.
+        """
         response = await self.client.send(Request(method, path, description, False, body=body))
         self._note_rename(repo)
         current_call().has_written = True
         parsed = None
         if response.body.strip():
             parsed = _parse_json(response.body, description, has_written=True)
+        _report_unset(body, parsed, description, method)
         data, removed = self._clean(parsed)
         return ApiResponse(data, removed, headers=response.headers)
 
     async def graphql(
         self, query: str, variables: Mapping[str, Any], description: str, *, repo: Repo | None = None,
-        writes: bool = False, internal: bool = False,
+        writes: bool = False, internal: bool = False, expects: Mapping[str, Any] | None = None,
     ) -> ApiResponse:  # fmt: skip
         """Return the data that a GraphQL query or, with `writes`, a mutation gives.
 
         The query of a mutation selects what it makes or changes: an answer in which that is null changed nothing, and
-        is a problem.
+        is a problem. What it selects is compared with the input.
+
+        Args:
+            expects: what a mutation makes of what it selects, where its input does not say so.
         """
         if repo is not None and not internal and not writes:
             self.taint.record_read(repo.key)
@@ -235,6 +243,11 @@ class Api:
                 f"GitHub answered without an error and changed nothing: {description}.",
                 "See what is there now, and whether what you named is a part of it.",
             )
+        if writes:
+            asked = expects or variables.get("input")
+            for payload in answer.data.values():
+                for selected in payload.values():
+                    _report_unset(asked, selected, description, "PATCH" if expects else "POST")
         if answer.errors and not internal:
             quotation = quote_graphql_error(answer.errors)
             current_call().add_note(f"GitHub leaves out a part of {description}.{quotation}")
@@ -373,6 +386,28 @@ def partial_success(done: str, fix: str) -> Generator[None]:
 def select_paging_params(position: Mapping[str, Any]) -> dict[str, str]:
     """Return of a cursor's parameters those that turn pages; a cursor can be made up, and must not ask for more."""
     return {name: str(position[name]) for name in _PAGING_PARAMS if name in position}
+
+
+def _report_unset(asked: Any, answered: Any, description: str, method: str) -> None:
+    """Have the client told what GitHub did not set of what was asked for.
+
+    Raises:
+        Conflict: it set nothing of it.
+    """
+    unset = find_unset(asked, answered, method=method)
+    if not unset:
+        return
+    fix = "See what is there now."
+    if needs_rights(unset):
+        fix = (
+            "Labels, assignees, milestones and types take the right to push or triage; `list_issue_options` shows who "
+            "can be assigned."
+        )
+    sentence = describe_unset(unset)
+    only_adds = method == "POST" and not set(asked) <= ADDED_NAMES
+    if is_everything_unset(asked, unset) and not only_adds:
+        raise Conflict(f"GitHub answered without an error and changed nothing: {description}. {sentence}", fix)
+    current_call().add_note(f"{sentence} {fix}")
 
 
 def _parse_json(body: bytes, description: str, *, has_written: bool = False) -> Any:

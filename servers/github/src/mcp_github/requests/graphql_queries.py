@@ -36,7 +36,7 @@ query NodePlace($id: ID!) {
 
 REPLY = """
 mutation Reply($input: AddPullRequestReviewThreadReplyInput!) {
-  addPullRequestReviewThreadReply(input: $input) { comment { databaseId url } }
+  addPullRequestReviewThreadReply(input: $input) { comment { databaseId url body } }
 }
 """
 
@@ -83,7 +83,7 @@ query Tags($owner: String!, $name: String!, $first: Int!, $after: String) {
 """
 ADD_THREAD = """
 mutation AddThread($input: AddPullRequestReviewThreadInput!) {
-  addPullRequestReviewThread(input: $input) { thread { id } }
+  addPullRequestReviewThread(input: $input) { thread { id path line startLine diffSide } }
 }
 """
 PROJECT_VIEWS = """
@@ -108,22 +108,22 @@ query ProjectUpdates($owner: String!, $number: Int!, $first: Int!, $after: Strin
 """
 CREATE_PROJECT = """
 mutation CreateProject($input: CreateProjectV2Input!) {
-  createProjectV2(input: $input) { projectV2 { number url } }
+  createProjectV2(input: $input) { projectV2 { number url title } }
 }
 """
 CREATE_PROJECT_UPDATE = """
 mutation CreateProjectUpdate($input: CreateProjectV2StatusUpdateInput!) {
-  createProjectV2StatusUpdate(input: $input) { statusUpdate { id } }
+  createProjectV2StatusUpdate(input: $input) { statusUpdate { id status body startDate targetDate } }
 }
 """
 EDIT_PROJECT_UPDATE = """
 mutation EditProjectUpdate($input: UpdateProjectV2StatusUpdateInput!) {
-  updateProjectV2StatusUpdate(input: $input) { statusUpdate { id } }
+  updateProjectV2StatusUpdate(input: $input) { statusUpdate { id status body startDate targetDate } }
 }
 """
 CREATE_DISCUSSION = """
 mutation CreateDiscussion($input: CreateDiscussionInput!) {
-  createDiscussion(input: $input) { discussion { number url } }
+  createDiscussion(input: $input) { discussion { number url title body category { id } } }
 }
 """
 BLAME = """
@@ -174,25 +174,25 @@ query Discussion($owner: String!, $name: String!, $number: Int!, $first: Int!, $
 
 ADD_DISCUSSION_COMMENT = """
 mutation AddDiscussionComment($input: AddDiscussionCommentInput!) {
-  addDiscussionComment(input: $input) { comment { id url } }
+  addDiscussionComment(input: $input) { comment { id url body } }
 }
 """
 
 EDIT_DISCUSSION_COMMENT = """
 mutation EditDiscussionComment($input: UpdateDiscussionCommentInput!) {
-  updateDiscussionComment(input: $input) { comment { id url } }
+  updateDiscussionComment(input: $input) { comment { id url body } }
 }
 """
 
 MARK_ANSWER = """
 mutation MarkAnswer($input: MarkDiscussionCommentAsAnswerInput!) {
-  markDiscussionCommentAsAnswer(input: $input) { discussion { number url } }
+  markDiscussionCommentAsAnswer(input: $input) { discussion { number url answer { id } } }
 }
 """
 
 UNMARK_ANSWER = """
 mutation UnmarkAnswer($input: UnmarkDiscussionCommentAsAnswerInput!) {
-  unmarkDiscussionCommentAsAnswer(input: $input) { discussion { number url } }
+  unmarkDiscussionCommentAsAnswer(input: $input) { discussion { number url answer { id } } }
 }
 """
 

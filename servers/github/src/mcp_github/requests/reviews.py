@@ -112,7 +112,10 @@ async def set_resolved(api: Api, repo: WriteRepo, number: int, thread: NodeId, *
     if resolved:
         query = RESOLVE
         state = "resolved"
-    await api.graphql(query, {"input": {"threadId": thread.text}}, description, repo=repo, writes=True)
+    await api.graphql(
+        query, {"input": {"threadId": thread.text}}, description, repo=repo, writes=True,
+        expects={"isResolved": resolved},
+    )  # fmt: skip
     return Done(done=f"Thread {thread.text} is {state}.")
 
 

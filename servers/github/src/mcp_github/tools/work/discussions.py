@@ -213,10 +213,12 @@ async def edit_discussion_comment(
         report = partial_success("Its text is changed", "Call again with `answer` alone.")
     if answer is not None:
         query = graphql_queries.UNMARK_ANSWER
+        expects: dict[str, Any] = {"answer": None}
         if answer:
             query = graphql_queries.MARK_ANSWER
+            expects = {"answer": comment_id.text}
         with report:
-            await _mutate(api, repo, number, query, {"id": comment_id.text})
+            await _mutate(api, repo, number, query, {"id": comment_id.text}, expects)
     return Done(done=f"Changed a comment of discussion #{number}.")
 
 
@@ -248,8 +250,11 @@ async def _find_id(api: Api, repo: Repo, number: int) -> str:
     return str(response.data["repository"]["discussion"]["id"])
 
 
-async def _mutate(api: Api, repo: WriteRepo, number: int, query: str, mutation_input: Mapping[str, Any]) -> None:
-    await api.graphql(query, {"input": mutation_input}, _describe(repo, number), writes=True)
+async def _mutate(
+    api: Api, repo: WriteRepo, number: int, query: str, mutation_input: Mapping[str, Any],
+    expects: Mapping[str, Any] | None = None,
+) -> None:  # fmt: skip
+    await api.graphql(query, {"input": mutation_input}, _describe(repo, number), writes=True, expects=expects)
 
 
 async def _require_comment(api: Api, repo: Repo, number: int, comment: NodeId) -> None:

@@ -436,7 +436,7 @@ async def _set_draft(api: Api, repo: WriteRepo, number: int, pull: Mapping[str, 
     if draft:
         query = DRAFT
     variables = {"input": {"pullRequestId": pull["node_id"]}}
-    await api.graphql(query, variables, _describe(repo, number), repo=repo, writes=True)
+    await api.graphql(query, variables, _describe(repo, number), repo=repo, writes=True, expects={"isDraft": draft})
 
 
 async def _update_branch(api: Api, repo: WriteRepo, number: int, pull: Mapping[str, Any]) -> None:

@@ -1,0 +1,225 @@
+"""Compares what a write asked for with what GitHub answered: it leaves out without a word what a token may not set.
+
+Only what both sides show is judged: most answers lack a part of what was asked for, such as the message of a commit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from mcp_batteries.errors import quote
+from mcp_github.safety.scrub import scrub_text
+
+__all__ = ["ADDED_NAMES", "UnsetField", "describe_unset", "find_unset", "is_everything_unset", "needs_rights"]
+
+# Requests that only add names to something: where none of them is there, nothing was done.
+ADDED_NAMES = frozenset({"reviewers", "team_reviewers", "assignees"})
+
+# Where the answer has a field under another name.
+_ANSWERED_AS: Mapping[str, str] = {
+    "reviewers": "requested_reviewers",
+    "team_reviewers": "requested_teams",
+    "new_name": "name",
+    "event": "state",
+    "side": "diffSide",
+    "categoryId": "category",
+}
+# What only steers a request or has another meaning in the answer, such as the comments of a review and their number.
+_NOT_A_STATE = frozenset({"comments", "files", "id", "message", "sha", "tree"})
+# Objects that a request names by one of their own fields.
+_REFERENCES = frozenset(
+    {"milestone", "type", "base", "head", "organization", "categoryId", "answer", "owner", "parent"}
+)
+# Lists of values by the ids of their fields.
+_FIELD_LISTS = frozenset({"issue_field_values", "fields"})
+_REFERENCE_KEYS = ("name", "login", "slug", "title", "number", "ref", "label", "id", "sha", "raw")
+# What a request calls otherwise than the answer does.
+_SAME_VALUES: Mapping[str, str] = {
+    "approve": "approved",
+    "request_changes": "changes_requested",
+    "comment": "commented",
+    "copilot-pull-request-reviewer[bot]": "copilot",
+    "copilot-swe-agent[bot]": "copilot",
+    "copilot-swe-agent": "copilot",
+}
+# What only those may set who may push or triage; GitHub drops it for others.
+_PRIVILEGED = frozenset({"labels", "assignees", "milestone", "type", "issue_field_values"})
+_SHOWN_NAMES: Mapping[str, str] = {
+    "team_reviewers": "reviewers",
+    "new_name": "name",
+    "issue_field_values": "custom fields",
+    "fields": "value",
+    "target_commitish": "ref",
+    "categoryId": "category",
+    "isDraft": "draft",
+    "isResolved": "resolved",
+    "isAnswered": "answer",
+}
+# A longer value is a text, which the caller knows.
+_MAX_SHOWN_CHARACTERS = 60
+_DAY = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d:.]+Z?)?$")
+_DAY_CHARACTERS = len("2026-01-31")
+
+
+@dataclass(frozen=True)
+class UnsetField:
+    """A field that is not as it was asked for.
+
+    Attributes:
+        missing: the values that are not there.
+        remaining: the values that should be there no more.
+        is_whole: whether nothing of what was asked for is there.
+    """
+
+    name: str
+    missing: Sequence[str]
+    remaining: Sequence[str]
+    is_whole: bool
+
+    def describe(self) -> str:
+        """Return it with its values, as a part of a sentence."""
+        words = [_SHOWN_NAMES.get(self.name, self.name)]
+        words += [quote(value) for value in self.missing if value and len(value) <= _MAX_SHOWN_CHARACTERS]
+        if self.remaining:
+            words.append(f"(still {', '.join(quote(value, _MAX_SHOWN_CHARACTERS) for value in self.remaining)})")
+        return " ".join(words)
+
+
+def find_unset(asked: Any, answered: Any, *, method: str) -> list[UnsetField]:
+    """Return the fields of a request that the answer shows otherwise.
+
+    Args:
+        method: that of the request. A PATCH or PUT replaces lists, a POST adds to them, a DELETE takes from them.
+    """
+    if not isinstance(asked, dict) or not isinstance(answered, dict):
+        return []
+    unset: list[UnsetField] = []
+    for name, value, answer in _comparable(cast("dict[str, Any]", asked), cast("dict[str, Any]", answered)):
+        if name in _FIELD_LISTS:
+            field = _compare_field_values(name, value, answer)
+        elif isinstance(value, list):
+            field = _compare_lists(name, cast("list[Any]", value), cast("list[Any]", answer or []), method)
+        else:
+            field = _compare(name, value, answer)
+        if field is not None:
+            unset.append(field)
+    return unset
+
+
+def is_everything_unset(asked: Any, unset: Sequence[UnsetField]) -> bool:
+    """Return whether nothing of what was asked for came about."""
+    if not isinstance(asked, dict) or not asked:
+        return False
+    names = {field.name for field in unset if field.is_whole}
+    return names == set(cast("dict[str, Any]", asked))
+
+
+def needs_rights(unset: Sequence[UnsetField]) -> bool:
+    """Return whether one of the fields takes rights that GitHub does not name."""
+    return any(field.name in _PRIVILEGED for field in unset)
+
+
+def describe_unset(unset: Sequence[UnsetField]) -> str:
+    """Return what was not set, as a sentence."""
+    return f"GitHub did not set: {'; '.join(field.describe() for field in unset)}."
+
+
+def _comparable(asked: dict[str, Any], answered: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield name, value and answer of the fields that can be compared."""
+    for name, value in asked.items():
+        key = _ANSWERED_AS.get(name, name)
+        if key not in answered or name in _NOT_A_STATE:
+            continue
+        if name == "body" and asked.get("generate_release_notes"):
+            # The notes follow the text.
+            continue
+        answer = answered[key]
+        has_other_shape = isinstance(value, list) != isinstance(answer, list)
+        if answer is not None and value is not None and has_other_shape:
+            continue
+        if not isinstance(answer, dict) or name in _REFERENCES:
+            yield name, value, answer
+
+
+def _compare_field_values(name: str, values: list[dict[str, Any]], answer: list[dict[str, Any]]) -> UnsetField | None:
+    """Return which values of fields, which are named by their ids, are not there; one that was cleared is."""
+    answered: dict[Any, list[str]] = {}
+    for item in answer or []:
+        written = answered.setdefault(item.get("issue_field_id", item.get("id")), [])
+        options = [item.get("value"), item.get("single_select_option"), *(item.get("multi_select_options") or [])]
+        for option in options:
+            written += map(_key, _names_of(option))
+    missing: list[str] = []
+    for item in values:
+        value = item["value"]
+        wanted = [_plain(each) for each in (value if isinstance(value, list) else [value]) if not _is_empty(each)]
+        written = answered.get(item.get("field_id", item.get("id")), [])
+        missing += [text for text in wanted if _key(text) not in written]
+    if not missing:
+        return None
+    return UnsetField(name, missing, [], is_whole=len(missing) >= len(values))
+
+
+def _compare(name: str, value: Any, answer: Any) -> UnsetField | None:
+    """Return what of a field is not as it was asked for; None if all is."""
+    names = _names_of(answer)
+    if _is_empty(value):
+        if not names:
+            return None
+        return UnsetField(name, [], names[:1], is_whole=True)
+    text = _plain(value)
+    if _key(text) in map(_key, names):
+        return None
+    return UnsetField(name, [text], [], is_whole=True)
+
+
+def _compare_lists(name: str, value: list[Any], answer: list[Any], method: str) -> UnsetField | None:
+    asked = {_key(text): text for item in value for text in _names_of(item)[:1]}
+    answered = [_names_of(item) for item in answer]
+    answered_keys = {_key(text) for names in answered for text in names}
+    missing: list[str] = []
+    remaining: list[str] = []
+    if method == "DELETE":
+        remaining = [text for key, text in asked.items() if key in answered_keys]
+        is_whole = len(remaining) == len(asked)
+    else:
+        missing = [text for key, text in asked.items() if key not in answered_keys]
+        is_whole = len(missing) == len(asked)
+    if method in ("PATCH", "PUT"):
+        remaining = [names[0] for names in answered if names and not asked.keys() & set(map(_key, names))]
+        is_whole = is_whole and bool(missing or remaining)
+    if not missing and not remaining:
+        return None
+    return UnsetField(name, missing, remaining, is_whole=is_whole)
+
+
+def _names_of(value: Any) -> list[str]:
+    """Return what a request may call a value; nothing for one that is empty."""
+    if isinstance(value, dict):
+        item = cast("dict[str, Any]", value)
+        return [_plain(item[key]) for key in _REFERENCE_KEYS if not _is_empty(item.get(key))]
+    if _is_empty(value):
+        return []
+    return [_plain(value)]
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or value == "" or value is False
+
+
+def _plain(value: Any) -> str:
+    """Return a value as a text without what is invisible, its white space as GitHub may keep it."""
+    text, _ = scrub_text(str(value))
+    return " ".join(text.split())
+
+
+def _key(text: str) -> str:
+    """Return what is equal for spellings that GitHub takes for the same."""
+    if _DAY.match(text):
+        # GitHub keeps some times as days.
+        return text[:_DAY_CHARACTERS]
+    key = text.casefold().removesuffix(".0")
+    return _SAME_VALUES.get(key, key)
