@@ -22,7 +22,7 @@ from mcp_github.call_context import Caller, PerCaller, current_call
 from mcp_github.client.blob_cache import BlobCache
 from mcp_github.client.credentials import Credentials
 from mcp_github.client.device_login import DeviceLogin
-from mcp_github.client.errors import graphql_problem_of, quote_graphql_error
+from mcp_github.client.errors import graphql_problem_of, hidden_organisations_note, partial_data_note
 from mcp_github.client.http import GRAPHQL, JSON_TYPE, Client, ClientSettings, ConnectionPool, Request
 from mcp_github.client.response import Response
 from mcp_github.client.write_outcome import ADDED_NAMES, describe_unset, find_unset, is_everything_unset, needs_rights
@@ -235,6 +235,7 @@ class Api:
         response = await self.client.send(Request("POST", GRAPHQL, description, not writes, body=body))
         if writes:
             current_call().has_written = True
+        _note_hidden(response)
         answer = _parse_graphql(response.body, description, writes=writes)
         if answer.is_missing:
             raise self._graphql_problem(answer.errors, response, description, writes=writes)
@@ -249,8 +250,7 @@ class Api:
                 for selected in payload.values():
                     _report_unset(asked, selected, description, "PATCH" if expects else "POST")
         if answer.errors and not internal:
-            quotation = quote_graphql_error(answer.errors)
-            current_call().add_note(f"GitHub leaves out a part of {description}.{quotation}")
+            current_call().add_note(partial_data_note(answer.errors, description))
         data, removed = self._clean(_without_gaps(answer.data))
         return ApiResponse(data, removed, headers=response.headers)
 
@@ -322,6 +322,7 @@ class Api:
             request = replace(request, headers={"If-None-Match": cached.etag})
         response = await identity.client.send(request)
         self._note_redirect(repo, request.description, response)
+        _note_hidden(response)
         if response.status == 304 and cached is not None:
             identity.cached.move_to_end(key)
             return cached.response
@@ -408,6 +409,13 @@ def _report_unset(asked: Any, answered: Any, description: str, method: str) -> N
     if is_everything_unset(asked, unset) and not only_adds:
         raise Conflict(f"GitHub answered without an error and changed nothing: {description}. {sentence}", fix)
     current_call().add_note(f"{sentence} {fix}")
+
+
+def _note_hidden(response: Response) -> None:
+    """Have the client told that organisations are left out of an answer that looks complete."""
+    note = hidden_organisations_note(response.headers)
+    if note:
+        current_call().add_note(note)
 
 
 def _parse_json(body: bytes, description: str, *, has_written: bool = False) -> Any:

@@ -11,10 +11,11 @@ from typing import Any, cast
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
 from mcp_github.call_context import current_call
 from mcp_github.client.rate_limits import EVERYTHING, RateLimits, rate_limit_problem
+from mcp_github.client.refusals import known_refusal
 from mcp_github.client.response import Response
 from mcp_github.safety.scrub import scrub_text
 
-__all__ = ["graphql_problem_of", "problem_of", "quote_graphql_error"]
+__all__ = ["graphql_problem_of", "hidden_organisations_note", "partial_data_note", "problem_of"]
 
 # A feature that is off is answered with any of several statuses: no other token would help against it. A label or
 # branch of the caller's that is called so is quoted without the verb.
@@ -23,6 +24,8 @@ _TURNED_OFF = re.compile(r"\b(?:(?:is|are|been) disabled|not (?:been )?enabled|m
 _TOO_LARGE = re.compile(r"too[ _]large")
 # A failure of GitHub's own in the middle of a GraphQL request, which comes without a type.
 _BROKE_OFF = re.compile(r"(?i)something went wrong|time(?:d )?out")
+# Those that stand for many reasons, which only the message tells apart.
+_STATUSES_WITH_REASONS = (403, 405, 409, 422)
 # What GitHub asks to wait when it names no time.
 _SECONDARY_LIMIT_SECONDS = 60.0
 _MAX_QUOTED_CHARACTERS = 300
@@ -38,6 +41,8 @@ def problem_of(response: Response, description: str, limits: RateLimits, *, has_
     """
     message = _message_of(response)
     problem = _rate_limit_problem_of(response, message, limits)
+    if problem is None and response.status in _STATUSES_WITH_REASONS:
+        problem = _sign_on_problem_of(response, description) or known_refusal(message, description, _quotation(message))
     if problem is None:
         problem = _refusal_of(response, message, description, has_token=has_token)
     problem.status = response.status
@@ -96,6 +101,9 @@ def graphql_problem_of(errors: list[Any], response: Response, description: str, 
     quotation = quote_graphql_error(errors)
     if "secondary rate limit" in quotation or "abuse detection" in quotation:
         return _secondary_limit(limits, _parse_number(response.headers.get("retry-after")))
+    refusal = known_refusal(str(_first_error(errors).get("message") or ""), description, quotation)
+    if refusal is not None:
+        return refusal
     match _first_error(errors).get("type"):
         case "RATE_LIMITED" | "RATE_LIMIT":
             return _graphql_limit(response, limits)
@@ -118,6 +126,20 @@ def graphql_problem_of(errors: list[Any], response: Response, description: str, 
             return Unavailable(f"GitHub failed on {description}.{quotation}", "Try again in a moment.")
         case _:
             return Invalid(f"GitHub can't use the request for {description}.{quotation}")
+
+
+def partial_data_note(errors: list[Any], description: str) -> str:
+    """Return what GraphQL left out of an answer and why, as a note: how many parts, and the reasons once each."""
+    objects = [cast("dict[str, Any]", error) for error in errors if isinstance(error, dict)]
+    reasons = dict.fromkeys(quote_graphql_error([error]).strip() for error in objects)
+    parts = f"{len(objects)} parts"
+    if len(objects) < 2:
+        parts = "a part"
+    sentences = [f"GitHub leaves out {parts} of {description}.", *list(reasons)[:_MAX_QUOTED_ERRORS]]
+    refusal = next(filter(None, (known_refusal(str(error.get("message")), description, "") for error in objects)), None)
+    if refusal is not None:
+        sentences.append(refusal.fix)
+    return " ".join(sentence for sentence in sentences if sentence)
 
 
 def quote_graphql_error(errors: list[Any]) -> str:
@@ -182,13 +204,35 @@ def _forbidden(response: Response, message: str, description: str) -> Problem:
             f"{description[:1].upper()}{description[1:]} can't be changed: the repository is archived.",
             "Its owner can unarchive it on GitHub.",
         )
-    if "x-github-sso" in response.headers:
-        return Refused(
-            f"The organisation of {description} wants the token authorised for single sign-on.",
-            "The user can do that on the page of their tokens.",
-        )
     fix = _permissions_of_headers(response) or _permissions_of_tool()
     return Refused(f"The token may not do that to {description}.{_quotation(message)}", fix)
+
+
+def _sign_on_problem_of(response: Response, description: str) -> Problem | None:
+    """Return the problem if an organisation wants the token authorised, with the page that does so; else None."""
+    header = response.headers.get("x-github-sso", "")
+    if not header.startswith("required"):
+        return None
+    fix = "The user can do that on the page of their tokens, at `Configure SSO`."
+    url = re.search(r"url=(https://[^\s;]+)", header)
+    if url is not None:
+        fix = f"The user can do that at {url[1]} within an hour."
+    return Refused(f"The organisation of {description} wants the token authorised for single sign-on.", fix)
+
+
+def hidden_organisations_note(headers: Mapping[str, str]) -> str:
+    """Return that GitHub left out what organisations have that want single sign-on; empty if it left out nothing."""
+    header = headers.get("x-github-sso", "")
+    if not header.startswith("partial-results"):
+        return ""
+    ids = re.findall(r"\d+", header)
+    number = "some organisations"
+    if ids:
+        number = f"{len(ids)} organisation{'s'[: len(ids) > 1]} (id {', '.join(ids[:_MAX_QUOTED_ERRORS])})"
+    return (
+        f"What {number} would show is missing: the token is not authorised for single sign-on there. The user can "
+        "do that on the page of their tokens, at `Configure SSO`."
+    )
 
 
 def _not_found(response: Response, message: str, description: str, *, has_token: bool) -> Problem:

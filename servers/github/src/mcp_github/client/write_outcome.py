@@ -146,18 +146,16 @@ def _comparable(asked: dict[str, Any], answered: dict[str, Any]) -> Iterator[tup
 
 def _compare_field_values(name: str, values: list[dict[str, Any]], answer: list[dict[str, Any]]) -> UnsetField | None:
     """Return which values of fields, which are named by their ids, are not there; one that was cleared is."""
-    answered: dict[Any, list[str]] = {}
+    answered: dict[Any, set[str]] = {}
     for item in answer or []:
-        written = answered.setdefault(item.get("issue_field_id", item.get("id")), [])
-        options = [item.get("value"), item.get("single_select_option"), *(item.get("multi_select_options") or [])]
-        for option in options:
-            written += map(_key, _names_of(option))
+        options: list[Any] = [item.get("value"), item.get("single_select_option")]
+        options += item.get("multi_select_options") or []
+        keys = answered.setdefault(item.get("issue_field_id", item.get("id")), set())
+        keys.update(_key(text) for option in options for text in _names_of(option))
     missing: list[str] = []
     for item in values:
-        value = item["value"]
-        wanted = [_plain(each) for each in (value if isinstance(value, list) else [value]) if not _is_empty(each)]
-        written = answered.get(item.get("field_id", item.get("id")), [])
-        missing += [text for text in wanted if _key(text) not in written]
+        keys = answered.get(item.get("field_id", item.get("id")), set())
+        missing += [text for text in _texts_of(item["value"]) if _key(text) not in keys]
     if not missing:
         return None
     return UnsetField(name, missing, [], is_whole=len(missing) >= len(values))
@@ -204,6 +202,14 @@ def _names_of(value: Any) -> list[str]:
     if _is_empty(value):
         return []
     return [_plain(value)]
+
+
+def _texts_of(value: Any) -> list[str]:
+    """Return a value, or each of several, as texts; those that are empty are left out."""
+    values: list[Any] = [value]
+    if isinstance(value, list):
+        values = cast("list[Any]", value)
+    return [_plain(each) for each in values if not _is_empty(each)]
 
 
 def _is_empty(value: Any) -> bool:
