@@ -26,11 +26,11 @@ FACTS: list[tuple[str, str, str]] = [
     ("GET", "~/(collaborators|tags|rulesets.*|rules/.*)", "Metadata: read"),
     ("GET", "~/properties/values", "Metadata: read"),  # ?
     ("PATCH", "~/properties/values", "Custom properties: write"),  # ?
-    ("GET", "~/(branches|commits|commits/{ref}|compare/.*|contents/.*|git/.*|releases.*)", "Contents: read"),
+    ("GET", "~/(branches(/.*)?|commits|commits/{ref}|compare/.*|contents/.*|git/.*|releases.*)", "Contents: read"),
     ("POST PATCH DELETE", "~/(git/refs.*|releases.*)", "Contents: write"),
     ("PUT", "~/(contents/.*|pulls/{pull_number}/merge)", "Contents: write"),
     # Only Apps can have checks; without them statuses and runs are shown instead.
-    ("GET", "~/commits/{ref}/check-runs", "Actions: read"),
+    ("GET", "~/(commits/{ref}/check-runs|check-runs/.*)", "Actions: read"),
     ("GET", "~/commits/{ref}/status", "Commit statuses: read"),
     ("GET", "~/actions/.*", "Actions: read"),
     ("POST DELETE", "~/actions/.*", "Actions: write"),

@@ -300,7 +300,8 @@ async def test_reading_asks_few_questions(oracle: Oracle) -> None:
             before = len(oracle.seen)
             await client.call_tool(name, arguments)
             if name in most and "number" in arguments and name == "list_checks":
-                assert len(oracle.seen) - before <= most[name] + 1
+                # Whether it is green takes the rules of the base branch, and names that repeat the runs.
+                assert len(oracle.seen) - before <= most[name] + 3
             elif name in most and "custom" not in arguments:
                 assert len(oracle.seen) - before <= most[name], name
 

@@ -414,7 +414,6 @@ async def test_pages_of_what_is_not_shown_do_not_look_like_the_end(oracle: Oracl
 LISTS: list[tuple[str, dict[str, Any], str, str | None, str]] = [
     ("list_pull_requests", {}, "/repos/octo/app/pulls", None, "pulls/list"),
     ("list_reviews", {"number": 5}, "/repos/octo/app/pulls/5/reviews", None, "pulls/list-reviews"),
-    ("list_checks", {"ref": "main"}, "/repos/octo/app/commits/main/check-runs", "check_runs", "checks/list-for-ref"),
     ("list_commits", {}, "/repos/octo/app/commits", None, "repos/list-commits"),
     ("list_commits", {"number": 5}, "/repos/octo/app/pulls/5/commits", None, "pulls/list-commits"),
     ("list_refs", {}, "/repos/octo/app/branches", None, "repos/list-branches"),

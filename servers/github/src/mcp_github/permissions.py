@@ -18,7 +18,8 @@ _TOOLS_BY_PERMISSION = {
     "Code scanning alerts: read": "get_alert list_alerts",
     "Commit statuses: read": "list_checks",
     "Contents: read": (
-        "get_commit get_release list_commits list_files list_refs list_releases read_blame read_diff read_file"
+        "get_commit get_release list_checks list_commits list_files list_refs list_releases read_blame read_diff "
+        "read_file"
     ),
     "Contents: write": (
         "create_branch create_release delete_branch delete_release edit_release move_branch run_merge write_files"

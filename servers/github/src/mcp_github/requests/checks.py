@@ -1,45 +1,130 @@
-"""The checks of a commit: check runs, or what a token without access to them can see instead."""
+"""The checks of a commit: whether it is green, and each of them; or what a token without access can see instead."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, cast
 
-from mcp_batteries.errors import NotFound, Refused, quote
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.cursors import Cursor
+from mcp_batteries.errors import NotFound, Problem, Refused, quote
 from mcp_github.client.api import Api
 from mcp_github.client.polling import Poller
 from mcp_github.listing.columns import CHECK
-from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_notes
+from mcp_github.listing.pages import PageOptions, count_fitting_rows, join_notes
 from mcp_github.listing.projections import pick
 from mcp_github.models import Listing
 from mcp_github.policy import Ref, Repo
 from mcp_github.requests.branches import resolve_sha
 
-__all__ = ["list_checks_of_commit", "list_checks_of_pull"]
+__all__ = ["CheckFilter", "CheckState", "list_checks_of_commit", "list_checks_of_pull"]
+
+CheckState = Literal["failed", "running", "passed"]
 
 _NO_CHECK_RUNS = (
     "Fine-grained tokens can't read check runs: these are runs of Actions, and statuses; checks of other apps are "
     "missing."
 )
+_STATUSES_ONLY = "Neither check runs nor runs of Actions can be read here: these are statuses of other services."
+_FAILURES = ("failure", "error", "timed_out", "startup_failure", "action_required", "cancelled", "stale")
+_COUNTED_AS: Mapping[str, str] = {"success": "passed", "failure": "failed", "error": "failed"}
+_STATES: Sequence[CheckState] = ("failed", "running", "passed")
+_TELL_APART_COLUMNS = ("workflow", "event", "attempt", "started_at")
 # Checks appear some seconds after a push.
 _FIRST_CHECK_SECONDS = 20.0
 # GitHub keeps a thousand checks of a commit at most.
 _MAX_PAGES = 10
+_MAX_NAMED_CHECKS = 10
+# GitHub does not know the commit; nothing else of it could be read either.
+_UNKNOWN_COMMIT_STATUS = 422
 
 
 @dataclass(frozen=True)
-class _Statuses:
-    """What other services say of a commit.
+class CheckFilter:
+    """Which checks are listed; all are counted.
+
+    Attributes:
+        name: a part of the name, whatever its case.
+    """
+
+    state: CheckState | None = None
+    name: str | None = None
+
+    def takes(self, check: _Check) -> bool:
+        if self.state is not None and check.state != self.state:
+            return False
+        return self.name is None or self.name.lower() in check.name.lower()
+
+
+@dataclass(frozen=True)
+class _Check:
+    """A check run, a run of Actions in the place of one, or a status.
+
+    Attributes:
+        row: its values in the default columns.
+        suite: the check suite of a check run.
+        origin: which workflow it is of, its event, attempt and time, where names repeat.
+    """
+
+    name: str
+    status: str
+    conclusion: str | None
+    row: Sequence[Any]
+    suite: int | None = None
+    started_at: str | None = None
+    origin: Sequence[Any] = ()
+
+    @property
+    def outcome(self) -> str:
+        """Its conclusion, or how far it is."""
+        if self.status == "completed":
+            return self.conclusion or self.status
+        return self.status
+
+    @property
+    def state(self) -> CheckState:
+        if self.outcome in _FAILURES:
+            return "failed"
+        if self.status in ("completed", "success"):
+            return "passed"
+        return "running"
+
+
+@dataclass
+class _Checks:
+    """All checks of a commit.
 
     Attributes:
         removed: how many invisible characters were taken out.
-        note: what is missing.
+        notes: what is missing.
+        has_names: whether the names are those that a rule would require.
     """
 
-    rows: Sequence[list[Any]] = ()
+    items: list[_Check] = field(default_factory=list[_Check])
     removed: int = 0
-    note: str | None = None
+    notes: list[str] = field(default_factory=list[str])
+    has_names: bool = True
+
+    def summarize(self, missing_names: Sequence[str]) -> str:
+        """Return whether all is well, and how many checks are how far, the worst first."""
+        counts = Counter((_STATES.index(item.state), item.outcome) for item in self.items)
+        parts = [f"{count} {_COUNTED_AS.get(outcome, outcome)}" for (_, outcome), count in sorted(counts.items())]
+        if missing_names:
+            names = ", ".join(quote(name, 80) for name in missing_names[:_MAX_NAMED_CHECKS])
+            parts.append(f"{len(missing_names)} required not reported: {names}")
+        if not parts:
+            return "There are no checks."
+        return f"{self._verdict(missing_names)}: {', '.join(parts)}."
+
+    def _verdict(self, missing_names: Sequence[str]) -> str:
+        states = {item.state for item in self.items}
+        if "failed" in states:
+            return "Not green"
+        if "running" in states or missing_names:
+            return "Not done"
+        return "Green"
 
 
 @dataclass(frozen=True)
@@ -48,53 +133,55 @@ class _UpstreamList:
 
     path: str
     key: str
-    params: Mapping[str, Any]
+    params: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 async def list_checks_of_pull(
-    api: Api, repo: Repo, number: int, options: PageOptions, poller: Poller | None = None
+    api: Api, repo: Repo, number: int, wishes: CheckFilter, options: PageOptions, poller: Poller | None = None
 ) -> Listing:
-    """Return a page of the checks of a pull request's head, see `list`."""
+    """Return the checks of a pull request's head with those that its base branch requires, see the next."""
     description = f"pull request #{number} of `{repo.full_name}`"
     hint = f"If #{number} is an issue, it has no checks."
     pull = await api.get(f"{repo.path}/pulls/{number}", description, internal=True, hint=hint)
     head = api.policy.ref(str(pick(pull.data, "head.sha")))
-    return await list_checks_of_commit(api, repo, head, options, poller)
+    base = api.policy.ref(str(pick(pull.data, "base.ref")))
+    return await list_checks_of_commit(api, repo, head, wishes, options, poller, base=base)
 
 
 async def list_checks_of_commit(
-    api: Api, repo: Repo, ref: Ref, options: PageOptions, poller: Poller | None = None
-) -> Listing:
-    """Return a page of the checks of a commit, on the first with the statuses that other services set.
+    api: Api, repo: Repo, ref: Ref, wishes: CheckFilter, options: PageOptions, poller: Poller | None = None, *,
+    base: Ref | None = None,
+) -> Listing:  # fmt: skip
+    """Return the checks of a commit and the statuses that other services set: failures first, and how many of each.
 
     Args:
         poller: waits until the checks have ended.
+        base: the branch whose rules require some.
 
     Raises:
-        Refused: the token may see neither check runs nor runs of Actions.
+        Refused: the token may see neither check runs nor runs of Actions nor statuses.
     """
     commit = _CommitChecks(api, repo, ref)
-    is_first_page = options.cursor is None
     progress = None
-    if poller is not None and is_first_page:
-        progress = await commit.wait(poller)
-    try:
-        page = await commit.fetch_check_runs(options)
-    except Refused as refusal:
-        page = await commit.fetch_workflow_runs(refusal)
-    if not is_first_page:
-        return page
+    if poller is not None and options.cursor is None:
+        checks = await poller.poll_until_done(commit.fetch, _describe_progress)
+        progress = _describe_progress(checks, _FIRST_CHECK_SECONDS)
+    else:
+        checks = await commit.fetch()
+    missing_names: list[str] = []
+    if base is not None and checks.has_names:
+        missing_names = await commit.find_missing(checks, base)
+    listed = sorted(filter(wishes.takes, checks.items), key=lambda item: _STATES.index(item.state))
+    columns = list(CHECK.default)
+    if len({item.name for item in listed}) < len(listed):
+        listed = await commit.tell_apart(listed)
+        columns += _TELL_APART_COLUMNS
+    page = _cut(listed, columns, options, [repo.key, ref.name, wishes.state, wishes.name])
     wait_note = None
     if progress:
         wait_note = f"{progress} Call again to wait on."
-    statuses = await commit.fetch_statuses()
-    return page.model_copy(
-        update={
-            "rows": [*page.rows, *statuses.rows],
-            "removed": ((page.removed or 0) + statuses.removed) or None,
-            "note": join_notes(page.note, wait_note, statuses.note),
-        }
-    )
+    note = join_notes(checks.summarize(missing_names), wait_note, *checks.notes, page.note)
+    return page.model_copy(update={"note": note, "total": len(listed), "removed": checks.removed or None})
 
 
 @dataclass(frozen=True)
@@ -113,104 +200,138 @@ class _CommitChecks:
     def description(self) -> str:
         return f"the checks of {quote(self.ref.name)} in `{self.repo.full_name}`"
 
-    async def fetch_check_runs(self, options: PageOptions) -> Listing:
-        query = ListQuery(
-            f"{self.path}/check-runs", self.description, CHECK, repo=self.repo,
-            find_list=lambda data: data["check_runs"],
-        )  # fmt: skip
-        return await fetch_page(self.api, query, options)
-
-    async def fetch_workflow_runs(self, refusal: Refused) -> Listing:
-        """Return the runs of Actions for the commit, in the columns of check runs.
+    async def fetch(self) -> _Checks:
+        """Return all checks and statuses, and what could not be read.
 
         Raises:
-            Refused: `refusal`, if the token may not see them either.
+            Problem: nothing could be read.
         """
-        description = f"the runs of {quote(self.ref.name)} in `{self.repo.full_name}`"
+        checks = _Checks()
+        problem: Problem | None = None
         try:
-            params = {"head_sha": await resolve_sha(self.api, self.repo, self.ref), "per_page": 100}
-            response = await self.api.get(f"{self.repo.path}/actions/runs", description, params, repo=self.repo)
-        except (Refused, NotFound):
-            raise refusal from None
-        return Listing(
-            note=_NO_CHECK_RUNS,
-            total=response.data.get("total_count"),
-            removed=response.removed or None,
-            columns=list(CHECK.default),
-            rows=[_to_check_row(run) for run in response.data["workflow_runs"]],
-        )
-
-    async def fetch_statuses(self) -> _Statuses:
-        try:
-            response = await self.api.get(f"{self.path}/status", self.description, {"per_page": 100}, repo=self.repo)
-        except (Refused, NotFound) as problem:
-            return _Statuses(note=f"Statuses are missing here: {problem}")
-        rows = [
-            [status["context"], status["state"], None, "status", status.get("description"), None]
-            for status in response.data["statuses"]
-        ]
-        statuses = _Statuses(rows, response.removed)
-        if not response.next_page:
-            return statuses
-        note = f"There are more than these {len(rows)} statuses: together `{response.data['state']}`."
-        return replace(statuses, note=note)
-
-    async def wait(self, poller: Poller) -> str | None:
-        """Wait until all checks have ended; return what still goes on when the time is over."""
-        check_list = _UpstreamList(f"{self.path}/check-runs", "check_runs", {"per_page": 100})
-
-        async def fetch_are_ended() -> list[bool]:
-            nonlocal check_list
+            await self._add_check_runs(checks)
+        except (Refused, NotFound) as refusal:
+            if refusal.status == _UNKNOWN_COMMIT_STATUS:
+                raise
+            problem = refusal
+            checks.has_names = False
             try:
-                checks = await self._fetch_all(check_list)
-            except Refused:
-                if check_list.key == "workflow_runs":
-                    raise
-                check_list = await self._workflow_run_list()
-                checks = await self._fetch_all(check_list)
-            are_ended = [check.get("status") == "completed" for check in checks]
-            return are_ended + await self._fetch_are_statuses_ended()
+                await self._add_workflow_runs(checks)
+                checks.notes.append(_NO_CHECK_RUNS)
+                problem = None
+            except (Refused, NotFound):
+                checks.notes.append(_STATUSES_ONLY)
+        try:
+            await self._add_statuses(checks)
+        except (Refused, NotFound) as status_problem:
+            if problem is not None:
+                raise problem from None
+            checks.notes.append(f"Statuses are missing here: {status_problem}")
+        return checks
 
-        are_ended = await poller.poll_until_done(fetch_are_ended, _describe_progress)
-        return _describe_progress(are_ended, _FIRST_CHECK_SECONDS)
+    async def find_missing(self, checks: _Checks, base: Ref) -> list[str]:
+        """Return the names of checks that rules of the branch `base` require and nobody has reported yet."""
+        names: dict[str, None] = {}
+        try:
+            branch = await self.api.get(
+                f"{self.repo.path}/branches/{base.path}", f"branch {quote(base.name)} in `{self.repo.full_name}`",
+                internal=True,
+            )  # fmt: skip
+            names |= dict.fromkeys(pick(branch.data, "protection.required_status_checks.contexts") or ())
+            rules = await self._fetch_list(_UpstreamList(f"{self.repo.path}/rules/branches/{base.path}", ""), checks)
+        except (Refused, NotFound) as problem:
+            checks.notes.append(f"Which checks are required is not known here: {problem}")
+            return []
+        for rule in rules:
+            if rule.get("type") == "required_status_checks":
+                required = cast("list[dict[str, Any]]", pick(rule, "parameters.required_status_checks") or [])
+                names |= dict.fromkeys(str(item["context"]) for item in required)
+        reported = {item.name for item in checks.items}
+        return [name for name in names if name not in reported]
+
+    async def tell_apart(self, items: Sequence[_Check]) -> list[_Check]:
+        """Return the checks with what tells those of one name apart."""
+        runs: dict[Any, Mapping[str, Any]] = {}
+        try:
+            upstream = await self._workflow_run_list()
+            runs = {run.get("check_suite_id"): run for run in await self._fetch_list(upstream, _Checks())}
+        except (Refused, NotFound):
+            # Their times tell them apart as well.
+            pass
+        named: list[_Check] = []
+        for item in items:
+            run = runs.get(item.suite, {})
+            origin = [run.get("name"), run.get("event"), run.get("run_attempt"), item.started_at]
+            named.append(replace(item, origin=origin))
+        return named
+
+    async def _add_check_runs(self, checks: _Checks) -> None:
+        for run in await self._fetch_list(_UpstreamList(f"{self.path}/check-runs", "check_runs"), checks):
+            row = CHECK.to_row(run, CHECK.default)
+            suite = pick(run, "check_suite.id")
+            checks.items.append(
+                _Check(run["name"], str(run.get("status")), run.get("conclusion"), row, suite, run.get("started_at"))
+            )
+
+    async def _add_workflow_runs(self, checks: _Checks) -> None:
+        """Add the runs of Actions for the commit, in the columns of check runs."""
+        for run in await self._fetch_list(await self._workflow_run_list(), checks):
+            title = f"run {run['id']}: {run.get('display_title') or ''}"
+            row = [run["name"], run["status"], run.get("conclusion"), "github-actions", title, None]
+            suite = run.get("check_suite_id")
+            checks.items.append(
+                _Check(run["name"], str(run["status"]), run.get("conclusion"), row, suite, run.get("run_started_at"))
+            )
+
+    async def _add_statuses(self, checks: _Checks) -> None:
+        for status in await self._fetch_list(_UpstreamList(f"{self.path}/status", "statuses"), checks):
+            row = [status["context"], status["state"], None, "status", status.get("description"), None]
+            checks.items.append(
+                _Check(status["context"], status["state"], None, row, started_at=status.get("created_at"))
+            )
 
     async def _workflow_run_list(self) -> _UpstreamList:
         sha = await resolve_sha(self.api, self.repo, self.ref)
-        params = {"per_page": 100, "head_sha": sha}
-        return _UpstreamList(f"{self.repo.path}/actions/runs", "workflow_runs", params)
+        return _UpstreamList(f"{self.repo.path}/actions/runs", "workflow_runs", {"head_sha": sha})
 
-    async def _fetch_are_statuses_ended(self) -> list[bool]:
-        try:
-            statuses = await self._fetch_all(_UpstreamList(f"{self.path}/status", "statuses", {"per_page": 100}))
-        except (Refused, NotFound):
-            # The note beside the list says that they are missing.
-            return []
-        return [status.get("state") != "pending" for status in statuses]
-
-    async def _fetch_all(self, upstream: _UpstreamList) -> list[Any]:
-        """Return the objects of all pages of a list: one that is not looked at may still be going on."""
+    async def _fetch_list(self, upstream: _UpstreamList, checks: _Checks) -> list[Any]:
+        """Return the objects of all pages of a list: one that is not looked at may be the one that failed."""
         items: list[Any] = []
         next_page: Mapping[str, str] = {}
         for _ in range(_MAX_PAGES):
             response = await self.api.get(
-                upstream.path, self.description, {**upstream.params, **next_page}, repo=self.repo
+                upstream.path, self.description, {"per_page": 100, **upstream.params, **next_page}, repo=self.repo
             )
-            items += response.data[upstream.key]
+            data = response.data
+            if upstream.key:
+                data = data[upstream.key]
+            items += data
+            checks.removed += response.removed
             next_page = response.next_page
             if not next_page:
                 break
         return items
 
 
-def _describe_progress(are_ended: list[bool], elapsed: float) -> str | None:
+def _cut(items: Sequence[_Check], columns: list[str], options: PageOptions, scope: Sequence[Any]) -> Listing:
+    """Return the page of checks that the cursor stands for."""
+    start = 0
+    if options.cursor is not None:
+        start = int(Cursor.decode("checks", options.cursor, scope))
+    rows = [[*item.row, *item.origin] for item in items[start : start + options.limit]]
+    rows = rows[: count_fitting_rows(rows, DEFAULT_PAGE_BYTES)]
+    remaining = len(items) - start - len(rows)
+    if remaining <= 0:
+        return Listing(columns=columns, rows=rows)
+    cursor = Cursor.encode("checks", start + len(rows), scope)
+    return Listing(cursor=cursor, note=f"{remaining} more.", columns=columns, rows=rows)
+
+
+def _describe_progress(checks: _Checks, elapsed: float) -> str | None:
     """Return how the checks go on after so many seconds; None once all have ended."""
-    if not all(are_ended):
-        return f"{are_ended.count(False)} of {len(are_ended)} checks are still going on."
-    if not are_ended and elapsed < _FIRST_CHECK_SECONDS:
+    running = [item for item in checks.items if item.state == "running"]
+    if running:
+        return f"{len(running)} of {len(checks.items)} checks are still going on."
+    if not checks.items and elapsed < _FIRST_CHECK_SECONDS:
         return "There is no check yet."
     return None
-
-
-def _to_check_row(run: Mapping[str, Any]) -> list[Any]:
-    title = f"run {run['id']}: {run.get('display_title') or ''}"
-    return [run["name"], run["status"], run.get("conclusion"), "github-actions", title, None]

@@ -24,7 +24,7 @@ from mcp_github.number_forms import Number, OptionalNumber
 from mcp_github.policy import Head, HeadFilter, NodeId, Policy, Ref, Repo, ReviewComment, WriteRepo
 from mcp_github.requests import reviews
 from mcp_github.requests.branches import changed_names
-from mcp_github.requests.checks import list_checks_of_commit, list_checks_of_pull
+from mcp_github.requests.checks import CheckFilter, CheckState, list_checks_of_commit, list_checks_of_pull
 from mcp_github.requests.graphql_queries import DRAFT, READY
 from mcp_github.requests.name_changes import merge_names, resolve_names
 from mcp_github.requests.reviews import NewReview, ReviewAction, Verdict
@@ -60,6 +60,7 @@ MergeMethod = Literal["merge", "squash", "rebase"]
 COPILOT_REVIEWER = "copilot-pull-request-reviewer[bot]"
 
 _MAX_BODY_CHARACTERS = 8000
+_MAX_CHECKS = 1000
 _DONE_COLUMNS = ("number", "title", "state", "draft", "head", "head_sha", "base")
 
 
@@ -67,6 +68,12 @@ def _check_sha(text: str) -> str:
     if not re.fullmatch("[0-9a-f]{7,64}", text):
         raise ValueError("must be 7 or more digits of a sha")
     return text
+
+
+def _check_count(count: int) -> int:
+    if not 1 <= count <= _MAX_CHECKS:
+        raise ValueError(f"must be 1 to {_MAX_CHECKS}")
+    return count
 
 
 _SORT = AfterValidator(one_of("created", "updated", "popularity", "long-running"))
@@ -174,21 +181,24 @@ async def list_checks(
     repo: RepoName,
     number: OptionalNumber = None,
     ref: OptionalRefName = None,
+    state: CheckState | None = None,
+    name: Annotated[FreeText | None, Field(description="Part of it")] = None,
     wait: Waiting = None,
-    limit: Limit = 50,
+    limit: Annotated[int, AfterValidator(_check_count)] = 200,
     cursor: Cursor = None,
 ) -> Listing:
-    """List the CI checks of a pull request (`number`) or commit (`ref`) with their conclusions.
+    """List the CI checks of a pull request (`number`) or commit (`ref`), failures first: is it green?
 
-    Those of other services come last; `wait` waits for running ones. Can it be merged: `get_pull_request`.
+    `note` counts all, with required ones that are missing; `wait` waits for running ones. Why one failed: `get_run`.
     """
     options = PageOptions(limit=limit, cursor=cursor)
+    wishes = CheckFilter(state, name)
     if number is not None:
         refuse_beside("`number`", ref=ref)
-        return await list_checks_of_pull(api, repo, number, options, wait)
+        return await list_checks_of_pull(api, repo, number, wishes, options, wait)
     if ref is None:
         raise Invalid("One of `number` and `ref` has to be given.")
-    return await list_checks_of_commit(api, repo, ref, options, wait)
+    return await list_checks_of_commit(api, repo, ref, wishes, options, wait)
 
 
 @tool("Create a pull request", toolset="pull_requests", effect="write", open_world=True, view=views.DRAFT)
