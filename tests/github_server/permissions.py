@@ -62,7 +62,7 @@ FACTS: list[tuple[str, str, str]] = [
     ("GET", "/(search/.*|advisories|rate_limit|user|users/.*|gists.*)", ""),
     ("GRAPHQL", "Blame|Tags", "Contents: read"),
     ("GRAPHQL", "CommitOnBranch", "Contents: write"),
-    ("GRAPHQL", "Threads", "Pull requests: read"),
+    ("GRAPHQL", "Threads?", "Pull requests: read"),
     ("GRAPHQL", "AddThread|Draft|Ready|Reply|Resolve|Unresolve", "Pull requests: write"),
     ("GRAPHQL", "Categories|Discussions?", "Discussions: read"),
     ("GRAPHQL", ".*Discussion.*|(M|Unm)arkAnswer", "Discussions: write"),

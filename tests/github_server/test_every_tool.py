@@ -79,6 +79,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("get_pull_request", {**O, "number": 5}),
     ("list_reviews", {**O, "number": 5}),
     ("list_reviews", {**O, "number": 5, "kind": "threads"}),
+    ("list_reviews", {**O, "number": 5, "thread": "PRRT_kwDOAAAAAQ", "order": "desc"}),
     ("list_checks", {**O, "number": 5}),
     ("list_checks", {**O, "ref": "main"}),
     ("create_pull_request", {**O, "title": "T", "head": "feature/y", "base": "main", "draft": True,
@@ -206,6 +207,7 @@ def prepared(oracle: Oracle) -> Oracle:
                                                                                     "login": "octo"}}}  # fmt: skip
     places = {"DC": said, "PV": update}
     oracle.graphql("NodePlace", lambda given: {"node": places.get(given["id"][:2], thread)})
+    oracle.graphql("Thread", {"node": thread})
     board = {"repositoryOwner": {"__typename": "Organization", "projectV2": {"number": 1}}}
     oracle.graphql("ProjectViews", board)
     oracle.graphql("ProjectUpdates", board)

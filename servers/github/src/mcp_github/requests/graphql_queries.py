@@ -6,18 +6,31 @@ __all__ = [
     "ADD_DISCUSSION_COMMENT", "ADD_THREAD", "BLAME", "CATEGORIES", "COMMIT_ON_BRANCH", "CREATE_DISCUSSION",
     "CREATE_PROJECT", "CREATE_PROJECT_UPDATE", "DELETE_DISCUSSION_COMMENT", "DISCUSSION", "DISCUSSIONS", "DRAFT",
     "EDIT_DISCUSSION_COMMENT", "EDIT_PROJECT_UPDATE", "MARK_ANSWER", "NODE_PLACE", "PROJECT_UPDATES", "PROJECT_VIEWS",
-    "READY", "REPLY", "RESOLVE", "TAGS", "THREADS", "UNMARK_ANSWER", "UNRESOLVE",
+    "READY", "REPLY", "RESOLVE", "TAGS", "THREAD", "THREADS", "UNMARK_ANSWER", "UNRESOLVE",
 ]  # fmt: skip
 
 THREADS = """
 query Threads($owner: String!, $name: String!, $number: Int!, $first: Int!, $after: String) {
   repository(owner: $owner, name: $name) { nameWithOwner pullRequest(number: $number) {
     reviewThreads(first: $first, after: $after) { totalCount pageInfo { hasNextPage endCursor } nodes {
-      id isResolved isOutdated path line startLine diffSide
+      id isResolved isOutdated path line startLine diffSide startDiffSide originalLine originalStartLine subjectType
       comments(first: 30) { totalCount nodes {
-        databaseId author { login } authorAssociation createdAt body
+        databaseId author { login } authorAssociation createdAt body diffHunk
       } }
     } }
+  } }
+}
+"""
+
+THREAD = """
+query Thread($id: ID!, $first: Int, $after: String, $last: Int, $before: String) {
+  node(id: $id) { ... on PullRequestReviewThread {
+    pullRequest { number } repository { nameWithOwner }
+    comments(first: $first, after: $after, last: $last, before: $before) {
+      totalCount pageInfo { hasNextPage endCursor hasPreviousPage startCursor } nodes {
+        databaseId author { login } authorAssociation createdAt body
+      }
+    }
   } }
 }
 """

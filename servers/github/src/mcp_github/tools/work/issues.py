@@ -21,7 +21,7 @@ from mcp_github.models import Done, Listing, Record
 from mcp_github.number_forms import Comment, Number, OptionalComment, OptionalNumber, is_on_lines
 from mcp_github.policy import NodeId, Policy, Repo, WriteRepo
 from mcp_github.requests.name_changes import has_signs, merge_names, resolve_names
-from mcp_github.requests.reviews import reply_in_thread
+from mcp_github.requests.review_threads import reply_in_thread
 from mcp_github.tools import views
 from mcp_github.tools.arguments import (
     Body,

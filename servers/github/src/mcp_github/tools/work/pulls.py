@@ -22,7 +22,7 @@ from mcp_github.listing.projections import clip, clip_note, pick
 from mcp_github.models import Done, Listing, Record
 from mcp_github.number_forms import Number, OptionalNumber
 from mcp_github.policy import Head, HeadFilter, NodeId, Policy, Ref, Repo, ReviewComment, WriteRepo
-from mcp_github.requests import reviews
+from mcp_github.requests import review_threads, reviews
 from mcp_github.requests.branches import changed_names
 from mcp_github.requests.checks import CheckFilter, CheckState, list_checks_of_commit, list_checks_of_pull
 from mcp_github.requests.graphql_queries import DRAFT, READY
@@ -158,17 +158,25 @@ async def list_reviews(
     number: Number,
     kind: Literal["reviews", "threads"] = "reviews",
     unresolved: bool = False,
+    thread: Annotated[NodeId | None, trusted(Policy.node), Field(description="All its comments")] = None,
+    order: Literal["asc", "desc"] = "asc",
     fields: Fields = None,
     limit: Limit = 30,
     cursor: Cursor = None,
 ) -> Listing:
     """List a pull request's reviews, or the threads of comments on its lines (kind=threads).
 
-    Threads come with their comments and state. General comments: `list_comments`.
+    Threads come with lines (side LEFT is the old file), state and comments; `order` is of a `thread`'s. General
+    comments: `list_comments`.
     """
+    if thread is not None:
+        refuse_beside("`thread`", unresolved=unresolved)
+        return await review_threads.list_thread(api, repo, number, thread, order=order, limit=limit, cursor=cursor)
+    if order == "desc":
+        raise Invalid("`order` is that of the comments of one thread.", "Pass `thread`.")
     # Reviews are neither resolved nor open.
     if kind == "threads" or unresolved:
-        return await reviews.list_threads(api, repo, number, unresolved_only=unresolved, cursor=cursor)
+        return await review_threads.list_threads(api, repo, number, unresolved_only=unresolved, cursor=cursor)
     description = f"the reviews of #{number} of `{repo.full_name}`"
     query = ListQuery(f"{_path(repo, number)}/reviews", description, REVIEW, repo=repo)
     return await fetch_page(api, query, PageOptions(fields, limit, cursor))
@@ -322,7 +330,7 @@ async def edit_thread(
     resolved: bool = True,
 ) -> Done:
     """Resolve or reopen a review's thread; its comments stay. To reply: `create_comment`."""
-    return await reviews.set_resolved(api, repo, number, thread, resolved=resolved)
+    return await review_threads.set_resolved(api, repo, number, thread, resolved=resolved)
 
 
 @tool("Merge a pull request", toolset="pull_requests", gate="merge", effect="destroy", open_world=True)
