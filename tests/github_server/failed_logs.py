@@ -12,7 +12,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-__all__ = ["kinds", "made"]
+__all__ = ["DECOYS", "kinds", "made", "made_job"]
 
 _DATA = Path(__file__).parent / "data"
 _HOLE = re.compile(r"<(word|snake|kebab|phrase|camel|big|n)(\d)>")
@@ -58,6 +58,69 @@ def made(kind: str, seed: int) -> tuple[bytes, list[str]]:
         for line in [*before, *failure, *ended, *after]
     )
     return ("\ufeff" + text).encode(), [_filled(word, words, rng) for word in needed]
+
+
+_HEADER = ["##[group]Run <kebab1> --<word2>", "shell: /usr/bin/bash -e {0}", "##[endgroup]"]
+_EXIT = "##[error]Process completed with exit code 1."
+DECOYS: dict[str, tuple[str, list[str]]] = {
+    "allowed": ("before", [
+        "E       assert 41 == 42", "FAILED tests/test_decoy.py::test_decoy - assert 41 == 42", _EXIT,
+    ]),
+    "allowed_action": ("before", ["##[error]Input required and not supplied: decoy"]),
+    "caught": ("within", [
+        "Traceback (most recent call last):", '  File "/src/decoy.py", line 3, in connect',
+        "DecoyError: nothing answers yet", "trying again", "connected",
+    ]),
+    "service": ("within", [
+        "decoy-db | FATAL:  role \"decoy\" does not exist", "curl: (7) Failed to connect to decoy: Connection refused",
+        "decoy is ready",
+    ]),
+    "always": ("after", ["decoy.go:3:1: undefined: decoy", _EXIT]),
+}  # fmt: skip
+"""What looks like the cause and is none: of a step that may fail, or of the one that failed, which went on."""
+
+
+def made_job(kind: str, seed: int, decoy: str | None) -> tuple[bytes, dict[str, object], list[str]]:
+    """A log in the order in which it was written, the job with its steps, and what an answer has to name.
+
+    Steps follow each other within a second as often as not.
+    """
+    rng = random.Random(f"{kind} {seed} {decoy}")
+    words: dict[str, str] = {}
+    lines, needed = _failures()[kind]
+    noise = [line for line in (_DATA / "noise.txt").read_text("utf-8").splitlines() if "[group]" not in line]
+    where, trap = DECOYS.get(decoy or "", ("", []))
+
+    def quiet() -> list[str]:
+        return [_filled(rng.choice(noise), {}, rng) for _ in range(rng.randrange(3, 60))]
+
+    def header() -> list[str]:
+        return [_filled(line, {}, rng) for line in _HEADER]
+
+    failure = [_filled(line, words, rng) for line in lines]
+    ended = [] if kind in _SUDDEN or kind.startswith("action_") else [_EXIT]
+    within = trap if where == "within" else []
+    steps = [
+        ("success", [*header(), *quiet()]),
+        ("success", [*header(), *quiet(), *(trap if where == "before" else [])]),
+        ("failure", [*header(), *quiet(), *within, *quiet(), *failure, *ended]),
+        ("success", [*header(), *quiet(), *(trap if where == "after" else [])]),
+    ]
+    second, text, told = 0, "", list[dict[str, object]]()
+    for number, (conclusion, written) in enumerate(steps, 1):
+        start = second
+        for line in written:
+            text += f"{_time(second)}.{rng.randrange(10**7):07}Z {line}\r\n"
+            second += rng.random() < 0.02
+        step = {"number": number, "name": f"Step {number}", "status": "completed", "conclusion": conclusion}
+        told.append({**step, "started_at": f"{_time(start)}Z", "completed_at": f"{_time(second)}Z"})
+        second += rng.random() < 0.5
+    job: dict[str, object] = {"id": 7, "name": "build", "status": "completed", "conclusion": "failure", "steps": told}
+    return text.encode(), job, [_filled(word, words, rng) for word in needed]
+
+
+def _time(second: int) -> str:
+    return f"2026-01-01T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
 
 
 def _filled(line: str, words: dict[str, str], rng: random.Random) -> str:

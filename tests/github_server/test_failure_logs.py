@@ -5,17 +5,18 @@ from typing import Any
 import anyio
 import pytest
 
-from github_server.failed_logs import kinds, made
+from github_server.failed_logs import DECOYS, kinds, made, made_job
 from github_server.oracle import Oracle, Seen
 from github_server.oracle.server import Reply
 from github_server.serving import call, refused, served
 from github_server.world import sample
 from mcp_github.client.polling import Poller
-from mcp_github.requests.failure_log_parser import MAX_CAUSE_BYTES, FailureLogParser
+from mcp_github.requests.failure_causes import find_failed_step
+from mcp_github.requests.failure_log_parser import MAX_CAUSE_BYTES, FailedStep, FailureLogParser
 
 
-def cause_of(log: bytes, piece: int = 4096) -> str:
-    cause = FailureLogParser()
+def cause_of(log: bytes, piece: int = 4096, step: FailedStep | None = None) -> str:
+    cause = FailureLogParser(step)
     for at in range(0, len(log), piece):
         cause.feed(log[at : at + piece])
     return cause.get_cause()
@@ -33,6 +34,23 @@ def test_of_forty_ways_to_fail_the_cause_is_named(seed: int) -> None:
         if not all(word in said for word in needed):
             missed.append(f"{kind}: {needed} not in {said!r}")
     assert len(missed) <= len(kinds()) * 0.15, "\n".join(missed)
+
+
+@pytest.mark.share(1)
+@pytest.mark.parametrize("seed", range(8))
+def test_no_decoy_is_taken_for_the_cause(seed: int) -> None:
+    """More than a hundred logs, most with lines that look like the cause of a step that failed and are none."""
+    wrong: list[str] = []
+    count = 0
+    for kind in kinds():
+        for decoy in (None, list(DECOYS)[(seed + kinds().index(kind)) % len(DECOYS)]):
+            log, job, needed = made_job(kind, seed, decoy)
+            count += 1
+            said = cause_of(log, step=find_failed_step(job))
+            if "decoy" in said.lower() or not all(word in said for word in needed):
+                wrong.append(f"{kind} with {decoy}: {needed} not in {said!r}")
+    assert count >= 100
+    assert len(wrong) <= count * 0.05, f"{len(wrong)} of {count}:\n" + "\n".join(wrong)
 
 
 RUN = {"repo": "octo/app", "run_id": 9}
@@ -146,3 +164,74 @@ async def test_statuses_are_waited_for_as_checks_are(oracle: Oracle, quick: None
         looks = -1000
         note = (await call(client, "list_checks", repo="octo/app", ref="main", wait=0))["note"]
         assert note == "Not done: 1 pending, 2 passed. 1 of 3 checks are still going on. Call again to wait on."
+
+
+JOBS = "/repos/octo/app/actions/jobs"
+BILLING = "The job was not started because recent account payments have failed or your spending limit needs to be "
+LINT = {"annotation_level": "failure", "path": "src/a.py", "start_line": 3, "message": "unused import"}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("log", "annotations", "words"),
+    [
+        (None, [{"annotation_level": "failure", "path": ".github", "message": BILLING}], [BILLING]),
+        (b"fine\n##[error]Process completed with exit code 1.\n", [LINT], ["src/a.py:3: unused import"]),
+        (b"fine\n##[error]Process completed with exit code 1.\n",
+         [{**LINT, "annotation_level": "warning"}, {**LINT, "message": "Process completed with exit code 1."}], None),
+        (b"fatal: no such thing\n##[error]Process completed with exit code 1.\n", [LINT], None),
+    ],
+)  # fmt: skip
+async def test_what_stands_outside_of_the_log_is_a_cause_too(
+    log: bytes | None, annotations: list[dict[str, Any]], words: list[str] | None, oracle: Oracle
+) -> None:
+    over = {"status": "completed", "conclusion": "failure"}
+    running(oracle, [over])
+    job = {**sample("actions/get-job-for-workflow-run"), **over, "id": 7, "steps": []}
+    oracle.pages("/repos/octo/app/actions/runs/9/jobs", [job], "jobs")
+    oracle.answer("GET", f"{JOBS}/7/logs", status=302, headers={"Location": f"{oracle.url}/_storage/7"})
+    oracle.answer("GET", "/_storage/7", raw=log or b"", status=200 if log else 404)
+    oracle.answer("GET", "/repos/octo/app/check-runs/7/annotations", annotations)
+    async with served(oracle, "--toolsets", "actions") as client:
+        (cause,) = (await call(client, "get_run", **RUN, wait=0))["data"]["causes"]
+        assert cause.get("annotations") == words
+        oracle.answer("GET", "/repos/octo/app/check-runs/7/annotations", {"message": "Not Found"}, status=404)
+        (cause,) = (await call(client, "get_run", **RUN, wait=0))["data"]["causes"]
+        assert cause.get("log") or cause["missing"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({"status": "completed", "conclusion": "startup_failure"}, "`.github/workflows/ci.yml` is invalid"),
+        ({"status": "completed", "conclusion": "action_required"}, "until a maintainer approves it"),
+        ({"status": "waiting", "conclusion": None}, "the environment `staging`, which octocat, Justice League may "
+                                                    "approve; the user of this token can; its timer is 30 minutes"),
+    ],
+)  # fmt: skip
+async def test_a_run_that_does_not_go_on_says_why(state: dict[str, Any], words: str, oracle: Oracle) -> None:
+    running(oracle, [{**state, "path": ".github/workflows/ci.yml@main"}])
+    oracle.pages("/repos/octo/app/actions/runs/9/jobs", [], "jobs")
+    async with served(oracle, "--toolsets", "actions") as client:
+        assert words in (await call(client, "get_run", **RUN))["note"]
+        running(oracle, [{"status": "waiting", "id": 9}])
+        oracle.answer("GET", "/repos/octo/app/actions/runs/9/pending_deployments", {"message": "No"}, status=403)
+        assert "a rule of an environment" in (await call(client, "get_run", **RUN))["note"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({"status": "completed", "conclusion": "skipped"}, "was skipped, so it has no log"),
+        ({"status": "completed", "conclusion": "failure", "steps": []}, "before its first step"),
+        ({"status": "queued", "conclusion": None}, "is `queued`"),
+        ({"status": "completed", "conclusion": "failure"}, "kept for some weeks"),
+    ],
+)
+async def test_a_log_that_is_missing_has_a_reason(state: dict[str, Any], words: str, oracle: Oracle) -> None:
+    oracle.answer("GET", f"{JOBS}/7/logs", {"message": "Not Found"}, status=404)
+    oracle.answer("GET", f"{JOBS}/7", {**sample("actions/get-job-for-workflow-run"), "id": 7, **state})
+    async with served(oracle, "--toolsets", "actions") as client:
+        assert words in await refused(client, "read_job_log", repo="octo/app", job_id=7)

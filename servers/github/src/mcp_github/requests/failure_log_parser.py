@@ -1,8 +1,8 @@
 """Finds out why a job failed: the first lines of its log that say so, whatever tool wrote them.
 
 A tool's own message takes precedence over the shell's or runner's message about the tool, and the failure of a whole
-machine over both, because everything fails after it. A new kind of log is a new case in
-`tests/github_server/data/failures.txt`.
+machine over both, because everything fails after it. Lines of other steps than the one that failed count for nothing
+but that: a step may be allowed to fail. A new kind of log is a new case in `tests/github_server/data/failures.txt`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from mcp_github.safety.scrub import scrub_text
 
-__all__ = ["MAX_CAUSE_BYTES", "FailureLogParser"]
+__all__ = ["MAX_CAUSE_BYTES", "FailedStep", "FailureLogParser"]
 
 # Of a cause as it is shown.
 MAX_CAUSE_BYTES = 1500
@@ -24,7 +24,7 @@ _PIECE_BYTES = 65_536
 _MAX_CONTEXT_LINE_BYTES = 2000
 _MAX_CONTEXT_LINES = 6
 _COLOUR_CODES = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_TIMESTAMP = re.compile(rb"^(?:\xef\xbb\xbf)?\d{4}-\d\d-\d\dT[\d:.]+Z ?")
+_TIMESTAMP = re.compile(rb"^(?:\xef\xbb\xbf)?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)[\d:.]*Z ?")
 # What wraps the lines of another tool: docker's build, compose and kubectl, turbo and nx, `pr`-like prefixes.
 _WRAPPER = re.compile(r"^(?:#\d+ \d+\.\d+ |[\w.-]+(?:-\d+)? +\| |##\[error\]|::error[^:]*::|Error: (?=Error: ))")
 # Whatever a rule below can match has one of these; most lines have none, and are not looked at twice.
@@ -56,7 +56,7 @@ def _rule(rank: int, pattern: str, after: int = 4, before: int = 0) -> _Rule:
     return _Rule(rank, re.compile(pattern), after, before)
 
 
-_MACHINE, _TOOL, _PROGRAM, _WEAK, _LAST = range(5)
+_MACHINE, _TOOL, _STATED, _PROGRAM, _WEAK, _LAST = range(6)
 _RULES = (
     # What ends the whole machine or job.
     _rule(_MACHINE, r"No space left on device|ENOSPC|Disk quota exceeded", 1),
@@ -73,6 +73,7 @@ _RULES = (
     _rule(_TOOL, r"^\s*● (?!Console|Deprecation)\S.*", 14),
     _rule(_TOOL, r"^\s*(?:FAIL|⎯+ Failed)\s.*(?:>|\.(?:test|spec)\.)", 6),
     _rule(_TOOL, r"^\s*(?:✗|✖|×|✕)\s+\S.*", 4),
+    _rule(_TOOL, r"^\s+\d+\) test .*\([\w.]+\)$", 8),
     _rule(_TOOL, r"^\s+\d+\) .*(?:›|\[\w+\] ›)", 10),
     _rule(_TOOL, r"^\s+\d+ failing$", 14),
     _rule(_TOOL, r"^\s*--- FAIL: ", 5, 3),
@@ -119,7 +120,15 @@ _RULES = (
     _rule(_WEAK, r"(?i)^(?:error|failed|failure)\b[:!]? \S", 3, 3),
     _rule(_LAST, r"^(?:Error: )?Process completed with exit code (?!0)", 0, 6),
 )  # fmt: skip
-_RAISED = _rule(_TOOL, "", 3, 3)
+_MACHINE_RULES = [rule for rule in _RULES if rule.rank == _MACHINE]
+# What a step itself calls the error: an action that ends so, or a command that says so with `::error::`.
+_STATED_RULE = _rule(_STATED, "", 2, 1)
+_STATED_ERROR = re.compile(r"^##\[error\](?!Process completed with exit code)\S")
+# One that is caught ends as one that is not; the last one of a step is likelier to have ended it.
+_RAISED = _rule(_PROGRAM, "", 3, 3)
+_STEP_HEADER = b"##[group]Run "
+# Of these the last is kept: a service's complaints and what was tried again come before what ended the step.
+_LAST_WINS = frozenset({_STATED, _PROGRAM})
 _TRACEBACK = "Traceback (most recent call last):"
 _STEP_END = re.compile(r"Process completed with exit code [1-9]")
 _HARMLESS = re.compile(
@@ -143,10 +152,32 @@ class _Excerpt:
     lines_to_come: int
 
 
+@dataclass(frozen=True)
+class FailedStep:
+    """When the step that failed was at work, as GitHub tells it: to the second, in UTC.
+
+    Attributes:
+        start: as `2026-01-31T08:00:00`.
+        end: the same.
+        earlier_count: how many steps before it began in the same second.
+    """
+
+    start: str
+    end: str
+    earlier_count: int = 0
+
+
 @dataclass
 class FailureLogParser:
-    """Takes a log piece by piece and keeps what says why the job failed."""
+    """Takes a log piece by piece and keeps what says why the job failed.
 
+    Attributes:
+        failed_step: whose lines count; all without it.
+    """
+
+    failed_step: FailedStep | None = None
+    _headers_in_first_second: int = 0
+    _has_step_begun: bool = False
     _unfinished_line: bytes = b""
     _line_count: int = 0
     _recent: deque[str] = field(default_factory=lambda: deque[str](maxlen=_MAX_CONTEXT_LINES))
@@ -163,6 +194,11 @@ class FailureLogParser:
                 self._add_line(line)
             self._unfinished_line = unfinished[:_PIECE_BYTES]
         return False
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether the log says no more than that something failed."""
+        return self._best is None or self._best.rank >= _WEAK
 
     def get_cause(self) -> str:
         """Return the cause, each line with its number; empty if nothing says one."""
@@ -185,6 +221,9 @@ class FailureLogParser:
 
     def _add_line(self, raw: bytes) -> None:
         self._line_count += 1
+        if self.failed_step is not None and not self._is_of_failed_step(raw, self.failed_step):
+            self._add_foreign_line(raw)
+            return
         belongs_to_best = self._best is not None and self._best.lines_to_come > 0
         if not (belongs_to_best or self._is_in_traceback or _HINT.search(raw)):
             # Most of a log is of no interest; what precedes a failure may be.
@@ -199,6 +238,38 @@ class FailureLogParser:
         if _STEP_END.match(message) and self._best is not None:
             self._has_step_ended = True
         self._recent.append(line)
+
+    def _is_of_failed_step(self, raw: bytes, step: FailedStep) -> bool:
+        """Return whether a line was written while the failed step was at work."""
+        match = _TIMESTAMP.match(raw)
+        if match is None:
+            return True
+        second = match[1].decode()
+        is_header = raw[match.end() :].startswith(_STEP_HEADER)
+        self._has_step_begun = self._has_step_begun or second >= step.start
+        if is_header and second == step.start and self._headers_in_first_second <= step.earlier_count:
+            # What came before it in the same second was another step's.
+            self._best = None
+            self._has_step_ended = False
+            self._headers_in_first_second += 1
+        elif is_header and self._best is not None and self._best.rank == _STATED:
+            # The step that said so has ended, as another begins.
+            self._has_step_ended = True
+        return step.start <= second <= step.end
+
+    def _add_foreign_line(self, raw: bytes) -> None:
+        """Take a line of another step: only the end of the whole machine is why this one failed."""
+        self._is_in_traceback = False
+        if self._best is not None:
+            self._best.lines_to_come = 0
+        if not self._has_step_begun or not _HINT.search(raw):
+            return
+        line = _clean(raw)
+        message = _WRAPPER.sub("", line)
+        for rule in _MACHINE_RULES:
+            if rule.pattern.search(message):
+                self._keep_if_better(rule, line)
+                return
 
     def _look_for_failure(self, line: str, message: str) -> None:
         """Keep `line` if its `message`, which has no wrapper of another tool, tells of a failure."""
@@ -217,9 +288,13 @@ class FailureLogParser:
         for rule in _RULES:
             if rule.rank >= rank_to_beat:
                 return
+            if rule.rank >= _STATED and _STATED_ERROR.match(line):
+                break
             if rule.pattern.search(message):
                 self._keep_if_better(rule, line)
                 return
+        if _STATED_ERROR.match(line):
+            self._keep_if_better(_STATED_RULE, line)
 
     @property
     def _rank_to_beat(self) -> int:
@@ -229,11 +304,11 @@ class FailureLogParser:
             return _TOOL
         if self._best is None:
             return _LAST + 1
-        return self._best.rank
+        return self._best.rank + (self._best.rank in _LAST_WINS)
 
     def _keep_if_better(self, rule: _Rule, line: str) -> None:
         if self._best is not None:
-            if rule.rank >= self._best.rank:
+            if rule.rank >= self._rank_to_beat:
                 return
             if self._has_step_ended and rule.rank > _MACHINE:
                 return

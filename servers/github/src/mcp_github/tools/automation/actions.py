@@ -15,14 +15,14 @@ from mcp_batteries.server.declaration.trusted import FreeText, trusted
 from mcp_github.client.api import Api, ApiResponse
 from mcp_github.client.polling import MAX_WAIT_SECONDS
 from mcp_github.listing.line_window import LineWindow
-from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page
+from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_notes
 from mcp_github.listing.projections import Item, Projection, clip, same_names
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.number_forms import Number, OptionalNumber
 from mcp_github.policy import FilePath, Policy, Repo, Workflow
 from mcp_github.requests.artifacts import read_artifact_file
 from mcp_github.requests.branches import get_default_branch, refuse_workflows, resolve_sha
-from mcp_github.requests.failure_log_parser import FailureLogParser
+from mcp_github.requests.failure_causes import FAILURES, describe_run_state, explain_missing_log, find_cause
 from mcp_github.tools.arguments import (
     Cursor,
     DeleteRepoName,
@@ -47,12 +47,10 @@ RunAction = Literal["rerun", "rerun_failed", "cancel"]
 _MAX_LOG_BYTES = 1_000_000_000
 _MAX_JOBS = 300
 _MAX_CAUSES = 5
-_MAX_CAUSE_LOG_BYTES = 200_000_000
 # Failed jobs of a run whose logs share an answer.
 _MAX_LOGS = 6
 _MAX_NAMED_JOBS = 10
 _MAX_JOB_IDS = 20
-_FAILURES = ("failure", "timed_out")
 _ACTION_PATHS: Mapping[RunAction, str] = {"rerun": "rerun", "rerun_failed": "rerun-failed-jobs", "cancel": "cancel"}
 
 _FILE_OR_ID = Field(description="File name or id")
@@ -120,7 +118,7 @@ class _Jobs:
 
     @property
     def failed(self) -> list[dict[str, Any]]:
-        return [job for job in self.items if job.get("conclusion") in _FAILURES]
+        return [job for job in self.items if job.get("conclusion") in FAILURES]
 
 
 @dataclass(frozen=True)
@@ -179,14 +177,14 @@ async def get_run(api: Api, *, repo: RepoName, run_id: Number, wait: Waiting = N
         response = await wait.poll_until_done(fetch, _describe_progress)
     data = _RUN.to_record(response.data, list(_RUN.getters))
     is_going_on = _describe_progress(response) is not None
-    note = None
-    if wait is not None and is_going_on:
+    note = await describe_run_state(api, repo, response.data)
+    if wait is not None and is_going_on and note is None:
         note = f"It is still `{data.get('status')}`: call again to wait on."
     removed = response.removed
     try:
         jobs = await _fetch_jobs(api, repo, run_id, f"the jobs of {description}")
     except (NotFound, Refused, Unavailable) as problem:
-        note = f"Its jobs are missing here: {problem}"
+        note = join_notes(note, f"Its jobs are missing here: {problem}")
     else:
         removed += jobs.removed
         data |= await _describe_jobs(api, repo, jobs, with_causes=wait is not None and not is_going_on)
@@ -333,25 +331,8 @@ async def _describe_jobs(api: Api, repo: Repo, jobs: _Jobs, *, with_causes: bool
     rows = [_JOB.to_row(job, _JOB.default) for job in jobs.items]
     data: dict[str, Any] = {"job_columns": list(_JOB.default), "jobs": rows}
     if with_causes and jobs.failed:
-        data["causes"] = [await _find_cause(api, repo, job) for job in jobs.failed[:_MAX_CAUSES]]
+        data["causes"] = [await find_cause(api, repo, job) for job in jobs.failed[:_MAX_CAUSES]]
     return data
-
-
-async def _find_cause(api: Api, repo: Repo, job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return why one job failed, as its log has it."""
-    job_id = int(job["id"])
-    parser = FailureLogParser()
-    cause: dict[str, Any] = {"job_id": job_id, "job": job.get("name")}
-    try:
-        await api.download(
-            f"{_job_path(repo, job_id)}/logs", f"log of job `{job_id}`", repo=repo,
-            max_bytes=_MAX_CAUSE_LOG_BYTES, feed=parser.feed,
-        )  # fmt: skip
-    except (NotFound, Refused, TooLarge, Unavailable) as problem:
-        cause["missing"] = str(problem)
-    else:
-        cause["log"] = parser.get_cause() or "Its log names no reason: read it with `read_job_log`."
-    return cause
 
 
 async def _fetch_jobs(api: Api, repo: Repo, run_id: int, description: str) -> _Jobs:
@@ -419,14 +400,9 @@ async def _read_log(api: Api, repo: Repo, job_id: int, description: str, request
             f"{_job_path(repo, job_id)}/logs", f"log of {description}", repo=repo, max_bytes=_MAX_LOG_BYTES,
             feed=window.feed,
         )  # fmt: skip
-    except NotFound as problem:
+    except NotFound:
         job = await api.get(_job_path(repo, job_id), description, internal=True)
-        status = job.data.get("status")
-        if status != "completed":
-            raise Unavailable(
-                f"The {description} is `{status}`; its log comes when it has ended.", "Try again later."
-            ) from None
-        raise NotFound(problem.failure, "Logs are kept for some weeks; a rerun makes a new one.") from None
+        raise explain_missing_log(job.data, description) from None
     return window.render(f"log of {description}", max_bytes)
 
 
