@@ -14,7 +14,7 @@ from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
 from mcp_github.client import credentials
 from mcp_github.policy import Policy
-from mcp_github.settings import Settings
+from mcp_github.settings import DEFAULT_TOOLSETS, Settings
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,9 @@ def test_what_cannot_be_used_stops_the_start(arguments: list[str]) -> None:
 def test_lists_may_be_written_with_commas() -> None:
     settings = load(Settings, ["--toolsets", "repos,issues", "--toolsets", "gists", "--repos", "a/b, c/*"])
     assert settings.toolsets == ("repos", "issues", "gists") and settings.repos == ("a/b", "c/*")
+    # As GitHub's own server names them.
+    theirs = load(Settings, ["--toolsets", "default,actions,issues,stargazers,dependabot,code_security"])
+    assert theirs.toolsets == (*DEFAULT_TOOLSETS, "actions", "stars", "security")
 
 
 @pytest.mark.anyio

@@ -17,6 +17,21 @@ TOOLSETS = (
     "security", "search", "stars", "planning", "rules",
 )  # fmt: skip
 
+# What the toolsets of GitHub's own server are called here; `default` is our own.
+_TOOLSETS_BY_OTHER_NAME = {
+    "default": DEFAULT_TOOLSETS,
+    "git": ("repos",),
+    "users": ("search",),
+    "orgs": ("search",),
+    "copilot": ("planning",),
+    "stargazers": ("stars",),
+    "code_security": ("security",),
+    "code_quality": ("security",),
+    "secret_protection": ("security",),
+    "dependabot": ("security",),
+    "security_advisories": ("security",),
+}
+
 
 class Settings(Common):
     """Serve GitHub over MCP: read what the token may read, change only what you allow, and leak nothing."""
@@ -106,6 +121,15 @@ class Settings(Common):
         for value in values:
             words += value.replace(",", " ").split()
         return tuple(words)
+
+    @field_validator("toolsets")
+    @classmethod
+    def _known_toolsets(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the toolsets by our names, each once."""
+        names: list[str] = []
+        for value in values:
+            names += _TOOLSETS_BY_OTHER_NAME.get(value, (value,))
+        return tuple(dict.fromkeys(names))
 
     @field_validator("cache")
     @classmethod

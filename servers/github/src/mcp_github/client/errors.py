@@ -54,7 +54,9 @@ def _refusal_of(response: Response, message: str, description: str, *, has_token
     match response.status:
         case 401:
             return Refused(
-                "GitHub does not accept the token." + quotation, "The operator has to renew it; other calls fail too."
+                "GitHub does not accept the token." + quotation,
+                "Other calls fail too. The operator can renew it: `gh auth login`, GITHUB_TOKEN, --token-file, or "
+                "--auth login for a code in the browser.",
             )
         case 403 | 404 | 410 | 422 if _TURNED_OFF.search(message):
             return NotFound(
@@ -93,7 +95,8 @@ def _refusal_of(response: Response, message: str, description: str, *, has_token
         case status if status >= 500:
             return _server_failure(response, description)
         case status:
-            return Unavailable(f"GitHub answered status `{status}` for {description}.{quotation}")
+            identity = _request_id(response)
+            return Unavailable(f"GitHub answered status `{status}`{identity} for {description}.{quotation}")
 
 
 def graphql_problem_of(errors: list[Any], response: Response, description: str, limits: RateLimits) -> Problem:
@@ -121,9 +124,9 @@ def graphql_problem_of(errors: list[Any], response: Response, description: str, 
                 f"That is too much of {description} at once.{quotation}", "Ask for less, with a smaller `limit`."
             )
         case "INTERNAL" | "SERVICE_UNAVAILABLE" | "TIMEOUT":
-            return Unavailable(f"GitHub failed on {description}.{quotation}", "Try again in a moment.")
+            return _graphql_failure(response, description, quotation)
         case None if _BROKE_OFF.search(quotation):
-            return Unavailable(f"GitHub failed on {description}.{quotation}", "Try again in a moment.")
+            return _graphql_failure(response, description, quotation)
         case _:
             return Invalid(f"GitHub can't use the request for {description}.{quotation}")
 
@@ -252,10 +255,25 @@ def _server_failure(response: Response, description: str) -> Problem:
     if retry_after is not None:
         moment = f"in {retry_after:.0f} s"
     return Unavailable(
-        f"GitHub failed on {description} (status `{response.status}`).",
+        f"GitHub failed on {description} (status `{response.status}`{_request_id(response)}).",
         f"Try again {moment}.",
         retry_after=retry_after,
     )
+
+
+def _graphql_failure(response: Response, description: str, quotation: str) -> Problem:
+    identity = _request_id(response).removeprefix(", ")
+    if identity:
+        identity = f" ({identity})"
+    return Unavailable(f"GitHub failed on {description}{identity}.{quotation}", "Try again in a moment.")
+
+
+def _request_id(response: Response) -> str:
+    """Return by what GitHub's support finds a request; empty if the answer does not say."""
+    identity = response.headers.get("x-github-request-id")
+    if not identity:
+        return ""
+    return f", request {quote(identity, 60)}"
 
 
 def _permissions_of_tool() -> str:

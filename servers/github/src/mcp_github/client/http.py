@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 import anyio
 import httpx2
 
-from mcp_batteries.errors import Conflict, NotFound, Refused, TooLarge, Unavailable
+from mcp_batteries.errors import Conflict, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.remote.connection_errors import explain_connection_error
 from mcp_github.client import errors
 from mcp_github.client.credentials import Credentials, RequestSigner, TokenSettings
@@ -242,15 +242,28 @@ class Client:
         """Return the request that the redirect in `response` asks for, once its target has been judged."""
         target = urljoin(f"{self._policy.api_url.base}{request.path}", response.headers.get("location", ""))
         if not request.is_read:
-            raise Conflict(
-                f"GitHub redirects this write to {request.description}: it was renamed or moved. Nothing was changed.",
-                "Look the repository up and use its new name.",
-            )
+            raise await self._redirected_write(request, target)
         path = self._policy.api_url.redirect(target, request.description)
         note = await self._follow_move(request, path)
         # GitHub's redirects after a rename come without the query.
         params = dict(parse_qsl(urlsplit(target).query)) or request.params
         return replace(request, path=path, params=params, redirect_note=note)
+
+    async def _redirected_write(self, request: Request, target: str) -> Conflict:
+        """Return the problem of a write that GitHub redirects, with the new name of its repository if it is served."""
+        fix = "Look the repository up and use its new name."
+        try:
+            path = self._policy.api_url.redirect(target, request.description)
+            new_name = await self._find_repo_name(path)
+            if self._policy.allow_list:
+                self._policy.require_redirect_served(new_name, request.description)
+        except Problem:
+            new_name = ""
+        if new_name and new_name.lower() != _repo_of_path(request.path).lower():
+            fix = f"Call again with `{new_name}`, its name by now."
+        return Conflict(
+            f"GitHub redirects this write to {request.description}: it was renamed or moved. Nothing was changed.", fix
+        )
 
     async def _follow_move(self, request: Request, path: str) -> str:
         """Return what the client is told of a redirect to `path`, and remember the new name of a repository.

@@ -126,6 +126,7 @@ COMMIT = Projection(
         "author": "author.login",
         "name": "commit.author.name",
         "date": "commit.author.date",
+        "committed_at": "commit.committer.date",
         "verified": "commit.verification.verified",
         "parents": pluck("parents", "sha"),
         "url": "html_url",

@@ -6,12 +6,13 @@ import base64
 import fnmatch
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, cast
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.cursors import Cursor
-from mcp_batteries.errors import Invalid, NotFound, TooLarge, Unavailable, quote
+from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, Unavailable, quote
 from mcp_batteries.media.picture_types import HEAD_BYTES, picture_type
 from mcp_batteries.media.pictures import Picture
 from mcp_batteries.media.pictures import Refused as NotShown
@@ -32,6 +33,10 @@ _OBJECT_TYPE = "application/vnd.github.object+json"
 _RAW_TYPE = "application/vnd.github.raw+json"
 _HINT = "`list_files` with recursive and pattern finds files, `list_refs` branches and tags."
 _LFS_POINTER = "version https://git-lfs.github.com/spec/"
+# Paths that are told in place of one that is not there, and how many are looked at for them.
+_MAX_NEAREST = 3
+_MAX_COMPARED_PATHS = 5000
+_MAX_QUOTED_PATH_CHARACTERS = 200
 # Of a file that is read at all; GitHub itself stops at 100 MB.
 _MAX_FILE_BYTES = 20_000_000
 _MAX_README_BYTES = 1_000_000
@@ -95,14 +100,44 @@ async def fetch_contents(
     if ref is not None:
         description += f" at {quote(ref.name)}"
         params = {"ref": ref.name}
-    response = await api.get(
-        f"{repo.path}/contents/{path.path}", description, params, repo=repo, internal=internal,
-        accept=_OBJECT_TYPE, hint=_HINT,
-    )  # fmt: skip
+    try:
+        response = await api.get(
+            f"{repo.path}/contents/{path.path}", description, params, repo=repo, internal=internal,
+            accept=_OBJECT_TYPE, hint=_HINT,
+        )  # fmt: skip
+    except NotFound as problem:
+        nearest = []
+        if not internal and path.name and problem.status == 404:
+            nearest = await _find_nearest(api, repo, path, ref)
+        if not nearest:
+            raise
+        names = ", ".join(quote(name, _MAX_QUOTED_PATH_CHARACTERS) for name in nearest)
+        raise NotFound(f"{problem.failure} The nearest there are: {names}.", problem.fix, status=404) from None
     data: Any = response.data
     if isinstance(data, list):
         return {"type": "dir", "entries": data}
     return data
+
+
+async def _find_nearest(api: Api, repo: Repo, path: FilePath, ref: Ref | None) -> list[str]:
+    """Return the paths that are most like one that is not there: first those with its very name."""
+    tree = "HEAD"
+    if ref is not None:
+        tree = ref.path
+    try:
+        response = await api.get(
+            f"{repo.path}/git/trees/{tree}", f"the files of `{repo.full_name}`", {"recursive": 1}, repo=repo
+        )
+    except Problem:
+        # That there is no such path is all that is sure.
+        return []
+    entries = cast("list[dict[str, Any]]", response.data.get("tree") or [])
+    paths = [str(entry["path"]) for entry in entries]
+    name = path.name.rpartition("/")[2].casefold()
+    namesakes = [each for each in paths if each.rpartition("/")[2].casefold() == name]
+    by_key = {each.casefold(): each for each in paths[:_MAX_COMPARED_PATHS]}
+    alike = [by_key[key] for key in get_close_matches(path.name.casefold(), by_key, _MAX_NEAREST)]
+    return list(dict.fromkeys([*namesakes, *alike]))[:_MAX_NEAREST]
 
 
 async def fetch_blob(api: Api, repo: Repo, path: FilePath, ref: Ref | None, *, internal: bool = False) -> Blob:

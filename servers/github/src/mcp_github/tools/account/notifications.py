@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from mcp_batteries.errors import Invalid, NotFound
+from mcp_batteries.errors import Invalid, NotFound, Problem
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_github.client.api import Api
 from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, keep_served
@@ -33,6 +33,8 @@ SubscriptionState = Literal["watching", "participating", "ignoring"]
 
 # GitHub lists no more of them on a page.
 _MAX_LIMIT = 50
+# Of a page, the releases whose tags are looked up.
+_MAX_RELEASES = 10
 _REPO_PATH = "repository.full_name"
 
 
@@ -41,7 +43,9 @@ def _is_private(notification: Item) -> bool:
 
 
 def _number_of(notification: Item) -> int | None:
-    """Return the number of the issue or pull request that a notification is about."""
+    """Return the number of the issue or pull request that a notification is about; a release has an id of its own."""
+    if pick(notification, "subject.type") == "Release":
+        return None
     number = str(pick(notification, "subject.url") or "").rpartition("/")[2]
     if not number.isdecimal():
         return None
@@ -140,11 +144,37 @@ async def fetch_inbox(api: Api, repo: Repo | None, params: Mapping[str, Any], op
         params: as GitHub names them: all, participating, since.
     """
 
+    releases: dict[str, Item] = {}
+
     def select(items: Sequence[Item]) -> Sequence[Item]:
-        return keep_served(api, items, repo_getter=_REPO_PATH, private_getter=_is_private)
+        served = keep_served(api, items, repo_getter=_REPO_PATH, private_getter=_is_private)
+        releases.update({str(item["id"]): item for item in served if pick(item, "subject.type") == "Release"})
+        return served
 
     query = ListQuery(_path(repo), "your notifications", _NOTIFICATION, params=params, select=select)
-    return await fetch_page(api, query, replace(options, limit=min(options.limit, _MAX_LIMIT)))
+    page = await fetch_page(api, query, replace(options, limit=min(options.limit, _MAX_LIMIT)))
+    if not releases or not {"id", "number"} <= set(page.columns):
+        return page
+    id_column = page.columns.index("id")
+    number_column = page.columns.index("number")
+    rows = [list(row) for row in page.rows]
+    for row in [row for row in rows if str(row[id_column]) in releases][:_MAX_RELEASES]:
+        row[number_column] = await _find_tag(api, releases[str(row[id_column])])
+    return page.model_copy(update={"rows": rows})
+
+
+async def _find_tag(api: Api, notification: Item) -> str | None:
+    """Return the tag of the release that a notification is about; None if it is not shown."""
+    release = str(pick(notification, "subject.url") or "").rpartition("/")[2]
+    if not release.isdecimal():
+        return None
+    repo = api.policy.repo(str(pick(notification, _REPO_PATH)))
+    try:
+        response = await api.get(f"{repo.path}/releases/{release}", f"a release of `{repo.full_name}`", internal=True)
+    except Problem:
+        # The notification says the release's title all the same.
+        return None
+    return response.data.get("tag_name")
 
 
 async def _settle(api: Api, thread: int, action: NotificationAction) -> Done:

@@ -35,6 +35,7 @@ async def get_me(api: Api) -> Record:
         searched = ""
         if credentials.searched_places:
             searched = f" (looked in {credentials.searched_places})"
+        data["may"] = ["read"]
         note = f"There is no token{searched}: only public repositories can be read."
         return Record(note=note, data=data)
     data["token_from"] = credentials.source

@@ -17,7 +17,7 @@ from mcp_github.client.api import Api
 from mcp_github.listing.columns import BRANCH, COMMIT, REPOSITORY, TAG
 from mcp_github.listing.graphql_pages import GraphqlQuery, fetch_graphql_page
 from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page
-from mcp_github.listing.projections import clip, pick
+from mcp_github.listing.projections import Projection, clip, pick
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.number_forms import Number, OptionalNumber
 from mcp_github.policy import Change, FileChange, FilePath, Policy, Ref, Repo, WriteRepo
@@ -54,6 +54,7 @@ __all__ = [
 RefKind = Literal["branches", "tags"]
 
 # Commits of a pull request that GitHub lists.
+_COLUMNS_OF_PERIOD = ("sha", "message", "author", "name", "committed_at")
 _MAX_PULL_COMMITS = 250
 _MAX_MESSAGE_CHARACTERS = 4000
 _MAX_FILES = 60
@@ -186,7 +187,11 @@ async def list_commits(
     if path is not None:
         params["path"] = path.name
     hint = "`list_refs` shows branches and tags."
-    query = ListQuery(f"{repo.path}/commits", description, COMMIT, params=params, repo=repo, hint=hint)
+    projection = COMMIT
+    if since or until:
+        # GitHub compares these with when a commit was made, which a rebase changes, and not with when it was written.
+        projection = Projection(COMMIT.getters, _COLUMNS_OF_PERIOD)
+    query = ListQuery(f"{repo.path}/commits", description, projection, params=params, repo=repo, hint=hint)
     return await fetch_page(api, query, PageOptions(fields, limit, cursor))
 
 

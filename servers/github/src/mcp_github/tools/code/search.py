@@ -15,7 +15,7 @@ from mcp_batteries.server.declaration.trusted import FreeText
 from mcp_github.client.api import Api
 from mcp_github.client.http import JSON_TYPE
 from mcp_github.listing.columns import CODE, COMMIT_HIT, ISSUE, PERSON, PULL, REPOSITORY, TOPIC
-from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, keep_served
+from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_notes, keep_served
 from mcp_github.listing.projections import Item, Projection, pick
 from mcp_github.models import Listing
 from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepoName
@@ -120,4 +120,17 @@ async def search_github(
         select=select,
         accept=accept,
     )
-    return await fetch_page(api, list_query, PageOptions(fields, limit, cursor))
+    page = await fetch_page(api, list_query, PageOptions(fields, limit, cursor))
+    note = join_notes(page.note, _other_kind_note(kind, query))
+    return page.model_copy(update={"note": note})
+
+
+def _other_kind_note(kind: SearchKind, query: str) -> str | None:
+    """Return that the query itself asks for another kind than `kind`, if it does: then that counts."""
+    match = _KIND_OF_ISSUE.search(query)
+    if match is None or kind not in ("issues", "pull_requests"):
+        return None
+    is_for_issues = match[0].lower().endswith("issue")
+    if is_for_issues == (kind == "issues"):
+        return None
+    return f"The query says `{match[0]}`, which counts more than kind={kind}."

@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from mcp_batteries.errors import Invalid, NotFound, quote
+from mcp_batteries.errors import Invalid, NotFound, Refused, quote
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.fields import EMPTY_COUNTS, DryRun
 from mcp_batteries.server.declaration.trusted import FreeText, trusted
 from mcp_github.client.api import Api, partial_success
 from mcp_github.listing.columns import COMMENT, ISSUE, LABEL, MILESTONE, PERSON
-from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, keep_served
+from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_notes, keep_served
 from mcp_github.listing.projections import Item, Projection, clip, clip_note, pick, pluck
 from mcp_github.models import Done, Listing, Record
 from mcp_github.number_forms import Comment, Number, OptionalComment, OptionalNumber, is_on_lines
@@ -153,14 +153,16 @@ async def get_issue(api: Api, *, repo: RepoName, number: Number, fields: Fields 
     data = ISSUE.to_record(issue, columns)
     if data.get("body") and len(columns) > 1:
         data["body"] = pick(issue, clip("body", _MAX_BODY_CHARACTERS))
+    hidden_note = None
     if not fields:
-        await _add_relations(api, data, repo, number, issue)
+        hidden_note = await _add_relations(api, data, repo, number, issue)
     parent_url = issue.get("parent_issue_url")
     if parent_url:
         data["parent"] = _name_of_url(str(parent_url))
     note = clip_note("body", data.values())
     if "pull_request" in issue:
         note = "This is a pull request: use get_pull_request."
+    note = join_notes(note, hidden_note)
     return Record(uri=f"{repo.uri}/issues/{number}", note=note, removed=response.removed or None, data=data)
 
 
@@ -395,19 +397,34 @@ async def _resolve_assignee(api: Api, name: str) -> str:
     return login
 
 
-async def _add_relations(api: Api, data: dict[str, Any], repo: Repo, number: int, issue: Mapping[str, Any]) -> None:
-    """Add the sub-issues of an issue, and those that it waits for or that wait for it, to its `data`."""
+async def _add_relations(
+    api: Api, data: dict[str, Any], repo: Repo, number: int, issue: Mapping[str, Any]
+) -> str | None:
+    """Add the sub-issues of an issue, and those that it waits for or that wait for it, to its `data`.
+
+    Returns:
+        which of them are hidden; None if none is.
+    """
+    hidden: list[str] = []
     relations = {
         "sub_issue_list": ("sub_issues_summary.total", "sub_issues"),
         "blocked_by": ("issue_dependencies_summary.total_blocked_by", "dependencies/blocked_by"),
         "blocking": ("issue_dependencies_summary.total_blocking", "dependencies/blocking"),
     }
     for column, (count, path) in relations.items():
-        if pick(issue, count):
+        if not pick(issue, count):
+            continue
+        try:
             related = await api.get(
                 f"{_path(repo, number)}/{path}", _describe(repo, number), {"per_page": 50}, repo=repo
             )
-            data[column] = [_to_related_row(api, item, repo) for item in related.data if item]
+        except (NotFound, Refused):
+            hidden.append(column)
+            continue
+        data[column] = [_to_related_row(api, item, repo) for item in related.data if item]
+    if not hidden:
+        return None
+    return f"This token is not shown {' and '.join(f'`{column}`' for column in hidden)}, which there are."
 
 
 def _to_related_row(api: Api, item: dict[str, Any], repo: Repo) -> list[str]:
