@@ -26,6 +26,7 @@ FACTS: list[tuple[str, str, str]] = [
     ("GET", "~/(collaborators|tags|rulesets.*|rules/.*)", "Metadata: read"),
     ("GET", "~/properties/values", "Metadata: read"),  # ?
     ("PATCH", "~/properties/values", "Custom properties: write"),  # ?
+    ("GET", "~/commits/[^/]+/pulls", "Pull requests: read"),
     ("GET", "~/(branches(/.*)?|commits|commits/{ref}|compare/.*|contents/.*|git/.*|releases.*)", "Contents: read"),
     ("POST PATCH DELETE", "~/(git/refs.*|releases.*)", "Contents: write"),
     ("PUT", "~/(contents/.*|pulls/{pull_number}/merge)", "Contents: write"),
@@ -34,7 +35,7 @@ FACTS: list[tuple[str, str, str]] = [
     ("GET", "~/commits/{ref}/status", "Commit statuses: read"),
     ("GET", "~/actions/.*", "Actions: read"),
     ("POST DELETE", "~/actions/.*", "Actions: write"),
-    ("GET", "~/(assignees|labels|milestones|issues/{issue_number}/comments)", f"{EITHER}: read"),
+    ("GET", "~/(assignees|labels|milestones|issues/{issue_number}/(comments|timeline))", f"{EITHER}: read"),
     ("GET", "~/issues.*", "Issues: read"),
     ("POST PATCH DELETE", "~/(labels.*|milestones.*|issues/comments/{comment_id})", f"{EITHER}: write"),
     ("POST PATCH", "~/issues/{issue_number}(/comments|/assignees)?", f"{EITHER}: write"),
@@ -62,8 +63,8 @@ FACTS: list[tuple[str, str, str]] = [
     ("GET", "/(search/.*|advisories|rate_limit|user|users/.*|gists.*)", ""),
     ("GRAPHQL", "Blame|Tags", "Contents: read"),
     ("GRAPHQL", "CommitOnBranch", "Contents: write"),
-    ("GRAPHQL", "Threads?", "Pull requests: read"),
-    ("GRAPHQL", "AddThread|Draft|Ready|Reply|Resolve|Unresolve", "Pull requests: write"),
+    ("GRAPHQL", "MergeState|Threads?", "Pull requests: read"),
+    ("GRAPHQL", "AddThread|AutoMerge|Draft|Enqueue|Ready|Reply|Resolve|Unresolve", "Pull requests: write"),
     ("GRAPHQL", "Categories|Discussions?", "Discussions: read"),
     ("GRAPHQL", ".*Discussion.*|(M|Unm)arkAnswer", "Discussions: write"),
     ("GRAPHQL", "ProjectViews|ProjectUpdates", "Projects of the organisation: read"),

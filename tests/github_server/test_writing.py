@@ -128,7 +128,7 @@ async def test_an_executable_file_stays_one_and_a_link_is_not_overwritten(oracle
     files = [plain, {"path": "bin/run", "sha": SHA, "content": "#!/bin/bash\n"}, {"path": "new.txt", "content": "y"}]
     async with served(oracle, "--write") as client:
         done = await call(client, "write_files", **COMMIT, files=files)
-        assert "`bin/run` stayed executable" in done["done"]
+        assert "`bin/run` is executable" in done["done"]
         modes = {item["path"]: item["mode"] for item in oracle.sent("POST", "/git/trees")[0].json["tree"]}
         assert modes == {"a.txt": "100644", "bin/run": "100755", "new.txt": "100644"}
         assert not graphql or not oracle.sent("POST", "/graphql")

@@ -27,6 +27,7 @@ class Change(BaseModel):
     base64: bool = False
     edits: list[Edit] = Field(default_factory=list[Edit], description="Unique old text to new")
     delete: bool = False
+    executable: bool = False
 
 
 class TextEdit(NamedTuple):
@@ -43,6 +44,7 @@ class FileChange:
     Attributes:
         content: the whole new content; None for edits and a deletion.
         sha: the file's sha as it was read; None for a new file.
+        executable: whether it is to be one that can be run; one that is stays so.
     """
 
     path: FilePath
@@ -51,6 +53,7 @@ class FileChange:
     edits: Sequence[TextEdit]
     delete: bool
     sha: str | None
+    executable: bool = False
 
     @property
     def name(self) -> str:
@@ -61,4 +64,4 @@ class FileChange:
 def to_file_change(change: Change, path: FilePath) -> FileChange:
     """Return what a caller sent, with its `path` as it was checked."""
     edits = [TextEdit(edit.old, edit.new) for edit in change.edits]
-    return FileChange(path, change.content, change.base64, edits, change.delete, change.sha)
+    return FileChange(path, change.content, change.base64, edits, change.delete, change.sha, change.executable)

@@ -22,6 +22,7 @@ from mcp_github.requests.graphql_queries import COMMIT_ON_BRANCH
 __all__ = ["commit_files"]
 
 _PLAIN_MODE = "100644"
+_EXECUTABLE_MODE = "100755"
 _SYMLINK_MODE = "120000"
 # What GitHub answers for an empty repository, in which the first file makes the branch.
 _EMPTY_REPOSITORY_STATUS = 409
@@ -86,6 +87,8 @@ async def _make_first_commit(
     for change in changes:
         if change.content is None or change.sha or change.edits or change.delete:
             raise Conflict(f"There is no file {quote(change.name)}: the repository is empty.", "Pass `content`.")
+    if changes[0].executable:
+        raise Conflict("The first file of a repository can't be executable.", "Put a plain file first.")
     contents = [_decode_content(change) for change in changes]
     first, *others = changes
     body = {"message": message, "content": _to_base64(contents[0]), "branch": branch.name}
@@ -121,7 +124,10 @@ async def _commit_on(
         commit = await _commit_by_objects(api, plan)
         done = _done(branch, commit, changes)
         names = " and ".join(quote(path) for path in executable_paths)
-        sentence = f"{done.done} {names} stayed executable: GitHub signs such a commit for apps alone."
+        verb = "are"
+        if len(executable_paths) == 1:
+            verb = "is"
+        sentence = f"{done.done} {names} {verb} executable: GitHub signs such a commit for apps alone."
         return done.model_copy(update={"done": sentence})
     try:
         commit = await _commit_by_graphql(api, plan)
@@ -144,6 +150,7 @@ async def _plan(
             additions[change.path.name] = content
     changed_paths = [change.path for change in changes if change.sha and not change.delete]
     modes = await _read_modes(api, repo, head, changed_paths)
+    modes |= {change.path.name: _EXECUTABLE_MODE for change in changes if change.executable and not change.delete}
     return _PlannedCommit(repo, branch, head, message, additions, deletions, modes)
 
 

@@ -271,11 +271,19 @@ async def _entries_in(api: Api, repo: Repo, path: FilePath, ref: Ref | None) -> 
     contents = await fetch_contents(api, repo, path, ref)
     if contents.get("type", "dir") != "dir":
         raise Invalid(f"{quote(path.display_name)} is a {contents['type']}, no folder.", "Use `read_file`.")
-    items = cast("list[dict[str, Any]]", contents.get("entries") or [])
+    items = [
+        {**item, "type": "submodule"} if _is_submodule(item) else item
+        for item in cast("list[dict[str, Any]]", contents.get("entries") or [])
+    ]
     note = None
     if len(items) >= _MAX_FOLDER_ENTRIES:
         note = f"GitHub lists the first {_MAX_FOLDER_ENTRIES:,} of a folder: with `recursive` there may be more."
     return _Entries(items, note)
+
+
+def _is_submodule(entry: Mapping[str, Any]) -> bool:
+    """Return whether an entry of a folder is a submodule, which GitHub calls a file there, for older programs."""
+    return entry.get("type") == "file" and "/git/trees/" in str(entry.get("git_url"))
 
 
 async def _entries_beneath(api: Api, repo: Repo, path: FilePath, ref: Ref | None) -> _Entries:

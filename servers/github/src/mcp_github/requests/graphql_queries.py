@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 __all__ = [
-    "ADD_DISCUSSION_COMMENT", "ADD_THREAD", "BLAME", "CATEGORIES", "COMMIT_ON_BRANCH", "CREATE_DISCUSSION",
-    "CREATE_PROJECT", "CREATE_PROJECT_UPDATE", "DELETE_DISCUSSION_COMMENT", "DISCUSSION", "DISCUSSIONS", "DRAFT",
-    "EDIT_DISCUSSION_COMMENT", "EDIT_PROJECT_UPDATE", "MARK_ANSWER", "NODE_PLACE", "PROJECT_UPDATES", "PROJECT_VIEWS",
-    "READY", "REPLY", "RESOLVE", "TAGS", "THREAD", "THREADS", "UNMARK_ANSWER", "UNRESOLVE",
+    "ADD_DISCUSSION_COMMENT", "ADD_THREAD", "AUTO_MERGE", "BLAME", "CATEGORIES", "COMMIT_ON_BRANCH",
+    "CREATE_DISCUSSION", "CREATE_PROJECT", "CREATE_PROJECT_UPDATE", "DELETE_DISCUSSION_COMMENT", "DISCUSSION",
+    "DISCUSSIONS", "DRAFT", "EDIT_DISCUSSION_COMMENT", "EDIT_PROJECT_UPDATE", "ENQUEUE", "MARK_ANSWER",
+    "MERGE_STATE", "NODE_PLACE", "PROJECT_UPDATES", "PROJECT_VIEWS", "READY", "REPLY", "RESOLVE", "TAGS", "THREAD",
+    "THREADS", "UNMARK_ANSWER", "UNRESOLVE",
 ]  # fmt: skip
 
 THREADS = """
@@ -74,6 +75,26 @@ mutation Draft($input: ConvertPullRequestToDraftInput!) {
 READY = """
 mutation Ready($input: MarkPullRequestReadyForReviewInput!) {
   markPullRequestReadyForReview(input: $input) { pullRequest { isDraft } }
+}
+"""
+
+MERGE_STATE = """
+query MergeState($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) {
+    isMergeQueueEnabled mergeQueueEntry { position state estimatedTimeToMerge }
+  } }
+}
+"""
+
+ENQUEUE = """
+mutation Enqueue($input: EnqueuePullRequestInput!) {
+  enqueuePullRequest(input: $input) { mergeQueueEntry { position state estimatedTimeToMerge } }
+}
+"""
+
+AUTO_MERGE = """
+mutation AutoMerge($input: EnablePullRequestAutoMergeInput!) {
+  enablePullRequestAutoMerge(input: $input) { pullRequest { number autoMergeRequest { mergeMethod } } }
 }
 """
 

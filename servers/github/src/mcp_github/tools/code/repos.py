@@ -16,7 +16,7 @@ from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
 from mcp_github.client.api import Api
 from mcp_github.listing.columns import BRANCH, COMMIT, REPOSITORY, TAG
 from mcp_github.listing.graphql_pages import GraphqlQuery, fetch_graphql_page
-from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page
+from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_notes
 from mcp_github.listing.projections import Projection, clip, pick
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.number_forms import Number, OptionalNumber
@@ -162,6 +162,7 @@ async def list_commits(
     ref: OptionalRefName = None,
     path: Annotated[FilePath | None, trusted(Policy.file), Field(description="In `repo`")] = None,
     number: OptionalNumber = None,
+    base: Annotated[Ref | None, trusted(Policy.ref), Field(description="What `ref` has beyond it")] = None,
     author: Annotated[FreeText | None, Field(description="Login or email")] = None,
     since: Since = None,
     until: Until = None,
@@ -169,14 +170,17 @@ async def list_commits(
     limit: Limit = 30,
     cursor: Cursor = None,
 ) -> Listing:
-    """List commits of a branch or path, newest first, or of a pull request (`number`), oldest first.
+    """List commits of a branch or path, newest first, or of a pull request (`number`) or beyond `base`, oldest first.
 
     Long messages are cut, whole in `get_commit`. Changes: `read_diff`.
     """
     if number is not None:
-        refuse_beside("`number`", ref=ref, path=path, author=author, since=since, until=until)
+        refuse_beside("`number`", ref=ref, path=path, base=base, author=author, since=since, until=until)
         query = await _query_commits_of_pull(api, repo, number)
         return await fetch_page(api, query, PageOptions(fields, limit, cursor))
+    if base is not None:
+        refuse_beside("`base`", path=path, author=author, since=since, until=until)
+        return await _list_commits_beyond(api, repo, base, ref, PageOptions(fields, limit, cursor))
     description = f"the commits of `{repo.full_name}`"
     params: dict[str, Any] = {"sha": None, "since": since, "until": until}
     if ref is not None:
@@ -358,6 +362,24 @@ async def _query_commits_of_pull(api: Api, repo: Repo, number: int) -> ListQuery
     description = f"pull request #{number} of `{repo.full_name}`"
     await api.require_insiders(pull_path, description)
     return ListQuery(f"{pull_path}/commits", description, COMMIT, repo=repo, max_items=_MAX_PULL_COMMITS)
+
+
+async def _list_commits_beyond(api: Api, repo: Repo, base: Ref, ref: Ref | None, options: PageOptions) -> Listing:
+    """Return the commits that `ref` has and `base` has not, and how many each has of its own."""
+    if ref is None:
+        ref = api.policy.ref(await get_default_branch(api, repo))
+    counts: dict[str, Any] = {}
+
+    def find_commits(comparison: Any) -> Any:
+        counts.update(comparison)
+        return comparison["commits"]
+
+    description = f"the commits from {quote(base.name)} to {quote(ref.name)} in `{repo.full_name}`"
+    path = f"{repo.path}/compare/{base.path}...{ref.path}"
+    page = await fetch_page(api, ListQuery(path, description, COMMIT, repo=repo, find_list=find_commits), options)
+    ahead = f"{quote(ref.name)} is {counts.get('ahead_by')} ahead of {quote(base.name)}"
+    note = join_notes(f"{ahead} and {counts.get('behind_by')} behind.", page.note)
+    return page.model_copy(update={"note": note, "total": counts.get("total_commits")})
 
 
 def _describe_change(file: Mapping[str, Any]) -> str:

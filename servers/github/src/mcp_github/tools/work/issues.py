@@ -20,6 +20,7 @@ from mcp_github.listing.projections import Item, Projection, clip, clip_note, pi
 from mcp_github.models import Done, Listing, Record
 from mcp_github.number_forms import Comment, Number, OptionalComment, OptionalNumber, is_on_lines
 from mcp_github.policy import NodeId, Policy, Repo, WriteRepo
+from mcp_github.requests.conversation import list_newest_comments, list_timeline
 from mcp_github.requests.name_changes import has_signs, merge_names, resolve_names
 from mcp_github.requests.review_threads import reply_in_thread
 from mcp_github.tools import views
@@ -40,6 +41,7 @@ from mcp_github.tools.arguments import (
     WriteRepoName,
     drop_unset,
     one_of,
+    refuse_beside,
 )
 from mcp_github.tools.drafts import draft_result
 from mcp_github.tools.work.issue_relations import COPILOT_AGENT
@@ -195,18 +197,27 @@ async def list_comments(
     *,
     repo: RepoName,
     number: Number,
+    kind: Literal["comments", "timeline"] = "comments",
+    order: Literal["asc", "desc"] = "asc",
     since: Since = None,
     fields: Fields = None,
     limit: Limit = 30,
     cursor: Cursor = None,
 ) -> Listing:
-    """List comments of an issue or pull request, oldest first.
+    """List comments of an issue or pull request, or its timeline: who labelled, linked, closed it (`kind`).
 
     Long ones are cut, and say so. Those on lines of code: `list_reviews` with kind=threads.
     """
+    options = PageOptions(fields, limit, cursor)
+    if kind == "timeline":
+        refuse_beside("kind=timeline", since=since, order=order if order == "desc" else None)
+        return await list_timeline(api, repo, number, options)
+    if order == "desc":
+        refuse_beside("order=desc", since=since)
+        return await list_newest_comments(api, repo, number, options)
     target = _conversation(repo, number)
     query = ListQuery(f"{target.path}/comments", target.description, COMMENT, params={"since": since}, repo=repo)
-    return await fetch_page(api, query, PageOptions(fields, limit, cursor))
+    return await fetch_page(api, query, options)
 
 
 @tool("Create an issue", toolset="issues", effect="write", open_world=True, view=views.DRAFT)

@@ -26,6 +26,7 @@ from mcp_github.requests import review_threads, reviews
 from mcp_github.requests.branches import changed_names
 from mcp_github.requests.checks import CheckFilter, CheckState, list_checks_of_commit, list_checks_of_pull
 from mcp_github.requests.graphql_queries import DRAFT, READY
+from mcp_github.requests.merge_when_ready import merge_when_ready
 from mcp_github.requests.name_changes import merge_names, resolve_names
 from mcp_github.requests.reviews import NewReview, ReviewAction, Verdict
 from mcp_github.tools import views
@@ -116,16 +117,24 @@ async def list_pull_requests(
     state: Literal["open", "closed", "all"] = "open",
     head: Annotated[HeadFilter | None, trusted(Policy.head_filter), Field(description="owner:branch")] = None,
     base: OptionalBase = None,
+    commit: Annotated[Ref | None, trusted(Policy.ref), Field(description="Those it is of")] = None,
     sort: Annotated[FreeText | None, _SORT, Field(description="created, updated, popularity or long-running")] = None,
     order: Literal["asc", "desc"] | None = None,
     fields: Fields = None,
     limit: Limit = 30,
     cursor: Cursor = None,
 ) -> Listing:
-    """List a repository's pull requests by state or branch, newest first.
+    """List a repository's pull requests by state or branch, newest first, or those of a `commit`.
 
     Texts, and whether one can be merged: `get_pull_request`. By author or words: `search_github`.
     """
+    if commit is not None:
+        refuse_beside("`commit`", head=head, base=base, sort=sort, order=order)
+        if state != "open":
+            raise Invalid("Pull requests of a commit are listed in all states.", "Leave `state` out.")
+        path = f"{repo.path}/commits/{commit.path}/pulls"
+        description = f"the pull requests of {quote(commit.name)} in `{repo.full_name}`"
+        return await fetch_page(api, ListQuery(path, description, PULL, repo=repo), PageOptions(fields, limit, cursor))
     params: dict[str, Any] = {"state": state, "sort": sort, "direction": order}
     if head is not None:
         params["head"] = head.text_for(repo)
@@ -343,6 +352,7 @@ async def run_merge(
     method: MergeMethod = "merge",
     title: OptionalTitle = None,
     body: OptionalBody = None,
+    when_ready: Annotated[bool, Field(description="By merge queue or auto-merge")] = False,
 ) -> Done:
     """Merge a pull request, only if its head is still `head_sha`.
 
@@ -355,6 +365,8 @@ async def run_merge(
         raise Conflict(f"The head of {description} is `{current_sha}`, not {quote(head_sha)}.", "Look at what changed.")
     if api.policy.guards_workflows:
         await _refuse_workflows(api, repo, number, int(pull.get("changed_files") or 0))
+    if when_ready:
+        return await merge_when_ready(api, repo, number, pull, method=method, title=title, body=body)
     payload = {"sha": current_sha, "merge_method": method, **drop_unset(commit_title=title, commit_message=body)}
     response = await api.write("PUT", f"{_path(repo, number)}/merge", description, payload, repo=repo)
     if not response.data.get("merged"):

@@ -1,0 +1,55 @@
+"""Merging that GitHub does by itself: through the merge queue of the base branch, or as soon as its rules allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcp_batteries.errors import Conflict
+from mcp_github.client.api import Api
+from mcp_github.listing.projections import pick
+from mcp_github.models import Done
+from mcp_github.policy import Repo, WriteRepo
+from mcp_github.requests.graphql_queries import AUTO_MERGE, ENQUEUE, MERGE_STATE
+
+__all__ = ["merge_when_ready"]
+
+
+async def merge_when_ready(
+    api: Api, repo: WriteRepo, number: int, pull: Mapping[str, Any], *, method: str, title: str | None,
+    body: str | None,
+) -> Done:  # fmt: skip
+    """Put a pull request into the merge queue if its base branch has one; else have it merged once its rules allow."""
+    description = f"pull request #{number} of `{repo.full_name}`"
+    variables = {"owner": repo.owner, "name": repo.name, "number": number}
+    response = await api.graphql(MERGE_STATE, variables, description, internal=True)
+    state: Mapping[str, Any] = pick(response.data, "repository.pullRequest") or {}
+    head = {"pullRequestId": str(pull["node_id"]), "expectedHeadOid": pick(pull, "head.sha")}
+    if state.get("isMergeQueueEnabled"):
+        entry = state.get("mergeQueueEntry")
+        if not entry:
+            response = await api.graphql(ENQUEUE, {"input": head}, description, repo=repo, writes=True)
+            entry = response.data["enqueuePullRequest"]["mergeQueueEntry"]
+        return _queued(repo, number, entry)
+    method_input = {**head, "mergeMethod": method.upper()}
+    if title is not None:
+        method_input["commitHeadline"] = title
+    if body is not None:
+        method_input["commitBody"] = body
+    response = await api.graphql(AUTO_MERGE, {"input": method_input}, description, repo=repo, writes=True)
+    request = pick(response.data, "enablePullRequestAutoMerge.pullRequest.autoMergeRequest")
+    if not request:
+        raise Conflict(f"GitHub did not turn on auto-merge for {description}.", "Look at it with `get_pull_request`.")
+    return Done(
+        done=f"GitHub merges #{number} ({str(request['mergeMethod']).lower()}) once its checks and reviews are there, "
+        "with what is pushed until then.",
+        uri=f"{repo.uri}/pulls/{number}",
+    )
+
+
+def _queued(repo: Repo, number: int, entry: Mapping[str, Any]) -> Done:
+    data = {"position": entry.get("position"), "state": str(entry.get("state")).lower()}
+    seconds = entry.get("estimatedTimeToMerge")
+    if seconds is not None:
+        data["estimated_s"] = seconds
+    return Done(done=f"#{number} is in the merge queue.", uri=f"{repo.uri}/pulls/{number}", data=data)
