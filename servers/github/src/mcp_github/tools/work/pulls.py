@@ -204,7 +204,7 @@ async def list_checks(
     limit: Annotated[int, AfterValidator(_check_count)] = 200,
     cursor: Cursor = None,
 ) -> Listing:
-    """List the CI checks of a pull request (`number`) or commit (`ref`), failures first: is it green?
+    """List the CI checks of a pull request (`number`) or commit (`ref`), failures first, and whether all is green.
 
     `note` counts all, with required ones that are missing; `wait` waits for running ones. Why one failed: `get_run`.
     """
