@@ -4,7 +4,7 @@
 
 Statements are drawn for a database that has a bit of everything, and run by mcp-sqlite and by plain SQLite in a twin:
 both have the same schema and rows in the end, and count the same rows. A dry run, or a refusal, changes nothing; the
-way back that a dry run names is run too, and where it says of nothing that it is lost, all is as it was.
+way back that a dry run names is run too, and all is as it was.
 """
 
 from __future__ import annotations
@@ -239,21 +239,15 @@ def one(server: Server, pattern: Path, folder: Path, sql: str) -> str:
     counts = [step["rows"] for step, count in zip(done["steps"], expected, strict=True) if count >= 0]
     if counts != [count for count in expected if count >= 0]:
         return f"rows {counts}, {expected}"
-    back: list[str] = tried["undo"]
+    back: list[str] | None = tried["undo"]
+    if back is None:
+        return ""
     with closing(sqlite3.connect(ours)) as connection:
         try:
             connection.executescript("\n".join(back))
         except sqlite3.Error as error:
             return f"the way back fails: {error}: {back}"
     left = state(ours)
-    if any(item[1:2] == ("evil",) for item in left):
-        return f"the way back {back} runs what is a remark"
-    remarks = "\n".join(line for line in back if line.startswith("--")).replace("\n-- ", "\n")
-    if remarks:  # It may be rows that are lost; of the schema, what a remark names.
-        told: list[Any] = [
-            item for item in (*left, *before) if isinstance(item, list) or (item[1:] and item[1] in remarks)
-        ]
-        left, before = ([item for item in side if item not in told] for side in (left, before))
     if left != before:
         odd = [item for item in left if item not in before], [item for item in before if item not in left]
         return f"the way back {back} leaves {odd[0]} for {odd[1]}"

@@ -113,8 +113,7 @@ async def test_a_migration_is_rehearsed_and_done_in_one_piece(tmp_path: Path) ->
         said = text_of(await wire.call("edit_schema", sql=MIGRATION, dry_run=True))
         for words in (
             "Dry run", "+ table names", "~ table t", "~ view v", "+ user_version = 3", "3 rows in names", "3 rows in t",
-            '+ [1,"a"]', "1. CREATE TABLE\n", "The way back:", 'DROP TABLE "names";', "PRAGMA user_version = 0;",
-            "CREATE VIEW v AS SELECT id, name", "no statement brings back rows",
+            '+ [1,"a"]', "1. CREATE TABLE\n", "There is no safe inverse: keep a copy",
         ):  # fmt: skip
             assert words in said, f"{words}\n{said}"
         with closing(sqlite3.connect(path)) as connection:
@@ -294,46 +293,60 @@ def test_a_sample_of_changes_is_what_sqlite_makes_of_them(cases: int) -> None:
     assert tally.wrong == [] and tally.counts["changes"] == cases
 
 
+# What a table is like, a change, and the way back; None where none is certain.
 WAYS_BACK = [
-    ("w (a, b)", "ALTER TABLE w RENAME a TO t; ALTER TABLE w RENAME b TO a; ALTER TABLE w RENAME t TO b", ""),
-    ("w (a, b)", "ALTER TABLE w RENAME a TO t; ALTER TABLE w RENAME b TO A; ALTER TABLE w RENAME t TO B", ""),
-    ("W (a, b)", "ALTER TABLE w RENAME TO m; ALTER TABLE m RENAME TO w", ""),
-    ("w (a PRIMARY KEY, b)", "DROP TABLE w; CREATE TABLE w (b, a PRIMARY KEY)", "-- table w was: CREATE TABLE w (a"),
-    ("w (a PRIMARY KEY, b) WITHOUT ROWID", "DROP TABLE w; CREATE TABLE w (a PRIMARY KEY, b)", "-- table w was"),
-    ("w (a, b CHECK (b > 0))", "CREATE TABLE n (a, b); DROP TABLE w; ALTER TABLE n RENAME TO w", "-- table w was"),
-    ("w (a, b)", "DROP TABLE w; CREATE TABLE w (a, b)", "no statement brings back rows"),
-    ("w (a, b)", "ALTER TABLE w DROP b; ALTER TABLE w ADD b", "no statement brings back rows"),
-    ("w (a, b)", "ALTER TABLE w RENAME TO m; ALTER TABLE m DROP b", "-- table w was"),
-    ("w (a, b)", "ALTER TABLE w RENAME TO m; DELETE FROM m", "no statement brings back rows"),
-    ("w (a); CREATE TABLE x (a)", "DROP TABLE w; ALTER TABLE x RENAME TO W", "no statement brings back rows"),
-    ("w (a); CREATE VIEW s AS SELECT 1 -- that;\n; CREATE VIEW s2 AS SELECT 2", "DROP VIEW s; DROP VIEW s2", ""),
-    ("w (a); CREATE VIEW s AS SELECT 1 /* that;\n", "DROP VIEW s; PRAGMA user_version = 4", ""),
-    ('w (a); CREATE INDEX "i = 1" ON w (a)', 'DROP INDEX "i = 1"; CREATE INDEX "i = 2" ON w (a)', ""),
-    ("w (a, b DEFAULT '\n;CREATE TABLE evil (x);')", "ALTER TABLE w DROP b", "-- ;CREATE TABLE evil"),
-    (
-        "w (a); CREATE VIEW s AS SELECT a FROM w; CREATE TRIGGER g INSTEAD OF DELETE ON s BEGIN SELECT 1; END",
-        "DROP VIEW s; CREATE VIEW s AS SELECT 1 AS a; CREATE TRIGGER g INSTEAD OF DELETE ON s BEGIN SELECT 1; END",
-        "",
-    ),
+    ("w (a, b)", "ALTER TABLE w RENAME a TO t; ALTER TABLE w RENAME b TO a; ALTER TABLE w RENAME t TO b",
+     'ALTER TABLE "w" RENAME COLUMN "b" TO "t";\nALTER TABLE "w" RENAME COLUMN "a" TO "b";\n'
+     'ALTER TABLE "w" RENAME COLUMN "t" TO "a";'),
+    ("w (a, b)", "ALTER TABLE w RENAME b TO B", 'ALTER TABLE "w" RENAME COLUMN "B" TO "b";'),
+    ("W (a, b)", "ALTER TABLE w RENAME TO m; ALTER TABLE m RENAME TO w",
+     'ALTER TABLE "w" RENAME TO "m";\nALTER TABLE "m" RENAME TO "W";'),
+    ("w (a); CREATE INDEX i ON w (a); CREATE VIEW s AS SELECT a FROM w", "ALTER TABLE w RENAME TO m",
+     'ALTER TABLE "m" RENAME TO "w";'),
+    ("w (a); CREATE TABLE x (a)", "ALTER TABLE w RENAME TO m; ALTER TABLE x RENAME TO w; ALTER TABLE m RENAME TO x",
+     'ALTER TABLE "x" RENAME TO "m";\nALTER TABLE "w" RENAME TO "x";\nALTER TABLE "m" RENAME TO "w";'),
+    ("w (a PRIMARY KEY)", "ALTER TABLE w ADD b REFERENCES w (a); ALTER TABLE w ADD c AS (b + 1);"
+     "CREATE INDEX i ON w (c)",
+     'DROP INDEX "i";\nALTER TABLE "w" DROP COLUMN "c";\nALTER TABLE "w" DROP COLUMN "b";'),
+    ("w (a)", "CREATE TABLE x (a); INSERT INTO x SELECT a FROM w; ALTER TABLE x RENAME TO y; DELETE FROM y",
+     'ALTER TABLE "y" RENAME TO "x";\nDROP TABLE "x";'),
+    ("w (a)", "CREATE VIEW s AS SELECT a FROM w; CREATE TRIGGER g INSTEAD OF DELETE ON s BEGIN SELECT 1; END",
+     'DROP TRIGGER "g";\nDROP VIEW "s";'),
+    ("w (a)", "CREATE VIRTUAL TABLE words USING fts5 (x); ALTER TABLE words RENAME TO g; PRAGMA user_version = 4",
+     'PRAGMA user_version = 3;\nALTER TABLE "g" RENAME TO "words";\nDROP TABLE "words";'),
+    ('w (a, "b\n;CREATE TABLE evil (x);--")', 'ALTER TABLE w RENAME "b\n;CREATE TABLE evil (x);--" TO c',
+     'ALTER TABLE "w" RENAME COLUMN "c" TO "b\n;CREATE TABLE evil (x);--";'),
+    ("w (a); CREATE VIEW broken AS SELECT * FROM missing", "ALTER TABLE w ADD b", None),
+    ("w (a)", "REINDEX", ""),
+    ("w (a PRIMARY KEY, b)", "DROP TABLE w; CREATE TABLE w (b, a PRIMARY KEY)", None),
+    ("w (a, b)", "DROP TABLE w; CREATE TABLE w (a, b)", None),
+    ("w (a, b)", "CREATE TABLE x (a, b); DROP TABLE w; ALTER TABLE x RENAME TO w", None),
+    ("w (a, b)", "ALTER TABLE w DROP b", None),
+    ("w (a, b)", "ALTER TABLE w DROP b; ALTER TABLE w ADD b", None),
+    ("w (a, b)", "INSERT INTO w VALUES (1, 2); CREATE TABLE x (a)", None),
+    ("w (a, b)", "ALTER TABLE w RENAME TO m; DELETE FROM m", None),
+    ("w (a); CREATE TRIGGER g AFTER INSERT ON w BEGIN DELETE FROM w; END", "DROP TRIGGER g", None),
+    ("w (a); CREATE VIEW s AS SELECT 1", "DROP VIEW s; CREATE VIEW s AS SELECT 1", None),
+    ('w (a); CREATE INDEX "i = 1" ON w (a)', 'DROP INDEX "i = 1"; CREATE INDEX "i = 2" ON w (a)', None),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("table", "sql", "said"), WAYS_BACK)
-def test_the_way_back_leads_back_or_says_what_is_lost(table: str, sql: str, said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("table", "sql", "back"), WAYS_BACK)
+def test_the_way_back_leads_back_where_it_is_told(table: str, sql: str, back: str | None, tmp_path: Path) -> None:
     path = make(tmp_path / "a.db")
     run(path, f"PRAGMA user_version = 3; CREATE TABLE {table};\n")
-    # Names that SQLite writes are quoted, and a comment that was open is closed.
-    objects = "SELECT type, name, tbl_name, rtrim(replace(sql, '\"', ''), '*/') FROM sqlite_master ORDER BY 1, 2"
+    # Names that SQLite writes are quoted.
+    objects = "SELECT type, name, tbl_name, replace(sql, '\"', '') FROM sqlite_master ORDER BY 1, 2"
     before = rows(path, objects)
     with closing(Server(tmp_path)) as server:
         tried, done = (server.change(path, sql, dry_run=dry_run) for dry_run in (True, False))
     assert not isinstance(tried, str) and not isinstance(done, str), (tried, done)
-    back = "\n".join(tried["undo"])
-    run(path, back)
-    assert said in back and ("--" in back.replace("-- that", "")) == bool(said), back
-    if "-- table" not in back:
+    if back is None:
+        assert tried["undo"] is None
+    else:
+        assert "\n".join(tried["undo"]) == back
+        run(path, back)
         assert rows(path, objects) == before and rows(path, "PRAGMA user_version") == [(3,)], back
-    assert not rows(path, "SELECT 1 FROM sqlite_master WHERE name = 'evil'")
 
 
 @pytest.mark.parametrize("letter", ["a", "中"])

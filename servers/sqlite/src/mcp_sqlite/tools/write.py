@@ -38,7 +38,7 @@ async def edit_schema(
     """Create, alter or drop tables, indexes, views and triggers, set user_version.
 
     Rows too if `write_rows` is there, and a SELECT at the end shows what came of it. Statements separated by `;`, in
-    one transaction, all or none. A dry run shows rows before and after, and the way back. For a table as it is use
+    one transaction, all or none. A dry run shows rows before and after, and a safe way back. For a table as it is use
     `get_table`.
     """
     return await run_change(pages, database.alter(sql), dry_run=dry_run)

@@ -14,6 +14,7 @@ from mcp_batteries.sql.results.rows import RowPage, format_count, to_compact_jso
 
 __all__ = ["Change", "Import", "Sample", "Step"]
 
+_NO_SAFE_INVERSE = "There is no safe inverse: keep a copy of what it changes or drops, or a backup."
 # A section of the answer has at most so many lines.
 _MAX_LINES = 200
 
@@ -87,7 +88,7 @@ class Change:
         objects: what the schema gained (+), lost (-) and changed (~); None if none could change.
         samples: rows of changed tables; in a dry run.
         findings: remarkable facts, each a heading with lines below it: locks, rewrites, keys that point nowhere.
-        back: statements that would undo it, and what no statement restores; in a dry run.
+        undo: in a dry run, statements that would undo it; None where no inverse is safe.
     """
 
     steps: Sequence[Step]
@@ -95,7 +96,7 @@ class Change:
     objects: Sequence[str] | None = None
     samples: Sequence[Sample] = ()
     findings: Sequence[tuple[str, Sequence[str]]] = ()
-    undo: Sequence[str] = ()
+    undo: Sequence[str] | None = ()
 
     def text(self) -> str:
         lines = ["Done and committed."]
@@ -111,7 +112,9 @@ class Change:
             lines.extend(sample.text() for sample in self.samples)
         for title, details in self.findings:
             lines += [title, *_bounded(details)]
-        if self.undo:
+        if self.undo is None:
+            lines.append(_NO_SAFE_INVERSE)
+        elif self.undo:
             lines += ["The way back:", *_bounded(self.undo)]
         return "\n".join(line for line in lines if line)
 

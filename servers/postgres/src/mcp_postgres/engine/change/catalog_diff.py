@@ -24,7 +24,7 @@ from mcp_postgres.engine.change.objects import (
 )
 from mcp_postgres.engine.connection.session import Session
 
-__all__ = ["CatalogTraces", "read_changed_objects", "read_current_objects", "read_traces", "start_tracing"]
+__all__ = ["CatalogTraces", "read_changed_objects", "read_traces", "start_tracing"]
 
 # Whether this transaction, or a part of it, has written this number; not others, under way or committed since.
 #
@@ -189,14 +189,6 @@ async def read_changed_objects(
     for key in foreign_schemas:
         (before if key in before else after).pop(key)
     return before | old_traces.others, after | new_traces.others
-
-
-async def read_current_objects(session: Session, oids: set[str]) -> ObjectsByKey:
-    """Return what there is now of these, and of all that the transaction has made and not taken back."""
-    traces = CatalogTraces.parse(await session.fetch_value(_TRACES_NOW))
-    oids = oids | traces.oids
-    oids |= await _read_related(session, oids, [])
-    return await read_objects(session, oids) | traces.others
 
 
 async def _read_related(session: Session, oids: Iterable[str], renamed: Iterable[str]) -> set[str]:

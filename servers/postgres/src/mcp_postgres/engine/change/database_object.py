@@ -8,18 +8,13 @@ from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 __all__ = [
-    "ColumnState",
-    "ConstraintState",
     "DatabaseObject",
     "Dependency",
     "DependencyKind",
     "GrantState",
+    "Inheritance",
     "ObjectKind",
     "ObjectsByKey",
-    "RelationState",
-    "RuleState",
-    "StatisticsState",
-    "TriggerState",
     "has_kind",
 ]
 
@@ -46,68 +41,6 @@ class ObjectKind(StrEnum):
     GRANT = "g"
 
 
-class RelationState(IntEnum):
-    """What the parts of a relation's state are, by their places."""
-
-    OWNER = 0
-    PERSISTENCE = 1
-    OPTIONS = 2
-    ROW_SECURITY = 3
-    FORCED_ROW_SECURITY = 4
-    REPLICA_IDENTITY = 5
-    PARENTS = 6
-    PARTITION_BOUND = 7
-    INDEX_FLAGS = 8
-    SEQUENCE = 9
-    VIEW_VERSION = 10
-    MISSING_OWNER_RIGHTS = 11
-
-
-class ColumnState(IntEnum):
-    """What the parts of a column's state are, by their places."""
-
-    TYPE = 0
-    NOT_NULL = 1
-    DEFAULT = 2
-    IDENTITY = 3
-    GENERATED = 4
-    STORAGE = 5
-    STATISTICS = 6
-    COMPRESSION = 7
-    OPTIONS = 8
-    INHERITED = 9
-
-
-class ConstraintState(IntEnum):
-    """What the parts of a constraint's state are, by their places."""
-
-    CHECKED = 0
-    INHERITED = 1
-    ENABLED_TRIGGERS = 2
-
-
-class TriggerState(IntEnum):
-    """What the parts of a trigger's state are, by their places."""
-
-    ENABLED = 0
-    DEFINITION = 1
-    INHERITED = 2
-
-
-class RuleState(IntEnum):
-    """What the parts of a rule's state are, by their places."""
-
-    ENABLED = 0
-    DEFINITION = 1
-
-
-class StatisticsState(IntEnum):
-    """What the parts of the state of extended statistics are, by their places."""
-
-    TARGET = 0
-    OWNER = 1
-
-
 class GrantState(IntEnum):
     """What the parts of a grant's state are, by their places."""
 
@@ -115,11 +48,21 @@ class GrantState(IntEnum):
     GRANTOR = 1
 
 
-_INHERITED_STATES: dict[str, IntEnum] = {
-    ObjectKind.COLUMN: ColumnState.INHERITED,
-    ObjectKind.CONSTRAINT: ConstraintState.INHERITED,
-    ObjectKind.TRIGGER: TriggerState.INHERITED,
-}
+class Inheritance(StrEnum):
+    """Whether a column, constraint or trigger comes from a parent of its table.
+
+    Attributes:
+        MERGED: it does, and would stay if that went.
+    """
+
+    OWN = "own"
+    MERGED = "merged"
+    INHERITED = "inherited"
+
+
+# Which part of its state says whether an object is inherited, and which names the parents of a relation.
+_INHERITANCE_PLACES: dict[str, int] = {ObjectKind.COLUMN: 9, ObjectKind.CONSTRAINT: 1, ObjectKind.TRIGGER: 2}
+_PARENT_TABLES_PLACE = 6
 # Objects that are recognized by their state alone: they have no number that stays with them.
 _KINDS_WITHOUT_IDENTITY = (ObjectKind.COLUMN, ObjectKind.COMMENT, ObjectKind.GRANT, ObjectKind.MEMBERSHIP)
 _TWO_WORD_KINDS = ("partitioned table", "foreign table", "materialized view")
@@ -177,21 +120,19 @@ class DatabaseObject:
         return _split_label(self.label or "")[1]
 
     @property
-    def is_inherited(self) -> bool:
-        """Whether a column, constraint or trigger comes from a parent of its table."""
-        place = _INHERITED_STATES.get(self.key[0])
-        return place is not None and self.state[place] == "true"
+    def inheritance(self) -> Inheritance | None:
+        """Whether a column, constraint or trigger comes from a parent of its table; None for what else there is."""
+        place = _INHERITANCE_PLACES.get(self.key[0])
+        if place is None:
+            return None
+        return Inheritance(self.state[place] or "")
 
     @property
     def parent_tables(self) -> list[str]:
         """The keys of the tables that a relation inherits from, or is a partition of."""
         if not self.has_kind(ObjectKind.RELATION):
             return []
-        return (self.state[RelationState.PARENTS] or "").split()
-
-    @property
-    def is_partition(self) -> bool:
-        return self.has_kind(ObjectKind.RELATION) and self.state[RelationState.PARTITION_BOUND] is not None
+        return (self.state[_PARENT_TABLES_PLACE] or "").split()
 
 
 # Objects by keys that stay while they are renamed.

@@ -9,7 +9,6 @@ import json
 import logging
 import time
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,11 +18,10 @@ from mcp_batteries.sql.results.changes import Sample
 from mcp_batteries.sql.results.rows import format_count, format_size
 from mcp_postgres.engine.catalog.relation_sql import RELATION_WORD, USER_SCHEMA
 from mcp_postgres.engine.change.catalog_diff import CatalogTraces, read_changed_objects, read_traces, start_tracing
-from mcp_postgres.engine.change.objects import array_literal, diff_objects
+from mcp_postgres.engine.change.database_object import ObjectKind, ObjectsByKey, has_kind
+from mcp_postgres.engine.change.objects import array_literal, diff_objects, read_dependencies
 from mcp_postgres.engine.change.row_samples import MAX_SAMPLED_TABLES, TableNames, sample_changed_rows
-from mcp_postgres.engine.change.undo.schema_change import SchemaChange
-from mcp_postgres.engine.change.undo.schema_undo import describe_change, undo_statements
-from mcp_postgres.engine.change.undo.sql_comments import remark
+from mcp_postgres.engine.change.schema_undo import build_undo
 from mcp_postgres.engine.connection.session import Session
 
 __all__ = ["Effects"]
@@ -58,9 +56,8 @@ FROM (SELECT c.oid, format('%I.%I', n.nspname, c.relname) AS name, pg_stat_get_x
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE {USER_SCHEMA} AND c.relkind IN ('r', 'p', 'm')) x WHERE x.made + x.changed + x.gone + x.looked > 0
 """
-_SET_SEARCH_PATH = "SELECT pg_catalog.set_config('search_path', $1, true)"
-
-
+# Relations with contents that a change of the schema replaces, and that no change of the catalog shows.
+_REFILLED = ("sequence ", "materialized view ")
 # The mode that taking a number from a sequence has, and that every change of rows takes.
 _ROW_LOCK = "RowExclusiveLock"
 
@@ -96,22 +93,22 @@ class Effects:
     Attributes:
         session: the transaction.
         changes_schema: objects change too, and not rows only.
-        schema_change: what the way back needs to know of the change while it is there.
+        undo: statements that undo the change of the schema; None where no inverse is certain.
         comparison_failure: why one of the looks at the objects failed, which stops no change.
         old_traces: what the rows of the catalog that the transaction changed were about.
         new_traces: what they are about now.
         row_counters: what was counted before the first statement, by the numbers of relations.
         rewritten: relations whose file is another one now.
         changes_rows: rows of a table that was there changed.
-        has_counted_rows: PostgreSQL counted any row that changed: not those of foreign tables, nor with `track_counts`
-            off.
+        has_counted_rows: PostgreSQL counted the rows that changed: not those of foreign tables, nor with
+            `track_counts` off.
         locks: when each was taken, at the earliest: as its statement began.
         lock_names: what is locked.
     """
 
     session: Session
     changes_schema: bool
-    schema_change: SchemaChange | None = None
+    undo: Sequence[str] | None = None
     comparison_failure: str = ""
     old_traces: CatalogTraces = field(default_factory=CatalogTraces)
     new_traces: CatalogTraces = field(default_factory=CatalogTraces)
@@ -146,7 +143,7 @@ class Effects:
         """Look behind the last: objects gained, lost and changed; and what stands out.
 
         Args:
-            wants_undo: `undo_statements` will be asked for.
+            wants_undo: `undo` will be asked for.
             statement_rows: how many rows the statements themselves say they changed.
             sql: the statements.
         """
@@ -181,12 +178,18 @@ class Effects:
     async def _compare_objects(self, *, wants_undo: bool) -> Sequence[str]:
         """Return the names that came, went and changed."""
         was, now = await read_changed_objects(self.session, self.old_traces, self.new_traces)
-        lines = diff_objects(was, now)
         if wants_undo:
-            self.schema_change = await self._guarded(
-                self._with_qualified_names(describe_change(self.session, was, now))
-            )
-        return lines
+            self.undo = await self._guarded(self._build_undo(was, now))
+        return diff_objects(was, now)
+
+    async def _build_undo(self, was: ObjectsByKey, now: ObjectsByKey) -> list[str] | None:
+        """Return statements that undo the change of the objects; None where no inverse is certain."""
+        if any(self.old_traces.relations[oid][0].startswith(_REFILLED) for oid in self._find_rewritten()):
+            return None
+        new = [key for key in now if key not in was]
+        renamed = [key for key, item in was.items() if key in now and now[key].name != item.name]
+        keys = [key for key in (*new, *renamed) if not has_kind(key, ObjectKind.GRANT, ObjectKind.COMMENT)]
+        return build_undo(was, now, await read_dependencies(self.session, keys) if keys else ())
 
     def _find_rewritten(self) -> list[str]:
         """Return the relations whose file is another one now."""
@@ -251,7 +254,7 @@ class Effects:
             # Rows behind a view, or in a partition, are those of a table that the caller did not name.
             if relation.name.rpartition(".")[2].strip('"').lower() not in sql:
                 has_unnamed_table = True
-        self.has_counted_rows = bool(lines)
+        self.has_counted_rows = total_changes >= statement_rows
         if has_unnamed_table or total_changes != statement_rows:
             return lines
         return []
@@ -292,29 +295,6 @@ class Effects:
         if oid in self.old_traces.relations:
             return self.old_traces.relations[oid][0].removeprefix("table ")
         return name
-
-    async def undo_statements(self) -> Sequence[str]:
-        """Return statements that undo the change, asked for when it is not there any more."""
-        schema_change = self.schema_change
-        lines = None
-        if schema_change is not None:
-            lines = await self._guarded(self._with_qualified_names(undo_statements(self.session, schema_change)))
-        if lines is None:
-            return [remark(f"no way back could be made: {self.comparison_failure}")]
-        return lines
-
-    async def _with_qualified_names(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """Return what `work` finds, with the schema at each name.
-
-        Who runs the way back may have another `search_path`.
-        """
-        session = self.session
-        with closing(work):
-            path = await session.fetch_value("SELECT pg_catalog.current_setting('search_path')")
-            await session.fetch_value(_SET_SEARCH_PATH, "pg_catalog")
-            result = await work
-        await session.fetch_value(_SET_SEARCH_PATH, path)
-        return result
 
     async def _guarded(self, work: Coroutine[Any, Any, _Result]) -> _Result | None:
         """Return what `work` finds; None where it fails, which undoes nothing but itself."""

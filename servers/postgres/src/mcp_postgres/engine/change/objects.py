@@ -54,6 +54,15 @@ _LACKS = """(SELECT string_agg(d.privilege_type, ', ' ORDER BY 1) FROM aclexplod
 _LACKS_RELATION = _LACKS.format(
     kind="CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::pg_catalog.\"char\"", owner="c.relowner", acl="c.relacl"
 )
+_INHERITANCE = "CASE WHEN {count} = 0 THEN 'own' WHEN {local} THEN 'merged' ELSE 'inherited' END"
+# The constraint by which a column `a` is required; none before PostgreSQL 18.
+_REQUIRED = """(SELECT concat_ws(' ', k.conname, k.convalidated, k.connoinherit) FROM pg_constraint k
+    WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND k.conkey = array[a.attnum])"""
+# What else there is of a relation `c`: samples of the columns of an index, options of a foreign table.
+_REST_OF_RELATION = """concat_ws(' ', c.relam, c.reltablespace, c.reloftype, CASE WHEN c.relkind IN ('i', 'I') THEN
+    (SELECT string_agg(concat(a.attnum, ' ', a.attstattarget), ', ' ORDER BY a.attnum) FROM pg_attribute a
+    WHERE a.attrelid = c.oid AND a.attstattarget <> -1) END,
+    (SELECT array_to_string(f.ftoptions, ', ') FROM pg_foreign_table f WHERE f.ftrelid = c.oid))"""
 # Names of column options that the statements of this transaction set, apart by blanks.
 NAMED_OPTIONS_SETTING = "mcp_look.options"
 # The options of a column `a` that have a meaning for people: PostgreSQL's newest releases keep their own among them.
@@ -71,19 +80,21 @@ SELECT concat('c', c.oid) AS key, concat('n', n.oid) AS parent, quote_ident(c.re
         AND d.objid = c.oid AND d.deptype = 'a' AND d.refclassid = 'pg_class'::regclass))
         FROM pg_sequence s WHERE s.seqrelid = c.oid),
     CASE WHEN c.relkind IN ('v', 'm') THEN (SELECT w.xmin::text FROM pg_rewrite w WHERE w.ev_class = c.oid
-        AND w.rulename = '_RETURN') END, {_LACKS_RELATION}, concat_ws(' ', c.relam, c.reltablespace, c.reloftype)]
+        AND w.rulename = '_RETURN') END, {_LACKS_RELATION}, {_REST_OF_RELATION}]
     FROM {RELATIONS} LEFT JOIN pg_index i ON i.indexrelid = c.oid WHERE c.oid {_WANTED} AND {
     USER_SCHEMA
 } AND c.relkind <> 't'
 UNION ALL SELECT concat('a', a.attrelid, '.', a.attnum), concat('c', c.oid), quote_ident(a.attname),
     CASE WHEN c.relkind NOT IN ('v', 'm') THEN format('column %I.%I.%I', n.nspname, c.relname, a.attname) END,
-    array[concat_ws(' ', a.atttypid, a.atttypmod, a.attcollation), a.attnotnull::text, {_TREE.format("e.adbin")},
+    array[concat_ws(' ', a.atttypid, a.atttypmod, a.attcollation), concat_ws(' ', a.attnotnull, {_REQUIRED}), {
+    _TREE.format("e.adbin")
+},
     concat_ws(' ', a.attidentity, (SELECT concat_ws(' ', s.seqstart, s.seqincrement, s.seqmax, s.seqmin, s.seqcache,
         s.seqcycle) FROM pg_depend d JOIN pg_sequence s ON s.seqrelid = d.objid WHERE a.attidentity <> ''
         AND d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
         AND d.classid = 'pg_class'::regclass AND d.deptype = 'i')), a.attgenerated::text, a.attstorage::text,
     nullif(a.attstattarget, -1)::text, a.attcompression::text, nullif(array_to_string({COLUMN_OPTIONS}, ', '), ''),
-    (NOT a.attislocal)::text]
+    {_INHERITANCE.format(count="a.attinhcount", local="a.attislocal")}]
     FROM pg_attribute a JOIN {RELATIONS} ON c.oid = a.attrelid
     LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum
     WHERE a.attrelid {_WANTED} AND {USER_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped
@@ -94,7 +105,9 @@ UNION ALL SELECT concat('k', k.oid), CASE WHEN k.conrelid <> 0 THEN concat('c', 
     QUALIFIED_NAME_OF.format(oid="k.conrelid")
 } ELSE (SELECT format('domain %I.%I', n.nspname, y.typname) FROM pg_type y
     JOIN pg_namespace n ON n.oid = y.typnamespace WHERE y.oid = k.contypid) END), array[concat_ws(' ', k.convalidated,
-    k.condeferrable, k.condeferred), (NOT k.conislocal)::text,
+    k.condeferrable, k.condeferred, to_jsonb(k) -> 'conenforced'), {
+    _INHERITANCE.format(count="k.coninhcount", local="k.conislocal")
+},
     (SELECT string_agg(t.tgenabled::text, '' ORDER BY t.tgname) FROM pg_trigger t WHERE t.tgconstraint = k.oid
         AND t.tgisinternal)]
     FROM pg_constraint k WHERE (k.oid {_WANTED} OR k.conrelid {_WANTED} OR k.contypid {_WANTED})
@@ -102,14 +115,16 @@ UNION ALL SELECT concat('k', k.oid), CASE WHEN k.conrelid <> 0 THEN concat('c', 
 UNION ALL SELECT concat('f', p.oid), concat('n', n.oid), quote_ident(p.proname), format('function %s', {_FUNCTION}),
     array[md5(concat_ws(' ', p.prosrc, p.probin, p.prosqlbody, p.proconfig, p.provolatile,
     p.prosecdef, p.proleakproof, p.proisstrict, p.proparallel, p.procost, p.prorows, {_TREE.format("p.proargdefaults")},
-    p.proargnames, p.prorettype, p.prosupport::oid, p.prolang)), p.proowner::text,
+    p.proargnames, p.prorettype, p.prosupport::oid, p.prolang,
+    (SELECT to_jsonb(g) FROM pg_aggregate g WHERE g.aggfnoid = p.oid))), p.proowner::text,
     {_LACKS.format(kind="'f'", owner="p.proowner", acl="p.proacl")}] FROM pg_proc p
     JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.oid {_WANTED} AND {USER_SCHEMA}
     AND {_NOT_OF_EXTENSION.format(name="proc", table="p")}
 UNION ALL SELECT concat('t', t.oid), concat('c', t.tgrelid), quote_ident(t.tgname), format('trigger %I on %s', t.tgname,
     {QUALIFIED_NAME_OF.format(oid="t.tgrelid")}), array[t.tgenabled::text, md5(concat_ws(' ', t.tgfoid, t.tgtype,
     {_TREE.format("t.tgqual")}, t.tgattr, t.tgargs, t.tgoldtable, t.tgnewtable, t.tgdeferrable, t.tginitdeferred)),
-    (t.tgparentid <> 0)::text] FROM pg_trigger t WHERE (t.oid {_WANTED} OR t.tgrelid {_WANTED}) AND NOT t.tgisinternal
+    CASE WHEN t.tgparentid = 0 THEN 'own' ELSE 'inherited' END]
+    FROM pg_trigger t WHERE (t.oid {_WANTED} OR t.tgrelid {_WANTED}) AND NOT t.tgisinternal
 UNION ALL SELECT concat('p', oid), concat('c', polrelid), quote_ident(polname), format('policy %I on %s', polname,
     {QUALIFIED_NAME_OF.format(oid="polrelid")}), array[md5(concat_ws(' ', polcmd, polpermissive, polroles,
     {_TREE.format("polqual")}, {_TREE.format("polwithcheck")}))] FROM pg_policy WHERE oid {_WANTED} OR polrelid {

@@ -26,7 +26,6 @@ from mcp_postgres.engine.change.non_transactional import NON_TRANSACTIONAL, run_
 from mcp_postgres.engine.change.objects import NAMED_OPTIONS_SETTING
 from mcp_postgres.engine.change.row_statements import ROW_VERBS, RowStatements, is_row_statement
 from mcp_postgres.engine.change.schema_statements import MAINTENANCE_TAGS, run_schema_statement
-from mcp_postgres.engine.change.undo.dry_run import UNTRIED, try_undo
 from mcp_postgres.engine.connection.errors import in_doubt_problem, locate_problem, to_problem
 from mcp_postgres.engine.connection.pool import run_shielded
 from mcp_postgres.engine.connection.session import Session, use_catalog_path
@@ -50,10 +49,8 @@ _HAS_TEMPORARY_OBJECTS = (
     + ")"
 )
 
-# What a dry run does twice, to try its way back.
-_REPEATABLE_VERBS = ("CREATE", "ALTER", "DROP", "COMMENT", "GRANT", "REVOKE")
-# Seconds of a dry run that is worth it.
-_QUICK_SECONDS = 1.0
+# Statements whose effects on definitions the catalog shows; of a role it hides the password.
+_VISIBLE_IN_CATALOG = re.compile(r"(?!ALTER ROLE)(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE)\b")
 _IN_TRANSACTION = "25001"
 
 
@@ -124,7 +121,6 @@ class _ChangeRun:
         if dry_run or self.changes_schema:
             self.effects = Effects(session, self.changes_schema)
         self.transaction_id = ""
-        self.start_time = time.monotonic()
 
     async def start(self) -> None:
         """Look before the first statement."""
@@ -229,9 +225,9 @@ class _ChangeRun:
         samples: Sequence[Sample] = ()
         if not session.audit.closed and not session.audit.visible.schema:
             samples = await self.effects.samples(keep="mcp_before")
-        undo: list[str] = []
+        undo: Sequence[str] | None = ()
         if self.changes_schema:
-            undo = await self._undo_lines(self.effects, steps)
+            undo = _select_undo(self.effects, steps)
         await session.run("ROLLBACK")
         return Change(steps, self.dry_run, changed_objects, samples, findings, undo)
 
@@ -258,25 +254,6 @@ class _ChangeRun:
         if catalogs and not only_truncates:
             raise Refused(f"It would change more than rows: {quote(catalogs)}.", "`edit_schema` changes the schema.")
 
-    async def _undo_lines(self, effects: Effects, steps: Sequence[Step]) -> list[str]:
-        """Undo the change of the schema, and return the statements that would, tried where that is quick."""
-        await self.session.run("ROLLBACK TO SAVEPOINT mcp_before")
-        lines = list(await effects.undo_statements())
-        if self._can_repeat(steps) and effects.schema_change is not None:
-            statements = [part.sql for part in self.request.parts]
-            lines = list(await try_undo(self.session, statements, effects.schema_change, lines))
-        elif not all(line.startswith("--") for line in lines):
-            lines.append(UNTRIED)
-        if _loses_rows(effects, steps):
-            lines.append("-- rows: no statement brings back what was there; copy the table before, or use a backup")
-        return lines
-
-    def _can_repeat(self, steps: Sequence[Step]) -> bool:
-        """Return whether the change can be made once more: quick, of definitions alone, and no stranger's code."""
-        quick = time.monotonic() - self.start_time < _QUICK_SECONDS
-        plain = all(step.rows is None and step.action.startswith(_REPEATABLE_VERBS) for step in steps)
-        return quick and plain and not self.session.role.is_judged and not can_reach_server(self.session)
-
     async def _check_may_act(self, role: str) -> None:
         """Check that the caller's role may become it: PostgreSQL asks that of the server's role only."""
         session = self.session
@@ -290,8 +267,12 @@ def _count_changed_rows(steps: Sequence[Step]) -> int:
     return sum(step.rows or 0 for step in steps if step.action in ROW_VERBS)
 
 
-def _loses_rows(effects: Effects, steps: Sequence[Step]) -> bool:
-    """Return whether rows of a table that was there changed, as far as that is known."""
-    if effects.changes_rows or any(step.action == "TRUNCATE TABLE" for step in steps):
-        return True
-    return not effects.has_counted_rows and _count_changed_rows(steps) > 0
+def _select_undo(effects: Effects, steps: Sequence[Step]) -> Sequence[str] | None:
+    """Return what undoes a change of the schema; None where it does more than the catalog shows."""
+    known_actions = MAINTENANCE_TAGS | {*ROW_VERBS}
+    for step in steps:
+        if step.action not in known_actions and not _VISIBLE_IN_CATALOG.match(step.action):
+            return None
+    if effects.changes_rows or not effects.has_counted_rows:
+        return None
+    return effects.undo

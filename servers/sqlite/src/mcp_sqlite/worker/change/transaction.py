@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from mcp_sqlite.worker.change import foreign_keys
-from mcp_sqlite.worker.change.objects import RenameTrail, SchemaSnapshot, describe_difference, read_objects
+from mcp_sqlite.worker.change.objects import SchemaSnapshot, describe_difference, read_objects
 from mcp_sqlite.worker.change.samples import sample_changes
-from mcp_sqlite.worker.change.schema_undo import build_undo
+from mcp_sqlite.worker.change.schema_undo import UndoRecorder
 from mcp_sqlite.worker.connection.authorizer import Mode
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import BUSY_MS, Database
@@ -129,16 +129,16 @@ class _Change:
         with Transaction(self.database, keep=not self.is_dry_run, checks_keys=not self.defers_keys):
             self._read_shadow_tables()
             before = self._read_objects()
-            trail: RenameTrail | None = None
+            undo: UndoRecorder | None = None
             if self.is_migration and self.is_dry_run:
-                trail = RenameTrail(self.database)
+                undo = UndoRecorder(self.database)
             # A commit looks for keys that were deferred, which a dry run never gets to.
             checks_keys = self.defers_keys or (self.is_dry_run and bool(self.database.run_internal(_DEFERRED_KEYS)))
             broken_before: foreign_keys.BrokenKeys | None = None
             if checks_keys:
                 broken_before = foreign_keys.find_broken(self.database)
             for number in range(len(self.statements)):
-                self._run_statement(number, trail)
+                self._run_statement(number, undo)
             if checks_keys or self.is_migration:
                 answer |= self._check_keys(broken_before, refuses=checks_keys)
             after = self._read_objects()
@@ -148,8 +148,8 @@ class _Change:
                 answer["samples"] = sample_changes(
                     self.connections, self.database, self._list_changed_tables(before, after)
                 )
-                if trail is not None:
-                    answer["undo"] = build_undo(before, after, trail)
+                if undo is not None:
+                    answer["undo"] = undo.statements
         answer["steps"] = [step.to_frame() for step in self.steps]
         return answer
 
@@ -172,19 +172,19 @@ class _Change:
         tables.update(key.name for key, _ in shapes_before ^ shapes_after if key.is_table)
         return tables
 
-    def _run_statement(self, number: int, trail: RenameTrail | None) -> None:
+    def _run_statement(self, number: int, undo: UndoRecorder | None) -> None:
         sql = self.statements[number]
         if self.steps and self.database.authorizer.shadow_tables:
             # A full-text table writes what it has gathered when a savepoint begins; in the middle of this
             # statement it would look as if that wrote there.
             self.database.run_internal("SAVEPOINT gathered")
             self.database.run_internal("RELEASE gathered")
-        if trail is not None:
-            trail.observe_before(sql)
+        if undo is not None:
+            undo.observe_before(sql)
         step = self._take_step(number)
         self.steps.append(step)
-        if trail is not None:
-            trail.observe_after(step.action, step.tables_written)
+        if undo is not None:
+            undo.observe_after(step.action, step.tables_written)
         if step.action:  # There may be a virtual table more, or one by another name.
             self._read_shadow_tables()
 

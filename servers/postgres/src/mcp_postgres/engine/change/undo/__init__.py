@@ -1,1 +1,0 @@
-"""Statements that undo a change of the schema, and a trial of them."""
