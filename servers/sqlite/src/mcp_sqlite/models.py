@@ -20,7 +20,7 @@ __all__ = ["Backup", "Catalog", "Check", "Export", "Plan", "TableInfo"]
 
 _Json = Mapping[str, Any]
 # What tables may differ in that stand in one line.
-_DIFFERENCES = ("name", "rows", "exact")
+_DIFFERENCES = ("name", "rows", "exact", "obstacle")
 # Characters of a description; hardly any is that long.
 _MAX_LENGTH = 20_000
 _HOW_TO_FIND_NEAREST = (
@@ -169,7 +169,8 @@ def _render_details(table: _Json, name: str, type_name: str) -> str:
 def _render_row_count(tables: Sequence[_Json]) -> str:
     known = [table["rows"] for table in tables if table["rows"] is not None]
     if len(known) < len(tables):
-        return "many rows"
+        obstacles = [table["obstacle"] for table in tables if table["rows"] is None and table["obstacle"]]
+        return f"rows not counted ({obstacles[0]})" if obstacles else "many rows"
     text = f"{format_number_ranges(known)} {'row' if known == [1] else 'rows'}"
     if not all(table["exact"] for table in tables):
         text = f"about {text}"
@@ -198,7 +199,9 @@ class TableInfo:
         if self.description["sql"] and not self._is_shown_by_definition:
             lines += ["definition:", f"{self.description['sql']};"]
         if "sample" in self.description:
-            lines += ["sample rows:", self.description["sample"].rstrip("\n")]
+            note = self.description["sample_note"]
+            heading = f"sample rows, {note}" if note else "sample rows:"
+            lines += [heading, self.description["sample"].rstrip("\n")]
         return clip("\n".join(lines), _MAX_LENGTH, f"the whole definition: {self.uri}/.schema")
 
     def _render_heading(self) -> str:

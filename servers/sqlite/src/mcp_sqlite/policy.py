@@ -5,6 +5,7 @@ The part shared with mcp-postgres (databases, statements, pages, rows) is in `mc
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -66,6 +67,8 @@ __all__ = [
     "parse_table_name",
     "table_uri",
 ]  # fmt: skip
+
+logger = logging.getLogger(__name__)
 
 _MAX_OTHERS = 4
 _FILE_HEADER = b"SQLite format 3\0"
@@ -199,7 +202,8 @@ class Policy(sql.Policy[Table, Request]):
         demo: path of the demo database, if it is served.
 
     Raises:
-        Unavailable: a file is missing or is not a SQLite database, or none is named.
+        Unavailable: no file that is named is a SQLite database, or none is named; one bad file among good ones is left
+            out.
     """
 
     SCHEME = "sqlite"
@@ -210,14 +214,23 @@ class Policy(sql.Policy[Table, Request]):
         super().__init__(settings)
         if demo is not None:
             self.serve("demo", demo)
+        refusals: list[Unavailable] = []
         for text in settings.databases:
             wanted, path = split_named_path(text)
-            _check_file(path, create=settings.create)
+            try:
+                _check_file(path, create=settings.create)
+            except Unavailable as refusal:
+                refusals.append(refusal)
+                continue
             # By the name that was given: where that is a link, it may lead to another file tomorrow.
             served_files = {os.path.realpath(item.address) for item in self.databases.values()}
             if os.path.realpath(path) not in served_files:
                 stem, _ = os.path.splitext(os.path.basename(path))
                 self.serve(wanted or stem, os.path.abspath(path))
+        for refusal in refusals:
+            if not self.databases:
+                raise refusal
+            logger.warning("It is left out: %s", refusal)
         self.databases = {
             name: replace(database, folder=self._distinct_folder(database)) for name, database in self.databases.items()
         }

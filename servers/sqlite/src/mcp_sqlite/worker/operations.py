@@ -79,4 +79,7 @@ def _name_lock_holder(failure: Failure, path: str) -> Failure:
     if failure.kind != "locked":
         return failure
     holder = lock_holder.find_lock_holder(path) or "another program or another call of this server"
-    return Failure("locked", f"The database is locked by {holder}", failure.fix)
+    fix = failure.fix
+    if holder.startswith("another program"):
+        fix += " If a browser or the like keeps it, the operator can serve a copy of the file and of its `-wal`."
+    return Failure("locked", f"The database is locked by {holder}", fix)

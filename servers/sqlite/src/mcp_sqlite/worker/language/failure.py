@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 
-__all__ = ["Failure", "describe_os_error", "extended_code", "is_locked", "primary_code"]
+__all__ = ["Failure", "describe_os_error", "explain_unreadable", "extended_code", "is_locked", "primary_code"]
+
+# SQLite's words for what programs register in it, and a file made by one may need.
+_MISSING_PARTS = (
+    re.compile("no such (collation) sequence: (.+)"),
+    re.compile("no such (function): (.+)"),
+    re.compile("no such (module): (.+)"),
+    re.compile(r"unknown (function): (.+)\(\)"),
+)
 
 
 class Failure(Exception):
@@ -45,3 +54,14 @@ def primary_code(error: BaseException) -> int:
 def is_locked(error: BaseException) -> bool:
     """Return whether somebody else holds a lock that the statement needs."""
     return primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def explain_unreadable(error: BaseException) -> str:
+    """Return why an object of a schema can't be read: what it needs of the application that made it."""
+    for pattern in _MISSING_PARTS:
+        match = pattern.fullmatch(str(error))
+        if match is not None:
+            return f"needs the {match[1]} `{match[2]}` of its application"
+    if str(error) == "no query solution":
+        return "needs a collation of its application"
+    return f"SQLite says: `{error}`"

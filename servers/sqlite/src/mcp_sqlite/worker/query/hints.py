@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Sequence
 
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.language.suggestions import explain_parameter_style, explain_syntax_error, suggest_similar
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.parameters import explain_parameters, find_placeholders
@@ -86,6 +88,8 @@ _DIALECTS = [
 ]  # fmt: skip
 
 
+# SQLite's words for a function that nobody has registered; the second are those where a column is computed by it.
+_MISSING_FUNCTION = re.compile(r"(?:no such function: |unknown function: )([^()]+)(?:\(\))?")
 # sqlite3's words for a value too few or too many, and for an array or an object in the place of the other.
 _WRONG_PARAMETERS = re.compile(" binding|supplied a sequence|supplied a dictionary")
 
@@ -96,18 +100,68 @@ def find_hint(database: Database | None, message: str, sql: str) -> str:
         return ""
     if _WRONG_PARAMETERS.search(message):
         return explain_parameters(find_placeholders(sql))
-    hint = _explain_missing_thing(database, message) or _explain_message(message)
+    hint = _explain_missing_thing(database, message, sql) or _explain_message(message)
     return hint or _find_hint_in_sql(database, message, _TEXT_OR_COMMENT.sub(_blank_out, sql))
 
 
-def _explain_missing_thing(database: Database, message: str) -> str:
+def _explain_missing_thing(database: Database, message: str, sql: str) -> str:
     """Return what to do where a table or a function is not there, if there is another than one of a like name."""
     problem, _, name = message.partition(": ")
     if problem == "no such table":
         return _explain_file_name(database, name)
+    if problem == "no such collation sequence" and not _is_named_collation(name, sql):
+        return _explain_missing_collation(database, name, sql)
+    if message == "no query solution":
+        named = lookup.find_named_tables(sql, lookup.list_table_names(database))
+        return " ".join(filter(None, (_explain_unreadable_table(database, table) for table in named)))
+    missing_function = _MISSING_FUNCTION.fullmatch(message)
+    if missing_function is not None and not lookup.find_named_tables(sql, [missing_function[1]]):
+        return _explain_missing_function(database, missing_function[1], sql)
     if problem == "no such function" and name.lower() in _FUNCTIONS:
         return f"SQLite has {_FUNCTIONS[name.lower()]}."
     return ""
+
+
+def _is_named_collation(name: str, sql: str) -> bool:
+    """Return whether a statement itself names the collation, and not the schema."""
+    return re.search(rf"\bCOLLATE\s+[\"'`\[]?{re.escape(name)}\b", sql, re.IGNORECASE) is not None
+
+
+def _explain_missing_collation(database: Database, name: str, sql: str) -> str:
+    """Return how to read a table whose columns or indexes have a collation of an application."""
+    named = [entry for entry in lookup.list_objects(database) if lookup.find_named_tables(sql, [entry.name])]
+    definitions = " ".join([sql, *(entry.sql for entry in named if entry.kind == "view")])
+    for entry in lookup.list_objects(database):
+        is_read = entry.kind == "table" and lookup.find_named_tables(definitions, [entry.name])
+        if is_read and _is_named_collation(name, entry.sql):
+            return _explain_unreadable_table(database, entry.name) or (
+                "It is one of the application that made the database. Read the table as "
+                f"`FROM {quote_identifier(entry.name)} NOT INDEXED`, and compare or sort by `column COLLATE NOCASE`."
+            )
+    return "It is one of the application that made the database: name another, as `column COLLATE NOCASE`."
+
+
+def _explain_unreadable_table(database: Database, table: str) -> str:
+    """Return that SQLite finds no way to read a table; nothing where it does."""
+    try:
+        database.run_internal(f"SELECT 1 FROM {quote_identifier(table)} NOT INDEXED LIMIT 0")
+    except sqlite3.Error:
+        return f"`{table}` lies in the order of a collation of its application, without which nobody reads it."
+    return ""
+
+
+def _explain_missing_function(database: Database, name: str, sql: str) -> str:
+    """Return what of the schema needs a function that the statement does not name."""
+    users = [
+        entry.name
+        for entry in lookup.list_objects(database)
+        if lookup.find_named_tables(sql, [entry.name]) and lookup.find_named_tables(entry.sql, [name])
+    ]
+    needed_by = f", which `{users[0]}` needs" if users else ""
+    return (
+        f"It is one of the application that made the database{needed_by}. Name the columns that do without, or the "
+        "tables of the view: `get_table` has its definition."
+    )
 
 
 def _explain_message(message: str) -> str:

@@ -176,6 +176,7 @@ def _describe_entry(
         "name": entry.name,
         "rows": rows.number,
         "exact": rows.is_exact,
+        "obstacle": rows.obstacle,
         "more": max(0, len(columns) - _MAX_COLUMNS),
         "values": values.values,
         "times": values.times,

@@ -15,6 +15,7 @@ from mcp_sqlite.worker.schema.lookup import Column, find_table, query_unless_bro
 from mcp_sqlite.worker.schema.shapes import (
     ForeignKeyColumn,
     count_rows,
+    explain_obstacle,
     find_plain_columns,
     list_foreign_keys,
     name_kind,
@@ -48,6 +49,13 @@ class _Columns(NamedTuple):
     error: str | None
 
 
+class _Sample(NamedTuple):
+    """Some rows of a table, and why there are no more of them or of their columns."""
+
+    lines: str
+    note: str = ""
+
+
 def describe_table(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """Return one table: columns, keys both ways, indexes, triggers, its DDL with comments, its count, sample rows."""
     database = connections.reader(request["path"])
@@ -67,6 +75,7 @@ def describe_table(connections: Connections, request: dict[str, Any]) -> dict[st
         "kind": name_kind(kind, sql or ""),
         "rows": rows.number,
         "exact": rows.is_exact,
+        "obstacle": rows.obstacle,
         "columns": _describe_columns(database, name, columns, values.by_column),
         "values_of": values.sample,
         "broken": error,
@@ -81,7 +90,9 @@ def describe_table(connections: Connections, request: dict[str, Any]) -> dict[st
         "immutable": database.immutable,
     }
     if request["sample"]:
-        description["sample"] = _read_sample(database, name, request["sample"], request["max_cell"])
+        sample = _read_sample(database, name, columns, request["sample"], request["max_cell"])
+        description["sample"] = sample.lines
+        description["sample_note"] = sample.note
     return description
 
 
@@ -101,7 +112,7 @@ def _read_columns(database: Database, table: str) -> _Columns:
     except sqlite3.Error as error:
         if primary_code(error) != sqlite3.SQLITE_ERROR:
             raise
-        return _Columns([], str(error)[:_MAX_ERROR_LENGTH])
+        return _Columns([], explain_obstacle(database, error)[:_MAX_ERROR_LENGTH])
 
 
 def _read_all_keys(database: Database) -> list[_KeyColumn]:
@@ -173,7 +184,25 @@ def _list_id_columns(database: Database) -> list[tuple[Any, ...]]:
     return [(table, column) for table, column in rows if database.is_visible(str(table))]
 
 
-def _read_sample(database: Database, table: str, limit: int, max_cell: int) -> str:
+def _read_sample(database: Database, table: str, columns: Sequence[Column], limit: int, max_cell: int) -> _Sample:
+    """Return some rows; without generated columns if these need a function of an application."""
+    source = f"FROM {quote_identifier(table)} LIMIT ?"
     encoder = RowEncoder(max_cell)
-    rows = query_unless_broken(database, f"SELECT * FROM {quote_identifier(table)} LIMIT ?", [limit])
-    return "".join(encoder.encode_within(row, _MAX_SAMPLE_BYTES // limit) for row in rows)
+
+    def read(shown: str) -> str:
+        rows = database.run_internal(f"SELECT {shown} {source}", [limit])
+        return "".join(encoder.encode_within(row, _MAX_SAMPLE_BYTES // limit) for row in rows)
+
+    try:
+        return _Sample(read("*"))
+    except sqlite3.Error as error:
+        if primary_code(error) != sqlite3.SQLITE_ERROR:
+            raise
+        obstacle = explain_obstacle(database, error)
+    plain = [quote_identifier(str(column.name)) for column in columns if not column.hidden]
+    if not plain or len(plain) == len(columns):
+        return _Sample("", f"not read: {obstacle}")
+    try:
+        return _Sample(read(", ".join(plain)), f"without generated columns: {obstacle}")
+    except sqlite3.Error:
+        return _Sample("", f"not read: {obstacle}")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_sqlite.worker.connection.database import Database
-from mcp_sqlite.worker.language.failure import is_locked
+from mcp_sqlite.worker.language.failure import explain_unreadable, is_locked, primary_code
 from mcp_sqlite.worker.schema.lookup import (
     FULL_TEXT_MODULES,
     Column,
@@ -22,6 +22,7 @@ __all__ = [
     "ForeignKeyColumn",
     "RowCount",
     "count_rows",
+    "explain_obstacle",
     "find_plain_columns",
     "list_foreign_keys",
     "name_kind",
@@ -57,11 +58,13 @@ class RowCount(NamedTuple):
         number: None where it is not known.
         is_exact: whether the rows were counted, and are no estimate.
         seconds: how long that took.
+        obstacle: why they could not be counted, in words that end a sentence; empty where there are too many.
     """
 
     number: int | None
     is_exact: bool
     seconds: float
+    obstacle: str = ""
 
     def is_at_most(self, number: int) -> bool:
         """Return whether a table is known to have so few rows."""
@@ -71,17 +74,46 @@ class RowCount(NamedTuple):
 def count_rows(database: Database, name: str, kind: str, budget: float) -> RowCount:
     """Return how many rows a table has, counted if that takes a moment within `budget` seconds, or the estimate."""
     started = time.monotonic()
-    if kind == "table" and budget > 0:
+    if kind != "table":
+        return RowCount(None, False, 0)
+    obstacle = ""
+    if budget < _COUNT_SECONDS:
+        obstacle = "there are many tables"
+    if budget > 0:
         try:
             with database.interrupt.shorten(min(_COUNT_SECONDS, budget)):
-                count = database.read_internal(f"SELECT count(*) FROM {quote_identifier(name)}")
+                count = _count_in_any_order(database, name)
             return RowCount(count, True, time.monotonic() - started)
         except sqlite3.Error as error:
             database.interrupt.check()
             if is_locked(error):
                 raise
-    estimate = estimate_row_count(database, name) if kind == "table" else None
-    return RowCount(estimate, False, time.monotonic() - started)
+            if primary_code(error) == sqlite3.SQLITE_ERROR:
+                obstacle = explain_obstacle(database, error)
+    estimate = estimate_row_count(database, name)
+    return RowCount(estimate, False, time.monotonic() - started, obstacle)
+
+
+def explain_obstacle(database: Database, error: sqlite3.Error) -> str:
+    """Return why something can't be read, without the names of what is not served."""
+    reason = explain_unreadable(error)
+    if database.visible_schema is not None and not reason.startswith("needs "):
+        return "it is broken, or shows what is not served"
+    return reason
+
+
+def _count_in_any_order(database: Database, name: str) -> int:
+    """Return the number of rows, without the indexes if these need a collation that is missing."""
+    sql = f"SELECT count(*) FROM {quote_identifier(name)}"
+    try:
+        return database.read_internal(sql)
+    except sqlite3.OperationalError as error:
+        if primary_code(error) != sqlite3.SQLITE_ERROR:
+            raise
+        try:
+            return database.read_internal(f"{sql} NOT INDEXED")
+        except sqlite3.OperationalError:
+            raise error from None
 
 
 def name_kind(kind: str, sql: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_sqlite.worker.connection.database import Database
+from mcp_sqlite.worker.language.failure import primary_code
 from mcp_sqlite.worker.language.values import encode_value
 from mcp_sqlite.worker.schema.lookup import Column, list_columns
 from mcp_sqlite.worker.schema.shapes import RowCount
@@ -83,8 +84,10 @@ def count_values(
         try:
             with database.interrupt.shorten(seconds_left):
                 found = _query_values(database, source, column, limits)
-        except sqlite3.Error:
+        except sqlite3.Error as error:
             database.interrupt.check()
+            if primary_code(error) == sqlite3.SQLITE_ERROR:
+                continue
             break
         values = [ValueCount(encode_value(value), frequency) for value, frequency in found]
         if _are_worth_listing(values, limits):
