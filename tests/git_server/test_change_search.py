@@ -52,7 +52,7 @@ async def all_hashes(asking: Asking, **arguments: object) -> tuple[list[str], li
         cursor = head.partition('cursor="')[2].partition('"')[0]
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

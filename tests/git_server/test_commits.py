@@ -99,7 +99,7 @@ CASES = {
 }
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("name", CASES)
 async def test_a_commit_takes_what_is_named_and_tells_what_it_took(name: str, tmp_path: Path) -> None:
     case = CASES[name]

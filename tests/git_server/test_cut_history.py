@@ -48,7 +48,7 @@ SHALLOW: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", SHALLOW)
 async def test_a_shallow_clone_says_where_it_begins(name: str, tmp_path: Path) -> None:
     made = cloned(tmp_path, "--depth=2")
@@ -70,7 +70,7 @@ PARTIAL: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", PARTIAL)
 async def test_a_partial_clone_says_that_contents_are_not_here(name: str, tmp_path: Path) -> None:
     made = cloned(tmp_path, "--filter=blob:none")

@@ -65,7 +65,7 @@ CALLS: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("name", CALLS)
 async def test_a_change_is_refused_where_it_touches_a_filtered_file(name: str, tmp_path: Path) -> None:
     made = made_lfs(tmp_path)
@@ -92,7 +92,7 @@ ATTRIBUTES: dict[str, tuple[str, dict[str, str], bool]] = {
 }
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", ATTRIBUTES)
 @pytest.mark.parametrize("file", [".gitattributes", ".git/info/attributes"])
 async def test_only_a_filter_that_would_do_something_counts(name: str, file: str, tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def made_busy(folder: Path, change: str) -> Made:
     return made
 
 
-@pytest.mark.share(12)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("foreign", FOREIGN, ids=lambda foreign: foreign.name)
 @pytest.mark.parametrize("change", CHANGES)
 async def test_an_undo_leaves_what_somebody_did_since(change: str, foreign: Foreign, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ async def test_an_undo_leaves_what_somebody_did_since(change: str, foreign: Fore
                 assert "only_if" in said or not undo_arguments.get("only_if") or "HEAD" in said, said
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("change", [name for name in CHANGES if name not in ("amend",)])
 async def test_an_undo_leads_back_where_nobody_did_anything(change: str, tmp_path: Path) -> None:
     made = made_busy(tmp_path, change)
