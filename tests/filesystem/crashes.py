@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import io
 import json
 import os
 import shutil
 import sys
 import time
+import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,10 +39,11 @@ from mcp_fs.engine.journal import store as undo_store
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.store import JournalStore
 from mcp_fs.engine.listing.walk import WalkFilter
+from mcp_fs.engine.packing import unzip
 from mcp_fs.engine.text.edit import Replacement, apply_replacements
 from mcp_fs.engine.undo import undo
 from mcp_fs.policy import Policy
-from mcp_fs.policy.path_arguments import LineRange
+from mcp_fs.policy.path_arguments import ArchivePart, LineRange
 
 COUNTED = (
     "open",
@@ -100,7 +104,7 @@ class Faulty:
 def installed(faulty: Faulty) -> None:
     moving._are_on_different_disks = _are_far if faulty.is_far else _are_apart
     JournalEntry.is_on_other_disk = (lambda self, folder: True) if faulty.is_far else _is_far  # type: ignore[method-assign]
-    for module in (posix, atomic_write, copying, entry_copy, moving, syscalls, metadata, undo_store):
+    for module in (posix, atomic_write, copying, entry_copy, moving, syscalls, metadata, undo_store, unzip):
         module.os = faulty  # type: ignore[attr-defined]
     if _rename_exclusive is not None:
         syscalls._rename_exclusive = partial(faulty.rename_exclusive, _rename_exclusive)
@@ -222,7 +226,38 @@ ORIGIN = CallOrigin("", "")
 LINES = {"f:1-2": "g", "f:-1": "n/h"}
 MOVES = {"f": "n/f", "d": "n/d", "g": "over"}
 COPIES = {"f": "h", "d": "e"}
+
+
+def _text_with_ascii_checksum(start: str) -> str:
+    """Return a text whose checksum is ASCII too, so that a stored archive of it is text."""
+    for number in range(10_000):
+        text = f"{start} {number}"
+        if all(byte < 0x80 and byte != 0x0D for byte in zlib.crc32(text.encode()).to_bytes(4, "little")):
+            return text
+    raise AssertionError
+
+
+def _stored_zip(members: State) -> str:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, text in members.items():
+            info = zipfile.ZipInfo(name)
+            archive.writestr(info, text)
+            info.external_attr = 0
+    return packed.getvalue().decode("ascii")
+
+
+PACKED = {"x": _text_with_ascii_checksum("x"), "b/y": _text_with_ascii_checksum("y")}
+ZIP = _stored_zip(PACKED)
+
+
+def _unzip(policy: Policy, step: JournalEntry | None) -> object:
+    archive = ArchivePart(policy.readable("a.zip"), (), "a.zip!/")
+    return copying.copy_entry(archive, policy.writable("c"), overwrite=False, cancel=CancelToken(), journal_entry=step)
+
+
 SCENARIOS = [
+    Scenario("unzip", {"a.zip": ZIP}, {"a.zip": ZIP, "c/x": PACKED["x"], "c/b/y": PACKED["b/y"]}, _unzip),
     Scenario(
         "move several",
         {"f": "f", "g": "g", "d/h": "h", "over": "o"},

@@ -49,6 +49,7 @@ SCENARIOS = [
     "create",
     "overwrite",
     "append",
+    "unzip",
     "edit",
     "replace",
     "patch",

@@ -50,7 +50,8 @@ def with_missing_folders(
     try:
         return change(cancel=cancel, journal_entry=journal_entry)
     except NotFound:
-        missing = [parent for parent in dict.fromkeys(path.parent for path in paths) if not exists(parent)]
+        parents = dict.fromkeys(path.parent for path in paths)
+        missing = [parent for parent in parents if not exists(parent)]
         if not missing:
             raise
     with create_missing_folders(missing, cancel, journal_entry) as new_folders:
@@ -89,7 +90,8 @@ def create_missing_folders(
 
     What is recorded inside is one step with them. Yields the new ones, each behind the one that it lies in.
     """
-    chains = [chain for chain in (_find_missing(path, cancel) for path in paths) if chain is not None]
+    found_chains = [_find_missing(path, cancel) for path in paths]
+    chains = [chain for chain in found_chains if chain is not None]
     if journal_entry is not None and chains:
         _record_new_folders(journal_entry, chains)
     new_folders: list[WritablePath] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import BinaryIO
@@ -158,22 +159,23 @@ def append_text(
     if not exists(path):
         write = partial(write_file, path, content, overwrite=False)
         return with_missing_folders([path], write, cancel=cancel, journal_entry=journal_entry)
-    with resolve_for_writing(path) as resolved, lock_names([resolved], cancel) as locks:
-        locked_file = locks.get(resolved)
+    with ExitStack() as stack:
+        resolved = stack.enter_context(resolve_for_writing(path))
+        locked_file = stack.enter_context(lock_names([resolved], cancel)).get(resolved)
         old_status = read_regular_status(resolved, path, locked_file)
         if old_status is None:
             raise to_problem(FileNotFoundError(2, ""), path)
-        with open_locked(resolved, locked_file, path) as file:
+        with open_locked(resolved, locked_file, path) as file:  # Windows replaces no file that is open.
             addition, notes = _encode_addition(path, content, file, old_status.st_size)
             data: bytes | Callable[[int], None] = partial(_copy_and_append, file, addition, cancel)
             if old_status.st_size <= MAX_HASHED_BYTES:
                 data = _read_all(file) + addition
-            with prepare_write(resolved, data, old_status, path, locked_file=locked_file) as write:
-                if journal_entry is not None:
-                    journal_entry.record([write.plan_change()])
-                write.flush()
-                write.check_unchanged()
-                write.commit(replace=True)
+            write = stack.enter_context(prepare_write(resolved, data, old_status, path, locked_file=locked_file))
+        if journal_entry is not None:
+            journal_entry.record([write.plan_change()])
+        write.flush()
+        write.check_unchanged()
+        write.commit(replace=True)
         real_path = resolved.path
     return WriteResult(real_path.display, "added to", old_status.st_size + len(addition), (*notes, *write.notes))
 

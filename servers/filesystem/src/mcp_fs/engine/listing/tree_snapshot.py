@@ -182,7 +182,6 @@ class TreeSnapshot:
     def _compare_file(self, file: _ListedFile, poll: _Poll) -> None:
         """Add a file to the poll, with what has changed about it."""
         before = self._files.get(file.path)
-        old_path = ""
         try:
             status = file.folder.stat(file.name)
         except OSError:
@@ -191,25 +190,31 @@ class TreeSnapshot:
             poll.files[file.path] = before
             return
         snapshot = _FileSnapshot.from_status(status)
-        is_same_file = before is not None and before.identity == snapshot.identity
-        if self._has_polled and not is_same_file:
-            old_path = self._find_old_path(snapshot, poll)
-        if old_path:
-            before = self._old_file(old_path)
+        if before is None or before.identity != snapshot.identity:
+            self._add_new_file(file, snapshot, poll)
+            return
         added = None
-        if stat.S_ISREG(status.st_mode) and (before is not None or time.monotonic() < poll.read_deadline):
+        if stat.S_ISREG(status.st_mode):
             snapshot, added = self._read_contents(file, snapshot, before)
-        if old_path and (before is None or not _is_moved(before, snapshot, added)):
+        poll.files[file.path] = snapshot
+        if not _is_unchanged(before, snapshot):
+            poll.changes.append(_describe_edit(self._names[file.path], before, snapshot, added))
+
+    def _add_new_file(self, file: _ListedFile, snapshot: _FileSnapshot, poll: _Poll) -> None:
+        """Add a file to the poll that is at a path where none or another was, be it that it was at another path."""
+        old_path = ""
+        if self._has_polled:
+            old_path = self._find_old_path(snapshot, poll)
+        old = self._old_file(old_path) or self._files.get(file.path)
+        added = None
+        if stat.S_ISREG(snapshot.mode) and (old is not None or time.monotonic() < poll.read_deadline):
+            snapshot, added = self._read_contents(file, snapshot, old)
+        if old_path and (old is None or not _is_moved(old, snapshot, added)):
             old_path = ""
         poll.files[file.path] = snapshot
-        if file.path not in self._files or old_path:
-            name = entry_display_path(poll.root_of(file.folder.path), file.name)
-            self._names.setdefault(file.path, name)
-            poll.new_files[file.path] = _NewFile(snapshot, old_path, added)
-        elif before is not None and not is_same_file:
-            poll.new_files[file.path] = _NewFile(snapshot, "", added)
-        elif before is not None and not _is_unchanged(before, snapshot):
-            poll.changes.append(_describe_edit(self._names[file.path], before, snapshot, added))
+        name = entry_display_path(poll.root_of(file.folder.path), file.name)
+        self._names.setdefault(file.path, name)
+        poll.new_files[file.path] = _NewFile(snapshot, old_path, added)
 
     def _find_old_path(self, snapshot: _FileSnapshot, poll: _Poll) -> str:
         """Return at which path the file was at the last poll; empty for a new one."""
@@ -238,7 +243,10 @@ class TreeSnapshot:
                 note = self._describe_rotation(new_paths[path])
                 changes.append(Change(self._names[path], "changed", "", new.snapshot.text, note=note))
             elif not _is_unchanged(before, new.snapshot):
-                changes.append(_describe_edit(self._names[path], before, new.snapshot, None))
+                added = new.added
+                if new.old_path:  # of the other file
+                    added = None
+                changes.append(_describe_edit(self._names[path], before, new.snapshot, added))
         return changes
 
     def _describe_rotation(self, new_path: str) -> str:
