@@ -171,7 +171,7 @@ def test_the_next_step_is_one_the_tool_can_take(here: Ground) -> None:
     with pytest.raises(Conflict, match="Set `overwrite`"):
         copying.copy_entry(here.readable("f"), here.writable("g"), overwrite=False, cancel=stop())
     (here.root / "other").mkdir()
-    with pytest.raises(Conflict, match="such as `full/NAME`"):
+    with pytest.raises(Conflict, match="Write `full/` to put it in there"):
         copying.copy_entry(here.readable("other"), here.writable("full"), overwrite=True, cancel=stop())
     with pytest.raises(Invalid, match="`full` and `full` are one folder; nothing was copied"):
         copying.copy_entry(here.readable("full"), here.writable("full"), overwrite=True, cancel=stop())

@@ -14,6 +14,7 @@ from typing import Literal, Protocol, runtime_checkable
 __all__ = [
     "ABSENT",
     "Change",
+    "ChangeKind",
     "DetailedSource",
     "ExistenceSource",
     "Journal",

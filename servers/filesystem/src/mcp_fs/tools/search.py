@@ -31,7 +31,7 @@ def find_files(
     include_hidden: bool = False,
     include_ignored: bool = False,
     since: Annotated[FreeText | None, Field(description="Changed since `2026-11-28`, `3d`")] = None,
-    until: FreeText | None = None,
+    until: Annotated[FreeText | None, Field(description="Its day included")] = None,
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> FilePage:
