@@ -28,7 +28,7 @@ from mcp_fs.engine.documents.source import open_content
 __all__ = ["QUESTIONS", "Agreement", "cells_of", "compare_documents", "read_document"]
 
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*")
-_LINK = re.compile(r" <[a-z]+:[^<>\s]*>")
+_LINK = re.compile(r" <[^<>\s]+>")
 _SHEET = re.compile(r"\[sheet (?P<name>.*?), (?P<column>[A-Z]+)(?P<row>\d+)(:[A-Z]+\d+)?(, .*)?\]")
 _ROW = re.compile(r"\[row (\d+)\]")
 _CELL = re.compile(r"\[([A-Z]+)\d+\] ")
