@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
 __all__ = ["Word", "lay_out"]
@@ -39,10 +39,10 @@ class Word:
     bottom: float
     right: float
     top: float
+    height: float = field(init=False)
 
-    @property
-    def height(self) -> float:
-        return max(self.top - self.bottom, 0.1)
+    def __post_init__(self) -> None:
+        self.height = max(self.top - self.bottom, 0.1)
 
 
 class _Line:

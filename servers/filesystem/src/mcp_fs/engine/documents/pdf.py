@@ -199,9 +199,12 @@ class _WordReader:
         text = self._text[start:end]
         word = Word(text, min(first[0], last[0]), first[1], max(first[2], last[2]), first[3])
         is_level = abs(first[1] - last[1]) < 0.3 * word.height
-        is_even = word.right - word.left < _WIDEST_LETTER * word.height * len(text)
+        widest = _WIDEST_LETTER * word.height
+        if text.isdigit():
+            widest = max(first[2] - first[0], last[2] - last[0])  # that of all digits, in nearly every font
+        is_even = word.right - word.left < widest * len(text) + _BLANK * word.height / 2
         words = [word]
-        if turns != _OBLIQUE and (_DIGIT.search(text) or not (is_level and is_even)):
+        if turns != _OBLIQUE and not (is_level and is_even and (text.isdigit() or not _DIGIT.search(text))):
             words = self._part_letters(start, end, turns)
         self._words[turns] += words
         return words
