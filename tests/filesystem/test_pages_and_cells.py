@@ -24,6 +24,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound
 from mcp_fs.engine.documents import pdf as pdf_reader
 from mcp_fs.engine.documents import workbook as workbook_reader
+from mcp_fs.engine.documents import worker
 from mcp_fs.engine.documents.archives import OutOfTime
 from mcp_fs.engine.reading.text_page import LineIndex, PageRequest, read_page
 from mcp_fs.engine.search.query import Query
@@ -161,6 +162,14 @@ def test_a_long_document_is_cut_with_the_way_to_the_rest(monkeypatch: pytest.Mon
     rows = list[str]()
     with pytest.raises(OutOfTime, match=r"at row 1,000 of S: the rest is `!/S!B1001:B1500`"):
         rows.extend(workbook_reader.Workbook(io.BytesIO(book)).text())
+
+
+def test_pages_that_take_too_long_are_read_as_far_as_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 0.0, 9.0])
+    monkeypatch.setattr(pdf_reader.time, "process_time", lambda: next(clock))
+    part = pdf_reader.Pdf(io.BytesIO(pdf("one", "two", "three"))).part("2-")
+    text = "".join(worker._read_in_time(part))  # pyright: ignore[reportPrivateUsage]
+    assert text == "[page 2 of 3]\ntwo\n[cut after 4.5 s before page 3 of 3: the rest is `!/3-`]\n"
 
 
 def test_a_phrase_over_the_end_of_a_line_is_found(tmp_path: Path) -> None:

@@ -91,8 +91,8 @@ class Archive(Protocol):
 class DocumentParts(Protocol):
     """A document, of which parts can be read by names of their own."""
 
-    def part(self, name: str) -> str | None:
-        """Return the text of what `name` means; None where that may be a member."""
+    def part(self, name: str) -> Iterator[str] | None:
+        """Return the text of what `name` means, piece by piece; None where that is a member."""
         ...
 
 

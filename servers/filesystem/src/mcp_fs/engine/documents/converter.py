@@ -16,7 +16,7 @@ from typing import IO, BinaryIO, Literal, cast
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, Unavailable, quote
 from mcp_batteries.executables import NO_WINDOW
-from mcp_fs.engine.document_kinds import CPU_SECONDS, FRAME, MAX_OUTPUT_BYTES, RANGE, is_document
+from mcp_fs.engine.document_kinds import FRAME, MAX_OUTPUT_BYTES, RANGE, is_document
 from mcp_fs.engine.documents.text_store import TextStore
 
 __all__ = ["Extracted", "Output", "extract", "keep_texts"]
@@ -69,8 +69,8 @@ class _WorkerFailure:
                 "`read_media` gives its bytes.",
             )
         return TooLarge(
-            f"{quote(label)} can't be read: extracting its text takes more than {CPU_SECONDS:g} s or too much memory.",
-            "Name a member of it as `FILE!/MEMBER`, or leave it out.",
+            f"{quote(label)} can't be read: extracting its text takes too long or too much memory.",
+            "Name a part of it, as `a.zip!/b.txt`, `a.pdf!/3-9` or `a.xlsx!/Sheet1!A1:D20`, or leave it out.",
         )
 
 

@@ -61,7 +61,7 @@ class Pdf:
         """Yield each page."""
         return self._read_pages(1, None)
 
-    def part(self, name: str) -> str:
+    def part(self, name: str) -> Iterator[str]:
         """Return one page, or some as `3-9` or `3-`."""
         match = _PAGES.fullmatch(name)
         if match is None:
@@ -69,7 +69,7 @@ class Pdf:
         last = match["last"]
         if last is None:
             last = match["first"]
-        return "".join(self._read_pages(int(match["first"]), int(last or 0) or None))
+        return self._read_pages(int(match["first"]), int(last or 0) or None)
 
     def _read_pages(self, first: int, last: int | None) -> Iterator[str]:
         """Yield pages from the first to the last, included; to the end if there is no last one.

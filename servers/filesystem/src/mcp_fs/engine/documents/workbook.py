@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import Any, BinaryIO
 from xml.parsers import expat
 
@@ -123,7 +124,7 @@ class Workbook:
         for name in self._book.sheet_names:
             yield from self._read_sheet(name, _Area())
 
-    def part(self, name: str) -> str | None:
+    def part(self, name: str) -> Iterator[str] | None:
         """Return a sheet, a range as `Sheet1!A1:D20`, or the `formulas` of all sheets or of one.
 
         None for a member of the archive that the workbook is.
@@ -132,19 +133,19 @@ class Workbook:
             MemberNotFound: the name means nothing.
         """
         if fold_name(name).lower() == _FORMULAS and self._find_sheet(name) is None:
-            return "".join(line for sheet in self._book.sheet_names for line in self._list_formulas(sheet))
+            return chain.from_iterable(map(self._list_formulas, self._book.sheet_names))
         if name.startswith(_FORMULAS + "/"):
             sheet = self._find_sheet(name.removeprefix(_FORMULAS + "/"))
             if sheet is not None:
-                return "".join(self._list_formulas(sheet))
+                return self._list_formulas(sheet)
         sheet = self._find_sheet(name)
         if sheet is not None:
-            return "".join(self._read_sheet(sheet, _Area()))
+            return self._read_sheet(sheet, _Area())
         area = _RANGE.fullmatch(name)
         if area is not None:
             sheet = self._find_sheet(area["sheet"].strip("'"))
         if area is not None and sheet is not None:
-            return "".join(self._read_sheet(sheet, _parse_area(area["first"], area["last"] or area["first"])))
+            return self._read_sheet(sheet, _parse_area(area["first"], area["last"] or area["first"]))
         if self._package is not None and name in self._package.names():
             return None
         raise MemberNotFound(f"is not in the workbook, whose sheets are {', '.join(self._book.sheet_names)}")

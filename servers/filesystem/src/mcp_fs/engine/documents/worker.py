@@ -330,9 +330,9 @@ def _open_member(archive: Archive, parts: list[str]) -> tuple[BinaryIO, str]:
     """
     while True:
         if isinstance(archive, DocumentParts) and parts:
-            text = archive.part("/".join(parts))
-            if text is not None:
-                return io.BytesIO(text.encode("utf-8", "replace")), _PART
+            part = archive.part("/".join(parts))
+            if part is not None:
+                return io.BytesIO("".join(_read_in_time(part)).encode("utf-8", "replace")), _PART
         member = _find_member(archive, parts)
         if member is None:
             return io.BytesIO(), "/".join((*parts, ""))
@@ -341,6 +341,14 @@ def _open_member(archive: Archive, parts: list[str]) -> tuple[BinaryIO, str]:
         inner, _, kind = decompress(member.content, member.name)
         archive = _open_as_archive(inner, kind)
         parts = member.remaining_parts
+
+
+def _read_in_time(texts: Iterator[str]) -> Iterator[str]:
+    """Yield what there is time for, and the way to the rest."""
+    try:
+        yield from texts
+    except OutOfTime as late:
+        yield f"[{late}]\n"
 
 
 class _Member(NamedTuple):
