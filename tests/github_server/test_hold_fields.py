@@ -1,0 +1,43 @@
+"""The command that holds what we read against GitHub's description notices a name that is nowhere in it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from github_server.hold_fields import Schemas, read_fields, unknown_fields
+from github_server.oracle.cut import REST, fetch
+from github_server.test_every_tool import CALLS
+
+DESCRIPTION: dict[str, Any] = {
+    "paths": {"/issues/{number}": {"get": {"responses": {
+        "200": {"content": {"application/json": {"schema": {"allOf": [{"$ref": "#/components/schemas/issue"}]}}}},
+        "404": {"content": {"application/json": {"schema": {"properties": {"message": {}}}}}},
+    }}}},
+    "components": {"schemas": {
+        "issue": {"properties": {"title": {}, "user": {"$ref": "#/components/schemas/user"}}},
+        "user": {"properties": {"login": {}, "best_friend": {"anyOf": [{"$ref": "#/components/schemas/user"}]}}},
+    }},
+}  # fmt: skip
+
+
+def test_a_name_that_no_answer_has_is_found() -> None:
+    read = {"GET /issues/{number}": {"title", "login", "best_friend", "message", "logn"}}
+    assert unknown_fields(read, Schemas(DESCRIPTION)) == ["GET /issues/{number}: logn", "GET /issues/{number}: message"]
+
+
+@pytest.mark.anyio
+async def test_what_tools_look_up_is_noted() -> None:
+    read = await read_fields([("get_issue", {"repo": "octo/app", "number": 3})])
+    names = read["GET /repos/{owner}/{repo}/issues/{issue_number}"]
+    assert {"title", "labels", "login", "issue_field_values", "sub_issues_summary"} <= names
+
+
+@pytest.mark.weekly
+@pytest.mark.process
+@pytest.mark.anyio
+async def test_every_field_that_is_read_is_described() -> None:
+    """The whole description comes from npm."""
+    read = await read_fields(CALLS)
+    assert unknown_fields(read, Schemas(json.loads(fetch(REST, "generated/api.github.com.json")))) == []
+    assert sum(map(len, read.values())) > 700
