@@ -203,6 +203,10 @@ async def listed_alike(
     our_turns = [turns(seen) for seen in replay.seen if turns(seen)]
     if our_turns[:1] != their_turns[:1] or len(rows) != len(items):
         return [f"{made.name}: {our_turns[:1]} {their_turns[:1]} {len(rows)} {len(items)}"]
+    if kind.tool == "list_checks":
+        # What failed comes first here.
+        rows.sort(key=lambda row: row[columns.index("job")])
+        items.sort(key=lambda one: one.id)
     pairs = zip(rows, items, strict=True)
     return [
         said for row, one in pairs for said in different(kind, made.name, dict(zip(columns, row, strict=True)), one)
