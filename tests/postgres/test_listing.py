@@ -38,8 +38,10 @@ async def test_lists_show_what_refers_to_what_and_who_may_what() -> None:
 
         tables = await listed()
         for line in (
-            "id (key), region -> far.regions", 'id (key), part (key), customer -> customers, "Old" -> customers, state',
-            "id, part, (id, part) -> orders", "public.days (partitioned table)", "day, customer -> customers",
+            "id (key), region -> far.regions",
+            'id (key), part (key), customer -> customers, "Old" -> customers, state text',
+            "id integer, part integer, (id, part) -> orders", "public.days (partitioned table)",
+            "day date, customer -> customers",
         ):  # fmt: skip
             assert line in tables, tables
         assert "days_1" not in tables
@@ -64,6 +66,34 @@ async def test_lists_show_what_refers_to_what_and_who_may_what() -> None:
         assert "nothing of that kind" in await listed(name="100%")
 
 
+async def test_few_tables_are_listed_with_types_and_functions() -> None:
+    labels = ",".join(f"'label {number}'" for number in range(20))
+    base = make("CREATE SCHEMA far; CREATE TYPE far.hue AS ENUM ('red')")
+    base.run(
+        f"CREATE TYPE mood AS ENUM ('fine', 'it''s'); CREATE TYPE many AS ENUM ({labels}); CREATE DOMAIN d AS integer;"
+        "CREATE TABLE typed (id bigint PRIMARY KEY, at timestamptz, name varchar(20), mood mood, many many, hue"
+        " far.hue, far d, sums numeric(10,2)[], up integer REFERENCES typed, double float8, code char(3));"
+        "CREATE FUNCTION add(a integer, b integer) RETURNS integer LANGUAGE sql AS 'SELECT a + b'",
+        "owner",
+    )
+    async with inside(f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("list_objects"))
+        line = re.search("public.typed.*: (id .*)", said)
+        assert line and line[1].startswith(
+            "id (key), at timestamptz, name varchar(20), mood mood('fine','it''s'), many many('label 0',"
+        ), said
+        assert line[1].endswith(
+            "'label 11',…), hue far.hue, far d, sums numeric(10,2)[], up -> typed, double float8, code char(3)"
+        ), said
+        assert "- public.add(a integer, b integer) returns integer (function)" in said, said
+        assert "add(" not in text_of(await wire.call("list_objects", name="typed"))
+        base.run("DO $$BEGIN FOR i IN 1..30 LOOP EXECUTE format('CREATE TABLE n%s (x%s integer)', i, i); EXECUTE"
+                 " format('CREATE FUNCTION f%s() RETURNS integer RETURN 1', i); END LOOP; END$$", "owner")  # fmt: skip
+        said = text_of(await wire.call("list_objects"))
+        assert "at timestamptz" not in said and "at, name, mood" in said, said
+        assert said.count("(function)") == 10 and said.rstrip().endswith("[more functions: `kind` functions]"), said
+
+
 async def test_three_hundred_tables_are_one_short_answer() -> None:
     many = ";".join(
         f"CREATE TABLE table_{number} (id integer PRIMARY KEY, name text, made timestamptz, note text, "
@@ -77,7 +107,7 @@ async def test_three_hundred_tables_are_one_short_answer() -> None:
         assert "public.table_7 -> table_6" in said.replace(" 0 ->", " ->"), said
         print(f"300 tables: {len(said):,} characters")
         assert len(said) < 15_000
-        assert "made, note, up -> table_6" in text_of(await wire.call("list_objects", name="table_7"))
+        assert "made timestamptz, note text, up -> table_6" in text_of(await wire.call("list_objects", name="table_7"))
 
 
 async def test_tables_that_differ_by_a_number_are_one_line() -> None:
@@ -89,9 +119,9 @@ async def test_tables_that_differ_by_a_number_are_one_line() -> None:
         said = text_of(await wire.call("list_objects"))
         lines = [re.sub(r", \d.*:", ":", line) for line in said.splitlines() if line.startswith("- ")]
         assert lines == [
-            '- public."Old 1" about 0 rows: id (key), note',
-            '- public."Old 9" … public."Old 11" (3 of them) about 0 to 2 rows each: id (key), note',
-            '- public."Old 2" about 0 rows: id (key), note -- odd',
+            '- public."Old 1" about 0 rows: id (key), note text',
+            '- public."Old 9" … public."Old 11" (3 of them) about 0 to 2 rows each: id (key), note text',
+            '- public."Old 2" about 0 rows: id (key), note text -- odd',
         ], said
 
 

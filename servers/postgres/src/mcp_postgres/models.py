@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 from urllib.parse import quote
 
@@ -13,7 +14,7 @@ from mcp_batteries.sql.language.identifiers import unquote_identifier
 from mcp_batteries.sql.language.table_groups import format_number_ranges, group_numbered_tables
 from mcp_batteries.sql.results.rows import RowPage, format_count, format_size, to_compact_json
 
-__all__ = ["Catalog", "Export", "Plan", "Report", "TableInfo"]
+__all__ = ["MAX_LISTED_FUNCTIONS", "Catalog", "CatalogEntry", "Export", "Plan", "Report", "TableInfo"]
 
 _Json = Mapping[str, Any]
 _MAX_COLUMNS = 30
@@ -22,10 +23,37 @@ _KINDS_WITHOUT_ROW_COUNT = ("view", "sequence", "foreign table")
 # What a column is, as its description and its line call it.
 _COLUMN_FLAGS = ("masked", "not_null", "identity")
 _RELATED_FACTS = ("sequence", "partition_of", "partition_by", "inherits", "inherited_by", "foreign_server")
+# Functions that follow a list of tables.
+MAX_LISTED_FUNCTIONS = 10
 # Lines of tables beyond which a list shows what they refer to, and no columns.
 _MANY_TABLES = 60
+# Lines of tables up to which a list has types of columns.
+_FEW_TABLES = 20
+_SHORT_TYPES = {
+    "timestamp with time zone": "timestamptz", "timestamp without time zone": "timestamp",
+    "time without time zone": "time", "character varying": "varchar", "double precision": "float8",
+    "character(": "char(",
+}  # fmt: skip
+_PLAIN_KEY_TYPES = ("integer", "bigint")
 # What tables may differ in that stand in one line.
 _GROUPED_FACTS = ("spelled", "name", "oid", "rows", "bytes")
+
+
+@dataclass(frozen=True)
+class CatalogEntry:
+    """One database.
+
+    Attributes:
+        remarks: what is to be known of it, such as the role of the server.
+        objects: those of one kind on this page.
+        functions: where the objects are tables, and these the first; one more than is shown if there is.
+    """
+
+    name: str
+    remarks: str
+    schemas: Sequence[_Json] = ()
+    objects: Sequence[_Json] = ()
+    functions: Sequence[_Json] = ()
 
 
 @dataclass(frozen=True)
@@ -33,10 +61,10 @@ class Catalog:
     """Databases with their schemas, and objects of one kind.
 
     Attributes:
-        databases: name, remarks, its schemas, its objects on this page.
+        databases: what is told of each.
     """
 
-    databases: Sequence[tuple[str, str, Sequence[_Json], Sequence[_Json]]]
+    databases: Sequence[CatalogEntry]
     cursor: str | None = None
 
     def text(self) -> str:
@@ -44,15 +72,18 @@ class Catalog:
         blocks: list[str] = []
         if self.cursor:
             blocks.append(f"[truncated: the next page: cursor={self.cursor}]")
-        blocks += [_format_database(*database) for database in self.databases]
+        blocks += [_format_database(database) for database in self.databases]
         return "\n".join(blocks)
 
 
-def _format_database(name: str, remarks: str, schemas: Sequence[_Json], objects: Sequence[_Json]) -> str:
-    lines = [f"{name}: {remarks}; postgres://{quote(name, safe='')}/.schema"]
-    lines += map(_format_schema, schemas)
-    lines += _format_objects(objects)
-    if not schemas and not objects:
+def _format_database(entry: CatalogEntry) -> str:
+    lines = [f"{entry.name}: {entry.remarks}; postgres://{quote(entry.name, safe='')}/.schema"]
+    lines += map(_format_schema, entry.schemas)
+    lines += _format_objects(entry.objects)
+    lines += _format_objects(entry.functions[:MAX_LISTED_FUNCTIONS])
+    if len(entry.functions) > MAX_LISTED_FUNCTIONS:
+        lines.append("[more functions: `kind` functions]")
+    if len(lines) == 1:
         lines.append("nothing of that kind")
     return "\n".join(lines)
 
@@ -73,7 +104,8 @@ def _format_objects(objects: Sequence[_Json]) -> list[str]:
         return [f"- {_format_object([item])}" for item in objects]
     groups = group_numbered_tables(objects, _group_name, _group_facts)
     if len(groups) <= _MANY_TABLES:
-        return [f"- {_format_object(group)}" for group in groups]
+        has_types = len(groups) <= _FEW_TABLES
+        return [f"- {_format_object(group, has_types=has_types)}" for group in groups]
     note = f"[{len(objects)} here, without columns: `name` shows those of a few, `get_table` of one]"
     return [note, *map(_format_briefly, groups)]
 
@@ -86,13 +118,12 @@ def _group_facts(item: _Json) -> str:
     return to_compact_json({name: value for name, value in item.items() if name not in _GROUPED_FACTS})
 
 
-def _format_object(group: Sequence[_Json]) -> str:
+def _format_object(group: Sequence[_Json], *, has_types: bool = False) -> str:
     item = group[0]
     if "signature" in item:
         return f"{item['spelled']}{item['signature'] or ''} ({item['kind']}){_format_comment(item)}"
-    facts = _format_sizes(group)
-    separator = " " if facts else ""
-    return f"{_format_title(group)}{separator}{', '.join(facts)}{_format_columns(item)}{_format_comment(item)}"
+    title = " ".join(filter(None, (_format_title(group), ", ".join(_format_sizes(group)))))
+    return f"{title}{_format_columns(item, has_types=has_types)}{_format_comment(item)}"
 
 
 def _format_sizes(group: Sequence[_Json]) -> list[str]:
@@ -111,18 +142,30 @@ def _format_sizes(group: Sequence[_Json]) -> list[str]:
     return facts
 
 
-def _format_columns(item: _Json) -> str:
+def _format_columns(item: _Json, *, has_types: bool) -> str:
     if item["kind"] == "sequence":
         return ""
-    key: Sequence[str] = item["key"] or ()
-    columns: list[str] = []
-    for column in (*(item["columns"] or ()), *(item["wide"] or ())):
-        is_key = column.partition(" -> ")[0] in key
-        columns.append(f"{column} (key)" if is_key else column)
+    types: Sequence[str] = (item["types"] or ()) if has_types else ()
+    columns = [
+        _format_listed_column(column, type_name, item["key"] or ())
+        for column, type_name in zip_longest((*(item["columns"] or ()), *(item["wide"] or ())), types, fillvalue="")
+    ]
     text = f": {', '.join(columns[:_MAX_COLUMNS])}"
     if len(columns) > _MAX_COLUMNS:
         text += f", … {len(columns) - _MAX_COLUMNS} more"
     return text
+
+
+def _format_listed_column(column: str, type_name: str, key: Sequence[str]) -> str:
+    """Return a column with its type, if neither the table it refers to nor that it is a plain key shows it."""
+    name, _, table = column.partition(" -> ")
+    is_key = name in key
+    text = column
+    if type_name and not table and not (is_key and type_name in _PLAIN_KEY_TYPES):
+        for long, short in _SHORT_TYPES.items():
+            type_name = type_name.replace(long, short)
+        text = f"{name} {type_name}"
+    return f"{text} (key)" if is_key else text
 
 
 def _format_briefly(group: Sequence[_Json]) -> str:

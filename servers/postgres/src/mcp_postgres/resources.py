@@ -88,8 +88,8 @@ class Resources(resources.Resources[Policy]):
             mime_type = JSON_MIME_TYPE if what == "activity" else _TEXT
             name = f"{database.name} {what}"
             found.append(Resource(uri=uri, name=name, title=what.capitalize(), mime_type=mime_type))
-        for _, _, _, objects in tables.databases:
-            for item in objects:
+        for entry in tables.databases:
+            for item in entry.objects:
                 uri = table_uri(database, item["schema"], item["name"])
                 name = f"{database.name}.{item['schema']}.{item['name']}"
                 found.append(Resource(uri=uri, name=name, description=item["comment"], mime_type=JSON_MIME_TYPE))

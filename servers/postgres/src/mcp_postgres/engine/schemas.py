@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote
@@ -17,7 +17,7 @@ from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.engine.query.pages import ResultPages
 from mcp_postgres.engine.query.table_descriptions import read_description
-from mcp_postgres.models import Catalog, TableInfo
+from mcp_postgres.models import MAX_LISTED_FUNCTIONS, Catalog, CatalogEntry, TableInfo
 from mcp_postgres.policy import Database, NamesOf, Table, internal_statement, table_uri
 
 __all__ = [
@@ -47,27 +47,36 @@ class ObjectQuery:
     name: str | None = None
 
 
+class _Page(NamedTuple):
+    """What a list shows of one database."""
+
+    schemas: list[dict[str, Any]]
+    objects: list[dict[str, Any]]
+    functions: list[dict[str, Any]]
+
+
 async def list_objects(pools: ConnectionPools, query: ObjectQuery, limit: int, cursor: str | None = None) -> Catalog:
     """Return schemas and objects of a kind, `limit` of them, of one database after the other."""
     names = [database.name for database in query.databases]
     request = [query.kind, query.schema, query.name, names]
     first, offset = _decode_position(cursor, request, names)
-    entries: list[tuple[str, str, Sequence[Any], Sequence[Any]]] = []
+    entries: list[CatalogEntry] = []
     for place in range(names.index(first), len(names)):
         database = query.databases[place]
         read_page = functools.partial(_list_page, query=query, limit=limit, offset=offset)
         try:
-            schemas, objects = await pools.within(database, read_page)
+            page = await pools.within(database, read_page)
         except Unavailable as down:
             if len(names) == 1:
                 raise
-            entries.append((database.name, str(down), [], []))
+            entries.append(CatalogEntry(database.name, str(down)))
             offset = 0
             continue
-        entries.append((database.name, _describe_role(pools, database), schemas, objects[:limit]))
-        if len(objects) > limit:
+        role = _describe_role(pools, database)
+        entries.append(CatalogEntry(database.name, role, page.schemas, page.objects[:limit], page.functions))
+        if len(page.objects) > limit:
             return Catalog(entries, Cursor.encode("objects", [database.name, offset + limit], request))
-        limit -= len(objects)
+        limit -= len(page.objects)
         offset = 0
         if limit <= 0 and place + 1 < len(names):
             return Catalog(entries, Cursor.encode("objects", [names[place + 1], 0], request))
@@ -134,17 +143,19 @@ def _decode_position(cursor: str | None, request: Any, names: Sequence[str]) -> 
             raise Invalid("The `cursor` is not one that was given.", "Call again without `cursor`.")
 
 
-async def _list_page(
-    session: Session, *, query: ObjectQuery, limit: int, offset: int
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the schemas, where they are to be shown, and one object more than `limit` if there is."""
+async def _list_page(session: Session, *, query: ObjectQuery, limit: int, offset: int) -> _Page:
+    """Return one object more than `limit` if there is; with the first tables schemas and functions too."""
+    is_first = query.kind == "tables" and not (query.name or offset)
     schemas: list[dict[str, Any]] = []
-    if query.kind == "tables" and not (query.schema or query.name or offset):
+    if is_first and not query.schema:
         schemas = await listing.list_schemas(session)
     objects = await listing.list_objects(session, query.kind, query.schema, limit + 1, offset, query.name)
     if query.schema and not objects and len(query.databases) == 1:
         await _check_schema(session, query.schema)
-    return schemas, objects
+    functions: list[dict[str, Any]] = []
+    if is_first:
+        functions = await listing.list_objects(session, "functions", query.schema, MAX_LISTED_FUNCTIONS + 1, 0)
+    return _Page(schemas, objects, functions)
 
 
 async def _check_schema(session: Session, schema: str) -> None:

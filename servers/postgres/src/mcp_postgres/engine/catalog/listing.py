@@ -18,6 +18,8 @@ from mcp_postgres.engine.connection.session import Session, fetch_json
 
 __all__ = ["list_objects", "list_schemas"]
 
+# Labels of an enum that stand with a column.
+_MAX_LABELS = 12
 # What every new database says of its schema `public` tells nothing of this one.
 _SCHEMAS = f"""
 WITH {LOCKED_RELATIONS} SELECT coalesce(json_agg(x ORDER BY x.name), '[]')::text FROM (
@@ -46,6 +48,14 @@ _REFERENCED_TABLE = (
     "CASE WHEN f.relnamespace = c.relnamespace THEN quote_ident(f.relname)"
     " ELSE format('%I.%I', fn.nspname, f.relname) END"
 )
+# The type `y` of a column `a`; of an enum of the table's own schema its first labels too.
+_TYPE_OF_COLUMN = f"""CASE WHEN y.typtype IN ('e', 'd') AND y.typnamespace = c.relnamespace THEN quote_ident(y.typname)
+    ELSE format_type(a.atttypid, a.atttypmod) END
+    || CASE WHEN y.typtype = 'e' AND y.typnamespace = c.relnamespace AND {WHOLE_SCHEMA_LISTED} THEN
+    (SELECT format('(%s%s)', string_agg(quote_literal(e.enumlabel), ',' ORDER BY e.place) FILTER
+            (WHERE e.place <= {_MAX_LABELS}), CASE WHEN count(*) > {_MAX_LABELS} THEN ',…' END)
+        FROM (SELECT l.enumlabel, row_number() OVER (ORDER BY l.enumsortorder) AS place FROM pg_enum l
+            WHERE l.enumtypid = y.oid) e) ELSE '' END"""
 
 _TABLES = f"""
 WITH {LOCKED_RELATIONS}
@@ -65,6 +75,9 @@ SELECT n.nspname AS schema, c.relname AS name, c.oid::text, {QUALIFIED_NAME} AS 
             WHERE k.conrelid = c.oid AND k.contype = 'f' AND k.conkey = ARRAY[a.attnum]
                 AND (c.relkind <> 'p' OR k.conparentid = 0)), '') ORDER BY a.attnum)
         FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns,
+    (SELECT json_agg({_TYPE_OF_COLUMN} ORDER BY a.attnum)
+        FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS types,
     (SELECT json_agg(quote_ident(a.attname) ORDER BY u.place) FROM pg_constraint k,
         unnest(k.conkey) WITH ORDINALITY u (number, place), pg_attribute a
         WHERE k.conrelid = c.oid AND k.contype = 'p' AND a.attrelid = c.oid AND a.attnum = u.number) AS key,
