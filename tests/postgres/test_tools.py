@@ -343,7 +343,9 @@ async def test_names_are_spelled_so_that_they_can_be_used() -> None:
     async with inside(f"app={base.url()}") as client:
         said = text_of(await client.call("list_objects"))
         name = '"Sales EU"."Order ""1"""'
-        assert f'{name} not analyzed, 8,192 bytes: "Total", "user", plain -- two lines\n' in said, said
+        assert (
+            f'{name} not analyzed, 8,192 bytes: "Total" numeric, "user" text, plain integer -- two lines\n' in said
+        ), said
         for table in (name, 'Sales EU."Order ""1"""'):
             assert '- "Total": numeric\n- "user": text\n- plain: integer' in text_of(
                 await client.call("get_table", table=table)
@@ -421,3 +423,26 @@ async def test_a_dry_run_says_which_sequences_it_has_moved() -> None:
             )
         for tool, still in (("write_rows", "UPDATE numbered SET word = 'y'"), ("edit_schema", "DROP SEQUENCE other")):
             assert "Moved on" not in text_of(await wire.call(tool, sql=still, dry_run=True))
+
+
+@pytest.mark.anyio
+async def test_a_plan_is_shown_as_if_the_planner_had_other_settings() -> None:
+    base = make("CREATE TABLE many AS SELECT g AS id FROM generate_series(1, 9) g; CREATE INDEX ON many (id)")
+    base.run("ANALYZE many", "owner")
+    for role in ("postgres", "owner"):
+        async with inside(f"app={base.url(role)}") as wire:
+
+            async def planned(**settings: object) -> str:
+                sql = "SELECT * FROM many WHERE id = 1"
+                return text_of(await wire.call("explain_query", sql=sql, settings=settings))
+
+            assert "Seq Scan on many" in await planned(work_mem="1MB")
+            said = await planned(enable_seqscan=False, enable_bitmapscan="off")
+            assert "using many_id_idx" in said and "with enable_seqscan = False, enable_bitmapscan = off" in said, said
+            for name, value, why in (
+                ("search_path", "x", "is no setting of the planner"), ("app.user", "x", "is no setting of the planner"),
+                ("enable_nothing", "on", "unrecognized configuration parameter"),
+                ("work_mem", "much", "invalid value for parameter"), ("session_preload_libraries", "x", "no setting"),
+            ):  # fmt: skip
+                assert why in await planned(**{name: value}), await planned(**{name: value})
+            assert "Seq Scan on many" in await planned(), "no setting outlives a call"

@@ -12,7 +12,7 @@ from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.engine.health.workload import read_top_statements
 from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.models import Plan, Report
-from mcp_postgres.policy import Database, ReadStatement
+from mcp_postgres.policy import Database, PlannerSettings, ReadStatement
 
 __all__ = ["explain_plan", "find_indexes"]
 
@@ -21,19 +21,25 @@ _MAX_PLAN_INDEXES = 5
 
 
 async def explain_plan(
-    pools: ConnectionPools, statement: ReadStatement, indexes: Sequence[str], *, analyze: bool
+    pools: ConnectionPools,
+    statement: ReadStatement,
+    indexes: Sequence[str],
+    settings: PlannerSettings | None,
+    *,
+    analyze: bool,
 ) -> Plan:
     """Return the plan of a statement, and what would make it cheaper.
 
     Args:
         indexes: what follows `CREATE INDEX ON`; it is planned as if there were these too.
+        settings: what the planner is to believe; it proposes no indexes then.
         analyze: whether it is run.
     """
     database = statement.database
 
     async def plan_and_analyze(session: Session) -> tuple[Plan, AdvisorInput | None]:
-        plan, top = await explain(session, statement, indexes, analyze=analyze)
-        if indexes:
+        plan, top = await explain(session, statement, indexes, settings, analyze=analyze)
+        if indexes or settings:
             return plan, None
         return plan, await analyze_statements(session, [(statement, 1.0)], strict=False, plans=[top])
 

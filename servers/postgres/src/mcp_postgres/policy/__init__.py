@@ -56,9 +56,11 @@ from mcp_postgres.policy.requests import (
 from mcp_postgres.policy.targets import (
     MAX_STATEMENTS,
     AlterableDatabase,
+    PlannerSettings,
     QueryTarget,
     TableName,
     WritableDatabase,
+    parse_planner_settings,
     parse_table_name,
 )
 
@@ -74,6 +76,7 @@ __all__ = [
     "NamesOf",
     "NewFile",
     "NextPage",
+    "PlannerSettings",
     "Policy",
     "PolicySettings",
     "QueryOf",
@@ -99,6 +102,7 @@ __all__ = [
     "inner_statement",
     "internal_statement",
     "internal_statements",
+    "parse_planner_settings",
     "parse_table_name",
     "table_uri",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +18,12 @@ from mcp_postgres.statement_splitter import split_statements, strip_leading_comm
 __all__ = [
     "MAX_STATEMENTS",
     "AlterableDatabase",
+    "PlannerSettings",
     "QueryTarget",
     "TableName",
     "WritableDatabase",
     "bind_values",
+    "parse_planner_settings",
     "parse_table_name",
 ]
 
@@ -35,6 +37,35 @@ _MODES = r"(?:[\s,]+(?:READ\s+ONLY|READ\s+WRITE|(?:NOT\s+)?DEFERRABLE|ISOLATION\
 _BEGIN = re.compile(rf"(?:BEGIN(?:\s+(?:WORK|TRANSACTION))?|START\s+TRANSACTION){_MODES}", re.I)
 _END = re.compile(r"(?:COMMIT|END)(?:\s+(?:WORK|TRANSACTION))?", re.I)
 _TABLE_NAME = re.compile(r'\s*(?:("(?:[^"]|"")+"|[^".]+)\.)?("(?:[^"]|"")+"|[^"]+?)\s*')
+
+
+# What only makes the planner choose otherwise, and what a query may use of memory.
+_PLANNER_SETTING = re.compile(
+    r"enable_\w+|jit(?:_\w+)?|geqo(?:_\w+)?|\w+_cost|(?:join|from)_collapse_limit|(?:hash_mem_multiplier|work_mem)"
+    r"|max_parallel_workers_per_gather|min_parallel_(?:table|index)_scan_size|effective_(?:cache_size|io_concurrency)"
+    r"|plan_cache_mode|constraint_exclusion|cursor_tuple_fraction|recursive_worktable_factor"
+)
+
+
+@dataclass(frozen=True)
+class PlannerSettings:
+    """Settings of the planner by their names, for one plan."""
+
+    values: Mapping[str, str]
+
+
+def parse_planner_settings(values: dict[str, str | bool | float]) -> PlannerSettings:
+    """Return settings that change a plan and nothing else.
+
+    Raises:
+        Invalid: one is another setting.
+    """
+    settings: dict[str, str] = {}
+    for name, value in values.items():
+        if not _PLANNER_SETTING.fullmatch(name):
+            raise Invalid(f"{quote(name)} is no setting of the planner.", "Such as `enable_seqscan` or `work_mem`.")
+        settings[name] = check_database_name(str(value))
+    return PlannerSettings(settings)
 
 
 @dataclass(frozen=True)

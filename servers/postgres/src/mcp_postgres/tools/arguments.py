@@ -11,10 +11,12 @@ from mcp_batteries.sql.arguments import DATABASE
 from mcp_batteries.sql.policy import MAX_SQL
 from mcp_postgres.policy import (
     AlterableDatabase,
+    PlannerSettings,
     Policy,
     QueryTarget,
     TableName,
     WritableDatabase,
+    parse_planner_settings,
     parse_table_name,
 )
 
@@ -23,6 +25,7 @@ __all__ = [
     "OptionalStatements",
     "OtherRelation",
     "Parameters",
+    "Planner",
     "ReadableDb",
     "Relation",
     "Sql",
@@ -45,4 +48,9 @@ Statements = Annotated[FreeText, _statements]
 OptionalStatements = Annotated[FreeText | None, _statements]
 Parameters = Annotated[
     list[Any] | None, Field(description='Values for $1, $2 …; an array for arrays, bytes as {"base64": "…"}.')
+]
+Planner = Annotated[
+    PlannerSettings | None,
+    trusted(parse_planner_settings),
+    Field(max_length=10, description='Plan with these: {"enable_seqscan": "off"}.'),
 ]

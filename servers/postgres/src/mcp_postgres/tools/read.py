@@ -28,7 +28,15 @@ from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.engine.query.comparison import compare_rows
 from mcp_postgres.engine.query.pages import ResultPages
 from mcp_postgres.models import Catalog, Plan
-from mcp_postgres.tools.arguments import OptionalStatements, OtherRelation, Parameters, ReadableDb, Relation, Sql
+from mcp_postgres.tools.arguments import (
+    OptionalStatements,
+    OtherRelation,
+    Parameters,
+    Planner,
+    ReadableDb,
+    Relation,
+    Sql,
+)
 
 __all__ = ["explain_query", "get_table", "list_objects", "query_rows", "search_schema"]
 
@@ -126,6 +134,7 @@ async def explain_query(
         list[FreeText] | None,
         Field(max_length=10, description="Plan with these too: `table (columns)`; needs hypopg."),
     ] = None,
+    settings: Planner = None,
     database: ReadableDb = default(""),
 ) -> Plan:
     """Explain how PostgreSQL would run a statement, and what may make it slow.
@@ -133,4 +142,4 @@ async def explain_query(
     Does not run it, unless `analyze`; for its rows use `query_rows`.
     """
     statement = database.read_explained(sql, parameters)
-    return await tuning.explain_plan(pools, statement, indexes or (), analyze=analyze)
+    return await tuning.explain_plan(pools, statement, indexes or (), settings, analyze=analyze)

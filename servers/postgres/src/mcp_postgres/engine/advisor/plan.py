@@ -14,7 +14,7 @@ from mcp_postgres.engine.admission.statements import admit, judge
 from mcp_postgres.engine.connection.errors import to_problem
 from mcp_postgres.engine.connection.session import Session, use_catalog_path, use_role_path
 from mcp_postgres.models import Plan
-from mcp_postgres.policy import ReadStatement
+from mcp_postgres.policy import PlannerSettings, ReadStatement
 
 __all__ = [
     "FORGET_PLAN",
@@ -71,7 +71,12 @@ class AnalyzedStatement(NamedTuple):
 
 
 async def explain(
-    session: Session, statement: ReadStatement, indexes: Sequence[str], *, analyze: bool
+    session: Session,
+    statement: ReadStatement,
+    indexes: Sequence[str],
+    settings: PlannerSettings | None = None,
+    *,
+    analyze: bool,
 ) -> tuple[Plan, _Node]:
     """Return the plan of a statement, as text and as it is; with `analyze` it runs, inside the read-only gate.
 
@@ -87,6 +92,8 @@ async def explain(
     if indexes:
         created = await create_hypothetical(session, indexes, statement.database.name)
         notes += [f"as if there were {item}" for item in created]
+    if settings is not None:
+        notes.append("with " + await _apply_settings(session, settings, statement.database.name))
     if analyze:
         await admit(session, statement)
         notes.append("it was run, and rolled back")
@@ -103,6 +110,16 @@ async def explain(
     widths: list[int] = []
     lines = [*format_plan(top["Plan"], widths), *_format_times(top)]
     return Plan(lines, _find_problems(top["Plan"], analyze), notes, {"widths": widths}), top["Plan"]
+
+
+async def _apply_settings(session: Session, settings: PlannerSettings, database: str) -> str:
+    """Set what the planner is to believe in this transaction, and return it in words."""
+    try:
+        for name, value in settings.values.items():
+            await session.fetch_value("SELECT pg_catalog.set_config($1, $2, true)", name, value)
+    except psycopg.Error as error:
+        raise to_problem(error, database) from error
+    return ", ".join(f"{name} = {value}" for name, value in settings.values.items())
 
 
 def _format_times(top: _Node) -> list[str]:
