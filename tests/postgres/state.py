@@ -17,6 +17,8 @@ _ACL = "(SELECT string_agg(a::text, ',' ORDER BY a::text) FROM unnest({}) a)"
 _RIGHTS = _ACL.format(
     "coalesce(c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::pg_catalog.\"char\", c.relowner))"
 )
+# PostgreSQL's newest releases keep one of their own among the options of a column, other in each transaction.
+_OPTIONS = "ARRAY(SELECT o FROM unnest(a.attoptions) o WHERE o NOT LIKE 'pg_attver=%')"
 _OBJECTS = f"""
 SELECT format('relation %s.%s', n.nspname, c.relname), concat_ws('|', c.relkind, c.relowner::regrole, c.relpersistence,
     c.reloptions, c.relrowsecurity, c.relforcerowsecurity, c.relreplident, pg_get_expr(c.relpartbound, c.oid),
@@ -37,7 +39,7 @@ SELECT format('relation %s.%s', n.nspname, c.relname), concat_ws('|', c.relkind,
 UNION ALL SELECT format('column %s.%s.%s', n.nspname, c.relname, a.attname), concat_ws('|',
     format_type(a.atttypid, a.atttypmod), a.attnotnull,
     pg_get_expr(e.adbin, e.adrelid), a.attidentity, a.attgenerated, a.attcollation, a.attstorage,
-    nullif(a.attstattarget, -1), a.attcompression, a.attoptions, {_ACL.format("a.attacl")}, a.attislocal, a.attinhcount,
+    nullif(a.attstattarget, -1), a.attcompression, {_OPTIONS}, {_ACL.format("a.attacl")}, a.attislocal, a.attinhcount,
     col_description(c.oid, a.attnum))
     FROM pg_attribute a JOIN {_CLASS} ON c.oid = a.attrelid
     LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum
@@ -75,6 +77,10 @@ UNION ALL SELECT format('statistics %s.%s', n.nspname, s.stxname), concat_ws('|'
     FROM pg_statistic_ext s JOIN pg_namespace n ON n.oid = s.stxnamespace
 UNION ALL SELECT format('collation %s.%s', n.nspname, l.collname), l.collprovider::text FROM pg_collation l
     JOIN pg_namespace n ON n.oid = l.collnamespace WHERE {_OWN}
+UNION ALL SELECT format('operator %s', o.oid::regoperator), o.oprcode::text FROM pg_operator o
+    JOIN pg_namespace n ON n.oid = o.oprnamespace WHERE {_OWN}
+UNION ALL SELECT format('cast %s to %s', castsource::regtype, casttarget::regtype), castmethod::text FROM pg_cast
+    WHERE oid >= 16384
 UNION ALL SELECT format('schema %s', n.nspname), concat_ws('|', n.nspowner::regrole,
     {_ACL.format("coalesce(n.nspacl, acldefault('n', n.nspowner))")},
     obj_description(n.oid, 'pg_namespace')) FROM pg_namespace n WHERE {_OWN}
