@@ -25,7 +25,8 @@ CREATE TABLE places (id INTEGER PRIMARY KEY, name TEXT, area REAL AS (ST_Area(na
 CREATE TRIGGER checked AFTER INSERT ON places WHEN ST_Area(NEW.name) < 0 BEGIN SELECT 1; END;
 CREATE VIEW shapes AS SELECT ST_Area(name) AS area, id FROM places;
 INSERT INTO notetypes (name) VALUES ('Basic'), ('cloze'), ('Other');
-INSERT INTO tags VALUES ('leech', 1); INSERT INTO decks VALUES (1, 'a', 'new'), (2, 'b', 'new'), (3, 'c', 'new'), (4, 'd', 'old');
+INSERT INTO tags VALUES ('leech', 1);
+INSERT INTO decks VALUES (1, 'a', 'new'), (2, 'b', 'new'), (3, 'c', 'new'), (4, 'd', 'old');
 INSERT INTO places (name) VALUES ('A'), ('B');
 """
 READABLE = "NOT INDEXED WHERE name COLLATE NOCASE = 'basic'"

@@ -210,7 +210,7 @@ async def test_odd_names_and_keys_are_told_and_read(tmp_path: Path) -> None:
     )
     async with served(path) as wire:
         listed = text_of(await wire.call("list_tables"))
-        assert "- odd\\n- fake 9 rows: a 0 rows: x\\ny text\n" in listed and "\n- fake" not in listed
+        assert '- "odd\\n- fake 9 rows: a" 0 rows: "x\\ny" text\n' in listed and "\n- fake" not in listed
         assert "\n- fake" not in text_of(await wire.call("search_schema", query="fake"))
         assert "x\\ny: TEXT" in text_of(await wire.call("get_table", table="odd\n- fake 9 rows: a"))
         for uri, note in (("sqlite://a/k/.empty", "the empty one"), ("sqlite://a/k/%2Eempty", "another")):

@@ -172,7 +172,7 @@ async def test_generated_columns_are_among_the_columns(tmp_path: Path) -> None:
             "CREATE VIRTUAL TABLE f USING fts5 (x)"
         )
     listed = await said(tmp_path / "a.db", "list_tables")
-    assert "odd name 0 rows: a, double, half" in listed and "f (full-text) 0 rows: x\n" in f"{listed}\n"
+    assert '"odd name" 0 rows: a, double, half' in listed and "f (full-text) 0 rows: x\n" in f"{listed}\n"
     assert "column odd name.double" in await said(tmp_path / "a.db", "search_schema", query="double")
     shown = await said(tmp_path / "a.db", "get_table", table="odd name")
     assert "sqlite://a/odd%20name" in shown
@@ -283,3 +283,31 @@ async def test_what_sqlite_refuses_is_answered_with_the_next_move(tmp_path: Path
             for sql, move in several.items():
                 answer = text_of(await wire.request("tools/call", {"name": tool, "arguments": {"sql": sql}}))
                 assert move in answer, f"{sql}: {answer}"
+
+
+async def test_names_are_spelled_as_a_statement_takes_them(tmp_path: Path) -> None:
+    path = tmp_path / "odd.db"
+    names = ["Order Items", "Größe", 'a "b"', "select", "plain", "order", "2nd", "a$", "values", "rowid"]
+    quoted = [name.replace('"', '""') for name in names]
+    columns = ", ".join(f'"{name}" text' for name in quoted)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f'CREATE TABLE "Order Items" ({columns}, up text REFERENCES "Order Items")')
+    async with served(path) as wire:
+        said = text_of(await wire.call("list_tables"))
+        line = next(line for line in said.splitlines() if line.startswith("- "))
+        assert line == (
+            '- "Order Items" 0 rows: "Order Items" text, Größe text, "a ""b""" text, "select" text, plain text, '
+            '"order" text, "2nd" text, "a$" text, "values" text, rowid text, up -> "Order Items"'
+        )
+        table, _, listed = line.removeprefix("- ").partition(" 0 rows: ")
+        selected = ", ".join(column.removesuffix(" text") for column in listed.split(", ")[:-1])
+        answer = await wire.call("query_rows", sql=f"SELECT {selected} FROM {table}")
+        assert not answer.get("isError"), text_of(answer)
+        for sql, said in (
+            ("SELECT * FROM order_items", 'Did you mean `"Order Items"`?'),
+            ('SELECT order_item FROM "Order Items"', 'Did you mean `"Order Items"`'),
+        ):
+            assert said in text_of(await wire.call("query_rows", sql=sql)), sql
+        said = text_of(await wire.call("query_rows", sql="SELECT value FROM generate_series(1, 10)"))
+        recipe = said.partition("`WITH")[2].partition("`")[0]
+        assert "[10 rows]" in text_of(await wire.call("query_rows", sql=f"WITH{recipe}")), said

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from mcp_batteries.clipping import clip
+from mcp_batteries.sql.language.identifiers import spell_identifier
 from mcp_batteries.sql.language.joins import JoinKey, describe_joins, guess_join_keys
 from mcp_batteries.sql.language.table_groups import format_number_ranges, group_numbered_tables
 from mcp_batteries.sql.results.rows import format_count, format_size, to_compact_json, to_one_line
@@ -115,15 +116,15 @@ def _describe_equally(table: _Json) -> str:
 def _render_run(run: Sequence[_Json], guesses: Mapping[str, str]) -> str:
     """Return the line of one table, or of several that are alike."""
     table = run[0]
-    name = table["name"]
+    name = spell_identifier(str(table["name"]))
     if len(run) > 1:
-        name += f" … {run[-1]['name']} ({len(run)} of them)"
+        name += f" … {spell_identifier(str(run[-1]['name']))} ({len(run)} of them)"
     if table["kind"] != "table":
         name += f" ({table['kind']})"
     if table["kind"] != "view":
         name += f" {_render_row_count(run)}"
     if not table["columns"]:
-        parents = dict.fromkeys(table["keys"].values())
+        parents = dict.fromkeys(map(spell_identifier, table["keys"].values()))
         if parents:
             name += f" -> {', '.join(parents)}"
         return to_one_line(name)
@@ -138,20 +139,20 @@ def _render_run(run: Sequence[_Json], guesses: Mapping[str, str]) -> str:
 
 def _render_listed_column(table: _Json, name: str, type_name: str, guesses: Mapping[str, str]) -> str:
     """Return a column in the list of tables: its type if neither a key nor values show it."""
-    column = name
+    column = spell_identifier(name)
     if table["detailed"]:
         column += _render_details(table, name, type_name)
     if name in table["primary"]:
         column += " (key)"
     if name in table["keys"]:
-        return f"{column} -> {table['keys'][name]}"
+        return f"{column} -> {spell_identifier(table['keys'][name])}"
     if name in table["values"]:
         sign = "~" if table["sampled"] else ""
         return f"{column} ({sign}{'|'.join(table['values'][name])})"
     if name in table["times"]:
         return f"{column} ({' to '.join(table['times'][name])})"
     if name in guesses:
-        return f"{column} -> {guesses[name]}?"
+        return f"{column} -> {spell_identifier(guesses[name])}?"
     return column
 
 

@@ -6,7 +6,7 @@ import re
 import sqlite3
 from collections.abc import Sequence
 
-from mcp_batteries.sql.language.identifiers import quote_identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier, spell_identifier
 from mcp_batteries.sql.language.suggestions import explain_parameter_style, explain_syntax_error, suggest_similar
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.parameters import explain_parameters, find_placeholders
@@ -88,6 +88,10 @@ _DIALECTS = [
 ]  # fmt: skip
 
 
+_SERIES = (
+    "SQLite has a recursive WITH: `WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n "
+    "WHERE value < 10) SELECT value FROM n`."
+)
 # SQLite's words for a function that nobody has registered; the second are those where a column is computed by it.
 _MISSING_FUNCTION = re.compile(r"(?:no such function: |unknown function: )([^()]+)(?:\(\))?")
 # sqlite3's words for a value too few or too many, and for an array or an object in the place of the other.
@@ -108,6 +112,8 @@ def _explain_missing_thing(database: Database, message: str, sql: str) -> str:
     """Return what to do where a table or a function is not there, if there is another than one of a like name."""
     problem, _, name = message.partition(": ")
     if problem == "no such table":
+        if name.lower() == "generate_series":
+            return _SERIES
         return _explain_file_name(database, name)
     if problem == "no such collation sequence" and not _is_named_collation(name, sql):
         return _explain_missing_collation(database, name, sql)
@@ -264,7 +270,8 @@ def _find_intended_name(database: Database, message: str, sql: str) -> str:
             return suggest_similar(name, [str(function) for (function,) in functions], _MIN_FUNCTION_SIMILARITY)
         case "no such table" | "no such view":
             table = name.rpartition(".")[2]
-            return suggest_similar(table, lookup.list_table_names(database)) or _HOW_TO_FIND_NAMES
+            tables = map(spell_identifier, lookup.list_table_names(database))
+            return suggest_similar(table, [*tables]) or _HOW_TO_FIND_NAMES
         case "no such column":
             return _explain_missing_column(database, name, sql)
         case _:
@@ -322,7 +329,7 @@ def _suggest_column(database: Database, name: str, named: Sequence[str], others:
         columns += lookup.list_column_names(database, table)
     if qualifier and column.casefold() in map(str.casefold, columns):
         return f"No table of the statement is called `{qualifier}`."
-    suggestion = suggest_similar(column, columns)
+    suggestion = suggest_similar(column, [*map(spell_identifier, columns)])
     if suggestion:
         return suggestion
     owners = [f"`{table}`" for table in others if _has_column(database, table, column)]
