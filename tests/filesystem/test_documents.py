@@ -80,7 +80,7 @@ def test_what_the_text_of_each_kind_looks_like(tmp_path: Path) -> None:
     five = ["one", "two", "three", "four", "five"]
     fill(tmp_path, {f"a.{suffix}": make(five) for suffix, make in MAKERS.items()})
     expected = {
-        "docx": "# one\ntwo\tafter a tab\nan item\nthree | four\n\n[footer]\nfive\n",
+        "docx": "# one\ntwo\tafter a tab\n- an item\nthree | four\n\n[footer]\nfive\n",
         "xlsx": "[sheet First, A1:E2]\none\t3\t2.5\tTrue\t2026-01-02 03:04:00\n\ttwo\n"
         "[sheet Second, A1:C1]\nthree\tfour\tfive\n",
         "odt": "## one\ntwo\nthree\nfour\nbefore five\n",

@@ -26,6 +26,7 @@ from mcp_fs.engine.documents import pdf as pdf_reader
 from mcp_fs.engine.documents import workbook as workbook_reader
 from mcp_fs.engine.documents import worker
 from mcp_fs.engine.documents.archives import OutOfTime
+from mcp_fs.engine.documents.page_layout import Word, lay_out
 from mcp_fs.engine.reading.text_page import LineIndex, PageRequest, read_page
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.text_search import search_text
@@ -94,6 +95,11 @@ PAGES: dict[str, tuple[str, str]] = {
 def test_a_page_reads_as_it_looks(name: str) -> None:
     drawing, text = PAGES[name]
     assert read_pdf(drawn_pdf(drawing, size=(300, 200))) == f"[page 1 of 1]\n{text}\n"
+
+
+def test_lines_from_right_to_left_are_read_so() -> None:
+    words = [Word("עולם", 40, 0, 70, 10), Word("שלום", 73, 0, 100, 10)]
+    assert list(lay_out(words)) == ["שלום עולם"]
 
 
 def test_columns_of_prose_are_read_one_after_the_other() -> None:

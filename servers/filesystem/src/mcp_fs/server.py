@@ -14,6 +14,7 @@ from mcp_fs.client_roots import ClientRoots
 from mcp_fs.completions import Completions
 from mcp_fs.engine.documents.converter import keep_texts
 from mcp_fs.engine.documents.text_store import TextStore
+from mcp_fs.engine.handles.open_entries import DESIRED_DESCRIPTORS
 from mcp_fs.engine.handles.temp_files import clean_in_background
 from mcp_fs.engine.journal.recorder import ChangeRecorder
 from mcp_fs.engine.journal.store import JournalStore
@@ -44,7 +45,7 @@ def build(settings: Settings) -> Assembled:
         dependencies.append(store)
         rooms.append(undo)
     rooms += [Resources(policy), Prompts(policy), Completions(policy)]
-    raise_descriptor_limit(_MIN_DESCRIPTORS)
+    raise_descriptor_limit(DESIRED_DESCRIPTORS)
     if settings.text_megabytes:
         keep_texts(TextStore(str(cache_folder(settings.COMMAND)), settings.text_megabytes * 1_000_000))
     return assemble(

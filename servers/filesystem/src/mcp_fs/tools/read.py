@@ -115,7 +115,7 @@ def read_files(
 
 
 @tool("Read media", effect="read", view=MEDIA)
-def read_media(cancel: CancelToken, *, path: ReadPath, page: PositiveInteger = 1) -> list[ContentBlock]:
+def read_media(cancel: CancelToken, *, path: ReadPath, page: PositiveInteger | None = None) -> list[ContentBlock]:
     """Read an image, a sound, a `page` of a PDF as a picture, or another binary file.
 
     Large images are scaled down; other bytes come by `page`, in base64. For text use `read_text`.

@@ -16,6 +16,8 @@ from typing import IO, BinaryIO, Literal, cast
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, Unavailable, quote
 from mcp_batteries.executables import NO_WINDOW
+from mcp_batteries.processes.crashes import crash_name
+from mcp_batteries.processes.python_child import FONT_FOLDERS, child_environment, python_command
 from mcp_fs.engine.document_kinds import FRAME, MAX_OUTPUT_BYTES, RANGE, is_document
 from mcp_fs.engine.documents.text_store import TextStore
 
@@ -330,13 +332,6 @@ class _Worker:
         pipe = cast("IO[bytes]", self._process.stdin)
         pipe.write(data)
         pipe.flush()
-
-
-def _crash_name(code: int) -> str:
-    """Return the name of the crash that a process ended by; empty when it ended otherwise."""
-    if code >= 0:
-        return _WINDOWS_CRASHES.get(code, "")
-    return next((name for name in _CRASHES if getattr(signal, name, None) == -code), "")
 
 
 class _WorkerPool:

@@ -31,7 +31,7 @@ _MOST_CELLS = 16_384
 _MOST_ROWS = 1_048_576
 
 
-class _LineBuilder:
+class LineBuilder:
     """Paragraphs and rows of cells as lines of text.
 
     Args:
@@ -163,8 +163,8 @@ class _LineBuilder:
         self.ready += [line + "\n"] * times
 
 
-def _read_xml_lines(stream: BinaryIO, *, all_text: bool) -> Iterator[str]:
-    lines = _LineBuilder(all_text=all_text)
+def read_xml_lines(stream: BinaryIO, lines: LineBuilder) -> Iterator[str]:
+    """Yield what a builder makes of a part."""
     parser = create_parser()
     parser.StartElementHandler = lines.start
     parser.EndElementHandler = lines.end
@@ -178,21 +178,6 @@ def _read_xml_lines(stream: BinaryIO, *, all_text: bool) -> Iterator[str]:
     except (expat.ExpatError, ValueError) as error:
         raise Unreadable(f"is damaged: {error}") from None
     yield "".join(lines.ready)
-
-
-def read_word(file: Zip) -> Iterator[str]:
-    """Yield a document of ECMA-376: its body, then notes, comments, headers and footers."""
-    body = file.member(find_main_part(file, "word/document.xml"))
-    if body is None:
-        raise Unreadable("is damaged: it has no text")
-    yield from _read_xml_lines(body, all_text=False)
-    for name in sorted(file.names()):
-        match = _ADDITIONAL_PART.fullmatch(name)
-        if match is None:
-            continue
-        text = _read_part(file, name).strip()
-        if text:
-            yield f"\n[{match[1].rstrip('0123456789')}]\n{text}\n"
 
 
 def _read_part(file: Zip, name: str) -> str:

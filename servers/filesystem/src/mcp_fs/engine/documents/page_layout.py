@@ -7,6 +7,7 @@ only the width of the page broke become one, and columns of prose are read one a
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -119,10 +120,10 @@ def _to_blocks(lines: Sequence[_Line]) -> Iterator[list[_Line]]:
             block = []
             yield from _to_blocks(_to_lines(columns.left))
             yield from _to_blocks(_to_lines(columns.right))
-            start = end
         else:
-            block.append(lines[start])
-            start += 1
+            end = max(end, start + 1)
+            block += lines[start:end]
+        start = end
     yield block
 
 
@@ -251,14 +252,28 @@ def _write_line(line: _Line, grid: _Grid) -> str:
 
 
 def _join(words: Iterable[Word]) -> str:
-    """Return words with blanks between those that do not touch each other."""
+    """Return words that stand beside each other, with blanks between those that do not touch."""
+    ordered = [word for word in words if word.text]
+    if _is_right_to_left("".join(word.text for word in ordered)):
+        ordered.reverse()
     text = ""
     previous: Word | None = None
-    for word in words:
-        if not word.text:
-            continue
-        if previous is not None and not -_TOUCHING < (word.left - previous.right) / word.height < _NO_GAP:
+    for word in ordered:
+        if previous is not None and not _touch(previous, word):
             text += " "
         text += word.text
         previous = word
     return text
+
+
+def _touch(one: Word, other: Word) -> bool:
+    gap = max(one.left, other.left) - min(one.right, other.right)
+    return -_TOUCHING < gap / one.height < _NO_GAP
+
+
+def _is_right_to_left(text: str) -> bool:
+    """Return whether most letters are Hebrew, Arabic or the like."""
+    if text.isascii():
+        return False
+    directions = [unicodedata.bidirectional(character) for character in text if character.isalpha()]
+    return 2 * sum(direction in ("R", "AL") for direction in directions) > len(directions)

@@ -29,8 +29,8 @@ _MAX_TEXT_BYTES = 16 * 1024 * 1024
 _WRITES_BETWEEN_TIDYING = 64
 _LIBRARIES = ("pypdfium2", "python-calamine")
 
+# What kind of text it is, and the text as UTF-8.
 StoredText = tuple[str, bytes]
-"""What kind of text it is, and the text as UTF-8."""
 
 
 class TextStore:

@@ -52,6 +52,7 @@ from mcp_fs.engine.documents.archives import (
 )
 from mcp_fs.engine.documents.messages import Mail, Notebook
 from mcp_fs.engine.documents.pdf import Pdf, render_pdf_page
+from mcp_fs.engine.documents.word import read_word
 from mcp_fs.engine.documents.workbook import Workbook
 from mcp_fs.engine.name_folding import fold_name
 
