@@ -43,8 +43,8 @@ def read_media(path: ReadablePath, page: int | None = None, cancel: CancelToken 
     """Return the file at `path` as what can be shown of it; never nothing.
 
     Args:
-        page: from 1. Of a PDF: its picture. Of what is no picture or sound: its bytes, 7,500 a page, and for None how it
-            begins: a model can do little with base64.
+        page: from 1. Of a PDF: its picture. Of what is no picture or sound: its bytes, 7,500 a page, and for None how
+            it begins: a model can do little with base64.
 
     Raises:
         Invalid: the file is empty or text, or has no such page.
