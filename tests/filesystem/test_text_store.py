@@ -10,11 +10,13 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from mcp import Client
 
 from filesystem.documents import MAKERS, zipped
 from filesystem.reading import fill, served
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid
+from mcp_fs import server
 from mcp_fs.engine.document_kinds import CUT_AT_LIMIT
 from mcp_fs.engine.documents import converter, text_store
 from mcp_fs.engine.documents.converter import Extracted
@@ -22,6 +24,7 @@ from mcp_fs.engine.documents.text_store import TextStore
 from mcp_fs.engine.reading.text_page import LineIndex, PageRequest, read_page
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.text_search import search_text
+from mcp_fs.settings import Settings
 
 FIVE = ["one", "two", "three", "four", "five"]
 
@@ -82,6 +85,17 @@ def test_nobody_else_can_read_what_is_kept(store: Path, tmp_path: Path) -> None:
     assert len([entry for entry in entries if entry.parent.name == "data"]) == 1
     assert all(stat.S_IMODE(entry.stat().st_mode) & 0o077 == 0 for entry in entries)
     assert not any(word in str(entry) for entry in entries for word in ("a.docx", "files"))
+
+
+@pytest.mark.anyio
+async def test_a_server_keeps_texts_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "cache_folder", lambda command: tmp_path / command)
+    for megabytes in (0, 1):
+        settings = Settings(folders=(str(tmp_path),), text_megabytes=megabytes)
+        async with Client(server.build(settings)):
+            texts = converter._cache.texts  # pyright: ignore[reportPrivateUsage]
+            assert (texts is not None) == bool(megabytes)
+        assert converter._cache.texts is None  # pyright: ignore[reportPrivateUsage]
 
 
 def test_a_changed_document_and_a_changed_reader_are_read_anew(

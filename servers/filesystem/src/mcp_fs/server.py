@@ -12,7 +12,7 @@ from mcp_batteries.user_folders import cache_folder, undo_folder
 from mcp_fs.changes import folder_watcher
 from mcp_fs.client_roots import ClientRoots
 from mcp_fs.completions import Completions
-from mcp_fs.engine.documents.converter import keep_texts
+from mcp_fs.engine.documents.converter import keep_texts_in
 from mcp_fs.engine.documents.text_store import TextStore
 from mcp_fs.engine.handles.open_entries import DESIRED_DESCRIPTORS
 from mcp_fs.engine.handles.temp_files import clean_in_background
@@ -46,14 +46,15 @@ def build(settings: Settings) -> Assembled:
         rooms.append(undo)
     rooms += [Resources(policy), Prompts(policy), Completions(policy)]
     raise_descriptor_limit(DESIRED_DESCRIPTORS)
+    opens = [clean_in_background(policy)]
     if settings.text_megabytes:
-        keep_texts(TextStore(str(cache_folder(settings.COMMAND)), settings.text_megabytes * 1_000_000))
+        opens.append(keep_texts_in(TextStore(str(cache_folder(settings.COMMAND)), settings.text_megabytes * 1_000_000)))
     return assemble(
         settings.COMMAND,
         settings,
         rooms=rooms,
         dependencies=dependencies,
-        opens=[clean_in_background(policy)],
+        opens=opens,
         sources=[TreeWatcher(policy, settings), folder_watcher(policy, settings)],
         middleware=[ClientRoots(policy)] if settings.client_roots == "narrow" else [],
         follows=ChangeFeedConfig(

@@ -8,8 +8,8 @@ import os
 import subprocess
 import threading
 from collections import OrderedDict
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import IO, BinaryIO, Literal, cast
 
@@ -21,7 +21,7 @@ from mcp_batteries.processes.python_child import FONT_FOLDERS, child_environment
 from mcp_fs.engine.document_kinds import FRAME, MAX_OUTPUT_BYTES, RANGE, is_document
 from mcp_fs.engine.documents.text_store import TextStore
 
-__all__ = ["Extracted", "Output", "extract", "keep_texts"]
+__all__ = ["Extracted", "Output", "extract", "keep_texts", "keep_texts_in"]
 
 Output = Literal["text", "bytes", "all", "page", "picture", "safety"]
 
@@ -149,6 +149,16 @@ def extract(
 def keep_texts(store: TextStore | None) -> None:
     """Keep the texts of documents in a store from now on; without one only in memory."""
     _cache.texts = store
+
+
+@asynccontextmanager
+async def keep_texts_in(store: TextStore) -> AsyncGenerator[None]:
+    """Keep the texts of documents in a store while a server runs."""
+    keep_texts(store)
+    try:
+        yield
+    finally:
+        keep_texts(None)
 
 
 @dataclass(frozen=True, slots=True)
