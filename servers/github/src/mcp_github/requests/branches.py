@@ -10,7 +10,7 @@ from mcp_github.client.api import Api
 from mcp_github.policy import Ref, Repo, WriteRepo
 from mcp_github.requests.diffs import MAX_COMPARED_FILES
 
-__all__ = ["changed_names", "get_default_branch", "refuse_workflows", "resolve_sha"]
+__all__ = ["changed_names", "get_default_branch", "get_default_ref", "refuse_workflows", "resolve_sha"]
 
 
 async def get_default_branch(api: Api, repo: Repo) -> str:
@@ -19,10 +19,15 @@ async def get_default_branch(api: Api, repo: Repo) -> str:
     return str(response.data["default_branch"])
 
 
+async def get_default_ref(api: Api, repo: Repo) -> Ref:
+    """Return the default branch."""
+    return api.policy.ref(await get_default_branch(api, repo))
+
+
 async def resolve_sha(api: Api, repo: Repo, ref: Ref | None) -> str:
     """Return the commit that a branch, tag or commit names; by default that of the default branch."""
     if ref is None:
-        ref = api.policy.ref(await get_default_branch(api, repo))
+        ref = await get_default_ref(api, repo)
     try:
         branch = await api.get(f"{repo.path}/git/ref/heads/{ref.path}", _describe(ref, repo), internal=True)
         return str(branch.data["object"]["sha"])

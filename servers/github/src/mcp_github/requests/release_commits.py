@@ -1,13 +1,24 @@
-"""Which commit a release is of, and which one may not be published."""
+"""Which tag and commit a release is of, and which one may not be published."""
 
 from __future__ import annotations
 
-from mcp_batteries.errors import NotFound, quote
+from mcp_batteries.errors import NotFound, Problem, quote
 from mcp_github.client.api import Api
 from mcp_github.policy import Ref, Repo, WriteRepo
 from mcp_github.requests.branches import get_default_branch, refuse_workflows, resolve_sha
 
-__all__ = ["refuse_unseen_commit"]
+__all__ = ["find_tag", "refuse_unseen_commit"]
+
+
+async def find_tag(api: Api, full_name: str, release: int) -> str | None:
+    """Return the tag of a release by its id; None if it is not shown."""
+    repo = api.policy.repo(full_name)
+    try:
+        response = await api.get(f"{repo.path}/releases/{release}", f"a release of `{repo.full_name}`", internal=True)
+    except Problem:
+        # Whoever asks has the title of the release all the same.
+        return None
+    return response.data.get("tag_name")
 
 
 async def refuse_unseen_commit(api: Api, repo: WriteRepo, tag: Ref, target: str | None) -> None:

@@ -8,13 +8,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from mcp_batteries.errors import Invalid, NotFound, Problem
+from mcp_batteries.errors import Invalid, NotFound
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_github.client.api import Api
 from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, keep_served
 from mcp_github.listing.projections import Item, Projection, pick, same_names
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Repo, WriteRepo
+from mcp_github.requests.release_commits import find_tag
 from mcp_github.tools.arguments import (
     Cursor,
     Fields,
@@ -168,13 +169,7 @@ async def _find_tag(api: Api, notification: Item) -> str | None:
     release = str(pick(notification, "subject.url") or "").rpartition("/")[2]
     if not release.isdecimal():
         return None
-    repo = api.policy.repo(str(pick(notification, _REPO_PATH)))
-    try:
-        response = await api.get(f"{repo.path}/releases/{release}", f"a release of `{repo.full_name}`", internal=True)
-    except Problem:
-        # The notification says the release's title all the same.
-        return None
-    return response.data.get("tag_name")
+    return await find_tag(api, str(pick(notification, _REPO_PATH)), int(release))
 
 
 async def _settle(api: Api, thread: int, action: NotificationAction) -> Done:

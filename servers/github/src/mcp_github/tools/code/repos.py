@@ -21,7 +21,7 @@ from mcp_github.listing.projections import Projection, clip, pick
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.number_forms import Number, OptionalNumber
 from mcp_github.policy import Change, FileChange, FilePath, Policy, Ref, Repo, WriteRepo
-from mcp_github.requests.branches import get_default_branch, refuse_workflows, resolve_sha
+from mcp_github.requests.branches import get_default_branch, get_default_ref, refuse_workflows, resolve_sha
 from mcp_github.requests.commit_files import commit_files
 from mcp_github.requests.diffs import diff_source, read_differences
 from mcp_github.requests.files import BinaryFile, list_folder, read_content
@@ -367,7 +367,7 @@ async def _query_commits_of_pull(api: Api, repo: Repo, number: int) -> ListQuery
 async def _list_commits_beyond(api: Api, repo: Repo, base: Ref, ref: Ref | None, options: PageOptions) -> Listing:
     """Return the commits that `ref` has and `base` has not, and how many each has of its own."""
     if ref is None:
-        ref = api.policy.ref(await get_default_branch(api, repo))
+        ref = await get_default_ref(api, repo)
     counts: dict[str, Any] = {}
 
     def find_commits(comparison: Any) -> Any:
