@@ -170,11 +170,10 @@ async def test_a_hundred_tables_are_listed_compactly_and_found_by_name(shop: Pat
     async with served(shop) as wire:
         said = text_of(await wire.call("list_tables"))
         assert said.startswith("shop: 302 tables") and len(said.encode()) < 12_000
-        # "many": what a slow machine has not counted in time.
-        assert (
-            re.search(r"\n- part_000 … part_299 \(300 of them\) (0 rows each|many rows) -> orders\n", said)
-            and "cursor=" not in said
-        )
+        # A slow machine has not counted all of them in time.
+        counts = r"(0 rows each|many rows|rows not counted \(there are many tables\))"
+        assert re.search(rf"\n- part_000 … part_299 \(300 of them\) {counts} -> orders\n", said), said
+        assert "cursor=" not in said
         said = text_of(await wire.call("list_tables", name="CUST"))
         assert '- customers 60 rows: id (key), name text, state ("active":40|"gone":20)\n' in said
         assert "orders" not in said

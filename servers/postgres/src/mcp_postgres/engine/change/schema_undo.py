@@ -105,7 +105,8 @@ class _Drops:
         self.was = was
         self.now = now
         self.depends = depends
-        self.new = [key for key in now if key not in was and not has_kind(key, ObjectKind.GRANT, ObjectKind.COMMENT)]
+        new = [key for key in now if key not in was and not has_kind(key, ObjectKind.GRANT, ObjectKind.COMMENT)]
+        self.new = dict.fromkeys(new)
         self.carriers = {edge.dependent: edge.referenced for edge in depends if self._is_carried(edge)}
 
     def statements(self) -> list[str]:
