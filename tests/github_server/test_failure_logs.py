@@ -11,8 +11,8 @@ from github_server.oracle.server import Reply
 from github_server.serving import call, refused, served
 from github_server.world import sample
 from mcp_github.client.polling import Poller
-from mcp_github.requests.failure_causes import find_failed_step
-from mcp_github.requests.failure_log_parser import MAX_CAUSE_BYTES, FailedStep, FailureLogParser
+from mcp_github.requests.runs.failure_causes import find_failed_step
+from mcp_github.requests.runs.failure_log_parser import MAX_CAUSE_BYTES, FailedStep, FailureLogParser
 
 
 def cause_of(log: bytes, piece: int = 4096, step: FailedStep | None = None) -> str:

@@ -20,7 +20,7 @@ from github_server.oracle import Oracle
 from github_server.serving import call, refused, served
 from github_server.world import sample
 from mcp_github.listing.line_window import LineWindow
-from mcp_github.requests import artifacts
+from mcp_github.requests.runs import artifacts
 
 pytestmark = pytest.mark.anyio
 ON = ("--toolsets", "actions")

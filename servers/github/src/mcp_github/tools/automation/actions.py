@@ -20,9 +20,9 @@ from mcp_github.listing.projections import Item, Projection, clip, same_names
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.number_forms import Number, OptionalNumber
 from mcp_github.policy import FilePath, Policy, Repo, Workflow
-from mcp_github.requests.artifacts import read_artifact_file
 from mcp_github.requests.branches import get_default_branch, refuse_workflows, resolve_sha
-from mcp_github.requests.failure_causes import FAILURES, describe_run_state, explain_missing_log, find_cause
+from mcp_github.requests.runs.artifacts import read_artifact_file
+from mcp_github.requests.runs.failure_causes import FAILURES, describe_run_state, explain_missing_log, find_cause
 from mcp_github.tools.arguments import (
     Cursor,
     DeleteRepoName,

@@ -10,7 +10,7 @@ from mcp_batteries.errors import NotFound, Refused, TooLarge, Unavailable, quote
 from mcp_github.client.api import Api
 from mcp_github.listing.projections import pick
 from mcp_github.policy import Repo
-from mcp_github.requests.failure_log_parser import FailedStep, FailureLogParser
+from mcp_github.requests.runs.failure_log_parser import FailedStep, FailureLogParser
 
 __all__ = ["FAILURES", "describe_run_state", "explain_missing_log", "find_cause", "find_failed_step"]
 

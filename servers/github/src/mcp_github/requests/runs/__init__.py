@@ -1,0 +1,1 @@
+"""Runs of Actions: why one failed, and what its jobs left behind."""
