@@ -144,12 +144,13 @@ class Media:
     """A file, or a page of one, as an image, a sound or bytes.
 
     Attributes:
-        kind: `image` and `audio` are shown, of `text` there is only the note, `blob` is returned as bytes.
+        kind: `image` and `audio` are shown, of `text` there is a note and how the bytes begin, `blob` is returned as bytes.
         path: as tools take it.
         uri: of the file, or of the part of it in `data`.
         mime_type: of `data`, by its first bytes; of the file for `text`.
         note: one line about what it is and what is left out.
         data: bytes to show or hand over.
+        body: how the bytes of a file begin that is not shown.
     """
 
     kind: str
@@ -159,6 +160,7 @@ class Media:
     size: int
     note: str
     data: bytes = b""
+    body: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,7 +194,7 @@ def list_tree(
 
 
 def _content_blocks(media: Media) -> list[ContentBlock]:
-    note = TextContent(type="text", text=f"[{media.note}]\n")
+    note = TextContent(type="text", text=f"[{media.note}]\n{media.body}")
     data = base64.b64encode(media.data).decode()
     match media.kind:
         case "image":
