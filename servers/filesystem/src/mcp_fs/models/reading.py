@@ -144,8 +144,8 @@ class Media:
     """A file, or a page of one, as an image, a sound or bytes.
 
     Attributes:
-        kind: `image` and `audio` are shown, of `text` there is a note and the beginning of the bytes, `blob` is returned
-            as bytes.
+        kind: `image` and `audio` are shown, of `text` there is a note and how the bytes begin, `blob` is returned as
+            bytes.
         path: as tools take it.
         uri: of the file, or of the part of it in `data`.
         mime_type: of `data`, by its first bytes; of the file for `text`.
