@@ -1,73 +1,22 @@
-"""Says what an undo expects to find, and refuses it where somebody has changed that since."""
+"""Refuses an undo where somebody has changed since what it expects to find."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, quote
+from mcp_git.engine.operation.later_state import branch_of
 from mcp_git.engine.operation.operation import HASH_LENGTH
 from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.work_tree.status import Status, is_conflict
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.path_quoting import quote_paths
 from mcp_git.policy import Expectation, Repository
 
-__all__ = ["LaterState", "Trees", "name_position", "refuse_changed_since"]
+__all__ = ["refuse_changed_since"]
 
 _MAX_NAMES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Trees:
-    """What the files and the index were like, as trees or commits; empty where nothing can say."""
-
-    files: str = ""
-    index: str = ""
-
-
-@dataclass
-class LaterState:
-    """The state after an operation, which its undo expects to find.
-
-    Attributes:
-        read_trees: makes the trees of it, where an undo writes over files or the index.
-    """
-
-    status: Status
-    read_trees: Callable[[], Trees]
-
-    @cached_property
-    def _trees(self) -> Trees:
-        return self.read_trees()
-
-    def expect(self, *, head: bool = False, files: bool = False, index: bool = False) -> str:
-        """Return what an undo names that is to find HEAD, the files, or the index like this."""
-        expectation = Expectation(
-            branch=_branch(self.status) if head else "",
-            head=self.status.oid[:HASH_LENGTH] if head and self.status.has_commit else "",
-            files=self._trees.files if files else "",
-            index=self._trees.index if index else "",
-        )
-        return expectation.text
-
-    @property
-    def is_in_conflict(self) -> bool:
-        return any(is_conflict(entry.letters) for entry in self.status.entries)
-
-
-def name_position(status: Status) -> str:
-    """Return what a call names that is to find HEAD where it is in a state."""
-    if not status.has_commit:
-        return ""
-    return Expectation(branch=_branch(status), head=status.oid[:HASH_LENGTH]).text
-
-
-def _branch(status: Status) -> str:
-    return "" if status.is_detached else status.head
 
 
 def refuse_changed_since(
@@ -93,10 +42,10 @@ def refuse_changed_since(
 
 def _refuse_other_head(git: Git, repository: Repository, expectation: Expectation, cancel: CancelToken) -> None:
     status = read_status(git, repository, cancel)
-    if _branch(status) == expectation.branch and status.oid.startswith(expectation.head):
+    if branch_of(status) == expectation.branch and status.oid.startswith(expectation.head):
         return
     was = f"{expectation.branch} {expectation.head}".strip()
-    now = f"{_branch(status)} {status.oid[:HASH_LENGTH]}".strip()
+    now = f"{branch_of(status)} {status.oid[:HASH_LENGTH]}".strip()
     raise Conflict(
         f"HEAD is no longer {quote(was)}, it is {quote(now)}: it has moved since.",
         "Nothing was changed. `list_refs` with kind=reflog tells what came; to do it all the same leave out `only_if`.",

@@ -9,7 +9,7 @@ import time
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, quote
-from mcp_git.engine.operation.expectation import LaterState
+from mcp_git.engine.operation.later_state import LaterState
 from mcp_git.engine.operation.operation import Operation, UndoKind
 from mcp_git.engine.operation.undo import Snapshot
 from mcp_git.engine.operation.untracked_files import describe_remaining_files

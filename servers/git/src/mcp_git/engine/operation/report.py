@@ -10,7 +10,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict
 from mcp_git.engine.history.diff import read_conflict_sides, summarize_commit
 from mcp_git.engine.operation.conflicts import is_empty_pick, list_conflicts, list_new_conflicts
-from mcp_git.engine.operation.expectation import LaterState, Trees, name_position
+from mcp_git.engine.operation.later_state import LaterState, Trees, name_position
 from mcp_git.engine.operation.operation import BEFORE_IT_BEGAN, HASH_LENGTH, Operation, UndoKind
 from mcp_git.engine.operation.snapshot import take_snapshot
 from mcp_git.engine.operation.undo import Snapshot, list_staged_since

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_git.engine.operation.expectation import LaterState, Trees, name_position
+from mcp_git.engine.operation.later_state import LaterState, Trees, name_position
 from mcp_git.engine.operation.operation import HASH_LENGTH, UndoKind
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.output import split_names

@@ -41,7 +41,7 @@ class Git:
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self.binary = GitBinary(policy)
+        self.binary = GitBinary(policy.served_paths)
         self._private_git_dirs = PrivateGitDirs(self.binary)
         self._slots = GitSlots()
 

@@ -18,7 +18,6 @@ from mcp_batteries.processes.sandbox import NoSandbox, find_sandbox
 from mcp_batteries.scratch import Scratch
 from mcp_git import git_config
 from mcp_git.engine.program.confinement import Confinements, choose_program, prove
-from mcp_git.policy.repositories import Repositories
 from mcp_git.repository_paths import is_inside_any
 
 __all__ = ["GitBinary", "GitFailed"]
@@ -69,14 +68,13 @@ class GitBinary:
     """Git as it is installed here; every method blocks.
 
     Attributes:
-        served: the real paths of all that is served.
+        served_paths: the real paths of all that is served.
         why_unconfined: why nothing confines git here, if so.
     """
 
-    def __init__(self, repositories: Repositories) -> None:
-        self._repositories = repositories
+    def __init__(self, served_paths: Sequence[str]) -> None:
+        self.served_paths = served_paths
         self._scratch = Scratch("mcp-git")
-        self.served_paths = repositories.served_paths
         self.why_unconfined = ""
 
     @cached_property
@@ -131,9 +129,10 @@ class GitBinary:
     @cached_property
     def _path(self) -> str:
         """The folders of programs, without those that are served."""
-        roots = [repository.path for repository in self._repositories.repositories.values()]
         folders = filter(os.path.isabs, os.environ.get("PATH", os.defpath).split(os.pathsep))
-        return os.pathsep.join(folder for folder in folders if not is_inside_any(os.path.realpath(folder), roots))
+        return os.pathsep.join(
+            folder for folder in folders if not is_inside_any(os.path.realpath(folder), self.served_paths)
+        )
 
     # What confines it
 
