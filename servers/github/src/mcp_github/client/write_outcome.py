@@ -6,7 +6,7 @@ Only what both sides show is judged: most answers lack a part of what was asked 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -151,7 +151,7 @@ def _compare_field_values(name: str, values: list[dict[str, Any]], answer: list[
         options: list[Any] = [item.get("value"), item.get("single_select_option")]
         options += item.get("multi_select_options") or []
         keys = answered.setdefault(item.get("issue_field_id", item.get("id")), set())
-        keys.update(_key(text) for option in options for text in _names_of(option))
+        keys.update(_keys_of(options))
     missing: list[str] = []
     for item in values:
         keys = answered.get(item.get("field_id", item.get("id")), set())
@@ -174,10 +174,20 @@ def _compare(name: str, value: Any, answer: Any) -> UnsetField | None:
     return UnsetField(name, [text], [], is_whole=True)
 
 
+def _keys_of(items: Iterable[Any]) -> set[str]:
+    """Return the keys of all names that GitHub gives things."""
+    keys: set[str] = set()
+    for item in items:
+        keys.update(map(_key, _names_of(item)))
+    return keys
+
+
 def _compare_lists(name: str, value: list[Any], answer: list[Any], method: str) -> UnsetField | None:
-    asked = {_key(text): text for item in value for text in _names_of(item)[:1]}
+    asked: dict[str, str] = {}
+    for item in value:
+        asked.update((_key(text), text) for text in _names_of(item)[:1])
     answered = [_names_of(item) for item in answer]
-    answered_keys = {_key(text) for names in answered for text in names}
+    answered_keys = _keys_of(answer)
     missing: list[str] = []
     remaining: list[str] = []
     if method == "DELETE":

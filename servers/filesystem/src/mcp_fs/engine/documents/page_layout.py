@@ -176,9 +176,13 @@ class _Columns:
         return self._double_lines >= _FEWEST_LINES and all(map(_is_prose, (self.left, self.right)))
 
 
+def _has_letter(word: Word) -> bool:
+    return any(character.isalpha() for character in word.text)
+
+
 def _is_prose(words: Sequence[Word]) -> bool:
     lines = _to_lines(words)
-    lettered = sum(any(character.isalpha() for character in word.text) for word in words)
+    lettered = sum(_has_letter(word) for word in words)
     return (
         len(lines) >= _FEWEST_LINES
         and len(words) >= _FEWEST_WORDS * len(lines)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -91,11 +91,12 @@ class _SheetXml:
     def within(self, area: _Area) -> _SheetXml:
         """Return what concerns the cells of an area."""
         return _SheetXml(
-            *(
-                {cell: text for cell, text in texts.items() if area.holds(*cell)}
-                for texts in (self.texts, self.formulas, self.comments)
-            )
+            _select_cells(self.texts, area), _select_cells(self.formulas, area), _select_cells(self.comments, area)
         )
+
+
+def _select_cells(texts: Mapping[tuple[int, int], str], area: _Area) -> dict[tuple[int, int], str]:
+    return {cell: text for cell, text in texts.items() if area.holds(*cell)}
 
 
 class Workbook:

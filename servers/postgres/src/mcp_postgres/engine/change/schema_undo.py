@@ -231,9 +231,10 @@ def _rename_group_back(group: tuple[str, ...], names: Mapping[str, str], now: Ob
     if form is None:
         raise _UncertainError
     parent_name = parent.qualified_name if parent is not None else ""
+    current_names = {item.name for item in now.values()}
     return [
         form.format(parent=parent_name, parent_kind=parent_kind, now=current, was=target, signature=signature)
-        for current, target in _order_renames(names, {item.name for item in now.values()})
+        for current, target in _order_renames(names, current_names)
     ]
 
 
