@@ -138,9 +138,10 @@ def test_what_is_printed_into_a_pipe_is_utf8_whatever_the_code_page(tmp_path: Pa
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no pty module on Windows")
-def test_in_a_terminal_it_says_what_it_is(tmp_path: Path) -> None:
+def test_in_a_terminal_it_says_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pty
 
+    monkeypatch.delenv("MCP_FS_TEXT_MEGABYTES", raising=False)
     master, slave = pty.openpty()
     command = [sys.executable, "-m", "mcp_fs", str(tmp_path)]
     process = subprocess.Popen(command, stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

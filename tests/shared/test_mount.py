@@ -234,7 +234,10 @@ async def test_tools_that_come_later_come_under_their_name(words: list[str], tmp
         assert not (await client.call_tool("sqlite_run_count_all", {})).is_error
 
 
-def test_settings_survive_their_own_command_line_without_secrets(tmp_path: Path) -> None:
+def test_settings_survive_their_own_command_line_without_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MCP_FS_TEXT_MEGABYTES", raising=False)
     secret = "postgresql://me:sesame@db.example.org/app"
     words = [
         "--read-only",

@@ -36,8 +36,8 @@ def normalize_call(params: Mapping[str, Any], depth: int = 1) -> Mapping[str, An
     """
     name = _to_name(params.get("name"))
     arguments = _to_object(params.get("arguments"))
-    if not isinstance(arguments, Mapping):
-        return {**params, "name": name}
+    if "name" not in params or not isinstance(arguments, Mapping):
+        return params
     members = cast("Mapping[str, Any]", arguments)
     if depth < _MAX_DEPTH and name == CALL_TOOL:
         members = _normalize_inner_call(members, depth + 1)
