@@ -39,7 +39,7 @@ ASK: dict[str, Any] = {"repo": "octo/app", "number": 3}
         (422, {}, "No commit found for SHA: fix/disabled", "`list_refs` shows"),
         (403, {}, "Dependabot alerts are disabled for this repository.", "can turn that on"),
         (403, {}, "Advanced Security must be enabled for this repository to use code scanning.", "can turn that on"),
-        (409, {}, "Merge conflict", "as things are"),
+        (409, {}, "Merge conflict", "its changes conflict with the base branch"),
         (422, {}, "Validation Failed", "can't use the request"),
         (451, {}, "DMCA", "legal reasons"),
         (406, {}, "diff too large", "file by file"),

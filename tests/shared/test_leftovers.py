@@ -93,11 +93,11 @@ KNOWN = {
     "servers/postgres/src/mcp_postgres/engine/demo/cluster.py": TEMPORARY,
     "servers/postgres/src/mcp_postgres/engine/connection/pool.py": ASKED_FOR,
     "servers/sqlite/src/mcp_sqlite/server.py": TEMPORARY,
-    "servers/filesystem/src/mcp_fs/engine/documents/converter.py": READ_ONLY,
     "servers/git/src/mcp_git/engine/program/git_binary.py": READ_ONLY,
     "servers/git/src/mcp_git/engine/program/confinement.py": READ_ONLY,
     "servers/git/src/mcp_git/engine/program/git.py": TEMPORARY,
-    "shared/src/mcp_batteries/media/process.py": TEMPORARY,
+    "shared/src/mcp_batteries/processes/python_child.py": READ_ONLY,
+    "servers/git/src/mcp_git/engine/program/user_configuration.py": READ_ONLY,
 }
 """What each module that asks for a folder of the user, or for a temporary one, keeps there."""
 

@@ -76,7 +76,9 @@ async def test_a_listing_of_all_databases_goes_on_page_by_page(server: str, tool
         def entries(text: str) -> list[str]:
             return [line for line in text.splitlines() if line.startswith("- ")]
 
-        assert [line for page in pages for line in entries(page)] == entries(whole) and len(entries(whole)) > 6
+        # Functions follow the tables of a page: in pages they stand elsewhere.
+        assert sorted(line for page in pages for line in entries(page)) == sorted(entries(whole))
+        assert len(entries(whole)) > 6
         assert all(len(entries(page)) <= 2 for page in pages)
 
 

@@ -89,12 +89,10 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Generator[Place]:
-    folder = tmp_path_factory.mktemp("properties")
-    scratch = Scratch("mcp-sqlite")
-    pool = WorkerPool(seconds=60, max_workers=2, find_folders=lambda: [str(folder), scratch.path])
-    results = ResultPages(pool, scratch)
+    pool = WorkerPool(seconds=60, max_workers=2)
+    results = ResultPages(pool, Scratch("mcp-sqlite"))
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(Lifetime(pool, results)):
-        yield Place(folder, portal, pool, results)
+        yield Place(tmp_path_factory.mktemp("properties"), portal, pool, results)
 
 
 def shown(value: Any) -> Any:

@@ -14,7 +14,7 @@ from mcp_batteries.sql.server import SAVED_QUERY_ROWS, assemble_sql, saved_queri
 from mcp_sqlite.changes import DatabaseWatcher
 from mcp_sqlite.completions import Completions
 from mcp_sqlite.engine.insights import Insights
-from mcp_sqlite.engine.lifetime import Lifetime, find_worker_folders, worker_options
+from mcp_sqlite.engine.lifetime import Lifetime, worker_options
 from mcp_sqlite.engine.result_pages import ResultPages
 from mcp_sqlite.engine.statements import compile_statement
 from mcp_sqlite.engine.worker_pool import WorkerPool
@@ -41,12 +41,7 @@ def build(settings: Settings) -> Assembled:
     policy = Policy(settings, demo=example)
     visible = {database.address: policy.parts[name] for name, database in policy.databases.items()}
     options = worker_options(visible, policy.folder, has_vectors=settings.sqlite_vec)
-    pool = WorkerPool(
-        seconds=settings.timeout,
-        max_workers=settings.workers,
-        find_folders=partial(find_worker_folders, policy, scratch),
-        options=options,
-    )
+    pool = WorkerPool(seconds=settings.timeout, max_workers=settings.workers, options=options)
     pages = ResultPages(pool, scratch)
     queries = saved_queries(settings.queries, policy, partial(compile_statement, pool), _RESERVED_NAMES)
     paths = [os.path.realpath(database.address) for database in policy.databases.values()]

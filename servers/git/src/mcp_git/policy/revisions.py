@@ -23,6 +23,7 @@ __all__ = [
     "RemoteName",
     "RepositoryPath",
     "Revision",
+    "expect",
     "parse_expectation",
     "parse_lines",
     "parse_message",
@@ -142,6 +143,11 @@ class Expectation:
             if value:
                 clauses.append(f"{name} {value}")
         return ", ".join(clauses)
+
+
+def expect(*, branch: str = "", head: str = "", files: str = "", index: str = "", ref: str = "") -> Expectation:
+    """Return the expectation of a state that this server has read itself."""
+    return Expectation(branch, head, files, index, ref)
 
 
 @dataclass(frozen=True)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import anyio
 
-from mcp_batteries.scratch import Scratch
 from mcp_sqlite.engine import demo_database
 from mcp_sqlite.engine.result_pages import ResultPages
 from mcp_sqlite.engine.worker_pool import WorkerPool
-from mcp_sqlite.policy import Policy, VisibleSchema
+from mcp_sqlite.policy import VisibleSchema
 
-__all__ = ["Lifetime", "find_worker_folders", "worker_options"]
+__all__ = ["Lifetime", "worker_options"]
 
 
 class Lifetime:
@@ -66,19 +64,6 @@ def worker_options(parts: Mapping[str, VisibleSchema], folder: str | None, *, ha
     if visible_names:
         options += ["--parts", json.dumps(visible_names)]
     return options
-
-
-def find_worker_folders(policy: Policy, scratch: Scratch) -> list[str]:
-    """Return the folders that workers need: of the databases, as their links lead today, of files, and of results.
-
-    SQLite makes journals beside a database, so that a worker needs its folder and not the file alone.
-    """
-    folders = {os.path.dirname(os.path.realpath(database.address)) for database in policy.databases.values()}
-    if policy.folder:
-        folders.add(policy.folder)
-    with suppress(OSError):  # results that need a file are refused then
-        folders.add(scratch.path)
-    return sorted(folders)
 
 
 def _describe_parts(parts: Mapping[str, VisibleSchema]) -> dict[str, Any]:

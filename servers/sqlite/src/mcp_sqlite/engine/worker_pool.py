@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -68,20 +68,11 @@ class WorkerPool:
     Args:
         seconds: a statement's time limit.
         max_workers: workers that answer calls at once.
-        find_folders: returns what workers may read and change; called for each.
         options: what the operator asked for, as each worker reads it from its command line.
     """
 
-    def __init__(
-        self,
-        *,
-        seconds: float,
-        max_workers: int,
-        find_folders: Callable[[], Sequence[str]],
-        options: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, *, seconds: float, max_workers: int, options: Sequence[str] = ()) -> None:
         self._options = options
-        self._find_folders = find_folders
         self.seconds = seconds
         self._max_workers = max_workers
         self._task_groups: list[TaskGroup] = []
@@ -180,15 +171,12 @@ class WorkerPool:
 
     async def _take_worker(self, *, needs_new_worker: bool) -> Worker:
         if needs_new_worker:
-            return await self._start_worker()
+            return await Worker.start(self._options)
         if not self._idle and self._warming is not None:
             await self._warming.wait()
         if self._idle:
             return self._idle.pop()
-        return await self._start_worker()
-
-    async def _start_worker(self) -> Worker:
-        return await Worker.start(self._options, self._find_folders())
+        return await Worker.start(self._options)
 
     async def _acquire_slot(self, limit: float, deadline: float) -> None:
         try:
@@ -210,7 +198,7 @@ class WorkerPool:
         async with self._dedicated_locks.setdefault(owner, anyio.Lock()):
             worker = self._dedicated.pop(owner, None)
             if worker is None or not worker.is_alive:
-                worker = await self._start_worker()
+                worker = await Worker.start(self._options)
             try:
                 self._busy.add(worker)
                 return raise_for_error(await self._ask(worker, request, seconds, seconds))
@@ -310,7 +298,7 @@ class WorkerPool:
         started = anyio.Event()
         self._warming = started
         try:
-            worker = await self._start_worker()
+            worker = await Worker.start(self._options)
         except Problem as problem:
             logger.warning("No worker is kept warm: %s", problem)
             return

@@ -6,6 +6,7 @@ import asyncio
 import json
 import struct
 import subprocess
+import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +16,6 @@ import anyio
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.executables import NO_WINDOW
-from mcp_batteries.processes.python_child import child_environment, python_command
 
 __all__ = ["DatabaseLocked", "ProcessExited", "Worker", "WorkerDied", "raise_for_error", "to_problem"]
 
@@ -66,19 +66,17 @@ class Worker(asyncio.SubprocessProtocol, asyncio.Protocol):
         self._exited = asyncio.Event()
 
     @classmethod
-    async def start(cls, options: Sequence[str], folders: Sequence[str]) -> Worker:
+    async def start(cls, options: Sequence[str]) -> Worker:
         """Start a process, and return it when it is ready.
-
-        Args:
-            folders: what it may read and change; nothing else, where the system can confine it.
 
         Raises:
             WorkerDied: it does not start.
         """
-        command = python_command("mcp_sqlite.worker.__main__", options, writable=folders)
+        # -P: no module of the folder the host started us in.
+        command = [sys.executable, "-P", "-m", "mcp_sqlite.worker", *options]
         loop = asyncio.get_running_loop()
         transport, worker = await loop.subprocess_exec(
-            cls, *command, stderr=subprocess.DEVNULL, env=child_environment(), creationflags=NO_WINDOW
+            cls, *command, stderr=subprocess.DEVNULL, creationflags=NO_WINDOW
         )
         worker._transport = transport
         worker._requests = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))

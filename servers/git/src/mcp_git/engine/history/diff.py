@@ -26,7 +26,7 @@ from mcp_git.engine.program.output import clip, split_lines
 from mcp_git.engine.program.revisions import EMPTY_TREES, explained_failures, head_has_commit
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks, quote_path, quote_paths
-from mcp_git.policy import TOP_FOLDER, Range, Repository, RepositoryPath, Revision
+from mcp_git.policy import TOP_FOLDER, Range, Repository, RepositoryPath, Revision, parse_revision
 
 __all__ = ["Comparison", "UncommittedPart", "read_conflict_sides", "read_diff", "summarize_commit"]
 
@@ -174,7 +174,7 @@ def read_diff(
 
 def summarize_commit(git: Git, repository: Repository, oid: str, cancel: CancelToken) -> tuple[str, list[str]]:
     """Return how many files and lines a commit changed, and a line for each of the first files."""
-    comparison = Comparison(Revision(oid), "all", TOP_FOLDER, files_only=True)
+    comparison = Comparison(parse_revision(oid), "all", TOP_FOLDER, files_only=True)
     page = _make_page(git, repository, comparison, True, PagePosition(hashes=[]), cancel)
     lines = [line for line in page.lines[page.parts["files"] :] if line]
     return _describe_counts(page), lines

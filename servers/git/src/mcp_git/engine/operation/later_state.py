@@ -8,7 +8,7 @@ from functools import cached_property
 
 from mcp_git.engine.operation.operation import HASH_LENGTH
 from mcp_git.engine.work_tree.status import Status, is_conflict
-from mcp_git.policy import Expectation
+from mcp_git.policy import expect
 
 __all__ = ["LaterState", "Trees", "branch_of", "name_position"]
 
@@ -38,7 +38,7 @@ class LaterState:
 
     def expect(self, *, head: bool = False, files: bool = False, index: bool = False) -> str:
         """Return what an undo names that is to find HEAD, the files, or the index like this."""
-        expectation = Expectation(
+        expectation = expect(
             branch=branch_of(self.status) if head else "",
             head=self.status.oid[:HASH_LENGTH] if head and self.status.has_commit else "",
             files=self._trees.files if files else "",
@@ -55,7 +55,7 @@ def name_position(status: Status) -> str:
     """Return what a call names that is to find HEAD where it is in a state."""
     if not status.has_commit:
         return ""
-    return Expectation(branch=branch_of(status), head=status.oid[:HASH_LENGTH]).text
+    return expect(branch=branch_of(status), head=status.oid[:HASH_LENGTH]).text
 
 
 def branch_of(status: Status) -> str:

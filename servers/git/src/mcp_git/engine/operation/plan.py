@@ -26,7 +26,7 @@ from mcp_git.engine.program.revisions import find_commits
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.path_quoting import escape_line_breaks, quote_path
-from mcp_git.policy import Expectation, Message, NewName, Range, Repository, Revision, parse_ref
+from mcp_git.policy import Expectation, Message, NewName, Range, Repository, Revision, expect, parse_ref, parse_revision
 from mcp_git.repository_paths import Layout, read_small_file
 from mcp_git.tool_calls import ToolCall, format_call
 
@@ -107,7 +107,7 @@ class OperationPlanner:
             overwritten_paths = ["."]
         delete = format_call("delete_ref", name=new.text, force=True)
         commit = self._find_hash(f"{start.text}^{{commit}}")
-        undo_calls.append(delete.expecting(Expectation(ref=commit).text))
+        undo_calls.append(delete.expecting(expect(ref=commit).text))
         return Operation(
             [*arguments, new.text, self._disambiguate(start)],
             revision=start,
@@ -149,7 +149,7 @@ class OperationPlanner:
 
         def name_undo() -> Sequence[ToolCall]:
             oid = self._find_hash(f"refs/tags/{name.text}")
-            return [format_call("delete_ref", name=name.text, kind="tag").expecting(Expectation(ref=oid).text)]
+            return [format_call("delete_ref", name=name.text, kind="tag").expecting(expect(ref=oid).text)]
 
         arguments = ["tag", "--no-sign"]
         if message.text:
@@ -311,7 +311,7 @@ class OperationPlanner:
         oid = self._find_stash(revision)
         if not oid:
             return []
-        message = self._read_stash_message(Revision(self._locate_stash(revision)))
+        message = self._read_stash_message(parse_revision(self._locate_stash(revision)))
         call = format_call("run_stash", action="store", rev=oid, message=message)
         if oid != self._find_hash("refs/stash"):
             call = call.with_remark(" (as the first of the stashes then)")

@@ -22,7 +22,6 @@ from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import (
     HEAD,
-    Expectation,
     NewName,
     NewWorktree,
     Policy,
@@ -30,6 +29,7 @@ from mcp_git.policy import (
     Repository,
     Revision,
     WritableRepository,
+    expect,
 )
 from mcp_git.repository_paths import Layout, read_small_file
 from mcp_git.tool_calls import format_call
@@ -73,7 +73,7 @@ class Worktrees:
             if not branch_exists:
                 self._create_branch(repository, branch, start, cancel)
                 undo.callback(self._forget_branch, repository, branch)
-                expectation = Expectation(ref=self._git.find_hash(repository, ref, cancel))
+                expectation = expect(ref=self._git.find_hash(repository, ref, cancel))
                 delete = format_call("delete_ref", name=branch.text, force=True, repo=repository.name)
                 undo_calls.append(delete.expecting(expectation.text))
             FilterCheck(self._git, repository, layout, cancel).refuse_any(ref)
