@@ -24,6 +24,7 @@ def run_confined(module: str, readable: Sequence[str], writable: Sequence[str]) 
     if sys.platform == "linux":
         abi = landlock_abi()
         if abi >= OLDEST_ABI:
+            # Parquet limits its memory by what the process has of it already.
             own_memory = os.path.realpath("/proc/self/statm")
             # No program may be executed.
             confinement = Confinement(frozenset(), frozenset([*readable, own_memory]), frozenset(writable))

@@ -22,7 +22,8 @@ CALL_TOOL = "call_tool"
 MAX_CALLS = 20
 # Calls inside calls: `call_tools`, in it `call_tool`, in it the tool.
 _MAX_DEPTH = 3
-_ARGUMENT_WORDS = ("arguments", "args", "parameters", "params", "input")
+# What models call the arguments of a call inside another, when they don't call them so.
+_OTHER_NAMES_OF_ARGUMENTS = ("args", "parameters", "params", "input")
 
 
 def normalize_call(params: Mapping[str, Any], depth: int = 1) -> Mapping[str, Any]:
@@ -71,11 +72,11 @@ def _normalize_inner_call(call: Mapping[str, Any], depth: int) -> Mapping[str, A
     if not isinstance(_to_name(call.get("name")), str):
         return call
     others = {key: value for key, value in call.items() if key != "name"}
-    words = [word for word in _ARGUMENT_WORDS if word in others]
+    other_names = [name for name in _OTHER_NAMES_OF_ARGUMENTS if name in others]
     if "arguments" in others:
         arguments: Any = others.pop("arguments")
-    elif len(others) == 1 and words:
-        arguments = others.pop(words[0])
+    elif len(others) == 1 and other_names:
+        arguments = others.pop(other_names[0])
     else:
         arguments = others
         others = {}
