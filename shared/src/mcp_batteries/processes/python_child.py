@@ -1,9 +1,9 @@
 """Commands that run a module of ours in a Python process of its own, which the kernel confines.
 
 They are for reading what somebody else made: a document, a picture, a Parquet file. A file made to break its reader
-then reaches nothing beyond what the reader was given. On Linux the process confines itself, after it has imported the module
-and before the module reads anything; on macOS it starts inside the sandbox. Where a system has no sandbox, the process
-still has no variables of this one, no folder and no search path that anybody else can write to.
+then reaches nothing beyond what the reader was given. On Linux the process confines itself, after it has imported the
+module and before the module reads anything; on macOS it starts inside the sandbox. Where a system has no sandbox, the
+process still has no variables of this one, no folder and no search path that anybody else can write to.
 """
 
 from __future__ import annotations
