@@ -23,7 +23,7 @@ class FoldedChanges:
         folder: path of the folder.
         origin: path that it had before, of a renamed one.
         at: when the last of them changed, in seconds since the epoch.
-        examples: the first few, below the folder.
+        examples: the first few by name, below the folder.
     """
 
     what: ChangeKind
@@ -36,8 +36,8 @@ class FoldedChanges:
     def add(self, entry: JournalEntry) -> None:
         self.count += 1
         self.at = max(self.at, entry.at)
-        if len(self.examples) < _MAX_EXAMPLES:
-            self.examples.append(entry.change.name.removeprefix(self.folder + "/"))
+        name = entry.change.name.removeprefix(self.folder + "/")
+        self.examples = sorted([*self.examples, name])[:_MAX_EXAMPLES]
 
 
 def fold_changes(entries: Sequence[JournalEntry]) -> list[JournalEntry | FoldedChanges]:
