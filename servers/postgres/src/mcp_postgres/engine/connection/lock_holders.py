@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
-from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
-import psycopg
-from psycopg.pq import TransactionStatus
-
+from mcp_postgres.engine.audit.catalog_reader import CatalogReader
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED
-from mcp_postgres.engine.connection.errors import LockTimeout
-from mcp_postgres.engine.connection.session import Session, fetch_json
 
-__all__ = ["LOCK_HOLDER", "describe_lock_holders", "name_lock_holders"]
+__all__ = ["LOCK_HOLDER", "describe_lock_holders"]
 
 _STATEMENT_WORDS = (
     r"'(?i)^(?:\s|/\*[^*]*\*/|--[^\n]*\n)*"
@@ -59,24 +55,7 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (
 """
 
 
-async def name_lock_holders(session: Session, problem: LockTimeout) -> LockTimeout:
-    """Return the problem with the table that is locked, and by whom; as it is where that is over, or can't be seen.
-
-    The transaction goes back to its start.
-    """
-    text = session.last_sql
-    holders = ""
-    with suppress(psycopg.Error):
-        await session.finish_pipeline()
-        if session.connection.info.transaction_status != TransactionStatus.IDLE:
-            await session.run("ROLLBACK TO SAVEPOINT mcp_start")
-        holders = await describe_lock_holders(session, text, row_table=problem.row_table)
-    if not holders:
-        return problem
-    return LockTimeout(f"{problem.failure} {holders}", problem.fix)
-
-
-async def describe_lock_holders(session: Session, text: str, *, row_table: str | None = None) -> str:
+async def describe_lock_holders(session: CatalogReader, text: str, *, row_table: str | None = None) -> str:
     """Return which table that a statement may wait for is locked, and by whom; empty where none is.
 
     Args:
@@ -85,7 +64,7 @@ async def describe_lock_holders(session: Session, text: str, *, row_table: str |
     read_only = await session.fetch_value("SELECT pg_catalog.current_setting('transaction_read_only')") == "on"
     weakest = _weakest_conflict(text, row_table, is_read_only=read_only)
     modes = ",".join(_MODES[_MODES.index(weakest) :])
-    holders = cast("list[dict[str, Any]]", await fetch_json(session, _HOLDERS, row_table or text, f"{{{modes}}}"))
+    holders = json.loads(await session.fetch_value(_HOLDERS, row_table or text, f"{{{modes}}}") or "[]")
     if not holders:
         return ""
     return _format_holders(holders)

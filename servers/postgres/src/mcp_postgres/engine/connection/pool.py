@@ -23,6 +23,7 @@ import psycopg
 from psycopg import AsyncConnection, AsyncRawCursor, Notify
 from psycopg.adapt import AdaptersMap
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
 from psycopg.types.none import NoneDumper
 from psycopg.types.string import StrDumperUnknown, TextLoader
 
@@ -37,7 +38,7 @@ from mcp_postgres.engine.connection.errors import (
     to_problem,
     unreachable_problem,
 )
-from mcp_postgres.engine.connection.lock_holders import name_lock_holders
+from mcp_postgres.engine.connection.lock_holders import describe_lock_holders
 from mcp_postgres.engine.connection.passwords import Passwords
 from mcp_postgres.engine.connection.pipeline import Connection
 from mcp_postgres.engine.connection.role import READ_ROLE, Role
@@ -165,11 +166,11 @@ class ConnectionPool:
                 except psycopg.Error as error:
                     problem = to_problem(error, self.database.name)
                     if isinstance(problem, LockTimeout):
-                        problem = await name_lock_holders(session, problem)
+                        problem = await _name_lock_holders(session, problem)
                     await self._release(session)
                     raise problem from error
                 except LockTimeout as unnamed:
-                    named = await name_lock_holders(session, unnamed)
+                    named = await _name_lock_holders(session, unnamed)
                     await self._release(session)
                     raise named from unnamed
                 except BaseException:
@@ -458,3 +459,20 @@ async def run_shielded(work: Coroutine[Any, Any, T]) -> T:
             logger.info("A cancelled call ended: %s", late)
         raise
     return task.result()
+
+
+async def _name_lock_holders(session: Session, problem: LockTimeout) -> LockTimeout:
+    """Return the problem with the table that is locked, and by whom; as it is where that is over, or can't be seen.
+
+    The transaction goes back to its start.
+    """
+    text = session.last_sql
+    holders = ""
+    with contextlib.suppress(psycopg.Error):
+        await session.finish_pipeline()
+        if session.connection.info.transaction_status != TransactionStatus.IDLE:
+            await session.run("ROLLBACK TO SAVEPOINT mcp_start")
+        holders = await describe_lock_holders(session, text, row_table=problem.row_table)
+    if not holders:
+        return problem
+    return LockTimeout(f"{problem.failure} {holders}", problem.fix)
