@@ -7,6 +7,7 @@ are tests that try all of something of which others try a part, and tests of too
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -73,25 +74,29 @@ def _thin_product(product: Sequence[pytest.Item]) -> None:
 
 
 def _thin_cases(cases: Sequence[pytest.Item]) -> None:
-    """Keep as many cases as `share` says, and leave the others to the slow tests.
-
-    Kept are first those that show several values of parameters for the first time, then those that show one.
-    """
+    """Keep as many cases as `share` says, and leave the others to the slow tests or to the week."""
     cases = [item for item in cases if not item.get_closest_marker("weekly")]
-    values = [_values(item) for item in cases]
-    order = _spread(len(cases))
-    kept: set[int] = set()
+    if not cases:
+        return
+    kept, slow = _share_of(cases[0])
+    for place, number in enumerate(_most_telling_first([_values(item) for item in cases])):
+        if place >= kept + slow:
+            cases[number].add_marker(pytest.mark.weekly)
+        elif place >= kept:
+            cases[number].add_marker(pytest.mark.slow)
+
+
+def _most_telling_first(values: Sequence[dict[str, str]]) -> Iterable[int]:
+    """Return the numbers of cases: first those that show several values of parameters for the first time, then one."""
+    numbers = _spread(len(values))
+    placed: dict[int, None] = {}
     seen: set[tuple[str, str]] = set()
     for needed in range(max(map(len, values), default=0), -1, -1):
-        for number in order:
-            if len(kept) == _share_of(cases):
-                break
-            if len(values[number].items() - seen) >= needed:
-                kept.add(number)
+        for number in numbers:
+            if number not in placed and len(values[number].items() - seen) >= needed:
+                placed[number] = None
                 seen |= values[number].items()
-    for number, item in enumerate(cases):
-        if number not in kept:
-            item.add_marker(pytest.mark.slow)
+    return placed
 
 
 def _spread(count: int) -> list[int]:
@@ -99,10 +104,11 @@ def _spread(count: int) -> list[int]:
     return sorted(range(count), key=lambda number: number * _GOLDEN_RATIO % 1)
 
 
-def _share_of(cases: Sequence[pytest.Item]) -> int:
-    """Return the count that the mark `share` names."""
-    marks = [mark for item in cases[:1] for mark in item.iter_markers("share")]
-    return marks[0].args[0] if marks else 0
+def _share_of(item: pytest.Item) -> tuple[int, float]:
+    """Return the counts of the mark `share`: how many cases stay, and how many are slow; without limit unless named."""
+    mark = item.get_closest_marker("share")
+    assert mark is not None
+    return mark.args[0], mark.kwargs.get("slow", math.inf)
 
 
 def _values(item: pytest.Item) -> dict[str, str]:

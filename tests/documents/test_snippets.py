@@ -172,6 +172,7 @@ def data(scratch: Path) -> dict[str, str]:
     return {example: str(folder) for example in FOLDERS} | {name: str(folder / name) for name in ("app.db", "other.db")}
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize(

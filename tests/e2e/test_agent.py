@@ -33,6 +33,7 @@ async def model(messages: Sequence[dict[str, Any]], tools: Sequence[dict[str, An
     return {"role": "assistant", "tool_calls": [call]}
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.process
 async def test_a_scripted_model_uses_two_servers_and_hears_of_a_change(tmp_path: Path) -> None:

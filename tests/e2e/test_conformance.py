@@ -124,6 +124,7 @@ async def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", SCENARIOS)

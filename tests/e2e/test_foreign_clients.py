@@ -154,6 +154,7 @@ async def test_the_inspector_tells_a_refusal_from_a_result(
 # The TypeScript SDK
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.parametrize("client", ["v1 legacy", "v2 legacy", "v2 modern"])

@@ -125,8 +125,8 @@ def files(served: Path, tmp_path: Path, *words: str, **variables: str) -> Starts
     return Starts("mcp_fs", [*words, str(served)], tmp_path / "cache", **variables)
 
 
-@pytest.mark.slow
 @pytest.mark.diagonal
+@pytest.mark.share(0, slow=3)
 @pytest.mark.parametrize("gates", ["as asked", "all open"])
 @pytest.mark.parametrize("server", KEEPING, ids=lambda server: server.command)
 async def test_the_front_says_what_the_server_says(server: Member, gates: str, served: Path, tmp_path: Path) -> None:
@@ -144,6 +144,7 @@ async def test_the_front_says_what_the_server_says(server: Member, gates: str, s
     assert not any(SECRET.encode() in file.read_bytes() for file in starts.files)
 
 
+@pytest.mark.slow
 async def test_the_server_goes_on_where_the_front_ends(served: Path, tmp_path: Path) -> None:
     starts = files(served, tmp_path)
     said = await starts.prime()
@@ -155,8 +156,8 @@ async def test_the_server_goes_on_where_the_front_ends(served: Path, tmp_path: P
     assert not wire.garbage
 
 
-@pytest.mark.slow
 @pytest.mark.diagonal
+@pytest.mark.share(0, slow=4)
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize("package", CASES)
@@ -357,7 +358,7 @@ HARMS = ["each byte", "cut", "empty", "foreign"]
 MODES = ["readable", "writable", "folder", "link"]
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(1, slow=3)
 @pytest.mark.parametrize("harm", HARMS if sys.platform == "win32" else HARMS + MODES)
 async def test_a_damaged_or_foreign_file_is_ignored(harm: str, served: Path, tmp_path: Path) -> None:
     starts = files(served, tmp_path)

@@ -130,6 +130,7 @@ async def test_a_database_that_stands_still_loses_no_change() -> None:
             await wire.updated(TABLE)
 
 
+@pytest.mark.slow
 async def test_a_commit_that_is_not_answered_is_in_doubt() -> None:
     async with shop("--timeout", "20") as (service, wires), anyio.create_task_group() as tasks:
         said: list[str] = []
@@ -248,6 +249,7 @@ async def beside(member: str, script: str) -> AsyncGenerator[tuple[subprocess.Po
             upstream.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.parametrize(("member", "script"), [("mcp_weather", _WEATHER), ("mcp_github", _GITHUB)])
 async def test_an_upstream_that_stands_still_ends_calls_in_time(member: str, script: str) -> None:

@@ -59,6 +59,7 @@ async def status(url: str, token: str) -> tuple[int, str]:
     return answer.status_code, answer.headers.get("www-authenticate", "")
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_person_logs_in_refreshes_and_steps_up(mode: str, issuer: Issuer, tmp_path: Path) -> None:
@@ -124,6 +125,7 @@ def published(folder: Path, document: dict[str, Any]) -> Generator[str]:
             thread.join()
 
 
+@pytest.mark.slow
 async def test_a_client_that_says_at_a_url_who_it_is_needs_no_registration(tmp_path: Path) -> None:
     audit = tmp_path / "audit"
     document = {**CLIENT, "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"]}

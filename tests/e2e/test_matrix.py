@@ -34,6 +34,7 @@ def text_of(result: Message) -> str:
     return result["content"][0]["text"]
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.anyio
@@ -153,7 +154,7 @@ def _seconds(begun: float, *until: float) -> list[float]:
     return [*(round(at - begun, 2) for at in until), round(anyio.current_time() - until[-1], 2)]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(2, slow=2)
 @pytest.mark.anyio
 @pytest.mark.parametrize("package", CASES)
 async def test_every_server_answers_subscribes_and_leaves_over_stdio(
@@ -170,7 +171,7 @@ async def test_every_server_answers_subscribes_and_leaves_over_stdio(
     assert (wire.garbage, wire.stderr) == ([], "")
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(2, slow=2)
 @pytest.mark.anyio
 @pytest.mark.parametrize("package", CASES)
 async def test_every_server_answers_subscribes_and_leaves_over_http(

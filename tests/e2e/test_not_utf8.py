@@ -38,6 +38,7 @@ def encoded(text: str, encoding: str) -> bytes:
     return text.encode(encoding).replace(b"\n", b"")
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", ERAS)

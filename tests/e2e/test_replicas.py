@@ -41,6 +41,7 @@ async def subscribe(wire: Wire, *uris: str) -> None:
         await wire.request("tools/list")
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_replicas_tell_each_other_and_survive_their_bus(kind: str) -> None:
@@ -109,6 +110,7 @@ async def test_replicas_tell_each_other_and_survive_their_bus(kind: str) -> None
     assert "@127" not in here.said + there.said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", some(KINDS, KINDS[0]))
 async def test_a_bus_that_hangs_loses_nothing_unsaid(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stopped for longer than every timeout, its connections kept: who announced and who listened look again."""
@@ -229,6 +231,7 @@ async def test_the_newest_stream_of_a_session_takes_the_place_of_one(reads: bool
         assert "Traceback" not in subject.said
 
 
+@pytest.mark.slow
 async def test_a_bus_that_never_was_holds_nothing_up(tmp_path: Path) -> None:
     async with running([*DIAGNOSTIC, "--bus", "redis://somebody:secret-word@127.0.0.1:1/0"]) as subject:
         async with opened(subject, MODERN) as wire:

@@ -137,6 +137,7 @@ def test_what_is_printed_into_a_pipe_is_utf8_whatever_the_code_page(tmp_path: Pa
     assert "✓ start" in run("--check", str(folder), **old).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no pty module on Windows")
 def test_in_a_terminal_it_says_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pty

@@ -111,6 +111,7 @@ async def test_foreign_roots_leave_nothing(folders: tuple[Path, Path]) -> None:
         assert await refused(wire, outside / "file.txt")
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_client_that_never_answers_is_served(folders: tuple[Path, Path]) -> None:
     served, _ = folders

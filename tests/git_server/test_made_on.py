@@ -84,6 +84,7 @@ async def test_in_a_conflict_it_stays_on_the_branch_and_says_what_leads_back(too
         assert state(made) == before
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.parametrize("tool", TOOLS)
 async def test_what_is_refused_leaves_all_as_it_was(tool: str, tmp_path: Path) -> None:

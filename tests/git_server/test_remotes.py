@@ -185,6 +185,7 @@ async def test_what_is_pushed_is_what_was_shown(tmp_path: Path) -> None:
     assert far.git("rev-parse", "main").strip() == shown
 
 
+@pytest.mark.slow
 async def test_over_https_by_the_users_own_credential_helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = made_app(tmp_path)
     far = bare(made, tmp_path / "far" / "app.git")

@@ -22,7 +22,7 @@ def cause_of(log: bytes, piece: int = 4096, step: FailedStep | None = None) -> s
     return cause.get_cause()
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(1, slow=8)
 @pytest.mark.parametrize("seed", range(25))
 def test_of_forty_ways_to_fail_the_cause_is_named(seed: int) -> None:
     assert len(kinds()) >= 40

@@ -134,6 +134,7 @@ async def test_a_login_that_comes_to_nothing_begins_anew(
         assert "secret" not in f"{code!r}{door!r}"
 
 
+@pytest.mark.slow
 async def test_who_is_told_to_slow_down_does(oracle: Oracle, devices: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_login, "_SLOW_DOWN_SECONDS", 0.02)
     async with logging_in(oracle) as door:

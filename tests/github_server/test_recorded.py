@@ -153,7 +153,8 @@ def turned(url: str) -> set[tuple[str, str]]:
 # What tools show of them, field by field.
 
 
-@pytest.mark.share(1)
+@pytest.mark.slow
+@pytest.mark.share(1, slow=16)
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", KINDS, ids=[kind.template for kind in KINDS])
 async def test_tools_show_what_pygithub_reads(

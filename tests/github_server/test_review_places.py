@@ -25,6 +25,7 @@ THREADS: list[tuple[dict[str, Any], list[Any]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_thread_says_where_it_stands(oracle: Oracle) -> None:
     comments = {"totalCount": 1, "nodes": [{"body": "B", "diffHunk": HUNK}]}

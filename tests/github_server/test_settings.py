@@ -65,6 +65,7 @@ def test_lists_may_be_written_with_commas() -> None:
     assert theirs.toolsets == (*DEFAULT_TOOLSETS, "actions", "stars", "security")
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_the_token_is_taken_from_where_it_is(
     oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -124,6 +125,7 @@ async def test_a_token_may_come_while_the_server_runs(
         assert (await call(client, "get_me"))["data"]["token_from"] == "gh"
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_an_app_acts_as_its_installation(oracle: Oracle, tmp_path: Path) -> None:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -66,6 +66,7 @@ async def test_who_reads_is_who_is_asked(oracle: Oracle, tmp_path: Path) -> None
             assert await asked(same, "octo/own")
 
 
+@pytest.mark.slow
 async def test_without_tokens_sessions_are_told_apart_and_nothing_else_is(oracle: Oracle) -> None:
     async with (
         listening("mcp_github", "--api-url", oracle.url, "--write", "--write-interval", "0") as (_, url),

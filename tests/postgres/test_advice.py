@@ -8,6 +8,7 @@ from postgres.serving import inside, make, text_of
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.parametrize(
     ("role", "step"), [("reader", 3), ("postgres", 9), pytest.param("reader", 1, marks=pytest.mark.weekly)]
@@ -29,6 +30,7 @@ async def test_of_known_best_indexes_nine_in_ten_are_proposed(role: str, step: i
     assert len(CASES) >= 40 and base.rows(state) == before
 
 
+@pytest.mark.slow
 async def test_an_index_is_not_proposed_for_its_order_alone() -> None:
     base = make(
         "CREATE TABLE jobs AS SELECT g AS id, CASE WHEN g > 29000 THEN 'new' ELSE 'done' END AS state, g AS made,"

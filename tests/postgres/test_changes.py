@@ -19,6 +19,7 @@ BY_VALUE = f"{TOP}/t?column=name&value=b"
 SCHEMA, T_SCHEMA = "postgres://app/.schema", f"{TOP}/t/.schema"
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.anyio

@@ -93,6 +93,7 @@ def test_the_end_may_come_in_the_middle_of_the_start(sign: str, scratch: Path) -
     assert str(folder) not in left
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX watches")
 def test_it_dies_with_its_process_however_that_dies(scratch: Path) -> None:
     cluster = Cluster()

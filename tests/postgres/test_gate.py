@@ -154,6 +154,7 @@ async def test_what_is_laid_while_a_statement_is_judged_is_seen(monkeypatch: pyt
     assert "f() of owner" in said, said
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_every_view_of_postgresqls_own_is_read_by_a_superuser() -> None:
     base = make()

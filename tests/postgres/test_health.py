@@ -78,6 +78,7 @@ def sound() -> Base:
     return prepared()
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_sound_database_has_nothing(sound: Base) -> None:
     areas = ["indexes", "bloat", "buffers", "connections", "locks", "replication", "sequences", "constraints"]

@@ -94,6 +94,7 @@ async def test_few_tables_are_listed_with_types_and_functions() -> None:
         assert said.count("(function)") == 10 and said.rstrip().endswith("[more functions: `kind` functions]"), said
 
 
+@pytest.mark.slow
 async def test_three_hundred_tables_are_one_short_answer() -> None:
     many = ";".join(
         f"CREATE TABLE table_{number} (id integer PRIMARY KEY, name text, made timestamptz, note text, "

@@ -95,6 +95,7 @@ async def look_everywhere(client: Inside) -> None:
     assert time.monotonic() - started < LOCK_SECONDS
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.parametrize("role", ["owner", "reader", "postgres"])
 async def test_what_reads_the_catalog_waits_for_no_lock(role: str) -> None:
@@ -127,6 +128,7 @@ async def test_lists_name_who_holds_a_lock_and_what_they_leave_out() -> None:
             assert "size unknown: locked by pid" in text_of(await client.call("get_table", table="parts"))
 
 
+@pytest.mark.slow
 async def test_what_waits_behind_an_alter_says_so() -> None:
     base = make(SCHEMA)
     async with inside("--dba", "--lock-timeout", LOCK_SECONDS, f"app={base.url('owner')}") as client:
@@ -161,6 +163,7 @@ async def test_an_error_names_the_table_and_who_holds_it(held_by: str, tool: str
         assert f"`public.dup` is locked by pid {pid} (" in said and "Perhaps" not in said, said
 
 
+@pytest.mark.slow
 async def test_a_role_that_sees_no_sessions_still_reads_the_process_and_no_value() -> None:
     base = make(SCHEMA)
     async with inside("--lock-timeout", 1, f"app={base.url('reader')}") as client:

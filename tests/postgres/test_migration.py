@@ -248,6 +248,7 @@ async def test_a_way_back_that_is_told_leads_back() -> None:
                 assert left == [], f"{sql}: {back}: {left}"
 
 
+@pytest.mark.slow
 async def test_where_no_way_back_is_certain_none_is_told() -> None:
     base = make()
     base.run("DROP TABLE IF EXISTS u, t CASCADE", "postgres")

@@ -59,6 +59,7 @@ async def test_what_runs_outside_of_transactions_runs_alone() -> None:
         assert "The role lacks a right" in await edit("REINDEX INDEX CONCURRENTLY theirs")
 
 
+@pytest.mark.slow
 async def test_one_that_fails_says_what_it_left() -> None:
     base = make()
     base.run("INSERT INTO t VALUES (4, 'a')", "owner")

@@ -189,6 +189,7 @@ async def test_a_session_is_its_owners(tmp_path: Path, people: dict[str, str]) -
         assert (await wire.request("tools/list"))["tools"]
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.parametrize("change", ["removed", "fewer scopes"])
@@ -233,6 +234,7 @@ async def test_streams_end_with_their_token(revision: str, change: str, tmp_path
         wire.headers.pop("mcp-session-id", None)
 
 
+@pytest.mark.slow
 async def test_a_token_that_comes_along_is_known_without_a_restart(tmp_path: Path, people: dict[str, str]) -> None:
     async with served(tmp_path, people) as (subject, tokens):
         token, line = create_token("eve read")
@@ -265,6 +267,7 @@ async def test_a_public_address_needs_tokens_or_the_word(tmp_path: Path, people:
     assert "--allow-anonymous" in done.stderr
 
 
+@pytest.mark.slow
 async def test_the_old_transport_keeps_the_same_rules(tmp_path: Path, people: dict[str, str]) -> None:
     """HTTP+SSE: messages go one way, answers another; nothing but the middleware can say no to a message there."""
     async with (

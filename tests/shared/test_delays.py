@@ -70,6 +70,7 @@ class _Held:
     """Something large that a call has."""
 
 
+@pytest.mark.slow
 async def test_what_a_call_held_goes_with_it() -> None:
     """However long the wait would have been, and whoever waits behind it."""
     what = ContextVar[_Held]("what")

@@ -207,6 +207,7 @@ async def test_a_call_that_was_cancelled_ends_without_an_answer() -> None:
         assert await wire.call("echo", text="next")
 
 
+@pytest.mark.slow
 async def test_calls_of_a_session_ask_their_client_and_each_hears_its_own_answers() -> None:
     async def answer(context: object, params: ElicitRequestParams) -> ElicitResult:
         return ElicitResult(action="accept", content={"name": params.message.upper()})
@@ -254,6 +255,7 @@ async def test_the_end_of_a_session_ends_its_calls_and_says_so(json_response: bo
         assert "terminated" in said[0]
 
 
+@pytest.mark.slow
 async def test_ids_that_read_as_the_same_number_belong_to_calls_of_their_own() -> None:
     async with running(TOY) as subject, opened(subject, "2025-11-25") as wire:
         errors: dict[str, int] = {}
@@ -298,6 +300,7 @@ async def test_a_call_without_its_client_lasts_no_longer_than_an_unused_session(
             assert await other.call("echo", text="its turn is free")
 
 
+@pytest.mark.slow
 async def test_a_question_to_a_client_that_left_ends_its_call() -> None:
     async with (
         running([*TOY, "max_parallel=1"]) as subject,
@@ -341,6 +344,7 @@ async def test_not_a_number_is_null_and_foreign_words_stay_inside(revision: str)
         assert "words of a library" not in raised.value.message
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.parametrize("json_response", [False, True])
 async def test_closing_the_connection_cancels_a_modern_call(json_response: bool) -> None:
@@ -370,6 +374,7 @@ async def test_the_lifespan_is_entered_once_for_all_clients_of_the_old_transport
         assert (subject.said.count("lifespan entered"), subject.said.count("lifespan left")) == (1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @asks_to_end
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
@@ -428,6 +433,7 @@ async def test_a_call_in_flight_is_answered_if_it_hurries(revision: str) -> None
         assert "Traceback" not in subject.said
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @asks_to_end
 @pytest.mark.parametrize("revision", ERAS)
@@ -544,6 +550,7 @@ async def test_a_thousand_calls_at_once_are_all_answered(revision: str) -> None:
         assert all(f"<{number}>" in text for number, text in answers.items())
 
 
+@pytest.mark.slow
 async def test_a_proxy_finds_the_argument_of_a_call_in_a_header() -> None:
     """With the SDK's own client; a call that says one thing in its header and another in its body is nobody's."""
     sent: list[httpx2.Headers] = []

@@ -181,7 +181,7 @@ def test_a_file_that_makes_no_sense_is_left_alone(host: str, tmp_path: Path) -> 
         assert path.read_bytes() == broken
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(1, slow=5)
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_file_damaged_anywhere_is_left_alone_in_a_sentence(host: str, tmp_path: Path) -> None:
     rng, where = random.Random(host), places(tmp_path)

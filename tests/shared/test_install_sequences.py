@@ -181,7 +181,7 @@ def found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert installing
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(1, slow=5)
 @pytest.mark.parametrize("host", HOSTS)
 def test_sequences_leave_a_file_that_its_host_reads(host: str, tmp_path: Path) -> None:
     assert tried(host, range(12), tmp_path) > 12

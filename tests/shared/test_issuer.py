@@ -75,6 +75,7 @@ def issuer() -> Iterator[tuple[str, Issuer]]:
         yield url, found
 
 
+@pytest.mark.slow
 @settings(max_examples=settings.default.max_examples * 3 // 2)
 @given(st.dictionaries(st.sampled_from(CLAIMS), ANYTHING, max_size=3), st.sampled_from(["GET", "POST"]))
 @example({"scope": None}, "POST")

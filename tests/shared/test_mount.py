@@ -40,6 +40,7 @@ def text(result: Any) -> str:
     return "".join(part.text for part in result.content)
 
 
+@pytest.mark.slow
 async def test_each_server_is_all_there_under_its_name(words: list[str]) -> None:
     server = served(words)
     async with Client(server) as client:
@@ -113,6 +114,7 @@ async def test_what_a_proxy_may_ask_about_is_repeated_in_headers_when_asked_for(
             assert header == (named[name] if len(flags) == 3 else None), tool
 
 
+@pytest.mark.slow
 async def test_one_stream_hears_of_all_servers(words: list[str], tmp_path: Path) -> None:
     note, table = (tmp_path / "served" / "notes.txt").as_uri(), "sqlite://my/t"
     async with Client(served(words)) as client, client.listen(resource_subscriptions=[note, table]) as events:

@@ -55,6 +55,7 @@ async def something_of_everything(wire: HttpWire) -> None:
     await wire.notify(f"notifications/{SECRET}", {})
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_prometheus_reads_the_figures(revision: str, tmp_path: Path) -> None:
@@ -208,6 +209,7 @@ def _calls(collector: Collector) -> int:
     )
 
 
+@pytest.mark.slow
 async def test_log_records_are_sent_too(collector: Collector, tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text("not a line\n", "utf-8")
     settings = {
@@ -251,6 +253,7 @@ async def test_a_collector_that_takes_nothing_is_told_of_once_a_minute(
     assert subject.said.count("Failed to export metrics") == 1
 
 
+@pytest.mark.slow
 async def test_lines_for_machines(tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text("not a line\n", "utf-8")
     more = ["--log-format", "json", "--auth-file", str(tmp_path / "tokens")]
@@ -274,6 +277,7 @@ def test_of_an_exception_a_line_has_the_place_and_not_the_words() -> None:
     assert SECRET not in json.dumps(line)
 
 
+@pytest.mark.slow
 async def test_nothing_of_this_is_imported_unless_asked_for(tmp_path: Path) -> None:
     heavy = [
         "opentelemetry.sdk",

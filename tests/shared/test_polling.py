@@ -136,6 +136,7 @@ def linked(tmp_path: Path) -> tuple[Path, Path]:
     return path, other
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.parametrize("how", ["link", "map"])
 async def test_what_the_kernel_does_not_tell_is_seen_all_the_same(linked: tuple[Path, Path], how: str) -> None:

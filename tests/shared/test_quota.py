@@ -138,6 +138,7 @@ async def limited(folder: Path, *more: str) -> AsyncGenerator[tuple[Subject, dic
         yield subject, {name: {"authorization": f"Bearer {token}"} for name, (token, _) in tokens.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 async def test_the_limit_is_the_callers_and_says_when_it_is_over(revision: str, tmp_path: Path) -> None:
@@ -157,6 +158,7 @@ async def test_the_limit_is_the_callers_and_says_when_it_is_over(revision: str, 
             await bob.call("run_calculation", expression="1")
 
 
+@pytest.mark.slow
 async def test_without_tokens_an_address_is_a_caller() -> None:
     async with running([*TOY, "rate_calls=2"]) as subject, HttpWire(subject.url, revision=MODERN) as wire:
         for status in (200, 200, 429):
@@ -165,6 +167,7 @@ async def test_without_tokens_an_address_is_a_caller() -> None:
             assert answer.status_code == status
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 async def test_one_caller_cannot_hold_all_streams(revision: str, tmp_path: Path) -> None:

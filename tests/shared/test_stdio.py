@@ -29,6 +29,7 @@ async def begin(wire: StdioWire, tool: str, **arguments: Any) -> int:
 # What goes over the wire
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.anyio
@@ -130,6 +131,7 @@ def test_a_batch_does_not_take_the_answers_of_other_calls() -> None:
     assert call["id"] == "slow" and "result" in call
 
 
+@pytest.mark.slow
 def test_a_batch_of_too_many_calls_is_answered_whole() -> None:
     calls = [asks(number, "tools/call", name="slow", arguments={"seconds": 0.01}) for number in range(2100)]
     (batch,) = spoken("2025-03-26", calls)
@@ -154,6 +156,7 @@ async def test_stray_output_stays_off_the_wire() -> None:
         assert f"stray {words}" in wire.stderr.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_stderr_that_nobody_reads_blocks_nothing() -> None:
     async with toy(read_stderr=False) as wire:
@@ -165,6 +168,7 @@ async def test_stderr_that_nobody_reads_blocks_nothing() -> None:
     assert wire.process.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.anyio
 @WAYS
@@ -279,6 +283,7 @@ async def test_a_listener_does_not_hold_the_exit() -> None:
         assert await wire.wait() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_question_to_a_client_that_left_is_answered_in_its_place() -> None:
     async with toy("drain_seconds=600", capabilities={"roots": {}}) as wire:
@@ -290,6 +295,7 @@ async def test_a_question_to_a_client_that_left_is_answered_in_its_place() -> No
         assert await wire.wait() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_question_that_is_answered_goes_on() -> None:
     async with toy(capabilities={"roots": {}}) as wire:
@@ -354,6 +360,7 @@ def test_ctrl_break_ends_it() -> None:
         assert b"lifespan left" in process.stderr.read()
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("tool", ["stubborn", "stuck"])

@@ -116,6 +116,7 @@ def test_a_signal_does_not_tear_the_line_being_written(way: str) -> None:
         assert process.wait(10) == 143
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @WAYS
 def test_it_goes_when_nobody_reads_its_stdout(way: str) -> None:

@@ -82,6 +82,7 @@ def test_of_servers_that_start_at_once_one_listens(path: str) -> None:
         listener.close()
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_the_user_at_the_other_end_is_the_caller(tmp_path: Path) -> None:
     words = ["--transport", "http", "--socket", str(tmp_path / "s"), "--audit-file", str(tmp_path / "audit")]

@@ -45,6 +45,7 @@ pytestmark = pytest.mark.anyio
 EXAMPLE = [sys.executable, "-m", "mcp_example", "--transport", "http", "--port", "0"]
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.parametrize("began", [b"", b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "])
 async def test_headers_that_do_not_come_are_not_waited_for(began: bytes) -> None:
@@ -578,6 +579,7 @@ async def test_connections_without_end_leave_descriptors_for_the_work() -> None:
         assert len(subject.said) < 2_000
 
 
+@pytest.mark.slow
 async def test_a_handshake_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
     certificate(tmp_path, "slow")
     files = [f"tls_certificate={tmp_path / 'cert.pem'}", f"tls_key={tmp_path / 'key.pem'}"]

@@ -61,6 +61,7 @@ def cases() -> Iterator[tuple[str, str, tuple[Any, ...], dict[str, Any]]]:
         yield dialect, place.format(*texts), values, dict(zip(names, values, strict=False))
 
 
+@pytest.mark.slow
 async def test_postgresql_takes_its_own_and_says_so_to_others() -> None:
     base = make_postgres()
     async with inside(f"app={base.url()}") as wire:
@@ -76,6 +77,7 @@ async def test_postgresql_takes_its_own_and_says_so_to_others() -> None:
         assert "Write $1 in place of `@id`" in said
 
 
+@pytest.mark.slow
 async def test_sqlite_takes_its_own_and_says_so_to_others(tmp_path: Path) -> None:
     async with served(make_sqlite(tmp_path / "a.db")) as wire:
         for dialect, sql, values, named in cases():

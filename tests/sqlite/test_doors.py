@@ -162,6 +162,7 @@ async def test_bad_statements_are_no_saved_queries(build: str, target: Target) -
             target.unharmed("saved queries")
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_odd_files_among_the_saved_queries_hurt_nobody(target: Target) -> None:
     folder = target.root / "queries"

@@ -48,6 +48,7 @@ async def until(condition) -> None:
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.anyio
@@ -180,6 +181,7 @@ async def test_a_burst_of_calls_finds_the_processes_of_the_last_one(tmp_path: Pa
 AGAIN = "SELECT count(*) FROM big a"
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize(

@@ -132,6 +132,7 @@ async def test_many_tables_come_page_by_page(tmp_path: Path) -> None:
         assert len(seen) == len(set(seen)) == 255
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_insights_are_kept_for_the_databases_they_are_about(tmp_path: Path) -> None:
     path, memo = make(tmp_path / "app.db"), tmp_path / "memo.db"

@@ -78,6 +78,7 @@ async def test_values_go_with_each(tmp_path: Path) -> None:
     assert rows(tmp_path / "a.db")[:2] == [(1, "p"), (2, "q")]
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.parametrize("journal", ["delete", "wal"])
 async def test_all_see_one_moment(journal: str, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ async def test_no_fault_makes_none_of_what_is_not_known(upstream: Upstream) -> N
     assert min(trial.said["alerts"], trial.said["none"], trial.said["unavailable"]) > 0
 
 
+@pytest.mark.slow
 async def test_the_faults_find_a_planted_false_none(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ServiceAlerts, "is_confirmed", property(lambda answer: answer.origin is not None))
     assert await Trial(upstream, seed=7).run(250) != []

@@ -36,6 +36,7 @@ async def asked(upstream: Upstream, where: str, times: int) -> None:
     await anyio.to_thread.run_sync(wait)
 
 
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
