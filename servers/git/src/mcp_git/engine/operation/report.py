@@ -270,7 +270,7 @@ class _Report:
             head = self.after.oid[:HASH_LENGTH] if self.after.has_commit else ""
             return Trees(head, head)
         try:
-            with take_snapshot(self.git, self.repository, self.layout, True, self.cancel, new_files) as now:
+            with take_snapshot(self.git, self.repository, self.layout, self.after, True, self.cancel, new_files) as now:
                 now.store(self.layout)
                 return now.trees
         except Conflict:

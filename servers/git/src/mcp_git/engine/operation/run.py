@@ -118,7 +118,8 @@ class _Run:
     def run(self) -> Answer:
         self._refuse_losing_files()
         keeps_files = bool(self.operation.overwritten_paths)
-        with take_snapshot(self.git, self.repository, self.layout, keeps_files, self.cancel) as before:
+        status = read_status(self.git, self.repository, self.cancel, layout=self.layout)
+        with take_snapshot(self.git, self.repository, self.layout, status, keeps_files, self.cancel) as before:
             self._refuse_wrong_state(before.status)
             moved_from = self._find_moved_ref()
             picked_commits = self._find_picked_commits()
@@ -268,7 +269,8 @@ class _Run:
 
     def _explain_failure(self, failure: GitFailed, before: Snapshot) -> Problem:
         keeps_files = bool(self.operation.overwritten_paths)
-        with take_snapshot(self.git, self.repository, self.layout, keeps_files, self.cancel) as now:
+        status = read_status(self.git, self.repository, self.cancel, layout=self.layout)
+        with take_snapshot(self.git, self.repository, self.layout, status, keeps_files, self.cancel) as now:
             if not is_same_state(now, before):
                 return explain_half_done(failure, self.layout, self.operation, before, now)
         branch = before.status.head

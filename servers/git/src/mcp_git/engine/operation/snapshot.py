@@ -14,8 +14,7 @@ from mcp_batteries.errors import Conflict
 from mcp_git.engine.operation.operation import HASH_LENGTH
 from mcp_git.engine.operation.undo import Snapshot
 from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.work_tree.status import is_conflict
-from mcp_git.engine.work_tree.status_reader import read_status
+from mcp_git.engine.work_tree.status import Status, is_conflict
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout
 
@@ -27,6 +26,7 @@ def take_snapshot(
     git: Git,
     repository: Repository,
     layout: Layout,
+    status: Status,
     keeps_files: bool,
     cancel: CancelToken,
     new_files: Sequence[bytes] = (),
@@ -34,13 +34,13 @@ def take_snapshot(
     """Keep the state as it is now, for the time of an operation.
 
     Args:
+        status: what `git status` says of it.
         keeps_files: whether what is not committed may go.
         new_files: untracked files that are kept as well.
 
     Raises:
         Conflict: what is not committed can't be kept.
     """
-    status = read_status(git, repository, cancel, layout=layout)
     tracked = [entry.letters for entry in status.entries if entry.letters != "??"]
     is_staged = _is_staged(tracked)
     has_files = keeps_files and bool(tracked or new_files)
