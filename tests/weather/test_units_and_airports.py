@@ -131,9 +131,36 @@ async def test_how_sure_a_forecast_is_comes_beside_it_and_harms_nothing(upstream
         assert not result.is_error and "[The ensemble is missing: " in text(result)
         data = result.structured_content
         assert list(data["tables"]) == ["best_match"]
-        others: list[dict[str, Any]] = [{"day": "today"}, {"days": 2}, {"step": "daily"}]
+        others: list[dict[str, Any]] = [{"step": "daily"}, {"step": "15-minute"}, {"source": "nws"}]
         for more in others:
-            assert (await found.call_tool("get_forecast", {**asked, "hours": None, **more})).is_error
+            refused = await found.call_tool("get_forecast", {**asked, "hours": None, **more})
+            assert refused.is_error and "by hour only" in text(refused)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hours"), [({"day": "tomorrow"}, 24), ({"day": "tonight"}, 12), ({"days": 2}, 48), ({}, 24)]
+)
+async def test_how_sure_it_is_comes_with_a_day_and_with_days(
+    arguments: dict[str, Any], hours: int, upstream: Upstream
+) -> None:
+    async with client(upstream) as found:
+        asked = {"place": "Zurich", "spread": True, **arguments}
+        data: Any = (await found.call_tool("get_forecast", asked)).structured_content
+        times = data["tables"]["best_match"]["time"]
+        assert data["tables"]["ensemble"]["time"] == times and 0 < len(times) <= hours
+
+
+async def test_a_day_behind_the_end_of_the_ensemble_says_so(upstream: Upstream) -> None:
+    async with client(upstream) as found:
+        far = await found.call_tool("get_forecast", {"place": "Zurich", "spread": True, "day": "in 12 days"})
+        assert not far.is_error and "[The ensemble is missing: It ends at " in text(far)
+
+
+async def test_one_day_is_compared_by_several_models(upstream: Upstream) -> None:
+    async with client(upstream) as found:
+        asked = {"place": "Zurich", "day": "tomorrow", "models": ["icon_seamless", "ncep_gfs_seamless"]}
+        data: Any = (await found.call_tool("get_forecast", asked)).structured_content
+        assert [len(table["time"]) for table in data["tables"].values()] == [24, 24]
 
 
 def test_few_members_say_nothing_of_how_sure_it_is() -> None:

@@ -449,7 +449,7 @@ async def test_the_spread_of_an_old_ensemble_is_missing_and_not_empty(upstream: 
 
         async def spread() -> Forecast:
             found = await fetch_forecast(world.engine, ForecastQuery(zurich, "hourly", ("basic",), 3, "metric"))
-            return await add_spread(world.engine, found, zurich, 3, "metric")
+            return await add_spread(world.engine, found, zurich, "metric")
 
         assert "ensemble" in (await spread()).tables
         upstream.fail("/v1/ensemble", 500, times=99)

@@ -68,7 +68,7 @@ class _Arguments:
     @property
     def chosen_step(self) -> Literal["hourly", "daily"]:
         """The step of a forecast that is not by quarters of an hour."""
-        if self.step == "daily" or (self.step is None and self.days and not self.hours):
+        if self.step == "daily" or (self.step is None and self.days and not self.hours and not self.spread):
             return "daily"
         return "hourly"
 
@@ -110,16 +110,24 @@ class _Arguments:
             )
 
     def _validate_spread(self) -> None:
-        if self.day is not None or self.days or self.step not in (None, "hourly") or self.source == "nws":
-            raise Invalid("`spread` goes with `hours` only.", "Leave out `day`, `days`, `step` and `source`.")
+        if self.step not in (None, "hourly") or self.source == "nws":
+            raise Invalid(
+                "`spread` is known by hour only, and not of `nws`.",
+                "Leave out `step` and `source`, or leave out `spread`.",
+            )
 
     def _validate_quarter_hours(self) -> None:
         if self.has_choices or self.days or self.day:
-            raise Invalid("A forecast by quarters of an hour has rain and gusts only.", "Pass `hours` alone.")
+            raise Invalid(
+                "A forecast by quarters of an hour has rain and gusts of the next hours only.", "Pass `hours` alone."
+            )
 
     def _validate_day(self) -> None:
-        if self.source == "nws" or self.models != _DEFAULT_MODELS or self.hours or self.days or self.step == "daily":
-            raise Invalid("`day` goes with `variables` and `units` only.", "Leave the other arguments out.")
+        if self.source == "nws" or self.hours or self.days or self.step == "daily":
+            raise Invalid(
+                "`day` gives the hours of one day, so it goes with no `hours`, `days`, `source` or daily `step`.",
+                "Leave them out.",
+            )
 
 
 @tool("Weather", open_world=True, view=FORECAST)
@@ -146,7 +154,7 @@ async def get_forecast(
     step: Step | None = None,
     hours: Annotated[Hours | None, Field(description="Default: 24, or 6 by 15 minutes.")] = None,
     days: Annotated[int | None, Field(ge=1, le=16, description="Default: 7.")] = None,
-    day: Annotated[DayText | None, Field(description="Hours of one day: YYYY-MM-DD, `tomorrow`, `tonight`.")] = None,
+    day: Annotated[DayText | None, Field(description="One day by hour: YYYY-MM-DD, `tomorrow`, `tonight`.")] = None,
     variables: Groups = _DEFAULT_GROUPS,
     models: Models = _DEFAULT_MODELS,
     spread: Annotated[bool, Field(description="Also how certain: p10, median, p90 of an ensemble.")] = False,
@@ -155,8 +163,8 @@ async def get_forecast(
 ) -> Forecast:
     """Get a forecast by hour, by day or by 15 minutes (rain and gusts), with sums and extremes.
 
-    Pass `hours`, `days` or one `day`; several `models`, or `spread`, tell how certain it is. Times are local to the
-    place. For the weather now use `get_weather`, for past days `get_history`.
+    Pass one of `hours`, `days` and `day`; 15 minutes go with `hours` alone. Several `models`, or `spread` by hour, tell
+    how certain it is. Times are local to the place. For the weather now use `get_weather`, for past days `get_history`.
     """
     arguments = _Arguments(step, hours, days, day, variables, models, spread, source)
     arguments.validate()
@@ -165,10 +173,11 @@ async def get_forecast(
         forecast = await fetch_quarter_hours(engine, place, min(wanted_hours, _MAX_QUARTERED_HOURS), units)
         return note_limit(forecast, wanted_hours, _MAX_QUARTERED_HOURS)
     if day is not None:
-        return await fetch_day(engine, place, variables, day, units)
-    forecast = await _fetch_span(engine, place, arguments, units)
+        forecast = await fetch_day(engine, place, variables, day, units, list(dict.fromkeys(models)))
+    else:
+        forecast = await _fetch_span(engine, place, arguments, units)
     if spread:
-        return await add_spread(engine, forecast, place, arguments.span, units)
+        forecast = await add_spread(engine, forecast, place, units)
     return note_limit(forecast, arguments.requested_hours, _MAX_HOURS, " For more days pass `step` daily.")
 
 

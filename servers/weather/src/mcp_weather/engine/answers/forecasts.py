@@ -11,7 +11,7 @@ from functools import partial
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_weather.engine.answers.local_time import find_local_time
 from mcp_weather.engine.computed.ensemble import compute_percentiles
-from mcp_weather.engine.computed.series import list_empty_columns, require_rows, rows_between, take_rows
+from mcp_weather.engine.computed.series import list_empty_columns, require_rows, rows_between
 from mcp_weather.engine.computed.summary import summarize
 from mcp_weather.engine.computed.timestamps import zone_of
 from mcp_weather.engine.engine import Engine
@@ -82,7 +82,12 @@ async def fetch_forecast(engine: Engine, query: ForecastQuery) -> Forecast:
 
 
 async def fetch_day(
-    engine: Engine, place: Place, groups: Sequence[Group], written_day: WrittenDay, units: Units
+    engine: Engine,
+    place: Place,
+    groups: Sequence[Group],
+    written_day: WrittenDay,
+    units: Units,
+    models: Sequence[Model] = _DEFAULT_MODELS,
 ) -> Forecast:
     """Return the hours of one day, or of the night that begins on it: from the evening to the next morning.
 
@@ -99,19 +104,24 @@ async def fetch_day(
     end = end_of_day.timestamp()
     # A day on which clocks change has 23 or 25 hours.
     hours = math.ceil(end / 3600 - engine.cache.clock() // 3600)
-    forecast = await fetch_forecast(engine, ForecastQuery(place, "hourly", groups, hours, units))
-    ((model, hours_to_come),) = forecast.tables.items()
-    table = rows_between(hours_to_come, begin, end_of_day)
-    if not table.time:
+    forecast = await fetch_forecast(engine, ForecastQuery(place, "hourly", groups, hours, units, models))
+    tables = {model: rows_between(table, begin, end_of_day) for model, table in forecast.tables.items()}
+    notes = list(forecast.notes)
+    ends = {model: forecast.tables[model].time[-1] for model, table in tables.items() if not table.time}
+    for model, last_hour in ends.items():
+        del tables[model]
+        notes.append(f"[{model} has no hours of {day.date}: it ends at {last_hour}.]")
+    if not tables:
+        last_model = max(ends, key=lambda model: ends[model])
         raise Unavailable(
-            f"There is no forecast by hour of {day.date}: that of {table.origin.source} ends at "
-            f"{hours_to_come.time[-1]}.",
+            f"There is no forecast by hour of {day.date}: that of {forecast.tables[last_model].origin.source} ends at "
+            f"{ends[last_model]}.",
             "Ask for an earlier day, or try again later.",
         )
-    notes = list(forecast.notes)
     if day.is_night:
         notes.append(f"[The night: {begin:%Y-%m-%d %H:%M} to {end_of_day:%Y-%m-%d %H:%M}.]")
-    return forecast.model_copy(update={"tables": {model: table}, "summary": summarize(table), "notes": notes})
+    summary = summarize(next(iter(tables.values())))
+    return forecast.model_copy(update={"tables": tables, "summary": summary, "notes": notes})
 
 
 async def fetch_quarter_hours(engine: Engine, place: Place, hours: int, units: Units) -> Forecast:
@@ -129,25 +139,41 @@ async def fetch_quarter_hours(engine: Engine, place: Place, hours: int, units: U
     )
 
 
-async def add_spread(engine: Engine, forecast: Forecast, place: Place, hours: int, units: Units) -> Forecast:
+async def add_spread(engine: Engine, forecast: Forecast, place: Place, units: Units) -> Forecast:
     """Return a forecast by hour with a table that says how certain it is; without it a note says why."""
+    times = next(iter(forecast.tables.values())).time
     try:
-        percentiles = await _fetch_percentiles(engine, place, hours, units)
+        percentiles = await _fetch_percentiles(engine, place, times, units)
     except Problem as problem:
         notes = [*forecast.notes, f"[The ensemble is missing: {problem}]"]
         return forecast.model_copy(update={"notes": notes})
-    note = f"[Eight in ten of the members of the ensemble {ENSEMBLE_MODEL} are between p10 and p90.]"
-    return forecast.model_copy(
-        update={"tables": {**forecast.tables, "ensemble": percentiles}, "notes": [*forecast.notes, note]}
-    )
+    notes = [
+        *forecast.notes,
+        f"[Eight in ten of the members of the ensemble {ENSEMBLE_MODEL} are between p10 and p90.]",
+    ]
+    if datetime.fromisoformat(percentiles.time[-1]) < datetime.fromisoformat(times[-1]):
+        notes.append(f"[The ensemble ends at {percentiles.time[-1]}.]")
+    return forecast.model_copy(update={"tables": {**forecast.tables, "ensemble": percentiles}, "notes": notes})
 
 
-async def _fetch_percentiles(engine: Engine, place: Place, hours: int, units: Units) -> Table:
+async def _fetch_percentiles(engine: Engine, place: Place, times: Sequence[str], units: Units) -> Table:
+    """Return what the ensemble says of the hours from the first of `times` to the last.
+
+    Raises:
+        Unavailable: it says nothing of them.
+    """
+    begin = datetime.fromisoformat(times[0])
+    end = datetime.fromisoformat(times[-1]) + timedelta(hours=1)
+    hours = math.ceil(end.timestamp() / 3600 - engine.cache.clock() // 3600)
     days = _ENSEMBLE_DAYS if hours <= 24 else _LONG_ENSEMBLE_DAYS
     snapshot = await engine.cache.get(queries.ensemble_key(place, days))
     origin = origin_of(snapshot, OPEN_METEO)
     members = read_table(snapshot.json(), "hourly", units, origin, now=engine.cache.clock())
-    return take_rows(require_rows(compute_percentiles(members), snapshot), hours)
+    hours_to_come = require_rows(compute_percentiles(members), snapshot)
+    percentiles = rows_between(hours_to_come, begin, end)
+    if not percentiles.time:
+        raise Unavailable(f"It ends at {hours_to_come.time[-1]}.", "Ask for an earlier day.")
+    return percentiles
 
 
 async def _fetch_models(engine: Engine, query: ForecastQuery) -> Forecast:
