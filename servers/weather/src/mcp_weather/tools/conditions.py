@@ -91,8 +91,8 @@ async def get_marine(
 ) -> Marine:
     """Get waves, swell, sea temperature and currents, now and by hour; with `river` a river's discharge too.
 
-    From a model. The sea may be up to 40 km from the place; with `river`, which works far inland, it is looked for at
-    the place only. For wind and rain use `get_forecast`.
+    From a model. The sea may be up to 40 km away; with `river`, which works inland, only the place is looked at. For
+    wind and rain use `get_forecast`.
     """
     marine = await fetch_marine(engine, place, units, min(hours, _MAX_HOURS), river=river)
     if marine.table is None:

@@ -163,8 +163,8 @@ async def get_forecast(
 ) -> Forecast:
     """Get a forecast by hour, by day or by 15 minutes (rain and gusts), with sums and extremes.
 
-    Pass one of `hours`, `days` and `day`; 15 minutes go with `hours` alone. Several `models`, or `spread` by hour, tell
-    how certain it is. Times are local to the place. For the weather now use `get_weather`, for past days `get_history`.
+    Pass `hours` (15 minutes take only these), `days` or `day`; several `models`, or `spread`, tell how certain it is.
+    Times are the place's. For the weather now use `get_weather`, for past days `get_history`.
     """
     arguments = _Arguments(step, hours, days, day, variables, models, spread, source)
     arguments.validate()
