@@ -12,8 +12,8 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, TooLarge, quote
 from mcp_batteries.server.calling.confirmation_text import escape_invisible
 from mcp_batteries.server.declaration.trusted import trusted
-from mcp_fs.engine.changing.copying import CopySource
 from mcp_fs.engine.changing.destinations import Destinations, find_copy_destinations, find_move_destinations
+from mcp_fs.engine.handles.named_entries import CopySource
 from mcp_fs.engine.handles.open_entries import max_open_entries
 from mcp_fs.engine.listing.expand_glob import expand_glob
 from mcp_fs.policy import WritablePath

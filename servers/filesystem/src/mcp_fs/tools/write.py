@@ -17,10 +17,10 @@ from mcp_batteries.server.declaration.fields import DryRun
 from mcp_batteries.server.declaration.trusted import FreeText, consented, default, trusted
 from mcp_fs.engine.changing import folders, writing
 from mcp_fs.engine.changing.batch import copy_all, move_all
-from mcp_fs.engine.changing.copying import CopySource
 from mcp_fs.engine.changing.deleting import delete_all
-from mcp_fs.engine.changing.folders import accept_target, with_missing_folders
+from mcp_fs.engine.changing.folders import with_missing_folders
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
+from mcp_fs.engine.handles.named_entries import CopySource, accept_target
 from mcp_fs.engine.journal.recorder import ChangeRecorder
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.text.edit import Replacement

@@ -26,9 +26,9 @@ from mcp_fs.engine.changing.entry_copy import (
     read_status_if_exists,
 )
 from mcp_fs.engine.handles.locks import lock_names
+from mcp_fs.engine.handles.named_entries import CopySource
 from mcp_fs.engine.handles.path_opening import (
     ResolvedPath,
-    exists,
     open_file,
     read_status,
     resolve,
@@ -41,30 +41,9 @@ from mcp_fs.engine.reading.line_range import open_lines
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES
 from mcp_fs.models import MoveResult
 from mcp_fs.policy import ReadablePath, WritablePath
-from mcp_fs.policy.path_arguments import ArchivePart, FileName, LineRange
+from mcp_fs.policy.path_arguments import ArchivePart, LineRange
 
-__all__ = ["CopySource", "copy_entry", "find_source"]
-
-
-CopySource = ReadablePath | LineRange | ArchivePart
-
-
-def find_source(name: FileName) -> CopySource:
-    """Return what a name is of: the entry that has it if there is one, else lines, or what is in an archive.
-
-    Raises:
-        Problem: it can be neither.
-    """
-    is_certain = name.lines is None and name.archive_part is None
-    if isinstance(name.entry, ReadablePath) and (is_certain or exists(name.entry, follow=False)):
-        return name.entry
-    if name.archive_part is not None:
-        return name.archive_part
-    if isinstance(name.lines, LineRange):
-        return name.lines
-    refusal = name.lines or name.entry
-    assert isinstance(refusal, Problem)
-    raise refusal
+__all__ = ["copy_entry"]
 
 
 def copy_entry(

@@ -9,8 +9,7 @@ from typing import Generic, TypeVar
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
-from mcp_fs.engine.changing.copying import CopySource, find_source
-from mcp_fs.engine.changing.folders import accept_target
+from mcp_fs.engine.handles.named_entries import CopySource, accept_target, find_source
 from mcp_fs.engine.handles.path_opening import exists, read_status
 from mcp_fs.engine.listing.expand_glob import expand_glob
 from mcp_fs.models import pluralize

@@ -16,24 +16,12 @@ from mcp_fs.engine.journal.journal import Change, JournalEntry
 from mcp_fs.engine.journal.states import NEW_FOLDER, PlannedChange, read_state
 from mcp_fs.models import BatchResult, EditResult, MoveResult, WriteResult
 from mcp_fs.policy import WritablePath
-from mcp_fs.policy.path_arguments import TargetPath
 from mcp_fs.repositories import COMPLETES_GIT_FOLDER
 
-__all__ = ["accept_target", "create_folder", "create_missing_folders", "with_missing_folders"]
+__all__ = ["create_folder", "create_missing_folders", "with_missing_folders"]
 
 _MAX_NAMED = 5
 _Result = TypeVar("_Result", bound=BatchResult | EditResult | WriteResult)
-
-
-def accept_target(target: TargetPath) -> WritablePath:
-    """Return where something is to be made.
-
-    Raises:
-        Invalid: a name on the way was nearly certainly mistyped, and nothing has it.
-    """
-    if target.typo is not None and not exists(target.typo.entry, follow=False):
-        raise target.typo.refusal
-    return target.path
 
 
 def with_missing_folders(

@@ -19,12 +19,13 @@ from mcp_fs.engine.changing.atomic_write import (
     resolve_for_writing,
 )
 from mcp_fs.engine.changing.binary_formats import check_text_for, is_text_file, other_form_error, suggest_text_file
-from mcp_fs.engine.changing.folders import accept_target, with_missing_folders
+from mcp_fs.engine.changing.folders import with_missing_folders
 from mcp_fs.engine.changing.patch import FilePatch, apply_hunks, parse_patch
 from mcp_fs.engine.changing.transaction import FileChange, change_files, not_text_error, notebook_end_error
 from mcp_fs.engine.document_kinds import HEAD_BYTES, kind_of
 from mcp_fs.engine.documents.notebook import notebook_cells
 from mcp_fs.engine.handles.locks import lock_names
+from mcp_fs.engine.handles.named_entries import accept_target
 from mcp_fs.engine.handles.path_opening import exists, to_problem
 from mcp_fs.engine.handles.syscalls import copy_blocks, write_all
 from mcp_fs.engine.journal.journal import JournalEntry

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, quote
 from mcp_fs.engine.handles.path_opening import read_status
-from mcp_fs.engine.listing.walk import find_nested_starts
 from mcp_fs.engine.name_folding import fold_name, may_have_another_spelling
 from mcp_fs.engine.patterns.glob import path_glob, translate
 from mcp_fs.engine.patterns.regex import compile_path_set
+from mcp_fs.paths import split_names
 from mcp_fs.policy import ReadablePath
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "compile_choosers",
     "compile_relevance",
     "exclude_chosen",
+    "find_nested_starts",
     "name_ending",
 ]
 
@@ -288,3 +289,10 @@ def _may_have_entry(start: ReadablePath, name: str) -> bool:
     except Problem:
         return True
     return True
+
+
+def find_nested_starts(starts: Sequence[ReadablePath], start: ReadablePath) -> frozenset[tuple[str, ...]]:
+    """Return those of `starts` that lie below `start`, by their names below it: what is in them would be told twice."""
+    above = split_names(os.path.join(start.root.real_path, *start.parts))
+    paths = [split_names(os.path.join(other.root.real_path, *other.parts)) for other in starts]
+    return frozenset(path[len(above) :] for path in paths if len(path) > len(above) and path[: len(above)] == above)

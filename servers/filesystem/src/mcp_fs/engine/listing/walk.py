@@ -21,7 +21,6 @@ from mcp_fs.engine.handles.file_attributes import hidden_among, placeholders_amo
 from mcp_fs.engine.handles.path_opening import Folder, open_folder, read_status
 from mcp_fs.engine.patterns.ignore import Rules
 from mcp_fs.models import is_one_line
-from mcp_fs.paths import split_names
 from mcp_fs.policy import ReadablePath
 
 __all__ = [
@@ -34,7 +33,6 @@ __all__ = [
     "display_path",
     "entry_display_path",
     "exclude_folders",
-    "find_nested_starts",
     "page_byte_limit",
     "read_entries",
     "walk",
@@ -294,13 +292,6 @@ def exclude_folders(entries: FolderEntries, nested_starts: Set[tuple[str, ...]])
     if nested_starts:
         entries.folders = [name for name in entries.folders if (*entries.parts, name) not in nested_starts]
     return entries
-
-
-def find_nested_starts(starts: Sequence[ReadablePath], start: ReadablePath) -> frozenset[tuple[str, ...]]:
-    """Return those of `starts` that lie below `start`, by their names below it: what is in them would be told twice."""
-    above = split_names(os.path.join(start.root.real_path, *start.parts))
-    paths = [split_names(os.path.join(other.root.real_path, *other.parts)) for other in starts]
-    return frozenset(path[len(above) :] for path in paths if len(path) > len(above) and path[: len(above)] == above)
 
 
 def walk_order(parts: tuple[str, ...]) -> tuple[tuple[bool, str], ...]:

@@ -10,7 +10,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.progress import report_progress
 from mcp_fs.engine.handles.path_opening import open_file
-from mcp_fs.engine.listing.selection import Chooser, compile_choosers, compile_relevance
+from mcp_fs.engine.listing.selection import Chooser, compile_choosers, compile_relevance, find_nested_starts
 from mcp_fs.engine.listing.walk import (
     NOT_DOWNLOADED,
     FolderEntries,
@@ -18,7 +18,6 @@ from mcp_fs.engine.listing.walk import (
     WalkFilter,
     entry_display_path,
     exclude_folders,
-    find_nested_starts,
     page_byte_limit,
     walk,
 )

@@ -23,6 +23,7 @@ from mcp_fs.engine.listing.selection import (
     compile_chooser,
     compile_choosers,
     exclude_chosen,
+    find_nested_starts,
 )
 from mcp_fs.engine.listing.walk import (
     NOT_DOWNLOADED,
@@ -32,7 +33,6 @@ from mcp_fs.engine.listing.walk import (
     display_path,
     entry_display_path,
     exclude_folders,
-    find_nested_starts,
     walk,
     walk_order,
 )

@@ -12,14 +12,19 @@ from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid
 from mcp_batteries.progress import report_progress
 from mcp_fs.engine.listing.folder_page import format_time
-from mcp_fs.engine.listing.selection import Chooser, compile_choosers, compile_relevance, name_ending
+from mcp_fs.engine.listing.selection import (
+    Chooser,
+    compile_choosers,
+    compile_relevance,
+    find_nested_starts,
+    name_ending,
+)
 from mcp_fs.engine.listing.walk import (
     FolderEntries,
     Skipped,
     WalkFilter,
     entry_display_path,
     exclude_folders,
-    find_nested_starts,
     page_byte_limit,
     walk,
     walk_order,
