@@ -63,7 +63,7 @@ async def test_tool_names_are_verb_noun_and_short(case: Case) -> None:
     for tool in await tools_of(case):
         assert re.fullmatch(r"[a-z]+(_[a-z]+)+", tool.name), tool.name
         words = tool.name.split("_")
-        assert words[words[0] in case.prefixes] in VERBS, f"{tool.name}: the verb is not in the closed list"
+        assert words[words[0] in case.prefixes] in VERBS, f"{tool.name}: its verb is not in `VERBS` of {__name__}"
         assert len(tool.name) <= 40
 
 
