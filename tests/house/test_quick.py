@@ -19,8 +19,15 @@ def test_a_check_that_is_not_finished_is_told_and_is_no_success(
 ) -> None:
     endless = [sys.executable, "-c", "import threading; threading.Event().wait()"]
     assert quick.run(endless, time.monotonic()) is quick.Result.NOT_FINISHED
-    monkeypatch.setattr(quick, "changed", lambda revision: ["servers/git/README.md"])
-    monkeypatch.setattr(quick, "run", lambda command, ends: quick.Result.NOT_FINISHED)
+
+    def changed(revision: str) -> list[str]:
+        return ["servers/git/README.md"]
+
+    def run(command: list[str], ends: float) -> quick.Result:
+        return quick.Result.NOT_FINISHED
+
+    monkeypatch.setattr(quick, "changed", changed)
+    monkeypatch.setattr(quick, "run", run)
     assert quick.main("main") == 1
     said = capsys.readouterr().out
     assert "Not finished: uv run pytest" in said and "Nothing failed" not in said
