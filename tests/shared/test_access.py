@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import re
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
@@ -32,7 +33,7 @@ def people() -> dict[str, str]:
 async def served(folder: Path, people: dict[str, str], *more: str) -> AsyncGenerator[tuple[Subject, Path]]:
     """mcp-fs for alice, who may do everything, bob, who reads, and sam, who searches; and its file of tokens."""
     lines: list[str] = []
-    for wanted in ("alice destroy", "bob read", "sam search.read", "carol other.scope", "dora read until=2020-01-01"):
+    for wanted in ("alice destroy", "bob read", "sam search.read", "carol metrics", "dora read until=2020-01-01"):
         people[wanted.split()[0]], line = create_token(wanted)
         lines.append(line)
     tokens = folder / "tokens"
@@ -75,6 +76,40 @@ async def test_a_token_lasts_to_the_end_of_its_day_and_no_longer() -> None:
 def test_a_line_that_could_not_be_read_is_not_made(wanted: str) -> None:
     with pytest.raises(Invalid):
         create_token(wanted)
+
+
+@pytest.mark.parametrize(
+    ("request_", "prefix", "problem"),
+    [
+        ("alice raed", "", "`raed` is no scope. Did you mean read?"),
+        ("alice read Write", "", "`Write` is no scope. Did you mean write?"),
+        ("alice read,write", "", "`read,write` is no scope."),
+        ("alice *", "", "`*` is no scope. Use read, write, destroy, metrics, settings, or one of a toolset"),
+        ("alice search.raed", "", "`search.raed` is no scope."),
+        ("alice .read", "", "`.read` is no scope."),
+        ("alice metrics.read.x", "", "`metrics.read.x` is no scope."),
+        ("alice read", "files:", "`read` is no scope. Use files:read, files:write,"),
+        ("alice files:raed", "files:", "`files:raed` is no scope. Did you mean files:read?"),
+        ("alice read write destroy metrics settings search.destroy role=x", "", None),
+        ("alice files:read files:search.write", "files:", None),
+        ("alice until=2031-01-31", "files:", None),
+    ],
+)
+def test_a_scope_that_does_not_exist_is_refused(
+    request_: str, prefix: str, problem: str | None, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    if problem is None:
+        Tokens(None, create_token(request_, prefix)[1], prefix)
+        return
+    with pytest.raises(Invalid, match=re.escape(problem)):
+        create_token(request_, prefix)
+    name, *scopes = request_.split()
+    line = f"{name} sha256:{'0' * 64} {' '.join(scopes)}"
+    with pytest.raises(Invalid, match=re.escape(problem)):
+        Tokens(None, line, prefix)
+    (tmp_path / "tokens").write_text(line, "utf-8")
+    Tokens(str(tmp_path / "tokens"), None, prefix)
+    assert "line 1 of the file of tokens lets nobody in: it names a scope that does not exist" in caplog.text
 
 
 async def test_one_bad_line_is_logged_without_its_words_and_the_others_count(

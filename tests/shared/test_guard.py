@@ -241,8 +241,8 @@ async def test_a_servers_own_verifier_is_asked_and_names_who_issues_its_tokens(
     ("options", "judges"),
     [
         ({}, []),
-        ({"auth_file": "tokens"}, [(str(Path("tokens").absolute()), None)]),
-        ({"auth_tokens": "alice:1"}, [(None, "alice:1")]),
+        ({"auth_file": "tokens"}, [(str(Path("tokens").absolute()), None, "")]),
+        ({"auth_tokens": "alice:1", "auth_scope_prefix": "files:"}, [(None, "alice:1", "files:")]),
         ({"auth_issuer": "https://a.example.org"}, [("https://a.example.org", RESOURCE, issuer.ALGORITHMS)]),
         (
             {"auth_issuer": "https://a.example.org", "auth_audience": "files", "auth_algorithm": ("ES256",)},

@@ -90,7 +90,7 @@ def _print_new_token(settings: Settings, request: str) -> int:
     from mcp_batteries.transports.http.auth.tokens import create_token
 
     try:
-        token, line = create_token(request)
+        token, line = create_token(request, settings.auth_scope_prefix)
     except Problem as problem:
         return _fail(settings, str(problem))
     # On two streams, so that `>> FILE` keeps the line while the person sees the token.

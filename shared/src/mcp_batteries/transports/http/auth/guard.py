@@ -65,7 +65,7 @@ def build_guard(
     issuers: list[str] = []
     requested_scopes: list[str] | None = None
     if settings.auth_file or settings.auth_tokens:
-        verifiers.append(Tokens(settings.auth_file, settings.auth_tokens))
+        verifiers.append(Tokens(settings.auth_file, settings.auth_tokens, settings.auth_scope_prefix))
     if settings.auth_issuer:
         # Cryptography costs memory and time to import.
         from mcp_batteries.transports.http.auth.issuer import ALGORITHMS, Issuer

@@ -21,9 +21,10 @@ from mcp_batteries.server.calling.call_params import normalize_call, unwrap_call
 from mcp_batteries.server.calling.tool import StrictTool
 from mcp_batteries.settings import SETTINGS_URI
 
-__all__ = ["ResolveTool", "Scopes", "resolve_none"]
+__all__ = ["SCOPES", "ResolveTool", "Scopes", "is_scope", "resolve_none"]
 
 _EFFECTS = ("read", "write", "destroy")
+SCOPES = (*_EFFECTS, "metrics", "settings")
 _READING = frozenset({"resources/read", "resources/subscribe", "prompts/get", "completion/complete"})
 _LISTS = {
     "resources/list": "resources",
@@ -38,6 +39,17 @@ ResolveTool = Callable[[Any], str | None]
 def resolve_none(name: Any) -> str | None:
     """Return that a tool has no other names."""
     return None
+
+
+def is_scope(word: str, prefix: str = "") -> bool:
+    """Tell whether a server could have the scope `word`; which toolsets there are is not asked."""
+    if not word.startswith(prefix):
+        return False
+    scope = word.removeprefix(prefix)
+    toolset, dot, effect = scope.rpartition(".")
+    if not dot:
+        return scope in SCOPES
+    return toolset.isidentifier() and effect in _EFFECTS
 
 
 class Scopes:

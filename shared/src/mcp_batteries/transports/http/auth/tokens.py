@@ -10,6 +10,7 @@ A token is 256 random bits, so that one round of SHA-256 protects it as well as 
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import hmac
 import logging
@@ -25,6 +26,7 @@ from mcp.server.auth.provider import AccessToken
 from mcp_batteries.errors import Invalid, Unavailable, describe_os_error, quote
 from mcp_batteries.settings import open_text
 from mcp_batteries.subscriptions.file_watcher import follow_file
+from mcp_batteries.transports.http.auth.scopes import SCOPES, is_scope
 
 __all__ = ["Tokens", "create_token"]
 
@@ -35,6 +37,18 @@ _UNTIL = "until="
 _ROLE = "role="
 
 _log = logging.getLogger(__name__)
+
+
+class _UnknownScope(Invalid):
+    """Raised when a line names a scope that no server has."""
+
+    def __init__(self, scope: str, prefix: str) -> None:
+        known = [prefix + name for name in SCOPES]
+        fix = f"Use {', '.join(known)}, or one of a toolset, such as {prefix}search.read."
+        similar = difflib.get_close_matches(scope.lower(), known, n=1)
+        if similar:
+            fix = f"Did you mean {similar[0]}?"
+        super().__init__(f"{quote(scope)} is no scope.", fix)
 
 
 @dataclass(frozen=True)
@@ -51,11 +65,12 @@ class _Entry:
         return self.expires_at is not None and self.expires_at <= datetime.now(UTC).timestamp()
 
 
-def create_token(request: str) -> tuple[str, str]:
+def create_token(request: str, prefix: str = "") -> tuple[str, str]:
     """Return a new token, and the line that admits it.
 
     Args:
         request: a name, perhaps followed by scopes, `role=NAME` and `until=DATE`; the scope is `read` if none is named.
+        prefix: what stands before every scope, such as `files:`.
 
     Raises:
         Invalid: `request` does not make a valid line.
@@ -63,9 +78,9 @@ def create_token(request: str) -> tuple[str, str]:
     token = PREFIX + secrets.token_urlsafe(32)
     name, *options = request.split() or [""]
     if all(option.startswith((_UNTIL, _ROLE)) for option in options):
-        options = ["read", *options]
+        options = [prefix + "read", *options]
     line = " ".join([name, f"sha256:{_digest(token).hex()}", *options])
-    _parse_line(line)
+    _parse_line(line, prefix)
     return token, line
 
 
@@ -76,17 +91,20 @@ class Tokens:
         path: a file of lines as in this module's head. An invalid line or a missing file admits nobody: the log says
             so, and the other lines still count.
         lines: more of them, separated by newlines or semicolons, for the environment.
+        prefix: what stands before every scope, such as `files:`.
 
     Raises:
         Invalid: one of `lines` cannot be read.
         Unavailable: the file cannot be read.
     """
 
-    def __init__(self, path: str | None, lines: str | None = None) -> None:
+    def __init__(self, path: str | None, lines: str | None = None, prefix: str = "") -> None:
+        self._prefix = prefix
         self._path: str | None = None
         if path:
             self._path = os.path.abspath(path)
-        self._fixed_entries = [_parse_line(line) for line in re.split(r"[;\n]", lines or "") if line.strip()]
+        fixed_lines = [line for line in re.split(r"[;\n]", lines or "") if line.strip()]
+        self._fixed_entries = [_parse_line(line, prefix) for line in fixed_lines]
         self._entries: list[_Entry] = []
         try:
             self._load()
@@ -136,29 +154,31 @@ class Tokens:
         entries = list(self._fixed_entries)
         if self._path is not None:
             with open_text(self._path, errors="replace") as file:
-                entries += _parse_lines(file)
+                entries += _parse_lines(file, self._prefix)
         self._entries = entries
 
 
-def _parse_lines(lines: Iterable[str]) -> list[_Entry]:
+def _parse_lines(lines: Iterable[str], prefix: str) -> list[_Entry]:
     """Return the entries of `lines`, and log those that are invalid."""
     entries: list[_Entry] = []
     for number, text in enumerate(lines, 1):
         line = text.partition("#")[0].strip()
         try:
             if line:
-                entries.append(_parse_line(line))
+                entries.append(_parse_line(line, prefix))
+        # The line is not quoted, because somebody may have put the token itself there.
+        except _UnknownScope:
+            _log.error("line %d of the file of tokens lets nobody in: it names a scope that does not exist", number)
         except Invalid:
-            # The line is not quoted, because somebody may have put the token itself there.
             _log.error("line %d of the file of tokens lets nobody in: it cannot be read", number)
     return entries
 
 
-def _parse_line(line: str) -> _Entry:
+def _parse_line(line: str, prefix: str) -> _Entry:
     """Return the entry of one line.
 
     Raises:
-        Invalid: The line is not of the form `NAME sha256:HEX SCOPE...`.
+        Invalid: The line is not of the form `NAME sha256:HEX SCOPE...`, or a scope does not exist.
     """
     match = _LINE.fullmatch(line.strip())
     if match is None:
@@ -172,8 +192,10 @@ def _parse_line(line: str) -> _Entry:
             ends.append(word.removeprefix(_UNTIL))
         elif word.startswith(_ROLE):
             roles.append(word.removeprefix(_ROLE))
-        else:
+        elif is_scope(word, prefix):
             scopes.append(word)
+        else:
+            raise _UnknownScope(word, prefix)
     if len(roles) > 1 or "" in roles:
         raise Invalid("A line of tokens names one role at most.", "Write role=NAME once.")
     role = roles[0] if roles else None
