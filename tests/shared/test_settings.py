@@ -104,6 +104,12 @@ async def test_what_anybody_may_read_does_not_say_it() -> None:
         (["--port", "70000"], "'--port': 70000 is not in the range"),
         (["--depth", "0"], "'--depth': 0 is not in the range"),
         (["--name", "Toy!"], "Invalid value for '--name': String should match pattern"),
+        (["--install", "cursr"], "'cursr' is no name of a host. Did you mean 'cursor'?"),
+        (
+            ["--print-config", "Claude"],
+            "'Claude' is no name of a host. Did you mean 'claude-code' or 'claude-desktop'?",
+        ),
+        (["--uninstall", "vs-code"], "Did you mean 'vscode'"),
         (["--print-config", "emacs"], "'emacs' is not one of 'amp'"),
         (["--socket", "a"], "Windows" if sys.platform == "win32" else "'--socket': it needs --transport http"),
         (["--server-card", "--transport", "http"], "'--server-card': it needs --transport http and"),

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from mcp_batteries.errors import describe_os_error
+from mcp_batteries.hosts import HOST_NAMES
 from mcp_batteries.settings.declared import (
     Positional,
     Secret,
@@ -146,6 +147,17 @@ class _Words(click.types.StringParamType):
         return [word for word in rv.split(self._separator) if word]
 
 
+class _HostName(click.Choice[str]):
+    """The name of a host; of a wrong one, the error names those that are like it."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        similar = difflib.get_close_matches(str(value).lower(), self.choices, n=2)
+        if not similar:
+            return super().get_invalid_choice_message(value, ctx)
+        names = " or ".join(repr(name) for name in similar)
+        return f"{value!r} is no name of a host. Did you mean {names}?"
+
+
 def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Parameter:
     annotation: Any = field.annotation
     alternatives = [item for item in get_args(annotation) if item is not NoneType]
@@ -165,9 +177,10 @@ def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Param
         return click.Option([flag], multiple=True, type=_Words(), **common)
     if get_origin(annotation) is Literal:
         choices = get_args(annotation)
+        choice_type = _HostName(choices) if choices == HOST_NAMES else click.Choice(choices)
         if len(choices) > _MOST_SHOWN:
             common |= {"metavar": "NAME", "help": f"{field.description} One of: {', '.join(choices)}."}
-        return click.Option([flag], type=click.Choice(choices), **common)
+        return click.Option([flag], type=choice_type, **common)
     if annotation is int:
         low = next((item.ge for item in field.metadata if isinstance(item, Ge)), None)
         high = next((item.le for item in field.metadata if isinstance(item, Le)), None)
