@@ -26,8 +26,11 @@ from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable
 from mcp_batteries.executables import find_executable
 from mcp_batteries.hosts import HOST_NAMES
+from mcp_batteries.mount.settings import Settings as Mounted
+from mcp_batteries.settings import Settings as Common
 from mcp_batteries.settings import load
 from mcp_fs.settings import Settings
+from mcp_git.settings import Settings as Git
 from mcp_github.settings import Settings as Github
 from mcp_postgres.settings import Settings as Database
 from mcp_sqlite.settings import Settings as Sqlite
@@ -113,6 +116,35 @@ def test_what_is_there_stays_and_the_same_bytes_come_back(host: str, style: str,
     assert Path(said.partition("The file as it was: ")[2].partition(".\n")[0]).read_bytes() == before
     uninstall(host, settings(), where)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "missing"),
+    [
+        (Settings, "", "folder"),
+        (Settings, "--read-only", "folder"),
+        (Git, "", "repository"),
+        (Sqlite, "--write", "database"),
+        (Mounted, "fs -- weather", "folder"),
+        (Mounted, "weather -- git", "repository"),
+        (Mounted, "weather", None),
+        (Sqlite, "--demo", None),
+        (Github, "", None),
+        (Database, "", None),
+        (Settings, "--transport http", None),
+    ],
+)
+def test_an_entry_that_could_not_start_is_not_written(
+    kind: type[Common], words: str, missing: str | None, tmp_path: Path
+) -> None:
+    where = places(tmp_path)
+    installed = load(kind, words.split())
+    if missing is None:
+        assert str(where.file("cursor")) in install("cursor", installed, where)
+        return
+    with pytest.raises(Invalid, match=f"names no {missing}.*such as"):
+        install("cursor", installed, where)
+    assert not where.file("cursor").exists()
 
 
 def test_what_windows_installed_as_a_package_reads_another_file(tmp_path: Path) -> None:

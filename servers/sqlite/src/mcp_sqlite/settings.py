@@ -81,6 +81,9 @@ class Settings(Common):
             raise ValueError("--only and --mask do not work with --ddl: a definition could reach the rest")
         return self
 
+    def unanswered(self) -> InstallQuestion | None:
+        return None if self.demo else super().unanswered()
+
     def absent(self) -> list[str]:
         return [] if self.create else super().absent()
 

@@ -25,7 +25,7 @@ from mcp_batteries.cli.formats import ConfigFormat, Malformed, format_of
 from mcp_batteries.cli.hosts import describe_missing_paths, entry, environment, launch, server_url
 from mcp_batteries.cli.journal import Installed, Journal, NoteFiles, locked
 from mcp_batteries.cli.places import Places
-from mcp_batteries.errors import Conflict, NotFound, Problem, Unavailable, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote
 from mcp_batteries.executables import find_executable, quote_command
 from mcp_batteries.hosts.definition import load_host
 from mcp_batteries.settings import Settings
@@ -120,10 +120,11 @@ def install(host: str, settings: Settings, places: Places) -> str:
     An entry of the same server that is there already is replaced; what a person has added to it stays.
 
     Raises:
-        Invalid: the host has no such file, or cannot reach a server with these settings.
+        Invalid: the host has no such file or cannot reach a server with these settings, or they name nothing to serve.
         Conflict: there is another server of that name.
         Unavailable: the file cannot be read, understood or written; then nothing has changed.
     """
+    _refuse_incomplete(settings)
     text = entry(host, settings, absolute=True)
     name = settings.COMMAND.removeprefix("mcp-")
     if load_host(host).install_link:
@@ -135,6 +136,20 @@ def install(host: str, settings: Settings, places: Places) -> str:
                 target = _target(host, settings, places, path)
                 return _report(target, text, places, _install(target, text))
     raise _changes_all_the_time(path)
+
+
+def _refuse_incomplete(settings: Settings) -> None:
+    """Refuse settings with which a host would start a server that has nothing to serve, and so ends at once."""
+    if settings.transport != "stdio":
+        return
+    process, *mounted = settings.parts()
+    for member in mounted or [process]:
+        question = member.unanswered()
+        if question is not None:
+            raise Invalid(
+                f"The command names no {question.name}, and {member.COMMAND} does not start without one.",
+                f"Name one, such as {question.example}.",
+            )
 
 
 def _link_message(host: str, name: str, text: str, settings: Settings) -> str:

@@ -340,6 +340,16 @@ class Settings(BaseModel):
         needed = self.depends_on() or Dependencies()
         return [path for path in (*needed.places, *needed.files) if not os.path.exists(path)]
 
+    def unanswered(self) -> InstallQuestion | None:
+        """The required question of `INSTALL_QUESTIONS` that plain arguments answer, if there are none."""
+        for name, field in type(self).model_fields.items():
+            if getattr(self, name) and any(isinstance(item, Positional) for item in field.metadata):
+                return None
+        for question in self.INSTALL_QUESTIONS:
+            if question.required and question.variable is None:
+                return question
+        return None
+
     def front_dependencies(self) -> Dependencies | None:
         """`depends_on`, or None if something must see the messages that the front would answer."""
         is_recorded = self.bus or self.audit_file or self.wire_log or self.metrics or self.telemetry
