@@ -143,7 +143,10 @@ class Discovery:
         return {**call, "name": own_name, "arguments": arguments}
 
     def resolve(self, name: Any) -> str | None:
-        """Return the tool called `name`; the server's prefix may be missing if only one server has the tool."""
+        """Return the tool called `name`; the server's prefix may be missing if only one server has the tool.
+
+        It may also be another name of the tool, if only one server has a tool that answers to it.
+        """
         if isinstance(name, list):
             names = cast("list[Any]", name)
             if len(names) == 1:
@@ -154,10 +157,16 @@ class Discovery:
             return name
         if name in LEFT_OUT:
             return None
-        owners = [member for member in self.members if name in tool_table(member.server)]
-        if len(owners) != 1:
+        full_names: list[str] = []
+        for member in self.members:
+            own_name = member.server.resolve_tool(name)
+            if name in tool_table(member.server):
+                full_names.append(member.named(name))
+            elif own_name is not None:
+                full_names.append(member.named(own_name))
+        if len(full_names) != 1:
             return None
-        return owners[0].named(name)
+        return full_names[0]
 
     def _not_found(self, name: str) -> NotFound:
         tools = self._tools()

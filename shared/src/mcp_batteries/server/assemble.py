@@ -8,13 +8,13 @@ import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mcp.server.apps import Apps
 from mcp.server.caching import CacheableMethod, CacheHint
-from mcp.server.context import ServerMiddleware, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.tools import Tool
@@ -24,9 +24,9 @@ from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, TextC
 
 from mcp_batteries.errors import Invalid, Problem, Unavailable, describe_os_error, quote
 from mcp_batteries.observability.audit import Audit, caller_key
-from mcp_batteries.sdk import skip_unrecorded_spans, tool_table, without_logging_setup
+from mcp_batteries.sdk import lowlevel, skip_unrecorded_spans, tool_table, without_logging_setup
 from mcp_batteries.server.calling.bound_function import TimeLimits, bind_tool
-from mcp_batteries.server.calling.call_params import CALL_TOOLS
+from mcp_batteries.server.calling.call_params import CALL_TOOLS, rename_tools
 from mcp_batteries.server.calling.call_tools import CallTools
 from mcp_batteries.server.calling.read_history import ReadHistory
 from mcp_batteries.server.calling.tool import ConfirmationCheck, Explain, StrictTool, strict_tool, without_names
@@ -120,7 +120,7 @@ class Assembled(MCPServer[Any]):
         tools_change: whether tools come and go while the server runs.
         introduction: what the server says of itself besides its name, title and version.
         tool_prefixes: what stands before the names of tools where several servers are one.
-        resolve_tool: returns the name of a tool that is called by another one of its names; None where there are none.
+        resolve_tool: returns the own name of a tool that is called by another one; None for any other name.
     """
 
     hub: Hub
@@ -134,7 +134,7 @@ class Assembled(MCPServer[Any]):
     tools_change: bool
     introduction: Mapping[str, Any]
     tool_prefixes: Collection[str] = ()
-    resolve_tool: Callable[[Any], str | None] | None = None
+    resolve_tool: Callable[[Any], str | None]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -318,6 +318,15 @@ def assemble(
     if offer.has(CALL_TOOLS):
         middleware = [call_tools.passing, *middleware]
 
+    def resolve_tool(name: Any) -> str | None:
+        return offer.resolve(name, tool_table(server))
+
+    async def use_own_names(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+        """Turn a call by another name of a tool into one by its own, which everything inside judges."""
+        if ctx.method == "tools/call" and ctx.params is not None:
+            ctx = replace(ctx, params=rename_tools(ctx.params, resolve_tool))
+        return await call_next(ctx)
+
     with without_logging_setup():
         server = Assembled(
             name,
@@ -327,7 +336,7 @@ def assemble(
             tools=list[Tool](offer.tools),
             subscriptions=hub.bus,
             request_state_security=_read_state_keys(settings.state_key_file),
-            middleware=[adapt_to_revision, *middleware],
+            middleware=[adapt_to_revision, use_own_names, *middleware],
             extensions=_choose_extensions(catalog),
             cache_hints=_choose_cache_hints(tools_change=tools_change),
             lifespan=_make_lifespan(opens, hub),
@@ -338,6 +347,8 @@ def assemble(
     server.audit = audit
     server.withheld = offer.withheld
     server.choice = offer.choice
+    server.resolve_tool = resolve_tool
+    _find_schemas_by_every_name(server)
     server.verifier = verifier
     server.own_middleware = around
     server.change_feed = follows
@@ -357,6 +368,7 @@ class _ToolOffer:
         tools: the tools that are offered.
         toolsets: the toolsets of every declared tool, offered or not.
         withheld: for each declared tool that is not offered, how it could be.
+        own_names: the name of each declared tool, offered or not, by each other name that it answers to.
     """
 
     settings: ServerSettings
@@ -369,6 +381,14 @@ class _ToolOffer:
     time_limits: TimeLimits | None
     tools: list[StrictTool] = field(default_factory=list[StrictTool])
     toolsets: dict[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
+    own_names: dict[str, str] = field(default_factory=dict[str, str])
+
+    def resolve(self, name: Any, table: Collection[str]) -> str | None:
+        """Return the own name of a declared tool that is called by another one, unless a tool of `table` has that."""
+        if not isinstance(name, str) or name in table or name not in self.own_names:
+            return None
+        logger.debug("Tool %r was called by another name: %r", self.own_names[name], name)
+        return self.own_names[name]
 
     def add_tools(self, tools: Sequence[StrictTool]) -> None:
         """Add finished tools, as far as the operator chose them."""
@@ -389,6 +409,9 @@ class _ToolOffer:
     def declare(self, declared: DeclaredTool, method: Callable[..., Any], missing: ClosedGate) -> None:
         """Add a declared tool, or note how it could be offered."""
         name = _name_of(method)
+        for other_name in declared.also:
+            if self.own_names.setdefault(other_name, name) != name:
+                raise ValueError(f"{other_name} is another name of {self.own_names[other_name]} and of {name}")
         if name in self.withheld:
             return
         toolsets = toolsets_of(declared, method)
@@ -514,6 +537,18 @@ def _choose_cache_hints(*, tools_change: bool) -> dict[CacheableMethod, CacheHin
     if tools_change:
         del hints["tools/list"]
     return hints
+
+
+def _find_schemas_by_every_name(server: Assembled) -> None:
+    """Let headers be compared with the arguments of a call by whatever name it calls the tool."""
+    low = lowlevel(server)
+    find_by_own_name = low.get_tool_input_schema
+    assert find_by_own_name is not None
+
+    def find_schema(name: str) -> Mapping[str, Any] | None:
+        return find_by_own_name(server.resolve_tool(name) or name)
+
+    low.get_tool_input_schema = find_schema
 
 
 def _introduce(server: Assembled, settings: ServerSettings) -> dict[str, Any]:

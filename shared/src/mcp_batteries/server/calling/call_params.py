@@ -7,13 +7,13 @@ so that no form of a call can pass by a limit or a scope that another form meets
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.calling.arguments import normalize_name, parse_json
 
-__all__ = ["CALL_TOOL", "CALL_TOOLS", "MAX_CALLS", "count_calls", "normalize_call", "unwrap_call"]
+__all__ = ["CALL_TOOL", "CALL_TOOLS", "MAX_CALLS", "count_calls", "normalize_call", "rename_tools", "unwrap_call"]
 
 CALL_TOOLS = "call_tools"
 # Calls one tool, for clients that see three tools in place of all: see `mount.discovery`.
@@ -45,6 +45,31 @@ def normalize_call(params: Mapping[str, Any], depth: int = 1) -> Mapping[str, An
     elif depth < _MAX_DEPTH and name == CALL_TOOLS:
         members = _normalize_list(members, depth + 1)
     return {**params, "name": name, "arguments": members}
+
+
+def rename_tools(params: Mapping[str, Any], resolve: Callable[[Any], str | None]) -> Mapping[str, Any]:
+    """Return a normalized call with each tool under its own name, also in the calls inside it.
+
+    Args:
+        resolve: returns the own name of a tool that is called by another one; None for any other name.
+    """
+    name = params.get("name")
+    own_name = resolve(name)
+    if own_name is not None:
+        return {**params, "name": own_name}
+    arguments: Any = params.get("arguments")
+    if name not in (CALL_TOOL, CALL_TOOLS) or not isinstance(arguments, Mapping):
+        return params
+    members = cast("Mapping[str, Any]", arguments)
+    calls: Any = members.get("calls")
+    if name == CALL_TOOL:
+        members = rename_tools(members, resolve)
+    elif isinstance(calls, list):
+        renamed: list[Any] = []
+        for call in cast("list[Any]", calls):
+            renamed.append(rename_tools(cast("Any", call), resolve) if isinstance(call, Mapping) else call)
+        members = {**members, "calls": renamed}
+    return {**params, "arguments": members}
 
 
 def unwrap_call(params: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -70,6 +70,7 @@ class DeclaredTool:
     adapt: Adapt | None = None
     work: str = "The call"
     long: bool = True
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ def tool(
     adapt: Adapt | None = None,
     work: str = "The call",
     long: bool = True,
+    also: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
     """Mark a tool; its name, docstring and annotations are what the model reads.
 
@@ -133,13 +135,16 @@ def tool(
         gate: the switches that must all be on for it; their meaning is the server's policy.
         work: names what a plain `def` does in the message of its deadline, such as "The search".
         long: whether a plain `def` can take seconds; one that cannot has threads that no long call keeps busy.
+        also: names that models know from other servers; a call by one works, and no list has it.
     """
     if idempotent is None:
         idempotent = effect == "read"
     toolsets = (toolset,) if isinstance(toolset, str) else toolset
     gates = (gate,) if isinstance(gate, str) else gate
     return _mark(
-        DeclaredTool(title, effect, idempotent, open_world, seconds, view, app_only, toolsets, gates, adapt, work, long)
+        DeclaredTool(
+            title, effect, idempotent, open_world, seconds, view, app_only, toolsets, gates, adapt, work, long, also
+        )
     )
 
 

@@ -264,7 +264,7 @@ def _certificate_and_key(settings: Settings) -> tuple[str, str] | None:
 def _guard(server: MCPServer[Any], settings: Settings, resource: str, verifier: ServiceTokenVerifier | None) -> Guard:
     from mcp_batteries.transports.http.auth.guard import build_guard
 
-    if isinstance(server, Assembled) and server.resolve_tool is not None:
+    if isinstance(server, Assembled):
         return build_guard(server, settings, resource, verifier, server.resolve_tool)
     return build_guard(server, settings, resource, verifier)
 
