@@ -121,6 +121,11 @@ WRONG: list[tuple[str, Message, str]] = [
         {"name": "x", "_meta": {"progressToken": {}}},
         "`_meta.progressToken` must be a string or an integer",
     ),
+    (
+        "tools/call",
+        {"name": "x", "_meta": {"progressToken": None}},
+        "`_meta.progressToken` must be a string or an integer",
+    ),
     ("tools/list", {"cursor": 5}, "`cursor` must be a string"),
     (
         "completion/complete",
@@ -141,6 +146,12 @@ async def test_what_is_wrong_with_a_request_is_said(tmp_path: Path) -> None:
         with pytest.raises(WireError, match=r"`capabilities` must be an object; `clientInfo.version` is missing"):
             await wire.request(
                 "initialize", {"protocolVersion": "2025-11-25", "capabilities": None, "clientInfo": {"name": "a"}}
+            )
+        client = {"name": "a", "version": "1"}
+        with pytest.raises(WireError, match=r"`capabilities.extensions.x` must be an object"):
+            capabilities = {"extensions": {"x": 1}}
+            await wire.request(
+                "initialize", {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client}
             )
         await wire.open()
         for method, params, said in WRONG:

@@ -79,9 +79,11 @@ def _describe_mistakes(error: ValidationError, params: Mapping[str, Any]) -> str
     """Say what is wrong with `params`, without their contents; empty if they are not the cause."""
     expected: dict[str, list[str]] = {}
     for mistake in error.errors(include_url=False, include_input=False):
-        if mistake["loc"][:1] != ("params",):
-            continue
-        location = mistake["loc"][1:]
+        location = mistake["loc"]
+        if location[:1] == ("params",):
+            location = location[1:]
+        elif not location or location[0] not in params:
+            continue  # Nothing that the client has sent.
         kind = _NOUNS.get(mistake["type"]) or str(mistake.get("ctx", {}).get("expected", "a valid value"))
         name = _name_of(location, params, is_missing=mistake["type"] == "missing")
         expected.setdefault(name, []).append(kind)
