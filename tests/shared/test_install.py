@@ -161,13 +161,28 @@ def test_what_windows_installed_as_a_package_reads_another_file(tmp_path: Path) 
     assert not file.exists()
 
 
+def test_a_password_in_the_entry_that_is_replaced_is_not_shown(tmp_path: Path) -> None:
+    where = places(tmp_path)
+    installed = load(Database, ["postgresql://reader@db.example.org/shop"])
+    install("cursor", installed, where)
+    file = where.file("cursor")
+    file.write_text(file.read_text("utf-8").replace("reader@", "reader:c4n4ry@"), "utf-8")
+    message = install("cursor", installed, where)
+    assert "postgresql://reader:***@db.example.org/shop\nNow: " in message
+    assert "c4n4ry" not in message
+
+
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_second_time_replaces_the_first(host: str, tmp_path: Path) -> None:
     where = places(tmp_path)
     where.file(host).parent.mkdir(parents=True)
     where.file(host).write_bytes(existing(host).encode())
-    install(host, settings("--read-only"), where)
-    install(host, settings(), where)
+    assert "Before:" not in install(host, settings("--read-only"), where)
+    message = install(host, settings(), where)
+    _, before, after, *_ = message.split("\n")
+    assert before.startswith("Before: ") and " --read-only " in before
+    assert after.startswith("Now: ") and " --read-only " not in after
+    assert "Before:" not in install(host, settings(), where)
     text = where.file(host).read_text("utf-8")
     assert "--read-only" not in text and text.count("served") == 1
     uninstall(host, settings(), where)

@@ -11,9 +11,10 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from mcp_batteries.cli.formats import ConfigFormat, Malformed
+from mcp_batteries.executables import quote_command
 from mcp_batteries.settings import Settings, masked
 
-__all__ = ["Entry", "edited", "is_started_by", "is_valid", "merge", "server_of", "without_entry"]
+__all__ = ["Entry", "describe_command", "edited", "is_started_by", "is_valid", "merge", "server_of", "without_entry"]
 
 _COMMANDS = ("command", "cmd")
 _URLS = ("url", "httpUrl", "serverUrl", "uri", "baseUrl")
@@ -49,6 +50,12 @@ def server_of(value: Mapping[str, Any]) -> str:
     """Return what an entry starts or connects to, for a message."""
     words = _words_of(value)
     return words[0] if words else str(_url_of(value) or "something else")
+
+
+def describe_command(value: Mapping[str, Any]) -> str:
+    """Return the command that an entry runs, or the URL it connects to, without passwords."""
+    words = _words_of(value)
+    return masked(quote_command(words) if words else str(_url_of(value) or ""))
 
 
 def _url_of(value: Mapping[str, Any]) -> str | None:

@@ -20,7 +20,16 @@ from typing import Any, cast
 from urllib.parse import quote as urlquote
 
 from mcp_batteries.cli.config_file import Changed, ConfigFile
-from mcp_batteries.cli.entries import Entry, edited, is_started_by, is_valid, merge, server_of, without_entry
+from mcp_batteries.cli.entries import (
+    Entry,
+    describe_command,
+    edited,
+    is_started_by,
+    is_valid,
+    merge,
+    server_of,
+    without_entry,
+)
 from mcp_batteries.cli.formats import ConfigFormat, Malformed, format_of
 from mcp_batteries.cli.hosts import describe_missing_paths, entry, environment, launch, server_url
 from mcp_batteries.cli.journal import Installed, Journal, NoteFiles, locked
@@ -33,6 +42,19 @@ from mcp_batteries.settings import Settings
 __all__ = ["install", "typed_command", "uninstall"]
 
 _ATTEMPTS = 5
+
+
+@dataclass
+class _Installation:
+    """What writing an entry came to.
+
+    Attributes:
+        problems: why notes could not be kept.
+        replacement: what the entry started before and what it starts now; empty if that is the same.
+    """
+
+    problems: Sequence[str]
+    replacement: Sequence[str] = ()
 
 
 @dataclass
@@ -209,8 +231,8 @@ def _installed_path(host: str, settings: Settings, places: Places) -> Path:
     return places.file(host)
 
 
-def _install(target: _Target, text: str) -> list[str]:
-    """Do it; returns why notes could not be kept."""
+def _install(target: _Target, text: str) -> _Installation:
+    """Write the entry into the file, and note it."""
     before, document = target.read()
     new = Entry.parse(target.config_format, text)
     current = target.find(document, new.container)
@@ -235,7 +257,17 @@ def _install(target: _Target, text: str) -> list[str]:
     _note_installed(target, document, new, installed, contents)
     with target.file.staged(contents) as staged, target.notes.staged() as problems:
         staged.commit()
-    return problems
+    return _Installation(problems, _describe_replacement(current, new.value))
+
+
+def _describe_replacement(current: dict[str, Any] | None, value: dict[str, Any]) -> Sequence[str]:
+    if current is None:
+        return []
+    before = describe_command(current)
+    after = describe_command(value)
+    if before == after:
+        return []
+    return [f"Before: {before}", f"Now: {after}"]
 
 
 def _known_inputs(document: dict[str, Any]) -> set[str]:
@@ -268,13 +300,13 @@ def _note_installed(
     target.notes.put(f"{target.host}.json", journal.dumped())
 
 
-def _report(target: _Target, text: str, places: Places, problems: Sequence[str]) -> str:
+def _report(target: _Target, text: str, places: Places, installation: _Installation) -> str:
     """Return the message for the person who installed it."""
     settings = target.settings
-    lines = [f"Wrote the entry `{target.name}` into {target.file.path}."]
+    lines = [f"Wrote the entry `{target.name}` into {target.file.path}.", *installation.replacement]
     if target.file.contents is not None:
-        if problems:
-            lines.append(f"The file as it was is not kept: {problems[0]}")
+        if installation.problems:
+            lines.append(f"The file as it was is not kept: {installation.problems[0]}")
         else:
             lines.append(f"The file as it was: {places.notes / target.backup}.")
     if variables := environment(settings):
