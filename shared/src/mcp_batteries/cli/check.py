@@ -18,6 +18,7 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent
 
+from mcp_batteries.cli.hosts import HIDDEN_SECRET
 from mcp_batteries.errors import first_exception
 from mcp_batteries.executables import quote_command
 from mcp_batteries.program import Program, program_of
@@ -126,6 +127,8 @@ def check(program: Program, settings: Settings) -> int:
 def _check(program: Program, settings: Settings) -> bool:
     report = _Report(settings.verbose)
     _say(click.style(quote_command([settings.COMMAND, *_quiet(settings).arguments()]), bold=True))
+    for line in _describe_placeholders(settings):
+        report.add(False, "settings", _StepResult(line), time.perf_counter())
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
         anyio.run(_try, program, settings, report, stderr)
         stderr.seek(0)
@@ -140,6 +143,21 @@ def _check(program: Program, settings: Settings) -> bool:
     else:
         _say(click.style("Something does not work, see above.", fg="red"))
     return report.ok
+
+
+def _describe_placeholders(settings: Settings) -> list[str]:
+    """Return a line for each variable that still holds what our entries and pages show in the place of a secret.
+
+    A server may do without it, as GitHub's public data needs no token; who has set it wants more than that.
+    """
+    lines: list[str] = []
+    for question in settings.INSTALL_QUESTIONS:
+        if question.variable is None:
+            continue
+        value = os.environ.get(question.variable, "").strip()
+        if value in (question.example, HIDDEN_SECRET):
+            lines.append(f"{question.variable} is still {value}: put your own value there, or remove it.")
+    return lines
 
 
 _OURS: dict[str, Any] = {

@@ -25,6 +25,7 @@ from mcp_batteries.hosts.definition import HostDefinition, load_host
 from mcp_batteries.settings import InstallQuestion, Settings, masked, variable
 
 __all__ = [
+    "HIDDEN_SECRET",
     "Input",
     "describe_missing_paths",
     "entry",
@@ -35,6 +36,10 @@ __all__ = [
     "place",
     "server_url",
 ]
+
+
+# Stands in entries for a secret that was set, in hosts that ask nobody for it.
+HIDDEN_SECRET = "***"
 
 
 class Input(NamedTuple):
@@ -280,7 +285,7 @@ def _mask_secret(value: str) -> str:
     """Return what hosts without a place for secrets show: all but the password of a URL, and nothing of a key."""
     without_password = masked(value)
     if without_password == value:
-        return "***"
+        return HIDDEN_SECRET
     return without_password
 
 
