@@ -100,6 +100,13 @@ def test_an_http_server_is_entered_by_its_url(host: str) -> None:
     assert "http://127.0.0.1:8123/mcp" in text and "command" not in text
 
 
+@pytest.mark.parametrize("transport", ["http", "sse"])
+def test_the_public_url_is_entered_if_there_is_one(transport: str) -> None:
+    settings = load(Settings, ["--transport", transport, "--public-url", "https://team.example/files/mcp", os.sep])
+    text = entry("cursor", settings)
+    assert parsed("cursor", text)["mcpServers"]["fs"] == {"url": "https://team.example/files/mcp"}
+
+
 def test_claude_desktop_takes_no_url() -> None:
     with pytest.raises(Invalid, match="Connectors"):
         entry("claude-desktop", load(Settings, ["--transport", "http", os.sep]))

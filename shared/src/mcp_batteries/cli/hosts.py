@@ -226,6 +226,8 @@ def server_url(settings: Settings) -> str | None:
         return None
     if settings.socket_url is not None:
         return settings.socket_url
+    if settings.public_url is not None:
+        return settings.public_url
     path = "mcp" if settings.transport == "http" else "sse"
     return f"http://{settings.host}:{settings.port}/{path}"
 
