@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from mcp_batteries.cli.hosts import entry, launch, place
 from mcp_batteries.errors import Invalid
 from mcp_batteries.executables import find_executable
+from mcp_batteries.run import run
 from mcp_batteries.settings import Host, load
 from mcp_fs.settings import Settings
 from mcp_postgres.settings import Settings as Database
@@ -105,6 +106,26 @@ def test_the_public_url_is_entered_if_there_is_one(transport: str) -> None:
     settings = load(Settings, ["--transport", transport, "--public-url", "https://team.example/files/mcp", os.sep])
     text = entry("cursor", settings)
     assert parsed("cursor", text)["mcpServers"]["fs"] == {"url": "https://team.example/files/mcp"}
+
+
+@pytest.mark.parametrize(
+    ("words", "is_said"),
+    [
+        ("--transport http --auth-file tokens", True),
+        ("--transport http --auth-tokens x", True),
+        ("--transport http --auth-issuer https://login.example.org", False),
+        ("--transport http", False),
+        ("--auth-file tokens", False),
+    ],
+)
+def test_who_prints_an_entry_learns_that_it_needs_a_token(
+    words: str, is_said: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gc.disable", lambda: None)
+    with pytest.raises(SystemExit) as caught:
+        run("mcp_fs", [*words.split(), "--print-config", "cursor", os.sep])
+    assert caught.value.code == 0
+    assert ("Authorization: Bearer TOKEN" in capsys.readouterr().err) is is_said
 
 
 def test_claude_desktop_takes_no_url() -> None:

@@ -113,6 +113,12 @@ def _print_config(settings: Settings, host: str) -> int:
     missing = describe_missing_paths(settings)
     if missing:
         print(missing, file=sys.stderr)  # noqa: T201
+    if settings.transport != "stdio" and (settings.auth_file or settings.auth_tokens):
+        print(  # noqa: T201
+            "The server asks for a token: add the header `Authorization: Bearer TOKEN` to the entry, in the way of "
+            "this host, with the token that --new-token printed.",
+            file=sys.stderr,
+        )
     secrets = [name for name in settings.secrets() if name in text]
     if secrets:
         hint = f"The entry holds no password or key: set {', '.join(secrets)} where the host finds it"
