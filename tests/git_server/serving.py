@@ -95,8 +95,8 @@ async def every_change(asking: Asking, path: str = ".", repo: str = "") -> str:
         path: What is named where a tool wants a path.
     """
     changes: list[tuple[str, dict[str, Any]]] = [
-        ("edit_index", {"paths": [path]}),
-        ("edit_index", {"paths": [path], "unstage": True}),
+        ("stage_files", {"paths": [path]}),
+        ("stage_files", {"paths": [path], "unstage": True}),
         ("create_commit", {"message": "with what is named", "paths": [path]}),
         ("create_commit", {"message": "with all that changed", "all_tracked": True}),
         ("create_branch", {"name": "side", "rev": "HEAD~1", "switch": True}),
@@ -108,7 +108,7 @@ async def every_change(asking: Asking, path: str = ".", repo: str = "") -> str:
         ("run_restore", {"paths": [path]}),
         ("run_restore", {"paths": ["."], "rev": "HEAD~1"}),
         ("create_commit", {"message": "as it was", "all_tracked": True}),
-        ("run_cherry_pick", {"rev": "HEAD", "revert": True}),
+        ("revert_commit", {"rev": "HEAD"}),
         ("run_reset", {"rev": "HEAD~1", "mode": "hard"}),
         ("run_reset", {"rev": "HEAD", "mode": "mixed"}),
         ("run_merge", {"rev": "side"}),

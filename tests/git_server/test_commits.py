@@ -126,7 +126,7 @@ async def test_a_patch_commits_nothing_of_somebody_else(tmp_path: Path) -> None:
     patch = made.git("diff", "notes.txt")
     async with serving("--write", made.path) as asking:
         answer = await asking("create_commit", message="x", paths=["new.txt"], patch=patch)
-        assert answer.startswith("failed: `side.txt` is staged") and "`edit_index`" in answer
+        assert answer.startswith("failed: `side.txt` is staged") and "`stage_files`" in answer
         assert made.git("diff", "--cached", "--name-only").split() == ["side.txt"]
 
 
@@ -143,20 +143,21 @@ async def test_a_merge_takes_all_that_is_staged(tmp_path: Path) -> None:
         assert "committed 2 files" in answer and "topic.txt" in answer, answer
 
 
-@pytest.mark.parametrize("revert", [False, True])
-async def test_a_merge_is_picked_and_reverted_by_its_mainline(revert: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("tool", ["run_cherry_pick", "revert_commit"])
+async def test_a_merge_is_picked_and_reverted_by_its_mainline(tool: str, tmp_path: Path) -> None:
     made = made_app(tmp_path)
     made.git("switch", "--quiet", "topic")
     made.commit("theirs", {"topic.txt": "topic\n"})
     made.git("switch", "--quiet", "main")
     made.git("switch", "--quiet", "--create", "other")
     made.git("merge", "--quiet", "--no-ff", "--no-edit", "topic")
+    revert = tool == "revert_commit"
     if not revert:
         made.git("switch", "--quiet", "main")
     async with serving("--write", made.path) as asking:
-        refused = await asking("run_cherry_pick", rev="other", revert=revert)
+        refused = await asking(tool, rev="other")
         assert refused.startswith("failed") and "`mainline`" in refused, refused
-        answer = await asking("run_cherry_pick", rev="other", revert=revert, mainline=1)
+        answer = await asking(tool, rev="other", mainline=1)
         assert not answer.startswith("failed"), answer
         assert (made.path / "topic.txt").exists() is not revert
         await undone(asking, answer)
@@ -174,21 +175,22 @@ async def test_single_files_are_put_aside(tmp_path: Path) -> None:
     assert made.git("status", "--porcelain=v2") == before
 
 
-@pytest.mark.parametrize("revert", [False, True])
-async def test_commits_of_a_range_are_picked_and_reverted(revert: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("tool", ["run_cherry_pick", "revert_commit"])
+async def test_commits_of_a_range_are_picked_and_reverted(tool: str, tmp_path: Path) -> None:
     made = made_app(tmp_path)
     made.git("switch", "--quiet", "topic")
     for number in range(3):
         made.commit(f"step {number}", {f"{number}.txt": f"{number}\n"})
+    revert = tool == "revert_commit"
     if not revert:
         made.git("switch", "--quiet", "main")
     before = made.git("rev-parse", "HEAD")
     async with serving("--write", made.path) as asking:
         assert "Switch first" in await asking("run_cherry_pick", rev="topic~2..topic", into="main")
-        answer = await asking("run_cherry_pick", rev="topic~2..topic", revert=revert)
+        answer = await asking(tool, rev="topic~2..topic")
         assert answer.count("step ") == 2, answer
         assert [(made.path / f"{number}.txt").exists() for number in range(3)] == [revert, not revert, not revert]
         await undone(asking, answer)
         assert made.git("rev-parse", "HEAD") == before
-        refused = await asking("run_cherry_pick", rev="topic~2..nothing", revert=revert)
+        refused = await asking(tool, rev="topic~2..nothing")
         assert refused.startswith("failed: There is no revision `nothing`"), refused

@@ -203,7 +203,7 @@ async def test_nothing_in_a_nested_repository_is_run(
         said = await everything(asking)
         # What is new is a submodule then, which the next call enters.
         said += await asking("create_commit", message="with a repository", paths=["."])
-        said += await asking("edit_index", paths=["sub"])
+        said += await asking("stage_files", paths=["sub"])
         said += await every_change(asking) + await _inside(asking)
     assert os.listdir(trap.canaries) == []
     assert "first" in said and "failed inside" not in said
@@ -215,12 +215,12 @@ async def _inside(asking: Asking) -> str:
     """What is said of names in the nested repository."""
     said = [
         await asking("read_diff", path="sub"),
-        await asking("edit_index", paths=["sub"], unstage=True),
+        await asking("stage_files", paths=["sub"], unstage=True),
         await asking("run_restore", paths=["sub"]),
         await asking("create_commit", message="it alone", paths=["sub"]),
         await asking("list_commits", path="sub"),
         await asking("get_blame", path="sub/a.txt"),
-        await asking("edit_index", paths=["sub/a.txt"]),
+        await asking("stage_files", paths=["sub/a.txt"]),
         await asking("run_restore", paths=["sub/a.txt"]),
         await asking("create_commit", message="inside", paths=["sub/a.txt"]),
     ]
@@ -258,7 +258,7 @@ async def test_a_submodule_is_staged_without_its_programs(tmp_path: Path) -> Non
     now = made.git("rev-parse", "HEAD").strip()
     async with serving("--write", trap.made.path) as asking:
         assert "sub" in await asking("get_status")
-        said = await asking("edit_index", paths=["sub"])
+        said = await asking("stage_files", paths=["sub"])
         assert not said.startswith("failed"), said
         assert now in trap.made.git("ls-files", "--stage", "sub")
         assert "Subproject commit" in await asking("read_diff", only="staged")
@@ -289,10 +289,10 @@ async def test_a_repository_around_another_is_read_and_gets_refs_without_a_sandb
     async with serving("--write", trap.made.path) as asking:
         assert "second" in await asking("list_commits")
         assert not (await asking("create_branch", name="side")).startswith("failed")
-        said = await asking("edit_index", paths=["notes.txt"])
+        said = await asking("stage_files", paths=["notes.txt"])
         assert said.startswith("failed: ") and "`sub`" in said and "--check" in said, said
         shutil.rmtree(trap.made.path / "sub")
-        assert not (await asking("edit_index", paths=["notes.txt"])).startswith("failed")
+        assert not (await asking("stage_files", paths=["notes.txt"])).startswith("failed")
 
 
 @pytest.mark.share(2)
@@ -312,7 +312,7 @@ async def test_the_commit_of_a_submodule_elsewhere_is_not_told(
         dot_git.write_text(f"gitdir: {trap.other.path}/.git\n", "utf-8")
     assert theirs in trap.made.git("diff", "--submodule=short", "sub")
     async with serving(*gates(tmp_path / "gates"), trap.made.path) as asking:
-        said = await everything(asking) + await asking("edit_index", paths=["sub"]) + await everything(asking)
+        said = await everything(asking) + await asking("stage_files", paths=["sub"]) + await everything(asking)
     assert theirs[:7] not in said
     assert is_confined or "`sub` is a repository of its own" in said
 

@@ -38,11 +38,11 @@ def made_lfs(folder: Path) -> Made:
 
 # Each call, with the file that it would take through a filter.
 CALLS: dict[str, tuple[str, dict[str, Any], str]] = {
-    "stage others": ("edit_index", {"paths": ["notes.txt"]}, ""),
-    "stage": ("edit_index", {"paths": ["a.bin"]}, "a.bin"),
-    "stage a new one": ("edit_index", {"paths": ["new.bin"]}, "new.bin"),
-    "stage all": ("edit_index", {"paths": ["."]}, "and 1 more"),
-    "unstage": ("edit_index", {"paths": ["."], "unstage": True}, ""),
+    "stage others": ("stage_files", {"paths": ["notes.txt"]}, ""),
+    "stage": ("stage_files", {"paths": ["a.bin"]}, "a.bin"),
+    "stage a new one": ("stage_files", {"paths": ["new.bin"]}, "new.bin"),
+    "stage all": ("stage_files", {"paths": ["."]}, "and 1 more"),
+    "unstage": ("stage_files", {"paths": ["."], "unstage": True}, ""),
     "commit around": ("create_commit", {"message": "x", "paths": ["notes.txt"]}, ""),
     "commit": ("create_commit", {"message": "x", "paths": ["notes.txt", "a.bin"]}, "a.bin"),
     "commit tracked": ("create_commit", {"message": "x", "all_tracked": True}, "a.bin"),

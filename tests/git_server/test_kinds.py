@@ -222,7 +222,7 @@ async def test_a_conflict_of_every_kind_is_told_and_given_up(kind: str, tmp_path
         assert "in conflict" in said and "inside the server" not in said
         for part in ("all", "unstaged", "staged"):
             assert not (await asking("read_diff", only=part)).startswith("failed")
-        assert not (await asking("run_step", action="abort")).startswith("failed")
+        assert not (await asking("continue_operation", action="abort")).startswith("failed")
     assert made.git("rev-parse", "HEAD") == head and made.git("status", "--porcelain") == ""
 
 

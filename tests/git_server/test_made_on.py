@@ -37,7 +37,7 @@ def apart(folder: Path) -> Made:
         ("run_merge", {"rev": "main", "squash": True}, "a word of the topic"),
         ("run_cherry_pick", {"rev": "HEAD"}, "second"),
         ("run_cherry_pick", {"rev": "main"}, "second"),
-        ("run_cherry_pick", {"rev": "topic", "revert": True}, 'Revert "a word of the topic"'),
+        ("revert_commit", {"rev": "topic"}, 'Revert "a word of the topic"'),
     ],
 )
 @pytest.mark.diagonal
@@ -60,9 +60,9 @@ async def test_it_is_done_on_the_branch_and_its_way_back_leads_to_the_first(
         assert answer.startswith("[topic "), answer
         assert made.git("log", "-1", "--format=%s", "topic") == f"{subject}\n"
         assert made.git("rev-parse", "main") == others
-        revert = arguments.get("revert")
+        revert = tool == "revert_commit"
         assert (made.path / "side.txt").read_text() == ("side\n" if revert else "more\n")
-        assert (made.path / "topic.txt").exists() != bool(revert)
+        assert (made.path / "topic.txt").exists() != revert
         await undone(asking, answer)
     assert state(made) == before, answer
 
@@ -78,8 +78,8 @@ async def test_in_a_conflict_it_stays_on_the_branch_and_says_what_leads_back(too
         answer = await asking(tool, rev="HEAD", into="topic")
         assert answer.startswith("[topic ") and "1 in conflict" in answer and "\nundo" not in answer, answer
         assert '\nthen `run_switch` with rev="main" leads back' in answer, answer
-        assert "run_step" in await asking(tool, rev="topic", into="main")
-        assert (await asking("run_step", action="abort")).startswith("[topic ")
+        assert "continue_operation" in await asking(tool, rev="topic", into="main")
+        assert (await asking("continue_operation", action="abort")).startswith("[topic ")
         assert not (await asking("run_switch", rev="main")).startswith("failed")
         assert state(made) == before
 
@@ -185,14 +185,20 @@ async def test_a_merge_that_brings_nothing_says_so(more: dict[str, Any], tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("more", "bisected"), [({}, False), ({"into": "topic"}, False), ({"into": "main"}, True), ({"revert": True}, True)]
+    ("tool", "more", "bisected"),
+    [
+        ("run_cherry_pick", {}, False),
+        ("run_cherry_pick", {"into": "topic"}, False),
+        ("run_cherry_pick", {"into": "main"}, True),
+        ("revert_commit", {}, True),
+    ],
 )
 async def test_a_pick_that_brings_nothing_leaves_all_as_it_was(
-    more: dict[str, Any], bisected: bool, tmp_path: Path
+    tool: str, more: dict[str, Any], bisected: bool, tmp_path: Path
 ) -> None:
     made = apart(tmp_path)
     rev = made.git("rev-parse", "main").strip()
-    if more.get("revert"):
+    if tool == "revert_commit":
         made.git("revert", "--no-edit", "main")
     made.git("branch", "--force", "topic", "main")
     made.write("notes.txt", "not committed\n")
@@ -200,8 +206,10 @@ async def test_a_pick_that_brings_nothing_leaves_all_as_it_was(
         made.git("bisect", "start")
     before = state(made)
     async with serving("--write", made.path) as asking:
-        answer = await asking("run_cherry_pick", rev=rev, **more)
+        answer = await asking(tool, rev=rev, **more)
     where = more.get("into", "HEAD")
-    why = "git found nothing to revert" if more.get("revert") else f"`{where}` has what this commit changes already"
+    why = (
+        "git found nothing to revert" if tool == "revert_commit" else f"`{where}` has what this commit changes already"
+    )
     assert answer.startswith(f"failed: {why}."), answer
     assert state(made) == before and not (made.path / ".git" / "CHERRY_PICK_HEAD").exists()

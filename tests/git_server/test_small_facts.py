@@ -81,7 +81,7 @@ async def test_a_rebase_tells_only_its_own_commits(tmp_path: Path) -> None:
     async with serving("--write", made.path) as asking:
         assert "in conflict" in await asking("run_rebase", rev="topic")
         made.write("side.txt", "both\n")
-        answer = await asking("run_step", action="continue", paths=["side.txt"])
+        answer = await asking("continue_operation", action="continue", paths=["side.txt"])
         assert "upstream main" in answer and "more main" in answer and "topic" not in answer.partition("undo")[0], (
             answer
         )
@@ -122,10 +122,10 @@ async def test_a_lock_tells_its_age_and_owner(tmp_path: Path) -> None:
     made.write("notes.txt", "changed\n")
     lock = made.write(".git/index.lock", "")
     async with serving("--write", made.path) as asking:
-        fresh = await asking("edit_index", paths=["."])
+        fresh = await asking("stage_files", paths=["."])
         assert "`index.lock` is" in fresh and "Call again when it is done" in fresh, fresh
         os.utime(lock, (time.time() - 7300, time.time() - 7300))
-        stale = await asking("edit_index", paths=["."])
+        stale = await asking("stage_files", paths=["."])
         assert "is 2 hours old, of `" in stale and "the user can remove it" in stale, stale
 
 
@@ -134,7 +134,7 @@ async def test_a_bisect_is_under_way_to_every_tool(tmp_path: Path) -> None:
     made.git("bisect", "start")
     async with serving("--write", made.path) as asking:
         assert "bisect under way" in await asking("get_status")
-        answer = await asking("run_step", action="abort")
+        answer = await asking("continue_operation", action="abort")
         assert answer.startswith("failed: A bisect is under way") and "git bisect reset" in answer
 
 

@@ -75,7 +75,7 @@ async def test_a_change_is_made_and_its_way_back_leads_back(tmp_path: Path) -> N
         ("run_merge", {"rev": "topic", "message": "Both\n\n# of them"}),
         ("run_rebase", {"rev": "topic"}),
         ("run_cherry_pick", {"rev": picked[:10]}),
-        ("run_cherry_pick", {"rev": "HEAD", "revert": True}),
+        ("revert_commit", {"rev": "HEAD"}),
         ("run_reset", {"rev": "HEAD~1"}),
         ("create_branch", {"name": "new"}),
         ("create_tag", {"name": "v1", "message": "The first"}),
@@ -108,7 +108,7 @@ async def test_a_way_back_holds_when_more_has_happened_and_none_is_named_where_t
     made.git("config", "user.email", "grace@example.org")
     made.write("a.txt", "one\n")
     async with serving("--write", made.path) as asking:
-        await asking("edit_index", paths=["a.txt"])
+        await asking("stage_files", paths=["a.txt"])
         assert "undo" not in await asking("create_commit", message="first")
         first = made.git("rev-parse", "HEAD")
         answers: list[str] = []
@@ -126,7 +126,7 @@ async def test_a_way_back_holds_when_more_has_happened_and_none_is_named_where_t
         made.git("switch", "--quiet", "main")
         made.commit("on main", {"a.txt": "main\n"})
         assert "in conflict" in await asking("run_merge", rev="side")
-        assert "undo" not in await asking("run_step", action="abort")
+        assert "undo" not in await asking("continue_operation", action="abort")
 
 
 @pytest.mark.anyio
@@ -144,7 +144,7 @@ async def test_what_is_not_committed_names_the_new_files_that_it_does_not_show(t
         assert (await asking("read_diff", path="new")).endswith("1 untracked not shown: new/]\n")
         assert "untracked" not in await asking("read_diff", only="staged")
         assert "untracked" not in await asking("read_diff", rev="HEAD")
-        await asking("edit_index", paths=["."])
+        await asking("stage_files", paths=["."])
         assert "untracked" not in await asking("read_diff")
 
 
@@ -158,16 +158,16 @@ async def test_files_and_single_hunks_are_staged(tmp_path: Path) -> None:
     async with serving("--write", made.path) as asking:
         shown = await asking("read_diff", path="notes.txt", only="unstaged")
         head, _, second = re.split(r"(?m)^(?=@@)", shown[shown.index("--- a/") :])
-        assert not (await asking("edit_index", patch=head + second)).startswith("failed")
+        assert not (await asking("stage_files", patch=head + second)).startswith("failed")
         assert "+LINE 28" in made.git("diff", "--cached") and "+LINE 1\n" not in made.git("diff", "--cached")
-        assert not (await asking("edit_index", patch=head + second, unstage=True)).startswith("failed")
+        assert not (await asking("stage_files", patch=head + second, unstage=True)).startswith("failed")
         assert made.git("diff", "--cached") == ""
-        await asking("edit_index", paths=["."])
+        await asking("stage_files", paths=["."])
         assert made.git("status", "--porcelain") == "A  new.txt\nM  notes.txt\n"
-        await asking("edit_index", paths=["new.txt"], unstage=True)
+        await asking("stage_files", paths=["new.txt"], unstage=True)
         assert made.git("status", "--porcelain") == "M  notes.txt\n?? new.txt\n"
-        assert "failed: " in await asking("edit_index", patch="not a patch")
-        assert "failed: " in await asking("edit_index", paths=["missing.txt"])
+        assert "failed: " in await asking("stage_files", patch="not a patch")
+        assert "failed: " in await asking("stage_files", paths=["missing.txt"])
 
 
 @pytest.mark.anyio
@@ -206,20 +206,20 @@ async def test_a_conflict_stops_is_solved_or_given_up(tool: str, tmp_path: Path)
     async with serving("--write", made.path) as asking:
         before = state(made)
         answer = await asking(tool, rev="topic")
-        assert "1 in conflict" in answer and "`run_step`" in answer
+        assert "1 in conflict" in answer and "`continue_operation`" in answer
         sides = ["++<<<<<<< ", " +ours" if tool != "run_rebase" else " +theirs", "++=======", "+ ", "++>>>>>>> "]
         shown = answer.partition("conflict: side.txt\n@@@")[2].splitlines()[1:6]
         assert all(line.startswith(start) for line, start in zip(shown, sides, strict=True)), answer
-        assert "failed: " in await asking("run_step", action="continue")
-        assert not (await asking("run_step", action="abort")).startswith("failed")
+        assert "failed: " in await asking("continue_operation", action="continue")
+        assert not (await asking("continue_operation", action="abort")).startswith("failed")
         assert state(made) == before
         await asking(tool, rev="topic")
         made.write("side.txt", "both\n")
-        await asking("edit_index", paths=["side.txt"])
-        answer = await asking("run_step", action="continue")
+        await asking("stage_files", paths=["side.txt"])
+        answer = await asking("continue_operation", action="continue")
         assert "under way" not in answer and made.git("status", "--porcelain") == "", answer
         assert "both" in made.git("show", "HEAD:side.txt")
-        assert "`under way`" in await asking("run_step", action="abort")
+        assert "`under way`" in await asking("continue_operation", action="abort")
 
 
 HOOKS = (
@@ -265,10 +265,11 @@ async def test_a_change_runs_nothing_either(arm: Callable[[Trap], None], tmp_pat
         await asking("run_switch", rev="topic")
         made.write("notes.txt", "theirs\n")
         for tool, arguments in (
-            ("edit_index", {"paths": ["."]}), ("create_commit", {"message": "theirs"}), ("run_merge", {"rev": "main"}),
-            ("run_step", {"action": "abort"}), ("run_rebase", {"rev": "main"}), ("run_step", {"action": "abort"}),
+            ("stage_files", {"paths": ["."]}), ("create_commit", {"message": "theirs"}), ("run_merge", {"rev": "main"}),
+            ("continue_operation", {"action": "abort"}), ("run_rebase", {"rev": "main"}),
+            ("continue_operation", {"action": "abort"}),
             ("create_tag", {"name": "v1", "message": "one"}), ("run_stash", {}), ("run_switch", {"rev": "main"}),
-            ("run_cherry_pick", {"rev": "HEAD", "revert": True}), ("create_commit", {"message": "x", "amend": True}),
+            ("revert_commit", {"rev": "HEAD"}), ("create_commit", {"message": "x", "amend": True}),
         ):  # fmt: skip
             said = await asking(tool, **arguments)
             assert "inside the server" not in said and os.listdir(trap.canaries) == [], (tool, said)
@@ -298,9 +299,9 @@ async def test_a_list_of_steps_that_somebody_else_wrote_is_not_followed(before: 
     todo.write_text(f"{before}exec {trap.program()}\n", "utf-8")
     made.write("notes.txt", "both\n")
     async with serving("--write", made.path) as asking:
-        await asking("edit_index", paths=["notes.txt"])
+        await asking("stage_files", paths=["notes.txt"])
         for action in ("continue", "skip"):
-            said = await asking("run_step", action=action)
+            said = await asking("continue_operation", action=action)
             assert "`exec`" in said or "more steps than are looked at" in said
         assert os.listdir(trap.canaries) == []
     with pytest.raises(AssertionError):
@@ -322,7 +323,7 @@ async def test_a_change_does_not_write_through_a_link(name: str, tmp_path: Path)
     async with serving("--write", trap.made.path) as asking:
         said = await asking("create_commit", message="echo owned", all_tracked=True)
         assert said.startswith("failed: ") and "is a link" in said
-        for tool in ("edit_index", "run_restore"):
+        for tool in ("stage_files", "run_restore"):
             assert "is a link" in await asking(tool, paths=["."])
         assert "is a link" in await asking("run_stash")
     assert trap.outside.read_bytes() == before
@@ -334,9 +335,9 @@ async def test_paths_outside_and_filters_are_refused(tmp_path: Path) -> None:
     trap = Trap(tmp_path)
     async with serving("--write", trap.made.path) as asking:
         for path in ("../outside.txt", str(trap.outside), "a/../../outside.txt", ".git/config"):
-            assert (await asking("edit_index", paths=[path])).startswith("failed: ")
+            assert (await asking("stage_files", paths=[path])).startswith("failed: ")
         (trap.made.path / "link").symlink_to(trap.folder)
-        assert (await asking("edit_index", paths=["link/outside.txt"])).startswith("failed: ")
+        assert (await asking("stage_files", paths=["link/outside.txt"])).startswith("failed: ")
         assert "outside" not in trap.made.git("ls-files")
         for tool, name in (
             ("create_branch", "-D"),
@@ -346,7 +347,7 @@ async def test_paths_outside_and_filters_are_refused(tmp_path: Path) -> None:
         ):
             assert (await asking(tool, name=name)).startswith("failed: ")
         trap.attributes("*.bin filter=lfs diff=lfs merge=lfs -text\n")
-        for tool, arguments in (("edit_index", {"paths": ["."]}), ("run_stash", {"untracked": True})):
+        for tool, arguments in (("stage_files", {"paths": ["."]}), ("run_stash", {"untracked": True})):
             assert "`data.bin` would go through Git LFS" in await asking(tool, **arguments)
 
 
@@ -459,14 +460,14 @@ async def test_nobody_leaves_what_is_under_way(tmp_path: Path) -> None:
         for tool, what in begun.items():
             assert "in conflict" in await asking(tool, rev="main")
             made.write("notes.txt", "both\n")
-            assert not (await asking("edit_index", paths=["."])).startswith("failed")
+            assert not (await asking("stage_files", paths=["."])).startswith("failed")
             for switch, arguments in (
                 ("run_switch", {"rev": "main"}),
                 ("create_branch", {"name": "new", "switch": True}),
             ):
                 said = await asking(switch, **arguments)
-                assert said.startswith(f"failed: There is a {what} under way") and "`run_step`" in said
-            assert not (await asking("run_step", action="abort")).startswith("failed")
+                assert said.startswith(f"failed: There is a {what} under way") and "`continue_operation`" in said
+            assert not (await asking("continue_operation", action="abort")).startswith("failed")
 
 
 @pytest.mark.anyio
@@ -497,7 +498,7 @@ async def test_a_reftable_is_read_and_changed_where_git_knows_it(tmp_path: Path)
         ]
         assert "in conflict" in await asking("run_cherry_pick", rev="topic", repo="app")
         assert "cherry-pick under way" in await asking("get_status", repo="app")
-        assert not (await asking("run_step", action="abort", repo="app")).startswith("failed")
+        assert not (await asking("continue_operation", action="abort", repo="app")).startswith("failed")
         Made(tmp_path / "beside").git("commit", "--quiet", "--allow-empty", "--message", "nothing")
         assert "what this commit changes already" in await asking("run_cherry_pick", rev="topic", repo="app")
         assert "under way" not in await asking("get_status", repo="app")
@@ -521,7 +522,7 @@ async def test_nobody_to_commit_as_and_another_git_at_work(tmp_path: Path, monke
     async with serving("--write", made.path) as asking:
         assert "`user.name`" in await asking("create_commit", message="x", all_tracked=True)
         (made.path / ".git/index.lock").touch()
-        assert "Another `git` is at work" in await asking("edit_index", paths=["."])
+        assert "Another `git` is at work" in await asking("stage_files", paths=["."])
 
 
 @pytest.mark.anyio
@@ -548,8 +549,8 @@ async def test_what_git_refuses_comes_with_the_next_move(tmp_path: Path) -> None
     made.git("branch", "taken")
     async with serving(made.path, "--write") as asking:
         for tool, arguments, words in (
-            ("edit_index", {"paths": ["nope"]}, "`get_status`"),
-            ("edit_index", {"patch": "hello"}, "Send a unified diff"),
+            ("stage_files", {"paths": ["nope"]}, "`get_status`"),
+            ("stage_files", {"patch": "hello"}, "Send a unified diff"),
             ("create_branch", {"name": "taken"}, "`run_switch`"),
             ("delete_ref", {"name": "main"}, "`run_switch`"),
             ("delete_ref", {"name": "nope"}, "`list_refs`"),
@@ -619,14 +620,14 @@ async def test_that_a_file_was_only_meant_to_be_added_is_told_where_it_is_lost(t
     said = "no undo brings back the mark `--intent-to-add` of new.txt"
     async with serving("--write", made.path) as asking:
         for tool, arguments in (
-            ("edit_index", {"paths": ["new.txt"], "unstage": True}),
-            ("edit_index", {"paths": ["new.txt"]}),
+            ("stage_files", {"paths": ["new.txt"], "unstage": True}),
+            ("stage_files", {"paths": ["new.txt"]}),
             ("create_commit", {"message": "new", "all_tracked": True}),
         ):
             made.git("reset", "--quiet", "HEAD", "--", "new.txt")
             made.git("add", "--intent-to-add", "new.txt")
             made.write("a.txt", tool)
-            assert said not in await asking("edit_index", paths=["a.txt"])
+            assert said not in await asking("stage_files", paths=["a.txt"])
             assert said in await asking(tool, **arguments)
 
 
@@ -730,10 +731,10 @@ async def test_a_step_stages_what_is_resolved_and_leaves_the_conflicts_where_mor
         for name in ("side.txt", "notes.txt"):
             made.write(name, "both\n")
         before = state(made)
-        assert "Leave" in await asking("run_step", action="abort", paths=["side.txt"])
-        assert "failed" in await asking("run_step", action="continue", paths=["side.txt"])
+        assert "Leave" in await asking("continue_operation", action="abort", paths=["side.txt"])
+        assert "failed" in await asking("continue_operation", action="continue", paths=["side.txt"])
         assert state(made) == before
-        answer = await asking("run_step", action="continue", paths=["side.txt", "notes.txt"])
+        answer = await asking("continue_operation", action="continue", paths=["side.txt", "notes.txt"])
         assert "nothing else uncommitted" in answer
         assert made.git("show", "HEAD:side.txt") == "both\n"
         await undone(asking, answer)
@@ -807,14 +808,14 @@ async def test_a_step_that_meets_the_next_conflict_in_the_same_file_went_on(tmp_
     made.write("side.txt", "ours and one\n")
     async with serving("--write", made.path) as asking:
         if staged:
-            answer = await asking("run_step", action="continue", paths=["side.txt"])
+            answer = await asking("continue_operation", action="continue", paths=["side.txt"])
         else:
-            await asking("edit_index", paths=["side.txt"])
-            answer = await asking("run_step", action="continue")
+            await asking("stage_files", paths=["side.txt"])
+            answer = await asking("continue_operation", action="continue")
         assert "1 in conflict" in answer and "conflict: side.txt" in answer, answer
         assert made.git("show", ":2:side.txt") == "ours and one\n" and made.git("show", ":3:side.txt") == "two\n"
         made.write("side.txt", "ours, one and two\n")
-        assert "nothing else uncommitted" in await asking("run_step", action="continue", paths=["side.txt"])
+        assert "nothing else uncommitted" in await asking("continue_operation", action="continue", paths=["side.txt"])
         assert made.git("log", "--format=%s", "-3").split() == ["two", "one", "ours"]
 
 
@@ -830,7 +831,7 @@ async def test_marks_of_a_conflict_are_not_committed_unseen(tmp_path: Path) -> N
         assert "2 in conflict" in await asking("get_status")
         before = state(made)
         for tool, arguments in (
-            ("run_step", {"action": "continue", "paths": ["side.txt", "in"]}),
+            ("continue_operation", {"action": "continue", "paths": ["side.txt", "in"]}),
             ("create_commit", {"message": "x", "all_tracked": True}),
             ("create_commit", {"message": "x", "paths": ["."]}),
             ("create_commit", {"message": "x", "paths": ["in/[x].txt"]}),
@@ -838,8 +839,8 @@ async def test_marks_of_a_conflict_are_not_committed_unseen(tmp_path: Path) -> N
             assert "marks of a conflict" in await asking(tool, **arguments)
             assert state(made) == before
         made.write("side.txt", "both\n")
-        await asking("edit_index", paths=["in"])
-        failed = await asking("run_step", action="continue", paths=["side.txt"])
+        await asking("stage_files", paths=["in"])
+        failed = await asking("continue_operation", action="continue", paths=["side.txt"])
         assert "`create_commit`" in failed  # git takes the whole message for a comment
         assert "nothing else uncommitted" in await asking("create_commit", message="#1 both", paths=["side.txt"])
         assert len(made.git("log", "-1", "--format=%p").split()) == 2
@@ -913,7 +914,7 @@ async def test_a_branch_that_is_being_rebased_stays(tmp_path: Path) -> None:
         before = state(made)
         assert "is being rebased" in await asking("delete_ref", name="main", force=True)
         assert state(made) == before
-        assert not (await asking("run_step", action="abort")).startswith("failed")
+        assert not (await asking("continue_operation", action="abort")).startswith("failed")
 
 
 @pytest.mark.anyio
@@ -947,7 +948,7 @@ async def test_lines_with_a_hash_stay_in_the_message_of_a_merge_that_met_a_confl
         for message in ("Both\n\n# of them", "#1 both", ""):
             assert "conflict" in await asking("run_merge", rev="topic", message=message)
             made.write("side.txt", "both\n")
-            answer = await asking("run_step", action="continue", paths=["side.txt"])
+            answer = await asking("continue_operation", action="continue", paths=["side.txt"])
             assert not answer.startswith("failed"), answer
             said = made.git("log", "-1", "--format=%B").rstrip("\n")
             assert said == (message or "Merge branch 'topic'")
@@ -956,7 +957,7 @@ async def test_lines_with_a_hash_stay_in_the_message_of_a_merge_that_met_a_confl
         with pytest.raises(AssertionError):
             made.git("merge", "--quiet", "topic")
         made.write("side.txt", "both\n")
-        await asking("run_step", action="continue", paths=["side.txt"])
+        await asking("continue_operation", action="continue", paths=["side.txt"])
     assert made.git("log", "-1", "--format=%B").rstrip("\n") == "Merge branch 'topic'"
 
 
@@ -977,7 +978,7 @@ async def test_the_undo_of_a_stash_takes_away_the_untracked_files_that_it_brough
     before = state(made), (tmp_path / "app" / "side.txt").read_text()
     async with serving("--write", made.path) as asking:
         answer = await asking("run_stash", action="pop" if not conflict else "apply")
-        assert "`edit_index` with paths=" in answer and "new files, which stay: built/x.log" in answer, answer
+        assert "`stage_files` with paths=" in answer and "new files, which stay: built/x.log" in answer, answer
         await undone(asking, answer)
     assert before == (state(made), (tmp_path / "app" / "side.txt").read_text())
     assert not (made.path / "many").exists() and (made.path / "some" / "here.txt").read_text() == "stays\n"
@@ -1060,7 +1061,7 @@ async def test_a_message_is_the_same_after_a_conflict(tool: str, conflict: bool,
         assert ("1 in conflict" in answer) == conflict, answer
         if conflict:
             made.write("side.txt", "both\n")
-            answer = await asking("run_step", action="continue", paths=["side.txt"])
+            answer = await asking("continue_operation", action="continue", paths=["side.txt"])
             assert answer.endswith("(to before it began)\n") and "not brought back" not in answer, answer
             # Git itself tidies then.
             message = re.sub(r" +$", "", re.sub(r"\n{3,}", "\n\n", message), flags=re.M)
@@ -1081,10 +1082,10 @@ async def test_a_step_of_which_nothing_is_left_names_the_next_move(begun: str, t
     made.write("side.txt", "ours\n")
     before = state(made)
     async with serving("--write", made.path) as asking:
-        answer = await asking("run_step", action="continue", paths=["side.txt"])
-        assert answer.startswith("failed") and "`run_step` with action=skip leaves it out" in answer, answer
+        answer = await asking("continue_operation", action="continue", paths=["side.txt"])
+        assert answer.startswith("failed") and "`continue_operation` with action=skip leaves it out" in answer, answer
         assert "git commit" not in answer and state(made) == before
-        assert "nothing else uncommitted" in await asking("run_step", action="skip")
+        assert "nothing else uncommitted" in await asking("continue_operation", action="skip")
 
 
 @pytest.mark.anyio
@@ -1159,8 +1160,8 @@ async def test_an_empty_pick_between_two_of_several_is_told_as_what_it_is(tmp_pa
         answer = await asking("run_cherry_pick", rev="HEAD")
         assert not answer.startswith("failed") and "cherry-pick under way" in answer, answer
         assert (made.path / ".git" / "CHERRY_PICK_HEAD").exists()
-        assert "go on with `run_step`: skip or abort" in answer, answer
-        assert "1 in conflict" in await asking("run_step", action="skip")
+        assert "go on with `continue_operation`: skip or abort" in answer, answer
+        assert "1 in conflict" in await asking("continue_operation", action="skip")
 
 
 @pytest.mark.share(2)

@@ -108,9 +108,9 @@ class Twins:
         into = {"into": chance.choice(known)} if rev in known and chance.random() < 0.5 else {}
         match chance.randrange(20):
             case 0 | 1:
-                return "edit_index", {"paths": named}, ["add", "--all", *dashed], b""
+                return "stage_files", {"paths": named}, ["add", "--all", *dashed], b""
             case 2:
-                return "edit_index", {"paths": named, "unstage": True}, ["reset", "--quiet", *dashed], b""
+                return "stage_files", {"paths": named, "unstage": True}, ["reset", "--quiet", *dashed], b""
             case 3 | 4:
                 every, amend = chance.random() < 0.5, chance.random() < 0.3
                 words = ["commit", "--cleanup=whitespace", *(["--all"] * every), *(["--amend"] * amend), "--file=-"]
@@ -156,7 +156,7 @@ class Twins:
                 revert = chance.random() < 0.5
                 words = ["revert", "--no-edit", rev] if revert else ["cherry-pick", rev]
                 words = [*self._cuts("--no-walk", rev), *words]
-                return "run_cherry_pick", {"rev": rev, "revert": revert, **into}, words, b""
+                return "revert_commit" if revert else "run_cherry_pick", {"rev": rev, **into}, words, b""
             case 17:
                 action = chance.choice(["continue", "skip", "abort"])
                 given = staged if action == "continue" else {}
@@ -164,7 +164,7 @@ class Twins:
                 message = self._git_dir(self.theirs) / "MERGE_MSG"
                 if message.exists() and re.search(rb"(?m)^# -+ >8 -+$", message.read_bytes()):
                     words = [*_CUTS, *(["commit"] if words == ["cherry-pick", "--continue"] else words)]
-                return "run_step", {"action": action, **given}, words, b""
+                return "continue_operation", {"action": action, **given}, words, b""
             case _:
                 mode = chance.choice(["soft", "mixed", "keep", "hard"])
                 return "run_reset", {"rev": rev, "mode": mode}, ["reset", "--quiet", f"--{mode}", rev, "--"], b""
@@ -206,7 +206,7 @@ class Twins:
             self.again()
             return
         code, _, said = 0, b"", b""
-        if tool in ("create_commit", "run_step") and arguments.get("paths"):
+        if tool in ("create_commit", "continue_operation") and arguments.get("paths"):
             named = [path if path == "." else f":(literal){unquote_path(path)}" for path in arguments["paths"]]
             code, _, said = self.git(self.theirs, "add", "--all", "--", *named)
         into = arguments.get("into", "")

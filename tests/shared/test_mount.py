@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import subprocess
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -283,6 +284,18 @@ def test_mistakes_are_answered_before_anything_starts(
     with pytest.raises(SystemExit) as end:
         load(Settings, words)
     assert end.value.code == 2 and said in capsys.readouterr().err
+
+
+async def test_a_tool_answers_to_its_other_names_unless_two_servers_have_one(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", str(tmp_path / "app")], check=True)
+    server = served(["--discover", "git", str(tmp_path / "app"), "--", "weather"])
+    assert server.resolve_tool("git_status") == "git_get_status"
+    assert server.resolve_tool("git_commit") == "git_create_commit"
+    async with Client(server) as client:
+        assert "no commit" in text(await client.call_tool("call_tool", {"name": "git_status", "arguments": {}}))
+        assert "no commit" in text(await client.call_tool("git_status", {}))
+        with pytest.raises(MCPError, match="--write"):
+            await client.call_tool("git_commit", {"message": "One"})
 
 
 @pytest.mark.share(1)

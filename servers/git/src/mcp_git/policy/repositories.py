@@ -146,7 +146,7 @@ class Repositories:
             _log.warning("not served: %s", message)
 
     def repository(self, name: str) -> Repository:
-        """Return the served repository with a name; the only one for an empty name.
+        """Return the served repository with a name or at a path; the only one for an empty name.
 
         Raises:
             NotFound: none has that name.
@@ -157,6 +157,9 @@ class Repositories:
         names = ", ".join(map(quote, list(self.repositories)[:20]))
         if not name:
             raise Invalid("Several repositories are served: `repo` says which.", f"Use one of: {names}.")
+        for repository in self.repositories.values():
+            if os.path.normpath(name) == repository.path:
+                return repository
         if name not in self.repositories and self.adopt(name) is None:
             raise NotFound(f"No repository {quote(name)} is served.", f"Use one of: {names}.")
         return self.repositories[name]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -36,11 +37,35 @@ __all__ = [
 ]
 
 _adapt = rename_arguments(repo_path="repo", repository="repo", revision="rev", ref="rev", max_count="limit")
+_adapt_log = rename_arguments(
+    repo_path="repo",
+    repository="repo",
+    revision="rev",
+    ref="rev",
+    branch="rev",
+    max_count="limit",
+    start_timestamp="since",
+    end_timestamp="until",
+)
+_rename_for_diff = rename_arguments(
+    repo_path="repo", repository="repo", revision="rev", ref="rev", commit="rev", context_lines="context"
+)
 # Lines, unless the last one is named.
 _DEFAULT_BLAMED_LINES = 200
 
 
-@tool("Get status", effect="read", adapt=_adapt, work="The status")
+def _adapt_diff(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments under our names; `target` is what `git diff` compares the current state with."""
+    renamed = dict(_rename_for_diff(arguments))
+    target = renamed.pop("target", None)
+    if "rev" in renamed or not isinstance(target, str) or target in ("", "HEAD"):
+        return renamed
+    # A revision alone stands for its own changes here.
+    renamed["rev"] = target if ".." in target else f"{target}..HEAD"
+    return renamed
+
+
+@tool("Get status", effect="read", adapt=_adapt, work="The status", also=("git_status",))
 def get_status(
     git: Git, cancel: CancelToken, *, repo: Repo = default(""), path: FilePath = default(""), limit: Limit = 100
 ) -> Answer:
@@ -52,7 +77,7 @@ def get_status(
     return describe_status(git, repo, path, limit, cancel)
 
 
-@tool("List commits", effect="read", view=HISTORY, adapt=_adapt, work="The log")
+@tool("List commits", effect="read", view=HISTORY, adapt=_adapt_log, work="The log", also=("git_log",))
 def list_commits(
     git: Git,
     cancel: CancelToken,
@@ -67,12 +92,12 @@ def list_commits(
     ] = None,
     author: Annotated[FreeText | None, Field(description="Part of a name or address.")] = None,
     message: Annotated[FreeText | None, Field(description="Part of a message.")] = None,
-    text: Annotated[FreeText | None, Field(description="Added or removed.")] = None,
+    text: Annotated[FreeText | None, Field(description="Text that was added or removed.")] = None,
     regex: Annotated[bool, Field(description="`author`, `message` and `text` (of a line) are POSIX regexes.")] = False,
-    since: Annotated[FreeText | None, Field(description="`2026-01-31`, `2 weeks ago`")] = None,
-    until: Annotated[FreeText | None, Field(description="As `since`.")] = None,
+    since: Annotated[FreeText | None, Field(description="Earliest date: `2026-01-31`, `2 weeks ago`.")] = None,
+    until: Annotated[FreeText | None, Field(description="Latest date.")] = None,
     all_branches: bool = False,
-    follow: bool = False,
+    follow: Annotated[bool, Field(description="Go on before renames of `path`.")] = False,
     graph: bool = False,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -105,7 +130,9 @@ def list_commits(
     return log.list_commits(git, repo, query, limit, cursor, cancel)
 
 
-@tool("Read a diff", effect="read", view=CHANGES, adapt=_adapt, work="The comparison")
+@tool(
+    "Read a diff", effect="read", view=CHANGES, adapt=_adapt_diff, work="The comparison", also=("git_diff", "git_show")
+)
 def read_diff(
     git: Git,
     cancel: CancelToken,
@@ -132,7 +159,7 @@ def read_diff(
     return diff.read_diff(git, repo, comparison, cursor, cancel)
 
 
-@tool("Get blame", effect="read", adapt=_adapt, work="The blame")
+@tool("Get blame", effect="read", adapt=_adapt, work="The blame", also=("git_blame",))
 def get_blame(
     git: Git,
     cancel: CancelToken,
@@ -153,14 +180,21 @@ def get_blame(
     return blame.blame_lines(git, repo, path, rev, start_line, last, cancel)
 
 
-@tool("List refs", effect="read", adapt=_adapt, work="The list")
+def _adapt_refs(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments under our names; local and remote branches are one list here."""
+    return _adapt({name: value for name, value in arguments.items() if name != "branch_type"})
+
+
+@tool("List refs", effect="read", adapt=_adapt_refs, work="The list", also=("git_branch",))
 def list_refs(
     git: Git,
     cancel: CancelToken,
     *,
     kind: RefKind = "branches",
     repo: Repo = default(""),
-    name: Annotated[Revision, trusted(parse_ref), Field(description="For kind=reflog: the branch.")] = default("HEAD"),
+    name: Annotated[Revision, trusted(parse_ref), Field(description="For kind=reflog: whose reflog.")] = default(
+        "HEAD"
+    ),
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Answer:
@@ -172,7 +206,7 @@ def list_refs(
     return refs.list_refs(git, repo, kind, name, limit, cursor, cancel)
 
 
-@tool("Get merge base", effect="read", adapt=_adapt, work="The comparison")
+@tool("Get merge base", effect="read", adapt=_adapt, work="The comparison", also=("git_merge_base",))
 def get_merge_base(
     git: Git, cancel: CancelToken, *, one: Rev, other: Rev = default("HEAD"), repo: Repo = default("")
 ) -> Answer:
@@ -201,7 +235,7 @@ def read_file(
     return files.read_file(git, repo, rev, path, start_line, end_line, cancel)
 
 
-@tool("List files", effect="read", adapt=_adapt, work="The list")
+@tool("List files", effect="read", adapt=_adapt, work="The list", also=("git_ls_files",))
 def list_files(
     git: Git,
     cancel: CancelToken,
@@ -226,6 +260,7 @@ def list_files(
     effect="read",
     adapt=rename_arguments(query="pattern", repo_path="repo", ref="rev"),
     work="The search",
+    also=("git_grep",),
 )
 def search_text(
     git: Git,

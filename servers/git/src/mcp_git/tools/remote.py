@@ -25,7 +25,7 @@ SomeRemote = Annotated[RemoteName, trusted(parse_remote_name), Field(description
 _adapt = rename_arguments(repo_path="repo", repository="repo", revision="rev")
 
 
-@tool("Fetch", effect="destroy", gate="fetch", open_world=True, adapt=_adapt, work="The fetch")
+@tool("Fetch", effect="destroy", gate="fetch", open_world=True, adapt=_adapt, work="The fetch", also=("git_fetch",))
 def run_fetch(
     git: Git,
     policy: Policy,
@@ -74,7 +74,7 @@ def plan_push(
     return planner.plan()
 
 
-@tool("Push", effect="destroy", gate="push", open_world=True, adapt=_adapt, work="The push")
+@tool("Push", effect="destroy", gate="push", open_world=True, adapt=_adapt, work="The push", also=("git_push",))
 def run_push(
     git: Git,
     cancel: CancelToken,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -36,21 +36,22 @@ from mcp_git.policy import (
 from mcp_git.tools.arguments import OptionalName, OptionalRef, OptionalRevision, WritableRepo
 
 __all__ = [
+    "continue_operation",
     "create_branch",
     "create_commit",
     "create_tag",
     "create_worktree",
     "delete_ref",
     "delete_worktree",
-    "edit_index",
+    "revert_commit",
     "run_cherry_pick",
     "run_merge",
     "run_rebase",
     "run_reset",
     "run_restore",
     "run_stash",
-    "run_step",
     "run_switch",
+    "stage_files",
 ]
 
 PathList = Annotated[list[RepositoryPath], trusted(parse_paths)]
@@ -63,17 +64,36 @@ OnlyIf = Annotated[
 ]
 Into = Annotated[OptionalRef, Field(description="Branch to switch to first.")]
 
-_adapt = rename_arguments(repo_path="repo", repository="repo", revision="rev", branch_name="name", files="paths")
+PickedRevision = Annotated[
+    Revision | Range, trusted(parse_range), Field(description="Commit, branch, tag, or those of a range `a..b`.")
+]
+Mainline = Annotated[
+    int | None, Field(ge=1, le=99, description="The parent, from 1 on, from which a merge commit differs.")
+]
+
+_adapt = rename_arguments(
+    repo_path="repo", repository="repo", revision="rev", branch_name="name", base_branch="rev", files="paths"
+)
+_adapt_target = rename_arguments(
+    repo_path="repo", repository="repo", revision="rev", branch_name="rev", branch="rev", commit="rev", files="paths"
+)
 
 
-@tool("Edit the index", effect="destroy", gate="write", adapt=_adapt, work="The change")
-def edit_index(
+@tool(
+    "Stage files",
+    effect="destroy",
+    gate="write",
+    adapt=_adapt,
+    work="The change",
+    also=("git_add", "git_stage"),
+)
+def stage_files(
     operations: OperationRunner,
     cancel: CancelToken,
     *,
     paths: Paths = default([]),
     patch: Annotated[FreeText, Field(description="Unified diff of single hunks, in place of `paths`.")] = "",
-    unstage: bool = False,
+    unstage: Annotated[bool, Field(description="Take it out of the index again.")] = False,
     rev: Annotated[
         OptionalRevision, Field(description="What unstaged `paths` are staged as then; by default HEAD.")
     ] = None,
@@ -101,7 +121,7 @@ def edit_index(
     return operations.run(repo, operation, cancel, only_if, _pathspecs(paths))
 
 
-@tool("Create commit", effect="destroy", gate="write", adapt=_adapt, work="The change")
+@tool("Create commit", effect="destroy", gate="write", adapt=_adapt, work="The change", also=("git_commit",))
 def create_commit(
     operations: OperationRunner,
     cancel: CancelToken,
@@ -117,7 +137,7 @@ def create_commit(
 ) -> Answer:
     """Commit what is staged, or with `paths` only these. Hooks are not run, nothing is signed.
 
-    Nothing stays staged by a commit that fails. To stage without a commit use `edit_index`.
+    If the commit fails, the index is as it was before. To stage without a commit use `stage_files`.
     """
     arguments = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--file=-"]
     if all_tracked:
@@ -139,14 +159,14 @@ def create_commit(
     )
 
 
-@tool("Create branch", effect="write", gate="write", adapt=_adapt, work="The change")
+@tool("Create branch", effect="write", gate="write", adapt=_adapt, work="The change", also=("git_create_branch",))
 def create_branch(
     operations: OperationRunner,
     cancel: CancelToken,
     *,
     name: NewRef,
     rev: Target = default("HEAD"),
-    switch: bool = False,
+    switch: Annotated[bool, Field(description="Switch to it.")] = False,
     upstream: Annotated[OptionalRef, Field(description="Branch to follow, such as `origin/main`.")] = None,
     repo: WritableRepo = default(""),
 ) -> Answer:
@@ -157,21 +177,21 @@ def create_branch(
     return operations.plan_and_run(repo, lambda planner: planner.create_branch(name, rev, switch, upstream), cancel)
 
 
-@tool("Create tag", effect="write", gate="write", adapt=_adapt, work="The change")
+@tool("Create tag", effect="write", gate="write", adapt=_adapt, work="The change", also=("git_tag",))
 def create_tag(
     operations: OperationRunner,
     cancel: CancelToken,
     *,
     name: NewRef,
     rev: Target = default("HEAD"),
-    message: Annotated[MessageText, Field(description="Makes an annotated tag.")] = default(""),
+    message: Annotated[MessageText, Field(description="With it the tag is an annotated one.")] = default(""),
     repo: WritableRepo = default(""),
 ) -> Answer:
     """Create a tag at a commit, here alone: a remote gets it by a push. A name that exists is refused."""
     return operations.plan_and_run(repo, lambda planner: planner.create_tag(name, rev, message), cancel)
 
 
-@tool("Delete a ref", effect="destroy", gate="write", adapt=_adapt, work="The change")
+@tool("Delete a ref", effect="destroy", gate="write", adapt=_adapt, work="The change", also=("git_delete_branch",))
 def delete_ref(
     operations: OperationRunner,
     cancel: CancelToken,
@@ -186,7 +206,14 @@ def delete_ref(
     return operations.plan_and_run(repo, lambda planner: planner.delete(name, kind, force, only_if), cancel, only_if)
 
 
-@tool("Switch", effect="destroy", gate="write", adapt=_adapt, work="The change")
+@tool(
+    "Switch",
+    effect="destroy",
+    gate="write",
+    adapt=_adapt_target,
+    work="The change",
+    also=("git_checkout", "git_switch"),
+)
 def run_switch(
     operations: OperationRunner,
     cancel: CancelToken,
@@ -202,7 +229,7 @@ def run_switch(
     return operations.plan_and_run(repo, lambda planner: planner.switch(rev), cancel, only_if)
 
 
-@tool("Restore files", effect="destroy", gate="write", adapt=_adapt, work="The change")
+@tool("Restore files", effect="destroy", gate="write", adapt=_adapt_target, work="The change", also=("git_restore",))
 def run_restore(
     operations: OperationRunner,
     cancel: CancelToken,
@@ -214,7 +241,7 @@ def run_restore(
 ) -> Answer:
     """Put files back as a commit has them, staged ones too. The answer says how to get back what was lost.
 
-    To unstage only use `edit_index`, to undo commits `run_reset`.
+    To unstage only use `stage_files`, to undo commits `run_reset`.
     """
     if not paths:
         raise Invalid("`paths` is empty.", "Name files, or `.` for all.")
@@ -222,16 +249,16 @@ def run_restore(
     return operations.plan_and_run(repo, lambda planner: planner.restore(rev, specs), cancel, only_if, specs)
 
 
-@tool("Stash", effect="destroy", gate="write", adapt=_adapt, work="The change")
+@tool("Stash", effect="destroy", gate="write", adapt=_adapt_target, work="The change", also=("git_stash",))
 def run_stash(
     operations: OperationRunner,
     cancel: CancelToken,
     *,
     action: Literal["push", "pop", "apply", "drop", "store"] = "push",
-    rev: Annotated[OptionalRevision, Field(description="Which, other than to push.")] = default("stash@{0}"),
-    message: Annotated[MessageText, Field(description="To push or store with.")] = default(""),
+    rev: Annotated[OptionalRevision, Field(description="The stash, for all but push.")] = default("stash@{0}"),
+    message: Annotated[MessageText, Field(description="The stash's message, for push and store.")] = default(""),
     paths: Annotated[PathList, Field(max_length=1000, description="To push: only these.")] = default([]),
-    untracked: bool = False,
+    untracked: Annotated[bool, Field(description="To push: new files too.")] = False,
     index: Annotated[bool, Field(description="To pop or apply: stage again what was staged.")] = False,
     repo: WritableRepo = default(""),
 ) -> Answer:
@@ -259,20 +286,21 @@ def run_stash(
     return operations.plan_and_run(repo, plan, cancel)
 
 
-@tool("Merge", effect="destroy", gate="write", adapt=_adapt, work="The change")
+@tool("Merge", effect="destroy", gate="write", adapt=_adapt_target, work="The change", also=("git_merge",))
 def run_merge(
     operations: OperationRunner,
     cancel: CancelToken,
     *,
     rev: Target,
     message: Annotated[
-        MessageText, Field(description="Of the merge commit, which is then made in any case.")
+        MessageText,
+        Field(description="The merge commit's; with it there is one even where a fast-forward is possible."),
     ] = default(""),
-    squash: bool = False,
+    squash: Annotated[bool, Field(description="Stage what the merge brings; commit nothing.")] = False,
     into: Into = None,
     repo: WritableRepo = default(""),
 ) -> Answer:
-    """Merge a branch into the current one; stops at conflicts, then `run_step`.
+    """Merge a branch into the current one; stops at conflicts, then `continue_operation`.
 
     The answer says how to undo it. For a single commit use `run_cherry_pick`.
     """
@@ -296,11 +324,11 @@ def run_merge(
     return operations.run(repo, operation, cancel)
 
 
-@tool("Rebase", effect="destroy", gate="write", adapt=_adapt, work="The change")
+@tool("Rebase", effect="destroy", gate="write", adapt=_adapt_target, work="The change", also=("git_rebase",))
 def run_rebase(
     operations: OperationRunner, cancel: CancelToken, *, rev: Target, repo: WritableRepo = default("")
 ) -> Answer:
-    """Put the commits of the current branch on top of another; stops at conflicts, then `run_step`.
+    """Put the commits of the current branch on top of another; stops at conflicts, then `continue_operation`.
 
     They become new commits, which is not for those that others have. The answer says how to undo it. To keep the
     commits use `run_merge`.
@@ -310,41 +338,42 @@ def run_rebase(
     return operations.plan_and_run(repo, lambda planner: planner.pick(arguments, rev, span), cancel)
 
 
-@tool("Cherry-pick", effect="destroy", gate="write", adapt=_adapt, work="The change")
+@tool("Cherry-pick", effect="destroy", gate="write", adapt=_adapt_target, work="The change", also=("git_cherry_pick",))
 def run_cherry_pick(
     operations: OperationRunner,
     cancel: CancelToken,
     *,
-    rev: Annotated[
-        Revision | Range, trusted(parse_range), Field(description="Commit, branch, tag, or those of a range `a..b`.")
-    ],
-    revert: Annotated[bool, Field(description="The opposite of the commit instead.")] = False,
-    mainline: Annotated[
-        int | None, Field(ge=1, le=99, description="Of a merge: the parent from which it differs.")
-    ] = None,
+    rev: PickedRevision,
+    mainline: Mainline = None,
     into: Into = None,
     repo: WritableRepo = default(""),
 ) -> Answer:
-    """Do what a commit did once more on the current branch, or revert it; stops at conflicts, then `run_step`.
+    """Do what a commit did once more on the current branch; stops at conflicts, then `continue_operation`.
 
     The answer says how to undo it. For all commits of a branch use `run_merge`.
     """
-    arguments = ["revert", "--no-edit"] if revert else ["cherry-pick"]
-    arguments.append("--no-gpg-sign")
-    if mainline is not None:
-        arguments.append(f"--mainline={mainline}")
-    span = ["--no-walk", rev.text]
-    if isinstance(rev, Range):
-        if rev.dots != ".." or into is not None:
-            raise Invalid(
-                "Of a range only `a..b` is done, on the current branch.", "Switch first, and leave out `into`."
-            )
-        span = [rev.text]
-    return operations.plan_and_run(repo, lambda planner: planner.pick(arguments, rev, span, into), cancel)
+    return operations.plan_and_run(repo, _plan_picks(["cherry-pick"], rev, mainline, into), cancel)
+
+
+@tool("Revert a commit", effect="destroy", gate="write", adapt=_adapt_target, work="The change", also=("git_revert",))
+def revert_commit(
+    operations: OperationRunner,
+    cancel: CancelToken,
+    *,
+    rev: PickedRevision,
+    mainline: Mainline = None,
+    into: Into = None,
+    repo: WritableRepo = default(""),
+) -> Answer:
+    """Make a commit that undoes what an earlier one did, which stays; stops at conflicts, then `continue_operation`.
+
+    The answer says how to undo it. To take commits away that nobody else has use `run_reset`.
+    """
+    return operations.plan_and_run(repo, _plan_picks(["revert", "--no-edit"], rev, mainline, into), cancel)
 
 
 @tool("Go on or give up", effect="destroy", gate="write", adapt=_adapt, work="The change")
-def run_step(
+def continue_operation(
     operations: OperationRunner,
     cancel: CancelToken,
     *,
@@ -364,7 +393,7 @@ def run_step(
     return operations.plan_and_run(repo, lambda planner: planner.step(action, stage_first, _pathspecs(paths)), cancel)
 
 
-@tool("Reset", effect="destroy", gate="write", adapt=_adapt, work="The change")
+@tool("Reset", effect="destroy", gate="write", adapt=_adapt_target, work="The change", also=("git_reset",))
 def run_reset(
     operations: OperationRunner,
     cancel: CancelToken,
@@ -372,7 +401,10 @@ def run_reset(
     rev: Target,
     mode: Annotated[
         Literal["soft", "mixed", "keep", "hard"],
-        Field(description="Keep index and files, files, only what is not committed, or nothing."),
+        Field(
+            description="soft moves only the branch, mixed also resets the index, keep also writes the files that the "
+            "commits differ in (refused where one has uncommitted changes), hard overwrites those changes too."
+        ),
     ] = "keep",
     only_if: OnlyIf = None,
     repo: WritableRepo = default(""),
@@ -380,7 +412,7 @@ def run_reset(
     """Move the current branch to another commit, such as one of the reflog to undo what was done.
 
     The answer says how to get back what `hard` overwrites. For single files use `run_restore`, to undo a commit
-    that others have `run_cherry_pick` with `revert`.
+    that others have `revert_commit`.
     """
     operation = Operation(
         ["reset", "--quiet", f"--{mode}", rev.text, "--"],
@@ -426,6 +458,23 @@ def delete_worktree(
 ) -> Answer:
     """Remove a worktree that `create_worktree` made, with its ignored files; its branch stays."""
     return worktrees.delete(name, force, cancel)
+
+
+def _plan_picks(
+    command: Sequence[str], rev: Revision | Range, mainline: int | None, into: Revision | None
+) -> Callable[[OperationPlanner], Operation]:
+    """Return the plan to pick or revert the commits of `rev`, as `command` says."""
+    arguments = [*command, "--no-gpg-sign"]
+    if mainline is not None:
+        arguments.append(f"--mainline={mainline}")
+    span = ["--no-walk", rev.text]
+    if isinstance(rev, Range):
+        if rev.dots != ".." or into is not None:
+            raise Invalid(
+                "Of a range only `a..b` is done, on the current branch.", "Switch first, and leave out `into`."
+            )
+        span = [rev.text]
+    return lambda planner: planner.pick(arguments, rev, span, into)
 
 
 def _pathspecs(paths: Sequence[RepositoryPath]) -> list[str]:

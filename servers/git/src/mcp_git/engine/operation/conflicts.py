@@ -60,7 +60,7 @@ def refuse_conflict_marks(
         names += f" and {len(marked) - 1:,} more"
     raise Conflict(
         f"{names} still has the marks of a conflict, such as `<<<<<<<`.",
-        "Nothing was changed. Resolve it first; where they are meant, stage it with `edit_index`.",
+        "Nothing was changed. Resolve it first; where they are meant, stage it with `stage_files`.",
     )
 
 

@@ -41,7 +41,7 @@ _NEXT_MOVES = {
     "(?:checked out|used by worktree) at": "It is in another worktree, which `list_refs` with kind=worktrees names: "
     "work there, or go to another branch there.",
     "is a merge but no -m option": "Name in `mainline` the parent from which it differs, most often 1.",
-    "is now empty": "`run_step` with action=skip leaves it out.",
+    "is now empty": "`continue_operation` with action=skip leaves it out.",
     "(?:branch|tag) '.*' not found": "`list_refs` has those there are.",
     "No valid patches|patch fragment without header": "Send a unified diff, with its `---`, `+++` and `@@` lines.",
     "empty commit message": "`create_commit` with a `message` ends it too.",
@@ -126,7 +126,7 @@ def _name_owner(status: os.stat_result) -> str:
 def nothing_to_do(operation: Operation) -> Conflict:
     """Return that git had nothing to do, and what to do then."""
     if operation.arguments[-1] == "--continue":
-        fix = "Nothing was changed. `run_step` with action=skip leaves it out."
+        fix = "Nothing was changed. `continue_operation` with action=skip leaves it out."
     elif operation.command == "commit":
         fix = "Name what to stage in `paths`, or set `all_tracked`."
     else:

@@ -127,7 +127,7 @@ def refuse_in_progress(operations: Sequence[str]) -> None:
     """
     if not operations:
         return
-    fix = "End that first, with `run_step`."
+    fix = "End that first, with `continue_operation`."
     if operations[0].startswith("bisect"):
         fix = "End that first."
     raise Conflict(f"There is a {operations[0]} here.", fix)

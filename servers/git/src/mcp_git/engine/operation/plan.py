@@ -140,7 +140,7 @@ class OperationPlanner:
         if staged:
             raise Conflict(
                 f"{quote(quote_path(staged[0]))} is staged, and with a `patch` it would be committed as well.",
-                "Commit it first, or unstage it with `edit_index`.",
+                "Commit it first, or unstage it with `stage_files`.",
             )
         return operation
 
@@ -227,7 +227,7 @@ class OperationPlanner:
             if folder == layout.git_dir:
                 location = ""
                 if participle == "rebased":
-                    fix = "End that first, with `run_step`."
+                    fix = "End that first, with `continue_operation`."
             raise Conflict(f"The branch {quote(branch)} is being {participle}{location}.", fix)
 
     def store_stash(self, revision: Revision, message: Message) -> Operation:

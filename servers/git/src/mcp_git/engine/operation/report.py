@@ -242,7 +242,7 @@ class _Report:
         if is_empty_pick(self.picked_after, self.after):
             self.facts.append("nothing of the commit at hand is left")
             action = "skip"
-        self.facts.append(f"go on with `run_step`: {action} or abort")
+        self.facts.append(f"go on with `continue_operation`: {action} or abort")
         self.lines += [f"then {call} leads back" for call in self.operation.return_calls]
 
     def _add_undo(self) -> None:
@@ -253,7 +253,7 @@ class _Report:
         if self.operation.created_files:
             self._staged_by_undo, remaining = self._choose_created_files()
             if self._staged_by_undo:
-                stage_calls = [format_call("edit_index", paths=quote_paths(self._staged_by_undo))]
+                stage_calls = [format_call("stage_files", paths=quote_paths(self._staged_by_undo))]
         calls = self._find_undo_calls()
         if self._names_snapshot(calls):
             self.before.store(self.layout)

@@ -158,7 +158,7 @@ class Snapshot:
         """Return the call after which files are in conflict no more: one that is would not be written over."""
         if self.status.in_progress:
             # A reset would end that too.
-            return format_call("edit_index", paths=quote_paths(conflicts))
+            return format_call("stage_files", paths=quote_paths(conflicts))
         return self._reset_call(UndoKind.HARD).expecting(after.expect(head=True, files=True))
 
     def _reset_call(self, kind: UndoKind) -> ToolCall:
@@ -166,8 +166,8 @@ class Snapshot:
 
     def _unstage_call(self, paths: Sequence[str]) -> ToolCall:
         if self.index_tree:
-            return format_call("edit_index", paths=_quote_paths(paths), unstage=True, rev=self.index_tree)
-        return format_call("edit_index", paths=_quote_paths(paths), unstage=True)
+            return format_call("stage_files", paths=_quote_paths(paths), unstage=True, rev=self.index_tree)
+        return format_call("stage_files", paths=_quote_paths(paths), unstage=True)
 
 
 def _copy_object(path: str, folder: str) -> None:

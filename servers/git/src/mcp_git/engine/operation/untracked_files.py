@@ -57,7 +57,7 @@ def refuse_overwriting_untracked(
     if untracked:
         raise Conflict(
             f"{quote(quote_path(untracked))} is untracked, and would be overwritten for good.",
-            "Stage it with `edit_index` first, or move it away.",
+            "Stage it with `stage_files` first, or move it away.",
         )
 
 

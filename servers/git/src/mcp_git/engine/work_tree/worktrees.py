@@ -153,7 +153,7 @@ class Worktrees:
             raise Refused(message, "The user can unlock it: `git worktree unlock`.")
         in_progress = find_operations_in_progress(self._git, repository, layout, cancel)
         if in_progress:
-            raise Conflict(f"In it a {in_progress[0]}.", "`run_step` with `abort` there, first.")
+            raise Conflict(f"In it a {in_progress[0]}.", "`continue_operation` with `abort` there, first.")
         self._refuse_submodules(repository, work_tree, cancel)
         self._git.refuse_to_enter(layout)
 

@@ -1,0 +1,37 @@
+"""A model that knows the reference server's tools can call ours by those names, with those arguments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from git_server.serving import serving
+from git_server.test_writes import made_app
+
+pytestmark = pytest.mark.anyio
+
+CALLS: list[tuple[str, dict[str, Any], str]] = [
+    ("git_status", {}, "1 changed"),
+    ("git_diff", {"target": "HEAD", "context_lines": 0}, "+later"),
+    ("git_diff", {"target": "main~1"}, "main~1..HEAD"),
+    ("git_log", {"max_count": 1}, "second"),
+    ("git_show", {"revision": "HEAD"}, "second"),
+    ("git_branch", {"branch_type": "local"}, "main"),
+    ("git_add", {"files": ["side.txt"]}, "stage_files"),
+    ("git_commit", {"message": "Third"}, "Third"),
+    ("git_create_branch", {"branch_name": "fresh", "base_branch": "main~1"}, "fresh"),
+    ("git_checkout", {"branch_name": "fresh"}, "[fresh "),
+]
+
+
+async def test_the_names_and_arguments_of_the_reference_server_work(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.commit("second", {"side.txt": "more\n"})
+    made.write("side.txt", "later\n")
+    async with serving("--write", made.path) as asking:
+        for tool, arguments, part in CALLS:
+            answer = await asking(tool, repo_path=str(made.path.resolve()), **arguments)
+            assert not answer.startswith("failed") and part in answer, (tool, answer)
+    assert made.git("log", "-1", "--format=%s", "main") == "Third\n"
