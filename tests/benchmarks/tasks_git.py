@@ -219,7 +219,7 @@ TASKS = [
         [("both:git_run_merge", {"rev": "feature"}),
          _several(fs_edit_file={"path": "shop/prices.py",
                                 "edits": [{"old_text": _SIDES, "new_text": 'REDUCED = Decimal("0.05")\n'}]},
-                  git_run_step={"action": "continue", "paths": ["shop/prices.py"]})],
+                  git_continue_operation={"action": "continue", "paths": ["shop/prices.py"]})],
     ),
     Task(
         "on a branch of its own change the VAT to 21 %, commit it and merge it without fast-forward",
