@@ -62,7 +62,7 @@ def _adapt_offset(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"start_line": first, **({} if number is None else {"end_line": first + number - 1}), **other_arguments}
 
 
-@tool("Read text", effect="read", adapt=_adapt_offset)
+@tool("Read text", effect="read", adapt=_adapt_offset, also=("read_text_file", "read_file"))
 async def read_text(
     index: LineIndex,
     *,
@@ -95,7 +95,7 @@ async def read_text(
     return await run_where_quickest(path, read)
 
 
-@tool("Read several files", effect="read")
+@tool("Read several files", effect="read", also=("read_multiple_files",))
 def read_files(
     index: LineIndex,
     cancel: CancelToken,
@@ -114,7 +114,7 @@ def read_files(
     return read_pages(files, PageRequest(max_bytes=max_bytes, line_numbers=line_numbers), index, cancel)
 
 
-@tool("Read media", effect="read", view=MEDIA)
+@tool("Read media", effect="read", view=MEDIA, also=("read_media_file",))
 def read_media(cancel: CancelToken, *, path: ReadPath, page: PositiveInteger | None = None) -> list[ContentBlock]:
     """Read an image, a sound, a `page` of a PDF as a picture, or another binary file.
 
@@ -137,7 +137,7 @@ def read_diff(
     return compare(source, target, max_bytes, cancel)
 
 
-@tool("Get information", effect="read")
+@tool("Get information", effect="read", also=("get_file_info",))
 async def get_info(*, path: ReadPath) -> FileInfo:
     """Get kind, size, times, mode, encoding, content hash (for `edit_file`) and URI of a file or folder.
 
@@ -146,7 +146,7 @@ async def get_info(*, path: ReadPath) -> FileInfo:
     return await run_where_quickest(path, lambda cancel: read_info(path))
 
 
-@tool("List a folder", effect="read", view=TREE)
+@tool("List a folder", effect="read", view=TREE, also=("list_directory_with_sizes",))
 async def list_directory(
     *,
     path: StartPaths = default("."),
@@ -173,7 +173,7 @@ async def list_directory(
     return await run_in_thread(list_one, long=folder_sizes)
 
 
-@tool("List a tree", effect="read", view=TREE)
+@tool("List a tree", effect="read", view=TREE, also=("directory_tree",))
 def list_tree(
     cancel: CancelToken,
     *,

@@ -21,7 +21,7 @@ from mcp_fs.tools.arguments import StartPaths
 __all__ = ["find_files", "search_text"]
 
 
-@tool("Find files", effect="read", adapt=rename_arguments(pattern="glob", query="glob"))
+@tool("Find files", effect="read", adapt=rename_arguments(pattern="glob", query="glob"), also=("search_files",))
 def find_files(
     cancel: CancelToken,
     *,

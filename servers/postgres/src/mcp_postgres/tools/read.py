@@ -8,7 +8,7 @@ from pydantic import Field
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.calling.results import TextResult
-from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import Cursor, Limit, MaxBytes
 from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
 from mcp_batteries.server.declaration.views import DIAGRAM, PLAN, TABLE
@@ -46,7 +46,7 @@ Kind = Literal[
 NameText = Annotated[str | None, trusted(check_database_name)]
 
 
-@tool("List objects", seconds=MAX_SECONDS, view=DIAGRAM)
+@tool("List objects", seconds=MAX_SECONDS, view=DIAGRAM, also=("list_schemas", "list_tables"))
 async def list_objects(
     pools: ConnectionPools,
     *,
@@ -66,7 +66,7 @@ async def list_objects(
     return await schemas.list_objects(pools, query, limit, cursor)
 
 
-@tool("Describe a table", seconds=MAX_SECONDS)
+@tool("Describe a table", seconds=MAX_SECONDS, adapt=rename_arguments(table_name="table"), also=("describe_table",))
 async def get_table(
     pools: ConnectionPools,
     pages: ResultPages,
@@ -100,7 +100,7 @@ async def search_schema(
     return await schemas.search_schema(pools, database, query, limit)
 
 
-@tool("Query", seconds=MAX_SECONDS, view=TABLE, adapt=RENAMED_SQL_ARGUMENTS)
+@tool("Query", seconds=MAX_SECONDS, view=TABLE, adapt=RENAMED_SQL_ARGUMENTS, also=("query", "execute_sql"))
 async def query_rows(
     pages: ResultPages,
     *,

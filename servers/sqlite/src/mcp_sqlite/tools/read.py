@@ -8,7 +8,7 @@ from pydantic import Field
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.calling.results import TextResult
-from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import Cursor, Limit, MaxBytes
 from mcp_batteries.server.declaration.trusted import FreeText, default
 from mcp_batteries.server.declaration.views import DIAGRAM, PLAN, TABLE
@@ -57,7 +57,7 @@ async def list_tables(
     return await schemas.list_tables(pool, database, name, limit, cursor)
 
 
-@tool("Describe a table", seconds=MAX_SECONDS)
+@tool("Describe a table", seconds=MAX_SECONDS, adapt=rename_arguments(table_name="table"), also=("describe_table",))
 async def get_table(
     pool: WorkerPool,
     pages: ResultPages,
@@ -91,7 +91,7 @@ async def search_schema(
     return await schemas.search_schema(pool, database, query, limit)
 
 
-@tool("Query", seconds=MAX_SECONDS, view=TABLE, adapt=RENAMED_SQL_ARGUMENTS)
+@tool("Query", seconds=MAX_SECONDS, view=TABLE, adapt=RENAMED_SQL_ARGUMENTS, also=("read_query", "execute_sql"))
 async def query_rows(
     pages: ResultPages,
     *,

@@ -14,7 +14,14 @@ from mcp_sqlite.tools.arguments import AlterableDb, Sql, WritableDb, WriteParame
 __all__ = ["edit_schema", "write_rows"]
 
 
-@tool("Change rows", effect="destroy", gate="write", seconds=MAX_SECONDS, adapt=RENAMED_SQL_ARGUMENTS)
+@tool(
+    "Change rows",
+    effect="destroy",
+    gate="write",
+    seconds=MAX_SECONDS,
+    adapt=RENAMED_SQL_ARGUMENTS,
+    also=("write_query",),
+)
 async def write_rows(
     pages: ResultPages,
     *,
