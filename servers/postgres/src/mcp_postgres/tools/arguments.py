@@ -41,7 +41,11 @@ AlterableDb = Annotated[AlterableDatabase, trusted(Policy.alterable_database), D
 Relation = Annotated[
     TableName, trusted(parse_table_name), Field(description="Table, view or sequence, as name or schema.name.")
 ]
-OtherRelation = Annotated[TableName | None, trusted(parse_table_name), Field(description="Another table or view.")]
+OtherRelation = Annotated[
+    TableName | None,
+    trusted(parse_table_name),
+    Field(description="Instead of the description, list the rows in which `table` differs from this table or view."),
+]
 _statements = Field(min_length=1, max_length=MAX_SQL, description="Statements, `;` between them.")
 Sql = Annotated[FreeText, Field(min_length=1, max_length=MAX_SQL, description="One PostgreSQL statement.")]
 Statements = Annotated[FreeText, _statements]

@@ -51,7 +51,7 @@ async def list_objects(
     pools: ConnectionPools,
     *,
     schema: Annotated[NameText, Field(description="Only this schema.")] = None,
-    kind: Annotated[Kind, Field(description="tables has views too.")] = "tables",
+    kind: Annotated[Kind, Field(description="tables has views too; grants are those of all objects.")] = "tables",
     name: Annotated[NameText, Field(max_length=200, description="Only names that contain this.")] = None,
     database: ServedDbs = default(""),
     limit: Limit = 300,
@@ -80,8 +80,7 @@ async def get_table(
     grants.
 
     For SQL over several tables `list_objects` is enough. This tells more of one: joins through other tables too, with
-    `sample` its first rows. With `compare_with` it tells in which rows two tables differ instead. For other rows use
-    `query_rows`.
+    `sample` its first rows. For other rows use `query_rows`.
     """
     if compare_with is not None:
         return await compare_rows(pools, pages, table.of(database), compare_with.of(database))

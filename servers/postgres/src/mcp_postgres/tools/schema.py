@@ -26,10 +26,10 @@ async def edit_schema(
     database: AlterableDb = default(""),
     dry_run: DryRun = False,
 ) -> TextResult:
-    """Change the schema (and rows, as `write_rows`): a whole migration in one transaction.
+    """Change the schema (and rows, as `write_rows`): a whole migration in one transaction, or a VACUUM.
 
-    CREATE, ALTER, DROP, COMMENT, GRANT, REVOKE, REFRESH, REINDEX, ANALYZE, VACUUM. A dry run tells objects, rows,
-    locks, rewritten tables and a safe way back; VACUUM and CONCURRENTLY run alone and have none. For a table as it is
-    use `get_table`.
+    CREATE, ALTER, DROP, COMMENT, GRANT, REVOKE, REFRESH, REINDEX, ANALYZE. A dry run tells objects, rows, locks,
+    rewritten tables and a safe way back; VACUUM and CONCURRENTLY run alone and have none. For a table as it is use
+    `get_table`.
     """
     return await run_change(pools, pages, database.alter(sql), dry_run=dry_run)

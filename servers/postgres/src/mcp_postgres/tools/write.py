@@ -28,7 +28,7 @@ async def write_rows(
     sql: Statements,
     parameters: Parameters = None,
     as_role: Annotated[
-        str | None, trusted(check_database_name), Field(description="Try it as this role; nothing is kept.")
+        str | None, trusted(check_database_name), Field(description="Try it as this role, which is always a dry run.")
     ] = None,
     database: WritableDb = default(""),
     dry_run: DryRun = False,

@@ -38,7 +38,11 @@ WritableDb = Annotated[WritableDatabase, trusted(Policy.writable_database), DATA
 AlterableDb = Annotated[AlterableDatabase, trusted(Policy.alterable_database), DATABASE]
 
 Relation = Annotated[TableName, trusted(parse_table_name), Field(description="Table or view.")]
-OtherRelation = Annotated[TableName | None, trusted(parse_table_name), Field(description="Another table or view.")]
+OtherRelation = Annotated[
+    TableName | None,
+    trusted(parse_table_name),
+    Field(description="Instead of the description, list the rows in which `table` differs from this table or view."),
+]
 FullTextTable = Annotated[
     TableName | None, trusted(parse_table_name), Field(description="Full-text table, if there are several.")
 ]
