@@ -143,11 +143,38 @@ async def test_an_app_acts_as_its_installation(oracle: Oracle, tmp_path: Path) -
         assert found["data"]["token_from"] == "a GitHub App" and "no user" in found["note"]
     assert oracle.seen[-1].headers["authorization"] == "token ghs_installationToken"
     assert len(oracle.sent("POST", "access_tokens")) == 1
+    for status, message, step in [
+        (401, "A JSON web token could not be decoded", "of one App"),
+        (404, "Integration not found", "--app-installation"),
+        (403, "This installation has been suspended", "on GitHub"),
+    ]:
+        oracle.answer("POST", "/app/installations/77/access_tokens", {"message": message}, status=status)
+        async with served(oracle, *app) as client:
+            said = await refused(client, "get_me")
+            assert f"({status}): `{message}`" in said and step in said
+    async with served(oracle, *app, "--api-url", "http://127.0.0.1:9") as client:
+        assert "can't be reached for the App's token" in await refused(client, "get_me")
     (tmp_path / "key.pem").write_text("no key")
     async with served(oracle, *app) as client:
-        assert "no token" in await refused(client, "get_me")
-    async with served(oracle, "--app-id", "123") as client:
-        assert "--app-key-file" in await refused(client, "get_me")
+        assert "no private key that signs" in await refused(client, "get_me")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--app-id 1", "needs its key"),
+        ("--app-key-file key.pem", "`--app-key-file` does nothing"),
+        ("--app-installation 7", "`--app-installation` does nothing"),
+        ("--app-id 1 --app-key-file key.pem --token-file token", "`--app-id` and `--token-file` name two sources"),
+        ("--auth gh --token-file token", "`--auth gh` and `--token-file` name two sources"),
+        ("--auth none --app-id 1 --app-key-file key.pem", "`--auth none` and `--app-id` name two sources"),
+        ("--login-client-id Iv1", "`--login-client-id` does nothing"),
+    ],
+)
+def test_no_option_about_the_token_is_ignored(words: str, said: str) -> None:
+    with pytest.raises(Unavailable) as refusal:
+        Policy(load(Settings, words.split()))
+    assert said in str(refusal.value)
 
 
 @pytest.mark.anyio

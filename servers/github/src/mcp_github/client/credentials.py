@@ -17,6 +17,7 @@ from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Problem, Refused, Unavailable
 from mcp_batteries.executables import NO_WINDOW, find_executable
 from mcp_batteries.redaction.own import add_secrets
+from mcp_batteries.remote.connection_errors import explain_connection_error
 from mcp_batteries.settings import open_text
 from mcp_github.client.device_login import DeviceLogin
 from mcp_github.client.response import API_VERSION
@@ -124,11 +125,9 @@ class Credentials:
             except Problem:
                 raise
             except Exception as error:  # noqa: BLE001
-                # Of four libraries' making: a key that is none, a refusal, a broken connection.
+                # Of three libraries' making: a refusal, a broken connection, and what nobody thought of.
                 logger.warning("No token: %s", type(error).__name__)
-                raise Unavailable(
-                    "GitHub gave the App no token.", "The operator can look at --app-id, the key and the installation."
-                ) from None
+                raise _app_failure(error, self._api_url) from None
             return signer
 
     async def get_signer(self) -> RequestSigner | None:
@@ -262,9 +261,17 @@ class Credentials:
         from github import Auth, GithubIntegration
 
         settings = self._settings
-        if not settings.app_key_file:
-            raise Unavailable("A GitHub App needs its key.", "The operator can name it with `--app-key-file`.")
+        assert settings.app_key_file is not None, "the policy refuses an App without a key"
         app = Auth.AppAuth(str(app_id), _read_secret_file(settings.app_key_file, "key"))
+        try:
+            app.create_jwt()
+        except Exception as error:  # noqa: BLE001
+            # Of two libraries' making, and of many kinds: no PEM, a public key, a key with a password.
+            logger.warning("The key of the App does not sign: %s", type(error).__name__)
+            raise Unavailable(
+                "The file of `--app-key-file` holds no private key that signs.",
+                "The operator can name the PEM file that GitHub gave for the App.",
+            ) from None
         options: dict[str, Any] = {
             "base_url": self._api_url.base, "retry": None, "timeout": settings.timeout, "api_version": API_VERSION,
         }  # fmt: skip
@@ -278,6 +285,25 @@ class Credentials:
                 )
             installation = installations[0]
         return Auth.AppInstallationAuth(app, installation, requester=integration.requester)
+
+
+def _app_failure(error: Exception, api_url: ApiUrl) -> Unavailable:
+    """Return what kept an App from its token: the connection, GitHub's refusal, or what is not known."""
+    from github import GithubException
+    from requests import RequestException
+
+    if isinstance(error, RequestException):
+        reason = explain_connection_error(api_url.base, error)
+        return Unavailable(f"GitHub can't be reached for the App's token: {reason}.", "Try again in a moment.")
+    if not isinstance(error, GithubException):
+        return Unavailable("The App got no token, for a reason that is not known.", "The log names the error.")
+    step = "The operator can look at the App and its installation on GitHub."
+    if error.status == 401:
+        # GitHub says so of a key that is another App's: https://github.com/actions/create-github-app-token/issues/153
+        step = "The operator can look whether --app-id and --app-key-file are of one App, and at this machine's clock."
+    elif error.status == 404:
+        step = "The operator can look at --app-installation: it is an installation of this App."
+    return Unavailable(f"GitHub refused the App a token ({error.status}): `{error.message or 'no reason'}`.", step)
 
 
 def _load_library() -> None:

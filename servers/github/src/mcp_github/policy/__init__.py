@@ -127,6 +127,14 @@ class PolicySettings(Protocol):
     def transport(self) -> str: ...
     @property
     def login_client_id(self) -> str | None: ...
+    @property
+    def token_file(self) -> str | None: ...
+    @property
+    def app_id(self) -> str | None: ...
+    @property
+    def app_installation(self) -> int: ...
+    @property
+    def app_key_file(self) -> str | None: ...
 
 
 class ToolDeclaration(Protocol):
@@ -276,3 +284,25 @@ def _require_usable_auth(settings: PolicySettings) -> None:
         raise Unavailable("One login over HTTP would be everybody's.", "Give --auth caller instead of login.")
     if settings.auth == "login" and not settings.login_client_id:
         raise Unavailable("Nobody can log in without an app.", "Give its client ID with --login-client-id.")
+    if settings.login_client_id and settings.auth != "login":
+        raise Unavailable("`--login-client-id` does nothing where nobody logs in.", "Give --auth login too.")
+    _require_one_source(settings)
+
+
+def _require_one_source(settings: PolicySettings) -> None:
+    """Raise `Unavailable` if an option about the token would be ignored."""
+    given = {
+        "--app-id": settings.app_id,
+        "--token-file": settings.token_file,
+        "--app-key-file": settings.app_key_file,
+        "--app-installation": settings.app_installation,
+    }
+    names = [name for name, value in given.items() if value]
+    if names and settings.auth != "auto":
+        raise Unavailable(f"`--auth {settings.auth}` and `{names[0]}` name two sources.", "Leave one of them out.")
+    if settings.app_id and settings.token_file:
+        raise Unavailable("`--app-id` and `--token-file` name two sources of the token.", "Leave one of them out.")
+    if settings.app_id and not settings.app_key_file:
+        raise Unavailable("A GitHub App needs its key.", "Name its PEM file with --app-key-file.")
+    if names and names[-1].startswith("--app") and not settings.app_id:
+        raise Unavailable(f"`{names[-1]}` does nothing without a GitHub App.", "Give --app-id too.")
