@@ -234,7 +234,7 @@ async def create_issue(
     parent: OptionalNumber = None,
     dry_run: DryRun = False,
 ) -> Done:
-    """Create an issue (under `parent`); labels need push rights. To change it: `edit_issue`."""
+    """Create an issue (under `parent`); labels need push rights. Later: `edit_issue`."""
     people = await resolve_names(api, assignees, _resolve_assignee)
     issue = drop_unset(title=title, body=body, labels=labels, assignees=people, milestone=milestone, type=type)
     if dry_run:
@@ -264,9 +264,9 @@ async def edit_issue(
     milestone: Annotated[Milestone, Field(description="0 removes it")] = None,
     type: Type = None,  # noqa: A002
     custom: Custom = None,
-    duplicate_of: OptionalNumber = None,
+    duplicate_of: Annotated[OptionalNumber, Field(description="Closes it")] = None,
 ) -> Done:
-    """Change parts of an issue, or a pull request's labels, assignees, milestone (else `edit_pull_request`)."""
+    """Change an issue, or a pull request's labels, assignees, milestone (else `edit_pull_request`)."""
     changes = drop_unset(
         title=title, body=body, state=state, state_reason=state_reason, labels=labels,
         assignees=await resolve_names(api, assignees, _resolve_assignee), milestone=milestone, type=type,
@@ -329,7 +329,7 @@ async def create_comment(
     body: Body,
     thread: Annotated[NodeId | None, trusted(Policy.node), Field(description="From `list_reviews`, to reply")] = None,
 ) -> Done:
-    """Comment on an issue or pull request, which notifies people. On lines: `create_review`."""
+    """Comment on an issue or pull request, which notifies people. New ones on lines: `create_review`."""
     if thread is not None:
         return await reply_in_thread(api, repo, number, thread, body)
     target = _conversation(repo, number)
@@ -340,7 +340,7 @@ async def create_comment(
 
 @tool("Change a comment", toolset=("issues", "pull_requests"), effect="destroy", open_world=True)
 async def edit_comment(api: Api, *, repo: WriteRepoName, comment: Comment, body: Body, review: Review = False) -> Done:
-    """Replace the whole text of a comment, if you may change it.
+    """Replace a comment's whole text, if you may change it.
 
     A new one: `create_comment`.
     """
@@ -359,7 +359,7 @@ async def create_reaction(
     comment: OptionalComment = None,
     review: Review = False,
 ) -> Done:
-    """React to an issue or pull request (`number`) or to a `comment`. In words: `create_comment`."""
+    """React to an issue, pull request (`number`) or `comment`. In words: `create_comment`."""
     if number is not None and comment is None:
         target = _conversation(repo, number)
     elif comment is not None and number is None:
@@ -372,7 +372,7 @@ async def create_reaction(
 
 @tool("Delete a comment", toolset=("issues", "pull_requests"), gate="delete", effect="destroy", open_world=True)
 async def delete_comment(api: Api, *, repo: DeleteRepoName, comment: Comment, review: Review = False) -> Done:
-    """Delete a comment, or one on lines (`review`), for good. To reword it use `edit_comment`."""
+    """Delete a comment, or one on lines (`review`), for good. Reword: `edit_comment`."""
     target = _comment(repo, comment, review)
     await api.write("DELETE", target.path, target.description, repo=repo)
     return Done(done=f"Deleted comment {comment}.")
