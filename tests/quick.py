@@ -26,14 +26,6 @@ TESTS = {
 }
 """The tests of each member; a changed test file is run itself, before the others."""
 QUICK = "not (process or postgres or browser or house or debian or slow or weekly)"
-PACKAGES = {
-    "filesystem": "mcp_fs",
-    "git": "mcp_git",
-    "github": "mcp_github",
-    "postgres": "mcp_postgres",
-    "sqlite": "mcp_sqlite",
-    "weather": "mcp_weather",
-}
 NO_TEST_FOUND = 5
 """pytest's exit code."""
 SNAPSHOTS = "tests/house/test_documents.py::test_readme_and_snapshot_are_current"
@@ -78,9 +70,10 @@ def commands(files: list[str]) -> list[list[str]]:
         checks.append(["pyright", *typed])
     members = [member for member in TESTS if any(name.startswith(f"{member}/") for name in files)]
     for member in members:
-        folder = Path(member).name
-        if member.startswith("servers/"):
-            checks.append(["pytest", "-q", "-n0", f"{SNAPSHOTS}[{folder}]", f"{NAMES}[{PACKAGES[folder]}]"])
+        folder = ROOT / member
+        if folder.parent.name == "servers":
+            [package] = folder.glob("src/mcp_*")
+            checks.append(["pytest", "-q", "-n0", f"{SNAPSHOTS}[{folder.name}]", f"{NAMES}[{package.name}]"])
     own = [name for name in python if Path(name).name.startswith("test_") and not name.startswith("tests/house/")]
     if own:
         checks.append(["pytest", "-q", "-x", "-m", "not (debian or slow or weekly)", *own])
