@@ -324,7 +324,9 @@ def assemble(
     async def use_own_names(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
         """Turn a call by another name of a tool into one by its own, which everything inside judges."""
         if ctx.method == "tools/call" and ctx.params is not None:
-            ctx = replace(ctx, params=rename_tools(ctx.params, resolve_tool))
+            params = rename_tools(ctx.params, resolve_tool)
+            if params is not ctx.params:
+                ctx = replace(ctx, params=params)
         return await call_next(ctx)
 
     with without_logging_setup():

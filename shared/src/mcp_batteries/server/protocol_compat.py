@@ -39,7 +39,9 @@ async def adapt_to_revision(ctx: ServerRequestContext[Any], call_next: CallNext)
     """
     params = ctx.params or {}
     if ctx.method == "tools/call":
-        ctx = replace(ctx, params=normalize_call(params))
+        call = normalize_call(params)
+        if call != ctx.params:
+            ctx = replace(ctx, params=call)
     try:
         result = await call_next(ctx)
     except ValidationError as error:
