@@ -163,7 +163,7 @@ def test_a_lock_is_no_change(tmp_path: Path) -> None:
     connections = Connections(interrupt)
 
     def look(*, new: bool) -> dict[str, Any] | None:
-        interrupt.start(1)
+        interrupt.start(60)
         subjects = {T: {"do": "rows", "table": "t", "limit": 9}}
         request = {"do": "watch", "path": str(path), "new": new, "subjects": subjects}
         return operations.run(connections, request, lambda _: None)["digests"]

@@ -21,7 +21,8 @@ from mcp_batteries.sql.results.rows import RowPage
 from mcp_sqlite.engine.files import export_rows, import_rows
 from mcp_sqlite.engine.lifetime import Lifetime
 from mcp_sqlite.engine.result_pages import ResultPages
-from mcp_sqlite.engine.worker_pool import WorkerPool
+from mcp_sqlite.engine.workers.launcher import WorkerLauncher
+from mcp_sqlite.engine.workers.pool import WorkerPool
 from mcp_sqlite.policy import Database, ImportTable, NewFile, NextPage, ReadStatement, ServedFile
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0, 2**53, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)])
@@ -89,10 +90,11 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Generator[Place]:
-    pool = WorkerPool(seconds=60, max_workers=2)
-    results = ResultPages(pool, Scratch("mcp-sqlite"))
+    folder, scratch = tmp_path_factory.mktemp("properties"), Scratch("mcp-sqlite")
+    pool = WorkerPool(WorkerLauncher([str(folder / "app.db")], scratch), seconds=60, max_workers=2)
+    results = ResultPages(pool, scratch)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(Lifetime(pool, results)):
-        yield Place(tmp_path_factory.mktemp("properties"), portal, pool, results)
+        yield Place(folder, portal, pool, results)
 
 
 def shown(value: Any) -> Any:

@@ -29,7 +29,7 @@ from mcp_batteries.sql.watching import (
 from mcp_batteries.subscriptions.file_state import read_file_state
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 from mcp_sqlite.engine.contents import digest_subjects
-from mcp_sqlite.engine.worker_pool import WorkerPool
+from mcp_sqlite.engine.workers.pool import WorkerPool
 from mcp_sqlite.policy import Database, Policy, Readable, Request
 
 __all__ = ["DatabaseWatcher", "demonstration"]

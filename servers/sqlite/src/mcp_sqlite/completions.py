@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from mcp_batteries.sql import completions
 from mcp_batteries.sql.policy import NamesOf
 from mcp_sqlite.engine.schemas import complete_names
-from mcp_sqlite.engine.worker_pool import WorkerPool
+from mcp_sqlite.engine.workers.pool import WorkerPool
 
 __all__ = ["Completions"]
 

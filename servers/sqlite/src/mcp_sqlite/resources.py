@@ -19,7 +19,7 @@ from mcp_batteries.sql.resources import (
 from mcp_batteries.sql.results.rows import RowPage
 from mcp_sqlite.engine import contents, schemas
 from mcp_sqlite.engine.insights import Insights
-from mcp_sqlite.engine.worker_pool import WorkerPool
+from mcp_sqlite.engine.workers.pool import WorkerPool
 from mcp_sqlite.policy import Database, Policy, Request, table_uri
 
 __all__ = ["MEMO", "Resources"]

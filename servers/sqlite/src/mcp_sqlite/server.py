@@ -17,14 +17,15 @@ from mcp_sqlite.engine.insights import Insights
 from mcp_sqlite.engine.lifetime import Lifetime, worker_options
 from mcp_sqlite.engine.result_pages import ResultPages
 from mcp_sqlite.engine.statements import compile_statement
-from mcp_sqlite.engine.worker_pool import WorkerPool
+from mcp_sqlite.engine.workers.launcher import WorkerLauncher, describe_confinement
+from mcp_sqlite.engine.workers.pool import WorkerPool
 from mcp_sqlite.policy import Policy
 from mcp_sqlite.prompts import Prompts
 from mcp_sqlite.resources import Resources
 from mcp_sqlite.settings import Settings
 from mcp_sqlite.tools import files, insights, read, write
 
-__all__ = ["build"]
+__all__ = ["build", "confinement"]
 
 # Names that saved queries can't have: `run_check` is a tool of the server's own.
 _RESERVED_NAMES = ("check",)
@@ -41,10 +42,12 @@ def build(settings: Settings) -> Assembled:
     policy = Policy(settings, demo=example)
     visible = {database.address: policy.parts[name] for name, database in policy.databases.items()}
     options = worker_options(visible, policy.folder, has_vectors=settings.sqlite_vec)
-    pool = WorkerPool(seconds=settings.timeout, max_workers=settings.workers, options=options)
+    addresses = [database.address for database in policy.databases.values()]
+    launcher = WorkerLauncher(addresses, scratch, options, policy.folder)
+    pool = WorkerPool(launcher, seconds=settings.timeout, max_workers=settings.workers)
     pages = ResultPages(pool, scratch)
     queries = saved_queries(settings.queries, policy, partial(compile_statement, pool), _RESERVED_NAMES)
-    paths = [os.path.realpath(database.address) for database in policy.databases.values()]
+    paths = [os.path.realpath(address) for address in addresses]
     memo = Insights(settings.insights or scratch.new(".db"), paths)
     resources = Resources(policy, queries=queries, pool=pool, insights=memo)
     return assemble_sql(
@@ -67,3 +70,8 @@ def build(settings: Settings) -> Assembled:
         title="SQLite",
         begin="`list_tables`",
     )
+
+
+def confinement(settings: Settings) -> str:
+    """Return what confines SQLite here, in one line for `--check`."""
+    return describe_confinement()

@@ -17,7 +17,7 @@ from mcp_batteries.sql.results.comparison import (
 from mcp_batteries.sql.results.rows import Results, RowPage
 from mcp_sqlite.engine.result_pages import ResultPages
 from mcp_sqlite.engine.schemas import read_description
-from mcp_sqlite.engine.worker_pool import WorkerPool
+from mcp_sqlite.engine.workers.pool import WorkerPool
 from mcp_sqlite.policy import Table, internal_statement
 
 __all__ = ["compare_rows"]

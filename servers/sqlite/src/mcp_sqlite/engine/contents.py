@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_batteries.sql.results.rows import RowPage
 from mcp_sqlite.engine.requests import to_content_request
-from mcp_sqlite.engine.worker_pool import LONG_OPERATION_LIMITS, WorkerPool
+from mcp_sqlite.engine.workers.pool import LONG_OPERATION_LIMITS, WorkerPool
 from mcp_sqlite.policy import Database, Request
 
 __all__ = ["digest_subjects", "read_content"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcp_batteries.scratch import Scratch
 from mcp_batteries.sql.results.changes import Import
 from mcp_sqlite.engine.requests import to_request
-from mcp_sqlite.engine.worker_pool import WorkerPool
+from mcp_sqlite.engine.workers.pool import WorkerPool
 from mcp_sqlite.models import Backup, Export
 from mcp_sqlite.policy import ImportTable, NewFile, ReadStatement, ServedFile, WholeDatabase
 

@@ -11,7 +11,7 @@ import anyio
 
 from mcp_sqlite.engine import demo_database
 from mcp_sqlite.engine.result_pages import ResultPages
-from mcp_sqlite.engine.worker_pool import WorkerPool
+from mcp_sqlite.engine.workers.pool import WorkerPool
 from mcp_sqlite.policy import VisibleSchema
 
 __all__ = ["Lifetime", "worker_options"]

@@ -23,8 +23,8 @@ from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.scratch import Scratch
 from mcp_batteries.sql.results.rows import Results, RowPage
 from mcp_sqlite.engine.requests import to_request
-from mcp_sqlite.engine.worker_pool import Remainder, WorkerPool
-from mcp_sqlite.engine.worker_process import to_problem
+from mcp_sqlite.engine.workers.pool import Remainder, WorkerPool
+from mcp_sqlite.engine.workers.process import to_problem
 from mcp_sqlite.policy import NextPage, ReadStatement
 
 __all__ = ["MAX_CELL", "ResultPages"]

@@ -9,7 +9,7 @@ from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.sql.results.rows import SearchHits, to_one_line
-from mcp_sqlite.engine.worker_pool import WorkerPool
+from mcp_sqlite.engine.workers.pool import WorkerPool
 from mcp_sqlite.models import Catalog, TableInfo
 from mcp_sqlite.policy import Database, NamesOf, Table, table_uri
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.sql.results.rows import RowPage
 from mcp_sqlite.engine.requests import to_request
-from mcp_sqlite.engine.worker_pool import WorkerPool
+from mcp_sqlite.engine.workers.pool import WorkerPool
 from mcp_sqlite.models import Check, Plan
 from mcp_sqlite.policy import Database, ReadStatement, TableName
 

@@ -11,7 +11,7 @@ from mcp_batteries.server.declaration.fields import DryRun
 from mcp_batteries.server.declaration.trusted import default, trusted
 from mcp_batteries.sql.arguments import DATABASE, MAX_SECONDS, NEW_FILE, RENAMED_SQL_ARGUMENTS, NewRowFile, RowFile
 from mcp_sqlite.engine import files
-from mcp_sqlite.engine.worker_pool import WorkerPool
+from mcp_sqlite.engine.workers.pool import WorkerPool
 from mcp_sqlite.models import Backup, Export
 from mcp_sqlite.policy import NewFile, Policy, WholeDatabase
 from mcp_sqlite.tools.arguments import PlanParameters, ReadableDb, Relation, Sql, WritableDb

@@ -25,7 +25,7 @@ from mcp_batteries.sql.results.rows import Results, RowPage, SearchHits
 from mcp_sqlite.engine import schemas, statements
 from mcp_sqlite.engine.comparison import compare_rows
 from mcp_sqlite.engine.result_pages import MAX_CELL, ResultPages
-from mcp_sqlite.engine.worker_pool import WorkerPool
+from mcp_sqlite.engine.workers.pool import WorkerPool
 from mcp_sqlite.models import Catalog, Check, Plan
 from mcp_sqlite.tools.arguments import (
     FullTextTable,

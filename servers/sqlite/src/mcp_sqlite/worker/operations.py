@@ -9,7 +9,6 @@ from typing import Any
 from mcp_sqlite.worker import integrity, watch
 from mcp_sqlite.worker.advisor import plan
 from mcp_sqlite.worker.change import transaction
-from mcp_sqlite.worker.connection import lock_holder
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.language.failure import Failure, describe_os_error
 from mcp_sqlite.worker.query import errors, rows, search, statements
@@ -52,12 +51,11 @@ def run(connections: Connections, request: dict[str, Any], send: statements.Send
             return _answer(connections, request, send)
         with connections.attach_others(request["path"], others):
             return _answer(connections, request, send)
-    except Failure as failure:
-        raise _name_lock_holder(failure, request["path"]) from None
+    except Failure:
+        raise
     except (sqlite3.Error, sqlite3.Warning, MemoryError) as error:
         path_to_write = request["path"] if request["do"] in _WRITING_OPERATIONS else None
-        failure = errors.explain_error(None, error, path_to_write=path_to_write)
-        raise _name_lock_holder(failure, request["path"]) from None
+        raise errors.explain_error(None, error, path_to_write=path_to_write) from None
     except OSError as error:
         message = f"The disk does not do it: {describe_os_error(error)}."
         raise Failure("unavailable", message, "Ask the operator.") from None
@@ -72,14 +70,3 @@ def _answer(connections: Connections, request: dict[str, Any], send: statements.
     if request["do"] == "query":
         return statements.run_statements(connections, request, send)
     return _OPERATIONS[request["do"]](connections, request)
-
-
-def _name_lock_holder(failure: Failure, path: str) -> Failure:
-    """Return the failure, with who holds the lock if that is what it is about."""
-    if failure.kind != "locked":
-        return failure
-    holder = lock_holder.find_lock_holder(path) or "another program or another call of this server"
-    fix = failure.fix
-    if holder.startswith("another program"):
-        fix += " If a browser or the like keeps it, the operator can serve a copy of the file and of its `-wal`."
-    return Failure("locked", f"The database is locked by {holder}", fix)

@@ -6,7 +6,6 @@ import asyncio
 import json
 import struct
 import subprocess
-import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ import anyio
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.executables import NO_WINDOW
+from mcp_sqlite.engine.workers.launcher import FolderIdentity, WorkerLauncher
 
 __all__ = ["DatabaseLocked", "ProcessExited", "Worker", "WorkerDied", "raise_for_error", "to_problem"]
 
@@ -52,12 +52,16 @@ class Worker(asyncio.SubprocessProtocol, asyncio.Protocol):
     """A process, and the frames it has sent.
 
     Its frames are read in the event loop's own callback: a stream between would cost as much as all the work.
+
+    Attributes:
+        folders: the folders of databases that it can reach.
     """
 
     _transport: asyncio.SubprocessTransport
     _requests: asyncio.WriteTransport
 
-    def __init__(self) -> None:
+    def __init__(self, folders: frozenset[FolderIdentity]) -> None:
+        self.folders = folders
         self._loop = asyncio.get_running_loop()
         self._data = bytearray()
         self._frames: deque[bytes] = deque()
@@ -66,17 +70,20 @@ class Worker(asyncio.SubprocessProtocol, asyncio.Protocol):
         self._exited = asyncio.Event()
 
     @classmethod
-    async def start(cls, options: Sequence[str]) -> Worker:
+    async def start(cls, launcher: WorkerLauncher) -> Worker:
         """Start a process, and return it when it is ready.
 
         Raises:
             WorkerDied: it does not start.
         """
-        # -P: no module of the folder the host started us in.
-        command = [sys.executable, "-P", "-m", "mcp_sqlite.worker", *options]
-        loop = asyncio.get_running_loop()
-        transport, worker = await loop.subprocess_exec(
-            cls, *command, stderr=subprocess.DEVNULL, creationflags=NO_WINDOW
+        # Identified first: of a folder that is replaced in between, the worker is taken for one that can't reach it.
+        folders = launcher.identify_folders()
+        transport, worker = await asyncio.get_running_loop().subprocess_exec(
+            lambda: cls(folders),
+            *launcher.command(),
+            stderr=subprocess.DEVNULL,
+            env=launcher.environment(),
+            creationflags=NO_WINDOW,
         )
         worker._transport = transport
         worker._requests = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -16,7 +16,9 @@ import anyio
 from anyio.abc import TaskGroup
 
 from mcp_batteries.errors import Problem, Unavailable
-from mcp_sqlite.engine.worker_process import DatabaseLocked, ProcessExited, Worker, WorkerDied, raise_for_error
+from mcp_sqlite.engine.workers.launcher import WorkerLauncher
+from mcp_sqlite.engine.workers.lock_holder import find_lock_holder
+from mcp_sqlite.engine.workers.process import DatabaseLocked, ProcessExited, Worker, WorkerDied, raise_for_error
 
 __all__ = ["LONG_OPERATION_LIMITS", "Remainder", "WorkerPool"]
 
@@ -66,13 +68,13 @@ class WorkerPool:
     """Worker processes for as long as `running` is entered.
 
     Args:
+        launcher: starts the workers.
         seconds: a statement's time limit.
         max_workers: workers that answer calls at once.
-        options: what the operator asked for, as each worker reads it from its command line.
     """
 
-    def __init__(self, *, seconds: float, max_workers: int, options: Sequence[str] = ()) -> None:
-        self._options = options
+    def __init__(self, launcher: WorkerLauncher, *, seconds: float, max_workers: int) -> None:
+        self._launcher = launcher
         self.seconds = seconds
         self._max_workers = max_workers
         self._task_groups: list[TaskGroup] = []
@@ -144,7 +146,7 @@ class WorkerPool:
             except DatabaseLocked as locked:
                 waited = anyio.current_time() - started
                 if waited >= patience:
-                    raise Unavailable(f"{locked.failure}, for at least {waited:.1f} s.", locked.fix) from None
+                    raise _name_lock_holder(locked, request["path"], waited) from None
                 await anyio.sleep(pause)
         raise AssertionError
 
@@ -171,12 +173,19 @@ class WorkerPool:
 
     async def _take_worker(self, *, needs_new_worker: bool) -> Worker:
         if needs_new_worker:
-            return await Worker.start(self._options)
+            return await Worker.start(self._launcher)
         if not self._idle and self._warming is not None:
             await self._warming.wait()
-        if self._idle:
-            return self._idle.pop()
-        return await Worker.start(self._options)
+        while self._idle:
+            worker = self._idle.pop()
+            if self._is_current(worker):
+                return worker
+            await worker.kill()
+        return await Worker.start(self._launcher)
+
+    def _is_current(self, worker: Worker) -> bool:
+        """Return whether a worker lives, and reaches the folders that the databases are in now."""
+        return worker.is_alive and worker.folders == self._launcher.identify_folders()
 
     async def _acquire_slot(self, limit: float, deadline: float) -> None:
         try:
@@ -197,8 +206,11 @@ class WorkerPool:
         """Do what `call` does, always on the same worker while it lives: one that remembers."""
         async with self._dedicated_locks.setdefault(owner, anyio.Lock()):
             worker = self._dedicated.pop(owner, None)
-            if worker is None or not worker.is_alive:
-                worker = await Worker.start(self._options)
+            if worker is not None and not self._is_current(worker):
+                await worker.kill()
+                worker = None
+            if worker is None:
+                worker = await Worker.start(self._launcher)
             try:
                 self._busy.add(worker)
                 return raise_for_error(await self._ask(worker, request, seconds, seconds))
@@ -298,7 +310,7 @@ class WorkerPool:
         started = anyio.Event()
         self._warming = started
         try:
-            worker = await Worker.start(self._options)
+            worker = await Worker.start(self._launcher)
         except Problem as problem:
             logger.warning("No worker is kept warm: %s", problem)
             return
@@ -309,3 +321,12 @@ class WorkerPool:
             self._idle.append(worker)
         else:
             await worker.kill()
+
+
+def _name_lock_holder(locked: DatabaseLocked, path: str, waited: float) -> Unavailable:
+    """Return the problem of a call that has waited for a lock long enough, with who holds it."""
+    holder = find_lock_holder(path) or "another program or another call of this server"
+    fix = locked.fix
+    if holder.startswith("another program"):
+        fix += " If a browser or the like keeps it, the operator can serve a copy of the file and of its `-wal`."
+    return Unavailable(f"{locked.failure} by {holder}, for at least {waited:.1f} s.", fix)

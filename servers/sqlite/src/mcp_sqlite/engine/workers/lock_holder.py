@@ -1,8 +1,4 @@
-"""Finds out who holds a database's locks, if the system shows it: on Linux, in /proc/locks.
-
-Nothing is locked and no file is opened to find out: closing one would end the locks that SQLite has on it in this
-process (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).
-"""
+"""Finds out who holds a database's locks, if the system shows it: on Linux, in /proc/locks."""
 
 from __future__ import annotations
 
@@ -53,7 +49,7 @@ def find_lock_holder(path: str) -> str | None:
     """
     if sys.platform != "linux":
         return None
-    spans = _find_lock_spans(path)
+    spans = _find_lock_spans(os.path.realpath(path))
     locks = [lock for lock in _read_locks() if lock.file in spans and lock.span.overlaps(spans[lock.file])]
     writers = [lock.process for lock in locks if lock.kind == "WRITE"]
     readers = [lock.process for lock in locks if lock.kind != "WRITE"]
@@ -65,19 +61,19 @@ def find_lock_holder(path: str) -> str | None:
 
 
 def _read_locks() -> Iterator[_Lock]:
-    """Return the locks that other processes hold."""
+    """Return the locks that are held now."""
     try:
         lines = Path("/proc/locks").read_text("ascii").splitlines()
     except OSError:
         return
     for line in lines:
         lock = _parse_lock(line)
-        if lock is not None and lock.process > 0 and lock.process != os.getpid():
+        if lock is not None and lock.process > 0:
             yield lock
 
 
 def _describe_process(process: int, verb: str) -> str:
-    if _read_parent(process) == os.getppid():
+    if os.getpid() in (process, _read_parent(process)):
         return "another call of this server"
     name = _read_text(f"/proc/{process}/comm").strip() or "?"
     return f"another program, `{name}` (process {process}), which {verb}"

@@ -1,0 +1,1 @@
+"""The processes that run SQLite: how they start, what they reach, and which of them answers a call."""
