@@ -34,6 +34,7 @@ coverage *arguments:
 docs:
     uv run python -m tools.docs servers/*
     PYTHONPATH=tests uv run python -m documents.figures
+    PYTHONPATH=tests uv run python -m proofs.page
 
 # The documents as a site, in build/site.
 site:
@@ -52,9 +53,9 @@ windows *suites:
 bench *arguments:
     uv run python tests/benchmarks/small_calls.py {{ arguments }}
 
-# Replicas, buses and faults in 100,000 worlds made by their seeds.
-simulate *arguments:
-    uv run python tests/simulation/run.py {{ arguments }}
+# Thousands of cases made by a seed: lists the proofs, or runs one, as `just prove git-twins 50 --seed 7`.
+prove *arguments:
+    cd tests && uv run python -m proofs {{ arguments }}
 
 # Mistakes made on purpose, to see whether the tests notice; see tests/mutants/README.md.
 mutants *arguments:

@@ -1,7 +1,5 @@
 """Messages made by chance, for whole servers: whatever comes, they answer by the protocol and go on.
 
-    uv run python tests/e2e/fuzz.py [mcp_fs ...] [--minutes 10] [--seed 1]
-
 Each member in turn gets its share of the time over both transports, in both eras and in the revision that has arrays.
 Messages begin as what a client could send, from what the server lists and answers (`fuzz_messages.py`), and are then
 spoilt: as JSON, as bytes, in their headers. Servers may ask the client (`--confirm`, roots), which answers alike.
@@ -9,23 +7,15 @@ A finding is an answer that is not JSON-RPC, that says of itself that it is a de
 or that never comes; a traceback; an end of the process; or memory that is not given back. It is printed with its seed.
 """
 
-import os
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-if __name__ == "__main__":
-    # For a start beside whatever else runs for so long; read as the wires are imported.
-    os.environ.setdefault("MCP_TEST_SECONDS", "120")
-
-import argparse
 import json
 import random
+import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, cast
 
 import anyio
@@ -35,6 +25,7 @@ from contract.cases import CASES
 from e2e.fuzz_messages import ABLE, Maker, is_question
 from mcp_batteries.testing.case import Case
 from mcp_batteries.testing.wire import MODERN, HttpWire, Message, StdioWire, Wire, WireClosed, WireError
+from proofs.tally import Tally
 
 ARRAYS = "2025-03-26"
 """The revision in which messages come in arrays."""
@@ -337,19 +328,9 @@ def _is_sendable(letter: str) -> bool:
     return letter.isascii() and letter.isprintable()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
-    parser.add_argument("members", nargs="*", help="such as mcp_fs; without any, all")
-    parser.add_argument("--minutes", type=float, default=10, help="for each member")
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    found = [
-        finding
-        for package in given.members or CASES
-        for finding in anyio.run(fuzz, package, given.minutes * 60, given.seed)
-    ]
-    sys.exit(f"{len(found)} findings" if found else 0)
-
-
-if __name__ == "__main__":
-    main()
+async def prove(count: int, seed: int) -> Tally:
+    """Send messages for so many minutes to each member."""
+    found: list[str] = []
+    for package in CASES:
+        found += await fuzz(package, count * 60, seed)
+    return Tally.of({"members": len(CASES), "minutes for each": count}, found)

@@ -1,17 +1,10 @@
 """Rolling restarts under load: every call that was sent is answered, and every change is heard of.
 
-    uv run python tests/e2e/restarts.py [ROUNDS] [all|direct|nginx|haproxy] [redis|nats|postgresql]
-
 Two replicas behind the proxy of `deploy/` take turns to end by SIGTERM and start again, while clients of both eras call
 without a pause on connections they keep, one of them announces changes, and followers of both eras hear of each or were
-connected again after it. `direct` is one server and no proxy; `all`, the default, shares the rounds out among each
-proxy with each bus. nginx and haproxy are Debian's packages; what they say goes to standard error.
+connected again after it. `direct` is one server and no proxy. nginx and haproxy are Debian's packages; what they say
+goes to standard error.
 """
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import asyncio
 import json
@@ -22,6 +15,7 @@ import tempfile
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -29,10 +23,11 @@ import anyio.to_thread
 import httpx2
 
 from benchmarks.bench_http import LEGACY, MODERN, Client
-from e2e.services import free_port, serving
+from e2e.services import KINDS, free_port, serving
 from e2e.test_deploy import proxied
 from e2e.test_replicas import DIAGNOSTIC
 from mcp_batteries.testing.wire import HttpWire
+from proofs.tally import Tally
 
 CLIENTS = 16
 FOLLOWERS = 32
@@ -307,22 +302,15 @@ async def roll(rounds: int, kind: str, bus: str, folder: Path) -> Counter[str]:
         return tally
 
 
-def main() -> None:
-    words = dict(enumerate(sys.argv[1:]))
-    rounds, kind = int(words.get(0, 100)), words.get(1, "all")
-    pairs = [(proxy, bus) for bus in ("redis", "nats", "postgresql") for proxy in ("nginx", "haproxy")]
-    if kind != "all":
-        pairs = [(kind, words.get(2, "redis"))]
-    missed: dict[str, int] = {}
+async def prove(count: int, seed: int) -> Tally:
+    """Restart so often, shared out among each proxy with each bus."""
+    pairs = [(proxy, bus) for bus in KINDS for proxy in ("nginx", "haproxy")]
+    counts: Counter[str] = Counter()
+    missed: list[str] = []
     for number, (proxy, bus) in enumerate(pairs):
-        share = rounds // len(pairs) + (number < rounds % len(pairs))
+        share = count // len(pairs) + (number < count % len(pairs))
         with tempfile.TemporaryDirectory() as scratch:
-            tally = asyncio.run(roll(share, proxy, bus, Path(scratch)))
-        missed |= {f"{proxy}, {bus}, {name}": times for name, times in lost(tally).items()}
-        seen = f"{tally['answered']:,} calls and {tally['notices']:,} notices"
-        print(f"{proxy}, {bus}: {share} restarts, {seen}, {sum(lost(tally).values())} lost", flush=True)
-    sys.exit(f"lost: {missed}" if missed else 0)
-
-
-if __name__ == "__main__":
-    main()
+            tally = await roll(share, proxy, bus, Path(scratch))
+        missed += [f"{proxy}, {bus}, {name}: {times}" for name, times in lost(tally).items()]
+        counts += Counter(restarts=share, calls=tally["answered"], notices=tally["notices"])
+    return Tally.of(counts, missed)

@@ -15,11 +15,12 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 import time
 import zipfile
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import combinations, product
 from pathlib import Path
@@ -44,6 +45,7 @@ from mcp_fs.engine.text.edit import Replacement, apply_replacements
 from mcp_fs.engine.undo import undo
 from mcp_fs.policy import Policy
 from mcp_fs.policy.path_arguments import ArchivePart, LineRange
+from proofs.tally import Tally
 
 COUNTED = (
     "open",
@@ -514,7 +516,24 @@ def _parts(state: State) -> list[State]:
     return [dict(some) for size in range(len(state) + 1) for some in combinations(state.items(), size)]
 
 
-def main(folder: str, *names: str) -> None:
+@dataclass(frozen=True)
+class Trials:
+    """What came of the faults at each operation of one scenario.
+
+    Attributes:
+        tried: how many faults were met.
+        wrong: what was not as it must be, by the fault.
+        log: the operations.
+    """
+
+    scenario: str
+    tried: int
+    wrong: list[str]
+    log: list[str]
+
+
+def try_scenarios(folder: str, *names: str) -> Iterator[Trials]:
+    """Try the scenarios of these names; all, if none is named."""
     root = Path(folder) / "root"
     for scenario, prepare, is_far in product(SCENARIOS, (plain, written_down, taken_back), (False, True)):
         name = f"{scenario.name}, {prepare.__name__}".replace("_", " ").removesuffix(", plain") + ", far" * is_far
@@ -537,7 +556,18 @@ def main(folder: str, *names: str) -> None:
                     mistake = not_back(root, scenario)
                 if mistake is not None or not met:
                     wrong.append(f"{kind} at {at}: {mistake or 'was not met'}")
-        print(json.dumps({"scenario": name, "tried": tried, "wrong": wrong, "log": log}), flush=True)
+        yield Trials(name, tried, wrong, log)
+
+
+def prove(count: int, seed: int) -> Tally:
+    """Try all scenarios; there is nothing to draw."""
+    tally = Tally()
+    with tempfile.TemporaryDirectory() as folder:
+        for trials in try_scenarios(folder):
+            tally.counts["scenarios"] += 1
+            tally.counts["faults"] += trials.tried
+            tally.wrong += [f"{trials.scenario}: {fault}" for fault in trials.wrong]
+    return tally
 
 
 def operations(root: Path, scenario: Scenario, prepare: Prepare) -> list[str]:
@@ -561,4 +591,5 @@ def not_back(root: Path, scenario: Scenario) -> str | None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    for found in try_scenarios(*sys.argv[1:]):
+        print(json.dumps(asdict(found)), flush=True)

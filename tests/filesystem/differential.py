@@ -1,20 +1,16 @@
-"""Random questions about random trees, asked of the engine and of rg, find, cat and git; run as a program.
+"""Random questions about random trees, asked of the engine and of rg, find, cat and git.
 
-`python -m filesystem.differential 10000` in `tests/` prints one JSON object: questions, differences, seconds.
 A difference counts unless the first line of the answer explains it.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -31,6 +27,7 @@ from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.text_search import search_text
 from mcp_fs.models import MatchCounts, Matches
 from mcp_fs.policy import Policy
+from proofs.tally import Tally
 
 _NAMES = ["a", "b c", "Ü.txt", "x.py", "y.py", ".hidden", ".x.py", "build", "doc.md", "log.txt", "[z]", "node_modules"]
 _RULES = ["build/\n", "*.md\n!doc.md\n", "/a\n", "**/x.py\n", "*.txt\n", "node_modules\nlog.*\n"]
@@ -200,14 +197,6 @@ def differences(questions: int, seed: int = 0) -> list[str]:
     return found
 
 
-def main() -> None:
-    began = time.monotonic()
-    questions, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else time.time_ns()
-    found = differences(questions, seed)
-    seconds = round(time.monotonic() - began)
-    print(json.dumps({"questions": questions, "seed": seed, "differences": found, "seconds": seconds}, indent=1))
-    sys.exit(bool(found))
-
-
-if __name__ == "__main__":
-    main()
+def prove(count: int, seed: int) -> Tally:
+    """Ask so many questions."""
+    return Tally.of({"questions": count}, differences(count, seed))

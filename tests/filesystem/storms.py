@@ -1,8 +1,6 @@
 """Storms of changes that overflow the kernel's queue while the server can't run; the last state must still be told.
 
-`python -m filesystem.storms 1000` in `tests/` makes so many storms and prints one JSON object: storms, missed, seconds;
-a second number is how many servers there are at a time, a third the seed of another run. On a busy machine set
-MCP_TEST_SECONDS to more than 30: servers start, and the last state is waited for, as long as that.
+On a busy machine set MCP_TEST_SECONDS to more than 30: a server's start and the last state are waited for so long.
 A storm writes 20,000 times to two files in turn, so that no two events are equal and merged, and once, somewhere in
 between, to the file that is subscribed to: directly, through another hard link or through a memory map. The client
 reads the file when it is told of a change, as hosts do; a last state that it has not read by then is missed.
@@ -10,14 +8,12 @@ reads the file when it is told of a change, as hosts do; a last state that it ha
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import random
 import signal
 import sys
 import tempfile
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,8 +21,10 @@ import anyio
 
 from mcp_batteries.testing.wire import StdioWire
 from mcp_batteries.testing.wire.base import SECONDS
+from proofs.tally import Tally
 
 _WRITES = 20_000
+_SERVERS = 4
 HANDICAPS = ("stopped", "niced", "busy")
 
 
@@ -94,22 +92,16 @@ async def missed(folder: Path, storms: range, seed: int = 0) -> list[int]:
     return wrong
 
 
-async def main(storms: int, servers: int, seed: int) -> None:
-    began, wrong = time.monotonic(), list[int]()
+async def prove(count: int, seed: int) -> Tally:
+    """Make so many storms, with several servers at a time."""
+    wrong: list[int] = []
 
-    async def some(folder: Path, part: range) -> None:
-        wrong.extend(await missed(folder, part, seed))
+    async def make_some(folder: Path, storms: range) -> None:
+        wrong.extend(await missed(folder, storms, seed))
 
     with tempfile.TemporaryDirectory() as folder:
         async with anyio.create_task_group() as tasks:
-            for number in range(servers):
-                part = range(number * storms // servers, (number + 1) * storms // servers)
-                tasks.start_soon(some, Path(folder) / str(number), part)
-    seconds = round(time.monotonic() - began)
-    print(json.dumps({"storms": storms, "missed": sorted(wrong), "seconds": seconds}))
-    sys.exit(bool(wrong))
-
-
-if __name__ == "__main__":
-    storms, servers, seed, *_ = [*map(int, sys.argv[1:]), *(4, 0)[len(sys.argv) - 2 :]]
-    anyio.run(main, storms, servers, seed)
+            for number in range(_SERVERS):
+                storms = range(number * count // _SERVERS, (number + 1) * count // _SERVERS)
+                tasks.start_soon(make_some, Path(folder) / str(number), storms)
+    return Tally.of({"storms": count}, [f"storm {number} was missed" for number in sorted(wrong)])

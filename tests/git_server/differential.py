@@ -1,30 +1,24 @@
-"""Random repositories, asked by every reading tool and resource and by plain git; run as a program.
+"""Random repositories, asked by every reading tool and resource and by plain git.
 
-`python -m git_server.differential 300` in `tests/` prints one JSON object: repositories, questions, differences,
-seconds; a second number is the seed of another run. Each difference is printed with the repository's number, which
-`python -m git_server.differential 1 SEED NUMBER FOLDER` plants again in a folder.
+Each difference comes with the seed and the number of its repository, which `asked` plants again in a folder.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import re
 import sys
 import tempfile
-import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-
-import anyio
 
 from git_server.made import GIT
 from git_server.serving import Asking, serving
 from git_server.states import Planted, plant
 from mcp_git.path_quoting import escape_line_breaks, quote_path
+from proofs.tally import Tally
 
 _LONG = 1900
 _SUBMODULES = "--ignore-submodules=dirty"
@@ -565,18 +559,7 @@ async def differences(repositories: range, seed: int = 0) -> tuple[int, list[str
     return questions, found
 
 
-async def main(repositories: int, seed: int) -> None:
-    began = time.monotonic()
-    if len(sys.argv) > 4:
-        print(await asked(Path(sys.argv[4]), seed, int(sys.argv[3])))
-        return
-    questions, found = await differences(range(repositories), seed)
-    kinds = Counter(re.split(r": ", line)[1].split(" ")[0] for line in found)
-    said = {"repositories": repositories, "questions": questions, "differences": len(found), "of": kinds}
-    print(json.dumps(said | {"seconds": round(time.monotonic() - began)}))
-    sys.exit(bool(found))
-
-
-if __name__ == "__main__":
-    _repositories, _seed, *_ = [*map(int, sys.argv[1:3]), 0]
-    anyio.run(main, _repositories, _seed)
+async def prove(count: int, seed: int) -> Tally:
+    """Ask about so many repositories."""
+    questions, found = await differences(range(count), seed)
+    return Tally.of({"repositories": count, "questions": questions}, found)

@@ -1,14 +1,11 @@
-"""A seeded storm of what people do with plain git, and what a subscriber hears of it; run as a program.
+"""A seeded storm of what people do with plain git, and what a subscriber hears of it.
 
-`python -m git_server.storms 200` in `tests/` prints one JSON object: acts, notices that were due, lost, for nothing,
-twice, and late, which are those that came with a regular look and not with an event; a second number is the seed of
-another run. A notice is due where a resource reads otherwise after an act than before. One is for nothing where it does
-not, unless the act, such as a rebase, passes through other states.
+A notice is due where a resource reads otherwise after an act than before. One is for nothing where it does not, unless
+the act, such as a rebase, passes through other states. Those that are late came with a regular look, not with an event.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 import tempfile
@@ -22,6 +19,7 @@ import anyio
 
 from git_server.made import Made
 from mcp_batteries.testing.wire import StdioWire
+from proofs.tally import Tally
 
 KINDS = ("status", "head", "branches", "log", "diff", "stash")
 _UPDATED = "notifications/resources/updated"
@@ -182,17 +180,8 @@ async def storm(folder: Path, acts: int, seed: int) -> tuple[Counter[str], list[
     return tally, wrong
 
 
-async def main(acts: int, seed: int) -> None:
-    began = time.monotonic()
+async def prove(count: int, seed: int) -> Tally:
+    """Follow a repository through so many acts."""
     with tempfile.TemporaryDirectory() as folder:
-        tally, wrong = await storm(Path(folder), acts, seed)
-    for line in wrong:
-        print(line, file=sys.stderr)
-    said = {name: tally[name] for name in ("acts", "due", "lost", "for nothing", "twice", "late")}
-    print(json.dumps({**said, "seconds": round(time.monotonic() - began)}))
-    sys.exit(bool(wrong))
-
-
-if __name__ == "__main__":
-    _acts, _seed, *_ = [*map(int, sys.argv[1:]), 0]
-    anyio.run(main, _acts, _seed)
+        tally, wrong = await storm(Path(folder), count, seed)
+    return Tally.of(tally, wrong)

@@ -1,7 +1,6 @@
-"""Random acts by the writing tools and by plain git in a twin of the repository; run as a program.
+"""Random acts by the writing tools and by plain git in a twin of the repository.
 
-`python -m git_server.twins 200` in `tests/` prints one JSON object: acts, refused, undone, differences, seconds; a
-second number is the seed of another run. After an act both have the same files, index, refs, logs and configuration;
+After an act both have the same files, index, refs, logs and configuration;
 a refusal leaves what was there before; and the calls that an answer names as its undo lead back to the same files,
 index, refs, configuration and stashes.
 """
@@ -9,7 +8,6 @@ index, refs, configuration and stashes.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import random
 import re
@@ -17,13 +15,10 @@ import shutil
 import stat
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import anyio
 
 from git_server.made import GIT
 from git_server.serving import Asking, serving
@@ -31,6 +26,7 @@ from git_server.states import ENDS, FORMS, Planted, bare, bare_by_configuration,
 from git_server.test_writes import calls_back
 from mcp_git.engine.program import git_binary
 from mcp_git.path_quoting import quote_path, unquote_path
+from proofs.tally import Tally
 
 _DATE = "1800000000 +0000"
 _CUTS = ["-c", "commit.cleanup=scissors"]
@@ -440,13 +436,6 @@ async def differences(acts: int, seed: int = 0) -> tuple[Counter[str], list[str]
     return tally, found
 
 
-async def main(acts: int, seed: int = 0) -> None:
-    began = time.monotonic()
-    tally, found = await differences(acts, seed)
-    print(json.dumps({**tally, "differences": len(found), "seconds": round(time.monotonic() - began)}))
-    sys.exit(bool(found))
-
-
-if __name__ == "__main__":
-    _acts, _seed, *_ = [*map(int, sys.argv[1:]), 0]
-    anyio.run(main, _acts, _seed)
+async def prove(count: int, seed: int) -> Tally:
+    """Do so many acts twice, by the tools and by git."""
+    return Tally.of(*await differences(count, seed))

@@ -1,8 +1,5 @@
 """Prove that a change is what PostgreSQL itself would make of it, and that the way back leads back.
 
-    uv run python tests/postgres/prove_changes.py --cases 2000
-    MCP_TEST_PROGRAMS=/usr/lib/postgresql/15/bin uv run python tests/postgres/prove_changes.py
-
 Statements are drawn for a database that has a bit of everything. Each case is run by plain PostgreSQL, which rolls it
 back, tried by mcp-postgres and then done: an independent connection finds the same schema and rows as plain PostgreSQL
 had in the end, and the dry run foretold objects, counts and rows. A dry run, or a refusal, changes nothing. A way back
@@ -17,18 +14,13 @@ import os
 import random
 import re
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import anyio
 import psycopg
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.settings import load
@@ -45,8 +37,8 @@ from mcp_postgres.settings import Settings
 from mcp_postgres.statement_splitter import split_statements
 from postgres.serving import PROGRAMS, Base, make
 from postgres.state import SEQUENCES, State
+from proofs.tally import Tally
 from sql.drawn import drawn
-from sql.tally import Tally, options
 
 SCENE = """
 CREATE SCHEMA extra; CREATE SCHEMA "Odd schema";
@@ -509,15 +501,3 @@ async def prove(cases: int, seed: int, *, only: int | None = None) -> Tally:
                 if fault or here.state() != here.begun:
                     break
     return tally
-
-
-def main() -> int:
-    parser = options(__doc__)
-    parser.add_argument("--cases", type=int, default=1000)
-    parser.add_argument("--only", type=int, help="the number of one case")
-    asked = parser.parse_args()
-    return anyio.run(lambda: prove(asked.cases, asked.seed, only=asked.only)).report()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,10 +1,7 @@
 """Prove that no code of other roles runs through reading: every kind of carrier, place, way in and role, one by one.
 
-    uv run python tests/postgres/prove_gate.py
-    MCP_TEST_PROGRAMS=/usr/lib/postgresql/15/bin uv run python tests/postgres/prove_gate.py
-
 An independent connection looks for effects after every call; before, each carrier's harm is done directly, to show
-that it would be seen. Harmless twins of the same kinds have to be answered. `--share 0.02` tries a part of the cases.
+that it would be seen. Harmless twins of the same kinds have to be answered.
 """
 
 from __future__ import annotations
@@ -25,14 +22,12 @@ from typing import Any
 import anyio
 import psycopg
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from mcp_postgres.engine.advisor import indexes
 from postgres import extension_calls
 from postgres.gate_cases import CHANGES, FITTING, HARM, PLACES, RELATIONS, VALUES, Value
 from postgres.serving import Base, Inside, inside, make, served, text_of
 from postgres.ways import WAYS, asked
-from sql.tally import Tally, options
+from proofs.tally import Tally
 
 POWERS = {
     "signaller": "pg_signal_backend",
@@ -518,17 +513,10 @@ async def prove(
 
 
 def main() -> int:
-    parser = options(__doc__)
-    parser.add_argument("--role", action="append", help="only these roles")
-    parser.add_argument("--extensions", action="store_true", help="call functions of extensions, nothing else")
-    parser.add_argument("--extension", action="append", help="only this one")
-    parser.add_argument("--odd", action="store_true", help="print carriers answered and twins not taken")
-    asked = parser.parse_args()
-    if asked.extensions or asked.extension:
-        tally = Tally()
-        anyio.run(extensions, tally, asked.share, random.Random(asked.seed), asked.extension or ())
-        return tally.report(odd=asked.odd)
-    return anyio.run(lambda: prove(asked.share, asked.seed, roles=asked.role)).report(odd=asked.odd)
+    """Call the functions of the extensions that are named, and nothing else."""
+    tally = Tally()
+    anyio.run(extensions, tally, 1.0, random.Random(1), sys.argv[1:])
+    return tally.report(odd=True)
 
 
 if __name__ == "__main__":

@@ -1,31 +1,24 @@
 """Prove that `--only` and `--mask` hold: canaries in hidden tables and masked columns, every form, every way in.
 
-    uv run python tests/postgres/prove_part.py
-    MCP_TEST_PROGRAMS=/usr/lib/postgresql/15/bin uv run python tests/postgres/prove_part.py
-
 Every row that nobody may see has the word `canary` in it, and no answer may. What uses a masked column is refused in
-every form; its twin, the same form of a column that is not masked, is not. `--share 0.02` tries a part of the cases.
+every form; its twin, the same form of a column that is not masked, is not.
 """
 
 from __future__ import annotations
 
 import random
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import anyio
 from mcp.shared.exceptions import MCPError
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mcp_batteries.testing.wire import WireError
 from postgres.prove_gate import every_table
 from postgres.serving import Base, Inside, inside, make, served, text_of
 from postgres.ways import WAYS, asked
-from sql.tally import Tally, options
+from proofs.tally import Tally
 
 SCENE = """
 CREATE SCHEMA app; CREATE SCHEMA priv; CREATE SCHEMA shown;
@@ -411,12 +404,3 @@ async def _other_ways(tally: Tally, wire: Inside) -> None:
         tally.note(
             "completions", f"{kind} {others}", str(found) if (kind != "schema" and found) or "priv" in found else ""
         )
-
-
-def main() -> int:
-    asked = options(__doc__).parse_args()
-    return anyio.run(prove, asked.share, asked.seed).report()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -16,7 +16,7 @@ from mcp_postgres.operator_sql import reader_role_sql
 from mcp_postgres.policy import VisibleSchema
 from postgres.prove_gate import extensions, prove
 from postgres.serving import Base, cluster, inside, make, text_of
-from sql.tally import Tally
+from proofs.tally import Tally
 
 _numbers = itertools.count(1)
 

@@ -1,6 +1,6 @@
 """Within two seconds of the last fault everybody has heard or was told to look again: some hundred worlds of it.
 
-`just simulate` lives through 100,000.
+`just prove replicas` lives through 100,000.
 """
 
 import logging

@@ -1,7 +1,5 @@
 """Prove that files come in as they are: CSV and JSON of every oddity into new tables, compared with what Python reads.
 
-    uv run python tests/sql/prove_imports.py --cases 2000
-
 Each file goes into a table that is made for it, by mcp-sqlite and by mcp-postgres; the rows are those that `csv` or
 `json` read, in types that keep them. Then all is exported and imported again: nothing is lost on the way.
 """
@@ -14,7 +12,6 @@ import json
 import random
 import re
 import sqlite3
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -24,17 +21,13 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import anyio
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_sqlite.worker import operations
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.interrupt import Interrupt
 from mcp_sqlite.worker.language.failure import Failure
 from postgres.serving import inside, make, text_of
-from sql.tally import Tally, options
+from proofs.tally import Tally
 
 NAMES = [
     "id", "a", "A b", "order", 'say "x"', "a,b", "l1\nl2", " around ", "ä", "İx", "名", "x'y", "1st", "a.b",
@@ -453,15 +446,3 @@ async def _all(tally: Tally, server: Sqlite | Postgres, cases: int, seed: int) -
             if not left.name.startswith("a.db"):
                 left.unlink()
     server.close()
-
-
-def main() -> int:
-    parser = options(__doc__)
-    parser.add_argument("--cases", type=int, default=500, help="files for each server")
-    parser.add_argument("--server", action="append", choices=("sqlite", "postgres"))
-    asked = parser.parse_args()
-    return anyio.run(prove, asked.cases, asked.seed, asked.server or ("sqlite", "postgres")).report()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,5 @@
 """Prove that a change is what SQLite itself would make of it, and that the way back leads back.
 
-    uv run python tests/sqlite/prove_changes.py --cases 2000
-
 Statements are drawn for a database that has a bit of everything, and run by mcp-sqlite and by plain SQLite in a twin:
 both have the same schema and rows in the end, and count the same rows. A dry run, or a refusal, changes nothing; the
 way back that a dry run names is run too, and all is as it was.
@@ -12,20 +10,17 @@ from __future__ import annotations
 import random
 import re
 import sqlite3
-import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from mcp_sqlite.worker import operations
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.interrupt import Interrupt
 from mcp_sqlite.worker.language.failure import Failure
+from proofs.tally import Tally
 from sql.drawn import drawn
-from sql.tally import Tally, options
 
 SCENE = """
 CREATE TABLE maker (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, born DATE DEFAULT '2000-01-01');
@@ -269,14 +264,3 @@ def prove(cases: int, seed: int) -> Tally:
             for left in folder.glob("spool*"):
                 left.unlink()
     return tally
-
-
-def main() -> int:
-    parser = options(__doc__)
-    parser.add_argument("--cases", type=int, default=1000)
-    asked = parser.parse_args()
-    return prove(asked.cases, asked.seed).report()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

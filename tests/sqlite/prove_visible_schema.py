@@ -1,10 +1,8 @@
 """Prove that `--only` and `--mask` hold: two databases that differ in hidden rows and masked values answer alike.
 
-    uv run python tests/sqlite/prove_visible_schema.py
-
 Every value that nobody may see has `canary` in it and is another one in the second file, and they lie in another
 order. So an answer that depends on one differs, whatever its form. The twin of each form, with a column that is not
-masked, gives what it gives without `--mask`. `--share 0.1` tries a part of the cases.
+masked, gives what it gives without `--mask`.
 """
 
 from __future__ import annotations
@@ -13,21 +11,18 @@ import json
 import random
 import re
 import sqlite3
-import sys
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from mcp_sqlite.worker import operations
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import VisibleNames
 from mcp_sqlite.worker.connection.interrupt import Interrupt
 from mcp_sqlite.worker.language.failure import Failure
-from sql.tally import Tally, options
+from proofs.tally import Tally
 from sqlite.visible_schema_cases import (
     COMPARED,
     HIDDEN,
@@ -284,12 +279,3 @@ def _other_ways(tally: Tally, one: Server, two: Server) -> None:
             for name in ("secret", "secrex")
         )
         tally.note("as if missing", missing, "" if said == other else f"{said} <> {other}")
-
-
-def main() -> int:
-    asked = options(__doc__).parse_args()
-    return prove(asked.share, asked.seed).report()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

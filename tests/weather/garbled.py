@@ -1,23 +1,15 @@
-"""Answers with one part of another kind, by the thousand: none of them may read as a failure of the server's own.
-
-`python tests/weather/garbled.py 3000` tries that many, with another seed each time unless one is given.
-"""
+"""Answers with one part of another kind, by the thousand: none of them may read as a failure of the server's own."""
 
 import json
 import random
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import anyio
 from mcp import Client, MCPError
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mcp_weather.engine.requests import upstream as asking
 from mcp_weather.server import build
+from proofs.tally import Tally
 from weather.serving import settings, text
 from weather.upstream import BIRMINGHAM, Upstream
 
@@ -98,14 +90,8 @@ class Trial:
         return change
 
 
-async def _main(count: int, seed: int) -> int:
+async def prove(count: int, seed: int) -> Tally:
+    """Ask under so many garbled answers."""
     with Upstream() as upstream:
         wrong = await Trial(upstream, seed).run(count)
-    print("\n".join(wrong[:40]))
-    print(f"{count} faults, seed {seed}: {len(wrong)} wrong; {upstream.violations[:3]}")
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    given = [int(word) for word in sys.argv[1:]] + [random.randrange(10**6)]
-    sys.exit(anyio.run(_main, given[0] if len(given) > 1 else 1000, given[1] if len(given) > 1 else given[0]))
+    return Tally.of({"garbled answers": count}, wrong)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Tally", "options"]
+__all__ = ["Tally"]
+
+_MAX_FAULTS_SHOWN = 200
+_MAX_ODD_SHOWN = 40
 
 
 @dataclass
@@ -22,6 +25,11 @@ class Tally:
     wrong: list[str] = field(default_factory=list[str])
     odd: list[str] = field(default_factory=list[str])
 
+    @classmethod
+    def of(cls, counts: Mapping[str, int], wrong: Iterable[object]) -> Tally:
+        """Return the tally of what was counted by kind, and of what went wrong."""
+        return cls(Counter(counts), [str(fault) for fault in wrong])
+
     def note(self, what: str, case: str = "", fault: object = None) -> None:
         """Count a case of the kind `what`; it is wrong if there is a `fault`, which says how."""
         self.counts[what] += 1
@@ -30,19 +38,11 @@ class Tally:
 
     def report(self, *, odd: bool = False) -> bool:
         """Print it all; whether anything is wrong."""
-        for fault in self.wrong[:200]:
+        for fault in self.wrong[:_MAX_FAULTS_SHOWN]:
             print("WRONG", fault)
-        for case in self.odd[:40] if odd else ():
+        for case in self.odd[:_MAX_ODD_SHOWN] if odd else ():
             print("ODD", case)
         for what, count in self.counts.items():
             print(f"{count:7,} {what}")
         print(f"{len(self.wrong)} wrong")
         return bool(self.wrong)
-
-
-def options(description: str | None) -> argparse.ArgumentParser:
-    """What every proof takes on its command line."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--share", type=float, default=1.0, help="part of the cases to try")
-    parser.add_argument("--seed", type=int, default=1)
-    return parser
