@@ -10,7 +10,7 @@ from markers import COLLECTED, TESTS
 from windows.leg import PARTS
 from windows.listed import EACH, LISTED, SAME
 
-OF_THE_HOUSE = {"benchmarks", "documents", "house", "mutants", "simulation"}
+OF_THE_HOUSE = {"benchmarks", "documents", "house", "mutants", "proofs", "simulation"}
 """They look at the repository or at virtual time, which are the same wherever one looks from."""
 
 

@@ -73,7 +73,7 @@ def _read_locks() -> Iterator[_Lock]:
 
 
 def _describe_process(process: int, verb: str) -> str:
-    if os.getpid() in (process, _read_parent(process)):
+    if _read_parent(process) == os.getpid():
         return "another call of this server"
     name = _read_text(f"/proc/{process}/comm").strip() or "?"
     return f"another program, `{name}` (process {process}), which {verb}"
