@@ -196,9 +196,10 @@ def is_same_file(one: os.stat_result, other: os.stat_result) -> bool:
 
 @dataclass
 class AtomicWrite:
-    """A finished temporary file that waits to replace `name`.
+    """A finished temporary file that waits for its name.
 
     Attributes:
+        resolved: the name that it gets.
         status: its status.
         content: what it holds, if that was at hand as a whole.
         unflushed_fd: its descriptor until it is durable.
@@ -207,8 +208,7 @@ class AtomicWrite:
         notes: what could not be kept, for the answer.
     """
 
-    folder: Folder[WritablePath]
-    name: str
+    resolved: ResolvedPath[WritablePath]
     temporary: str
     status: os.stat_result
     content: bytes | None
@@ -219,6 +219,14 @@ class AtomicWrite:
     notes: list[str] = field(default_factory=list[str])
     is_renamed: bool = False
 
+    @property
+    def folder(self) -> Folder[WritablePath]:
+        return self.resolved.folder
+
+    @property
+    def name(self) -> str:
+        return self.resolved.name
+
     def plan_change(self) -> PlannedChange:
         """Return what the commit will do, for the journal."""
         if self.content is None or sys.platform == "win32":  # where closing a file changes its time
@@ -226,7 +234,7 @@ class AtomicWrite:
         else:
             new = file_state(self.status, hash_content(self.content))
         fd = None if self.locked_file is None else self.locked_file.fd
-        return PlannedChange(self.folder.path / self.name, self.folder, new, fd=fd)
+        return PlannedChange(self.resolved.path, self.folder, new, fd=fd)
 
     def commit(self, *, replace: bool) -> None:
         """Rename over the old file and make the folder durable.
@@ -381,16 +389,7 @@ def prepare_write(
         except OSError as error:
             raise to_problem(error, display_path, "nothing was changed") from error
         write = AtomicWrite(
-            resolved.folder,
-            resolved.name,
-            temporary,
-            status,
-            content,
-            unflushed_fd,
-            old_status,
-            display_path,
-            locked_file,
-            notes,
+            resolved, temporary, status, content, unflushed_fd, old_status, display_path, locked_file, notes
         )
         yield write
 

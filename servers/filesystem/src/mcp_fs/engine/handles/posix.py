@@ -13,6 +13,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from mcp_batteries.errors import Conflict, Refused, quote
@@ -150,7 +151,7 @@ class ResolvedPath(Generic[P_co]):
     name: str
     status: os.stat_result | None = field(default=None, compare=False)
 
-    @property
+    @cached_property
     def path(self) -> P_co:
         """The path with every link resolved."""
         return self.folder.path if self.name == "." else self.folder.path / self.name

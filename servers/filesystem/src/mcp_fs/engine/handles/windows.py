@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from ctypes import wintypes
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from mcp_batteries.errors import Conflict, Invalid, Refused, quote
@@ -220,7 +221,7 @@ class ResolvedPath(Generic[P_co]):
     folder: Folder[P_co]
     name: str
 
-    @property
+    @cached_property
     def path(self) -> P_co:
         return self.folder.path if self.name == "." else self.folder.path / self.name
 
