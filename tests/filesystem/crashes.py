@@ -32,9 +32,9 @@ from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_fs.engine.changing import atomic_write, copying, deleting, entry_copy, folders, moving, writing
 from mcp_fs.engine.changing.batch import put_all
+from mcp_fs.engine.changing.file_edits import FileChange, change_files
 from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
-from mcp_fs.engine.changing.transaction import FileChange, change_files
 from mcp_fs.engine.handles import metadata, posix, syscalls, temp_files
 from mcp_fs.engine.journal import store as undo_store
 from mcp_fs.engine.journal.journal import JournalEntry

@@ -24,9 +24,9 @@ from filesystem.reading import served
 from filesystem.tool_calls import Tools
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge
 from mcp_batteries.server.declaration.call_origin import CallOrigin
-from mcp_fs.engine.changing import transaction
+from mcp_fs.engine.changing import file_edits
+from mcp_fs.engine.changing.file_edits import FileChange, change_files
 from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
-from mcp_fs.engine.changing.transaction import FileChange, change_files
 from mcp_fs.engine.handles import temp_files
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.states import PlannedChange
@@ -435,7 +435,7 @@ class TestFiles:
 
     def test_too_large(self, here: Ground) -> None:
         with (here.root / "f").open("wb") as file:
-            file.truncate(transaction.MAX_EDIT_BYTES + 1)
+            file.truncate(file_edits.MAX_EDIT_BYTES + 1)
         with pytest.raises(TooLarge):
             edit(here, "f", "old", "new")
 
@@ -447,7 +447,7 @@ class TestFiles:
         )
         with pytest.raises(TooLarge, match="`f` would have more than 33,554,432 bytes"):
             change_files([change], dry_run=False, cancel=stop())
-        change = FileChange(here.writable("f"), lambda text: text + "é" * (transaction.MAX_EDIT_BYTES // 2))
+        change = FileChange(here.writable("f"), lambda text: text + "é" * (file_edits.MAX_EDIT_BYTES // 2))
         with pytest.raises(TooLarge, match="`f` would have more than 33,554,432 bytes"):
             change_files([change], dry_run=False, cancel=stop())
         assert (here.root / "f").stat().st_size == 400_000

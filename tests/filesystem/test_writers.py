@@ -9,9 +9,9 @@ import pytest
 
 from filesystem.places import Ground, Told, delete, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable
-from mcp_fs.engine.changing import copying, moving, transaction
+from mcp_fs.engine.changing import copying, file_edits, moving
 from mcp_fs.engine.changing.atomic_write import read_regular_status
-from mcp_fs.engine.changing.transaction import FileChange, change_files
+from mcp_fs.engine.changing.file_edits import FileChange, change_files
 from mcp_fs.engine.changing.writing import write_file
 from mcp_fs.engine.handles import locks
 from mcp_fs.engine.handles.path_opening import ResolvedPath, resolve
@@ -24,7 +24,7 @@ import sys
 from functools import partial
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_fs.engine.text.edit import Replacement, apply_replacements
-from mcp_fs.engine.changing.transaction import FileChange, change_files
+from mcp_fs.engine.changing.file_edits import FileChange, change_files
 from mcp_fs.policy import Policy
 from filesystem.places import Told
 
@@ -142,7 +142,7 @@ def test_a_file_that_takes_the_place_of_one_that_is_held_is_told_apart(
         there = read_state(folder, "f", thorough=True)
         assert there is not None and there == read_state(folder, "f", thorough=True, fd=fd)
         assert there.fingerprint == hash_content(b"new")
-    monkeypatch.setattr(transaction, "read_regular_status", replaced)
+    monkeypatch.setattr(file_edits, "read_regular_status", replaced)
     with pytest.raises(Conflict, match="changed by somebody else"):
         change_files([FileChange(here.writable("f"), lambda text: f"{text}er")], dry_run=False, cancel=stop())
     assert (here.root / "f").read_text() == "new"

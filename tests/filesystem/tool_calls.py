@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from mcp_batteries.server.calling.bound_function import bind_tool
 from mcp_batteries.server.declaration.decorators import DeclaredTool, declarations
-from mcp_fs.engine.journal.recorder import ChangeRecorder
+from mcp_fs.engine.journal.journal import ChangeRecorder
 from mcp_fs.engine.journal.store import JournalStore
 from mcp_fs.engine.reading.text_page import LineIndex
 from mcp_fs.policy import Policy

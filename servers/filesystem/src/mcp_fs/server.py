@@ -16,7 +16,7 @@ from mcp_fs.engine.documents.converter import keep_texts_in
 from mcp_fs.engine.documents.text_store import TextStore
 from mcp_fs.engine.handles.open_entries import DESIRED_DESCRIPTORS
 from mcp_fs.engine.handles.temp_files import clean_in_background
-from mcp_fs.engine.journal.recorder import ChangeRecorder
+from mcp_fs.engine.journal.journal import ChangeRecorder
 from mcp_fs.engine.journal.store import JournalStore
 from mcp_fs.engine.reading.text_page import LineIndex
 from mcp_fs.policy import Policy

@@ -15,13 +15,13 @@ from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import DryRun
 from mcp_batteries.server.declaration.trusted import FreeText, consented, default, trusted
-from mcp_fs.engine.changing import folders, writing
+from mcp_fs.engine.changing import file_edits, folders, writing
 from mcp_fs.engine.changing.batch import copy_all, move_all
 from mcp_fs.engine.changing.deleting import delete_all
 from mcp_fs.engine.changing.folders import with_missing_folders
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
 from mcp_fs.engine.handles.named_entries import CopySource, accept_target
-from mcp_fs.engine.journal.recorder import ChangeRecorder
+from mcp_fs.engine.journal.journal import ChangeRecorder
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.text.edit import Replacement
 from mcp_fs.models import BatchResult, EditResult, MoveResult, ReplaceResult, WriteResult
@@ -149,7 +149,7 @@ def edit_file(
     Encoding and line ends are kept. Several files: `edit_files`.
     """
     replacements = [Replacement(edit.old_text, edit.new_text, edit.replace_all, edit.lookalike) for edit in edits]
-    edit_pieces = partial(writing.replace_pieces, path, replacements, dry_run=dry_run, expected_hash=expected_hash)
+    edit_pieces = partial(file_edits.replace_pieces, path, replacements, dry_run=dry_run, expected_hash=expected_hash)
     return recorder.record(origin, cancel, edit_pieces)
 
 
@@ -167,7 +167,7 @@ def edit_files(
 
     For exact pieces use `edit_file`.
     """
-    return recorder.record(origin, cancel, partial(writing.apply_patch, arguments, patch, dry_run=dry_run))
+    return recorder.record(origin, cancel, partial(file_edits.apply_patch, arguments, patch, dry_run=dry_run))
 
 
 @tool("Create directory", effect="write", idempotent=True, long=False)

@@ -13,14 +13,14 @@ from typing import Literal
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, Refused, TooLarge, quote
-from mcp_fs.engine.changing.notebook_edit import Notebook, substitute_in_cells
-from mcp_fs.engine.changing.transaction import (
+from mcp_fs.engine.changing.file_edits import (
     MAX_TOTAL_BYTES,
     FileChange,
     change_files,
     too_large_error,
     too_much_error,
 )
+from mcp_fs.engine.changing.notebook_edit import Notebook, substitute_in_cells
 from mcp_fs.engine.document_kinds import HEAD_BYTES, kind_of
 from mcp_fs.engine.handles.open_entries import max_open_entries
 from mcp_fs.engine.handles.path_opening import open_file

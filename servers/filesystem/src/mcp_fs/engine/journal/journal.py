@@ -22,12 +22,41 @@ from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, open_regula
 from mcp_fs.engine.handles.syscalls import copy_blocks
 from mcp_fs.engine.journal.states import EntryState, PlannedChange, is_unchanged, read_state
 from mcp_fs.engine.journal.store import EntryId, EntryRecord, JournalStore, RecordedChange
+from mcp_fs.models import BatchResult, EditResult, MoveResult, ReplaceResult, WriteResult
 from mcp_fs.paths import file_uri
 from mcp_fs.policy import ReadablePath, WritablePath
 
-__all__ = ["Change", "ExpectedState", "JournalEntry", "real_uri_of"]
+__all__ = ["Change", "ChangeRecorder", "ExpectedState", "JournalEntry", "real_uri_of"]
 
+_Result = TypeVar("_Result", bound=EditResult | MoveResult | BatchResult | ReplaceResult | WriteResult)
 _Result_co = TypeVar("_Result_co", covariant=True)
+
+
+class Change(Protocol[_Result_co]):
+    """Changes something, and tells each step to the entry, if there is one, before it happens."""
+
+    def __call__(self, *, cancel: CancelToken, journal_entry: JournalEntry | None) -> _Result_co: ...
+
+
+class ChangeRecorder:
+    """Gives each call an entry of the journal.
+
+    Args:
+        store: where old contents are kept; None keeps nothing.
+    """
+
+    def __init__(self, store: JournalStore | None = None) -> None:
+        self._store = store
+
+    def record(self, origin: CallOrigin, cancel: CancelToken, change: Change[_Result]) -> _Result:
+        """Run a change with what was there before kept; the result says what can't be taken back."""
+        if self._store is None:
+            return change(cancel=cancel, journal_entry=None)
+        with JournalEntry(self._store, origin, cancel) as journal_entry:
+            result = change(cancel=cancel, journal_entry=journal_entry)
+        if not journal_entry.notes:
+            return result
+        return replace(result, notes=[*result.notes, *journal_entry.notes])
 
 
 class JournalEntry:
@@ -273,12 +302,6 @@ class JournalEntry:
         if before is None:
             return None, 0
         return before, before.size if intent.handover_bytes is None else intent.handover_bytes
-
-
-class Change(Protocol[_Result_co]):
-    """Changes something, and tells each step to the entry, if there is one, before it happens."""
-
-    def __call__(self, *, cancel: CancelToken, journal_entry: JournalEntry | None) -> _Result_co: ...
 
 
 def _has_not_happened(planned: PlannedChange, recorded: RecordedChange) -> bool:
