@@ -19,7 +19,7 @@ from mcp_batteries.errors import NotFound, Problem, Unavailable
 from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN
-from mcp_fs.engine.changing import atomic_write, deleting, folders, moving
+from mcp_fs.engine.changing import deleting, folders, moving, operations
 from mcp_fs.engine.changing.batch import put_all
 from mcp_fs.engine.handles import open_entries, temp_files
 from mcp_fs.engine.handles.path_opening import Folder
@@ -518,7 +518,7 @@ async def test_what_the_disk_does_not_confirm_is_done_and_so_are_the_others(
 ) -> None:
     def confirm(folder: Folder[Any], shown: ReadablePath, did: str) -> None:
         if shown.display == "n/b.txt":
-            raise atomic_write.NotDurable(f"`{shown.display}` was {did}, but the disk does not confirm it: EIO.")
+            raise operations.NotDurable(f"`{shown.display}` was {did}, but the disk does not confirm it: EIO.")
 
     monkeypatch.setattr(moving, "fsync_folder", confirm)
     failed, said = await call(here.root, "move_file", targets=MOVED, overwrite=True)

@@ -18,7 +18,7 @@ import pytest
 from filesystem.places import Ground, Told, ground, stop
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused
-from mcp_fs.engine.changing import atomic_write, writing
+from mcp_fs.engine.changing import atomic_write, operations, writing
 from mcp_fs.engine.handles import temp_files
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.path_opening import resolve
@@ -78,7 +78,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(here: Ground) -> None:
     ):
         (here.root / "f").write_text("theirs")
         with pytest.raises(Conflict, match="exists already"):
-            staged.commit(replace=False)
+            operations.apply([staged], None)
     assert (here.root / "f").read_text() == "theirs"
 
 
@@ -135,9 +135,9 @@ def test_nobody_else_can_read_the_file_while_it_is_written(here: Ground) -> None
     old = (here.root / "f").stat()
     with (
         atomic_write.resolve_for_writing(here.writable("f")) as spot,
-        atomic_write.prepare_write(spot, fill, old, here.readable("f")) as staged,
+        atomic_write.prepare_write(spot, fill, old, here.readable("f"), overwrite=True) as staged,
     ):
-        staged.commit(replace=True)
+        operations.apply([staged], None)
     assert modes == [0o600]
     assert stat.S_IMODE((here.root / "f").stat().st_mode) == 0o644
 

@@ -15,10 +15,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from mcp_batteries.errors import Conflict, NotFound, Problem, Refused, Unavailable, describe_os_error, quote
+from mcp_batteries.errors import Conflict, NotFound, Problem, Refused, quote
 from mcp_fs.engine.changing.binary_formats import binary_format, check_text_for, is_text_file
+from mcp_fs.engine.changing.operations import Operation
 from mcp_fs.engine.handles.locks import LockedFile
-from mcp_fs.engine.handles.metadata import copy_attributes
 from mcp_fs.engine.handles.path_opening import (
     Folder,
     ResolvedPath,
@@ -27,11 +27,26 @@ from mcp_fs.engine.handles.path_opening import (
     open_regular,
     resolve,
     to_problem,
+    translate_errors,
 )
 from mcp_fs.engine.handles.suggestions import is_in_archive
-from mcp_fs.engine.handles.syscalls import start_flush, write_all
-from mcp_fs.engine.handles.temp_files import clean_folder_once, mark_in_use, remove_quietly, temporary_name
-from mcp_fs.engine.journal.states import MAX_HASHED_BYTES, PlannedChange, file_state, hash_content, read_state
+from mcp_fs.engine.handles.syscalls import copy_attributes, start_flush, write_all
+from mcp_fs.engine.handles.temp_files import (
+    BACKUP_PREFIX,
+    clean_folder_once,
+    mark_in_use,
+    remove_quietly,
+    temporary_name,
+)
+from mcp_fs.engine.journal.journal import JournalEntry
+from mcp_fs.engine.journal.states import (
+    MAX_HASHED_BYTES,
+    EntryState,
+    PlannedChange,
+    file_state,
+    hash_content,
+    read_state,
+)
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES
 from mcp_fs.policy import ReadablePath, WritablePath
 
@@ -41,11 +56,10 @@ if sys.platform == "darwin":
     from fcntl import fcntl
 
 __all__ = [
-    "AtomicWrite",
-    "NotDurable",
+    "FileRemoval",
+    "FileWrite",
     "check_renamed_text",
     "fsync_file",
-    "fsync_folder",
     "open_locked",
     "prepare_write",
     "read_head",
@@ -194,94 +208,33 @@ def is_same_file(one: os.stat_result, other: os.stat_result) -> bool:
     )
 
 
-@dataclass
-class AtomicWrite:
-    """A finished temporary file that waits for its name.
+@dataclass(eq=False)
+class _FileOperation(Operation):
+    """What happens to one regular file; of several in one call, each can be taken back.
 
     Attributes:
-        resolved: the name that it gets.
-        status: its status.
-        content: what it holds, if that was at hand as a whole.
-        unflushed_fd: its descriptor until it is durable.
         old_status: what stood there when it was made; None for nothing.
+        checks_old: whether that must still stand there.
         locked_file: the same, open, if it is.
-        notes: what could not be kept, for the answer.
+        backup: the name in its folder of the old contents, while they are kept.
     """
 
-    resolved: ResolvedPath[WritablePath]
-    temporary: str
-    status: os.stat_result
-    content: bytes | None
-    unflushed_fd: int | None
     old_status: os.stat_result | None
-    display_path: ReadablePath
-    locked_file: LockedFile | None = None
-    notes: list[str] = field(default_factory=list[str])
-    is_renamed: bool = False
+    locked_file: LockedFile | None = field(default=None, kw_only=True)
+    checks_old: bool = field(default=False, kw_only=True)
+    backup: str | None = field(default=None, init=False)
 
-    @property
-    def folder(self) -> Folder[WritablePath]:
-        return self.resolved.folder
-
-    @property
-    def name(self) -> str:
-        return self.resolved.name
-
-    def plan_change(self) -> PlannedChange:
-        """Return what the commit will do, for the journal."""
-        if self.content is None or sys.platform == "win32":  # where closing a file changes its time
-            new = read_state(self.folder, self.temporary, thorough=True)
-        else:
-            new = file_state(self.status, hash_content(self.content))
+    def plan_change(self, journal_entry: JournalEntry) -> PlannedChange:
         fd = None if self.locked_file is None else self.locked_file.fd
-        return PlannedChange(self.resolved.path, self.folder, new, fd=fd)
+        return PlannedChange(self.resolved.path, self.folder, self.read_new_state(), fd=fd)
 
-    def commit(self, *, replace: bool) -> None:
-        """Rename over the old file and make the folder durable.
-
-        Args:
-            replace: whether a file that has appeared since may be replaced.
-
-        Raises:
-            Conflict: the name was taken, or the file changed, after `old` was looked at.
-            Unavailable: the rename is done, but the disk does not confirm it.
-        """
-        self.rename_into_place(replace=replace)
-        self.make_durable()
-
-    def flush(self) -> None:
-        """Make the new content durable, if it is not yet.
-
-        Raises:
-            Problem: the disk refuses; nothing was changed.
-        """
-        if self.unflushed_fd is None:
-            return
-        try:
-            fsync_file(self.unflushed_fd)
-        except OSError as error:
-            raise to_problem(error, self.display_path, "nothing was changed") from error
-        self.unflushed_fd = None
-
-    def rename_into_place(self, *, replace: bool) -> None:
-        """Do the rename alone, once the new content is durable."""
-        self.flush()
-        try:
-            if self.old_status is None and not replace:
-                self.folder.rename_noreplace(self.temporary, self.folder, self.name)
-            else:
-                self.folder.rename(self.temporary, self.folder, self.name)
-        except OSError as error:
-            if not self.has_arrived():
-                raise to_problem(error, self.display_path, "nothing was changed") from error
-        self.is_renamed = True
+    def read_new_state(self) -> EntryState | None:
+        """Return what will stand there."""
+        raise NotImplementedError
 
     def check_unchanged(self) -> None:
-        """Check that the old file is still the one that was read.
-
-        Raises:
-            Conflict: another process has changed, replaced or removed it.
-        """
+        if not self.checks_old:
+            return
         try:
             status = self.folder.stat(self.name)
         except FileNotFoundError:
@@ -294,37 +247,104 @@ class AtomicWrite:
                 "Read it again, then repeat the change.",
             )
 
-    def has_arrived(self) -> bool:
+    def keep_backup(self, backups: ExitStack) -> None:
+        if self.old_status is None:
+            return
+        backup = temporary_name(BACKUP_PREFIX)
+        with translate_errors(self.display_path, "it was not changed"):
+            self.move_to_backup(backup)
+        self.backup = backup
+        backups.callback(remove_quietly, self.folder, backup)
+
+    def move_to_backup(self, backup: str) -> None:
+        """Give the old contents a second name, at least."""
+        raise NotImplementedError
+
+    def take_back(self) -> None:
+        if self.backup is None:
+            self.folder.remove(self.name)
+        else:
+            self.folder.rename(self.backup, self.folder, self.name)
+        self.is_done = False
+
+    @property
+    def backup_note(self) -> str:
+        return f" (old contents: `{self.backup}` beside it)" if self.backup else " (it was new)"
+
+
+@dataclass(eq=False)
+class FileWrite(_FileOperation):
+    """A finished temporary file that waits for its name.
+
+    Attributes:
+        temporary: its name until then.
+        status: its status.
+        content: what it holds, if that was at hand as a whole.
+        unflushed_fd: its descriptor until it is durable.
+        overwrite: whether it may replace a file that has appeared since.
+        notes: what could not be kept, for the answer.
+    """
+
+    temporary: str
+    status: os.stat_result
+    content: bytes | None
+    unflushed_fd: int | None
+    overwrite: bool
+    notes: list[str]
+
+    def read_new_state(self) -> EntryState | None:
+        if self.content is None or sys.platform == "win32":  # where closing a file changes its time
+            return read_state(self.folder, self.temporary, thorough=True)
+        return file_state(self.status, hash_content(self.content))
+
+    def flush(self) -> None:
+        if self.unflushed_fd is None:
+            return
+        with translate_errors(self.display_path, "nothing was changed"):
+            fsync_file(self.unflushed_fd)
+        self.unflushed_fd = None
+
+    def move_to_backup(self, backup: str) -> None:
+        self.folder.add_name(self.name, self.folder, backup)
+
+    def apply(self, content_path: WritablePath | None = None) -> None:
+        """Rename over the old file, once the new content is durable.
+
+        Raises:
+            Conflict: the name was taken meanwhile.
+        """
+        self.flush()
+        try:
+            if self.old_status is None and not self.overwrite:
+                self.folder.rename_noreplace(self.temporary, self.folder, self.name)
+            else:
+                self.folder.rename(self.temporary, self.folder, self.name)
+        except OSError as error:
+            if not self._has_arrived():
+                raise to_problem(error, self.display_path, "nothing was changed") from error
+
+    def _has_arrived(self) -> bool:
         """Whether the rename has happened after all: a failing disk may report either way."""
         with suppress(OSError):
             status = self.folder.stat(self.name)
             return os.path.samestat(status, self.status)
         return False
 
-    def make_durable(self) -> None:
-        fsync_folder(self.folder, self.display_path, "written")
 
+@dataclass(eq=False)
+class FileRemoval(_FileOperation):
+    """A file that goes; of several operations it goes to its backup first."""
 
-class NotDurable(Unavailable):
-    """Raised when all is done, and only the disk does not confirm it."""
+    def read_new_state(self) -> None:
+        return None
 
+    def move_to_backup(self, backup: str) -> None:
+        self.folder.rename(self.name, self.folder, backup)
 
-def fsync_folder(folder: Folder[Any], display_path: ReadablePath, verb: str) -> None:
-    """Make the entries of a folder durable after a change.
-
-    Args:
-        verb: what was done to `display_path`, for the message.
-
-    Raises:
-        Unconfirmed: the disk does not confirm it.
-    """
-    try:
-        folder.sync()
-    except OSError as error:
-        raise NotDurable(
-            f"{quote(display_path.display)} was {verb}, but the disk does not confirm it: {describe_os_error(error)}.",
-            "Look at what is there now; a power failure may bring the old state back.",
-        ) from error
+    def apply(self, content_path: WritablePath | None = None) -> None:
+        if self.backup is None:
+            with translate_errors(self.display_path, "it was not changed"):
+                self.folder.remove(self.name)
 
 
 @contextmanager
@@ -334,16 +354,22 @@ def prepare_write(
     old_status: os.stat_result | None,
     display_path: ReadablePath,
     *,
+    verb: str = "written",
+    overwrite: bool = False,
+    checks_old: bool = False,
     locked_file: LockedFile | None = None,
     template_fd: int | None = None,
     executable: bool = False,
-) -> Generator[AtomicWrite]:
-    """Write `data` to a temporary file beside the target, removed at the end unless it was committed.
+) -> Generator[FileWrite]:
+    """Write `data` to a temporary file beside the target, removed at the end unless it was applied.
 
     Args:
         data: the content, or what writes it to a descriptor.
         old_status: status of the file it is to replace, whose owner, mode and attributes it gets; None for a new one.
         display_path: how the caller knows the file, for messages.
+        verb: what will have been done to it, for messages.
+        overwrite: whether it may replace a file that has appeared since.
+        checks_old: whether the old file must still be the one of `old_status`.
         locked_file: the old file, if it is open.
         template_fd: descriptor of a file whose mode and attributes a new one gets.
         executable: whether a new one can be run.
@@ -357,7 +383,7 @@ def prepare_write(
     write = None
 
     def clean() -> None:
-        if write is None or not write.is_renamed:
+        if write is None or not write.is_done:
             remove_quietly(resolved.folder, temporary)
 
     with ExitStack() as stack:
@@ -388,8 +414,19 @@ def prepare_write(
                 closing.close()  # what is open there can't be renamed
         except OSError as error:
             raise to_problem(error, display_path, "nothing was changed") from error
-        write = AtomicWrite(
-            resolved, temporary, status, content, unflushed_fd, old_status, display_path, locked_file, notes
+        write = FileWrite(
+            resolved,
+            display_path,
+            old_status,
+            temporary,
+            status,
+            content,
+            unflushed_fd,
+            overwrite,
+            notes,
+            verb=verb,
+            locked_file=locked_file,
+            checks_old=checks_old,
         )
         yield write
 

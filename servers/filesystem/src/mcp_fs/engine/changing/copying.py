@@ -10,7 +10,6 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, quote
 from mcp_fs.engine.changing.atomic_write import (
     check_renamed_text,
-    fsync_folder,
     prepare_write,
     read_head,
     read_regular_status,
@@ -25,6 +24,7 @@ from mcp_fs.engine.changing.entry_copy import (
     name_taken_error,
     read_status_if_exists,
 )
+from mcp_fs.engine.changing.operations import fsync_folder
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.named_entries import CopySource
 from mcp_fs.engine.handles.path_opening import (
@@ -134,7 +134,8 @@ def _unpack(
         if is_file:
             with prepare_write(resolved_target, archive.write_file, None, target) as write:
                 expected.expect(resolved_target.folder, write.temporary)
-                write.rename_into_place(replace=False)
+                write.apply()
+                write.is_done = True
             notes: list[str] = []
         else:
             count = _unpack_folder(archive, resolved_target, target, expected)
@@ -187,10 +188,16 @@ def _copy_lines(
         numbers = excerpt.describe_numbers()
         # What was to be read by few stays so.
         with prepare_write(
-            resolved_target, excerpt.write, old_status, target, template_fd=excerpt.lines.file.fileno()
+            resolved_target,
+            excerpt.write,
+            old_status,
+            target,
+            overwrite=overwrite,
+            template_fd=excerpt.lines.file.fileno(),
         ) as write:
             ExpectedState(resolved_target, journal_entry).expect(resolved_target.folder, write.temporary)
-            write.rename_into_place(replace=overwrite)
+            write.apply()
+            write.is_done = True
         fsync_folder(resolved_target.folder, target, "copied to")
     return MoveResult("copied", source.display, target.display, [*numbers, *write.notes])
 

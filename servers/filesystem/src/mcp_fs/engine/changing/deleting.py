@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Problem, Unavailable, quote
-from mcp_fs.engine.changing.atomic_write import fsync_folder
 from mcp_fs.engine.changing.entry_copy import absolute_names
 from mcp_fs.engine.changing.moving import refuse_served_folder, relocate
+from mcp_fs.engine.changing.operations import fsync_folder
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.path_opening import ResolvedPath, open_tree, resolve, to_problem, translate_errors
 from mcp_fs.engine.handles.temp_files import remove_all

@@ -62,12 +62,15 @@ def copy_file(
     with opened as file:
         status = os.fstat(file.fileno())
         fill = partial(_fill_file, source_fd=file.fileno(), source=source, cancel=cancel)
-        with prepare_write(resolved_target, fill, old_status, target, template_fd=file.fileno()) as write:
+        with prepare_write(
+            resolved_target, fill, old_status, target, overwrite=overwrite, template_fd=file.fileno()
+        ) as write:
             if metadata_copier is not None:
                 metadata_copier.copy_to(resolved_target.folder, write.temporary, status)
             if announce is not None:
                 announce(resolved_target.folder, write.temporary)
-            write.rename_into_place(replace=overwrite)
+            write.apply()
+            write.is_done = True
     return write.notes
 
 

@@ -1,9 +1,8 @@
 """Edits text files by replacements and diffs: one or several under their locks, all or nothing.
 
 Everything that can fail by itself, reading, matching, encoding, writing the new contents to disk, is done for
-all files before the first is replaced. What is left are renames; when one of them fails, those before it are
-taken back. A crash between two renames leaves some files new and the others old, each whole: no file system
-offers more.
+all files before the first is replaced. A crash between two renames leaves some files new and the others old, each
+whole: no file system offers more.
 """
 
 from __future__ import annotations
@@ -12,15 +11,16 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, quote
 from mcp_fs.engine.changing import notebook_edit
 from mcp_fs.engine.changing.atomic_write import (
-    AtomicWrite,
+    FileRemoval,
+    FileWrite,
     open_locked,
     prepare_write,
     read_regular_status,
@@ -29,12 +29,12 @@ from mcp_fs.engine.changing.atomic_write import (
 from mcp_fs.engine.changing.binary_formats import binary_format, check_text_for, other_form_error, suggest_text_file
 from mcp_fs.engine.changing.folders import with_missing_folders
 from mcp_fs.engine.changing.notebook_edit import Notebook
+from mcp_fs.engine.changing.operations import apply
 from mcp_fs.engine.changing.patch import FilePatch, apply_hunks, parse_patch
 from mcp_fs.engine.document_kinds import HEAD_BYTES, LABELS, kind_of
 from mcp_fs.engine.handles.locks import LockedFile, lock_names
 from mcp_fs.engine.handles.named_entries import accept_target
 from mcp_fs.engine.handles.path_opening import ResolvedPath, exists, to_problem
-from mcp_fs.engine.handles.temp_files import BACKUP_PREFIX, temporary_name
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.text import edit
 from mcp_fs.engine.text.edit import Replacement, unified_diff
@@ -231,13 +231,13 @@ def change_files(
         _refuse_same_file(prepared, resolved_changes)
         notes: list[str] = []
         if not dry_run:
-            writes = [
-                stack.enter_context(_prepare_write(item, resolved, locks.get(resolved)))
+            operations = [
+                _prepare_operation(item, resolved, locks.get(resolved), stack)
                 for item, resolved in zip(prepared, resolved_paths, strict=True)
             ]
             cancel.check()
-            _write_all(prepared, writes, journal_entry)
-            notes = _prefixed_notes(writes)
+            apply(operations, journal_entry)
+            notes = _prefixed_notes(operations)
     return EditResult(
         [item.outcome for item in prepared],
         [item.diff for item in prepared],
@@ -263,37 +263,12 @@ def _refuse_same_file(
         raise Invalid("One file is named twice.", "Put all of its changes into one.")
 
 
-def _write_all(
-    prepared: Sequence[_PreparedChange], writes: Sequence[AtomicWrite], journal_entry: JournalEntry | None
-) -> None:
-    """Write the new contents beside the files, then put all of them in place."""
-    if journal_entry is not None:
-        _record(journal_entry, prepared, writes)
-    try:
-        for write in writes:
-            write.flush()
-        for write in writes:
-            write.check_unchanged()
-    except Problem:
-        if journal_entry is not None:
-            journal_entry.withdraw()
-        raise
-    _commit_all(prepared, writes)
-
-
-def _record(journal_entry: JournalEntry, prepared: Sequence[_PreparedChange], writes: Sequence[AtomicWrite]) -> None:
-    planned = [write.plan_change() for write in writes]
-    for index, item in enumerate(prepared):
-        if item.data is None:
-            planned[index] = replace(planned[index], after=None)
-    journal_entry.record(planned)
-
-
-def _prefixed_notes(writes: Sequence[AtomicWrite]) -> list[str]:
+def _prefixed_notes(operations: Sequence[FileWrite | FileRemoval]) -> list[str]:
     """Return the notes of all writes, each with the path that it is about."""
     notes: list[str] = []
-    for write in writes:
-        notes.extend(f"{write.display_path.display}: {note}" for note in write.notes)
+    for operation in operations:
+        if isinstance(operation, FileWrite):
+            notes.extend(f"{operation.display_path.display}: {note}" for note in operation.notes)
     return notes
 
 
@@ -311,18 +286,26 @@ def _refuse_below(changes: Sequence[FileChange]) -> None:
                 )
 
 
-def _prepare_write(
-    prepared: _PreparedChange, resolved: ResolvedPath[WritablePath], locked_file: LockedFile | None
-) -> AbstractContextManager[AtomicWrite]:
+def _prepare_operation(
+    prepared: _PreparedChange,
+    resolved: ResolvedPath[WritablePath],
+    locked_file: LockedFile | None,
+    stack: ExitStack,
+) -> FileWrite | FileRemoval:
+    """Write the new contents beside the file, where `stack` removes them unless they get its name."""
     change = prepared.change
-    return prepare_write(
+    if prepared.data is None:
+        return FileRemoval(resolved, change.path, prepared.old_status, locked_file=locked_file, checks_old=True)
+    write = prepare_write(
         resolved,
-        prepared.data or b"",
+        prepared.data,
         prepared.old_status,
         change.path,
+        checks_old=True,
         locked_file=locked_file,
         executable=change.executable,
     )
+    return stack.enter_context(write)
 
 
 def _resolve(change: FileChange, stack: ExitStack, dry_run: bool) -> ResolvedPath[WritablePath] | None:
@@ -475,82 +458,3 @@ def too_large_error(path: WritablePath) -> TooLarge:
 
 def too_much_error() -> TooLarge:
     return TooLarge(f"More than {MAX_TOTAL_BYTES:,} bytes would be written; nothing was.", "Narrow `glob` or `path`.")
-
-
-def _commit_all(prepared: Sequence[_PreparedChange], writes: Sequence[AtomicWrite]) -> None:
-    """Do the renames; after a failure, undo them and say what came of it."""
-    if len(writes) == 1 and prepared[0].data is not None:
-        writes[0].commit(replace=prepared[0].old_status is not None)
-        return
-    rollbacks: list[_Rollback] = []
-    with ExitStack() as backups:
-        try:
-            for item, write in zip(prepared, writes, strict=True):
-                rollbacks.append(_commit_one(item, write, backups))
-        except Exception:
-            _roll_back(rollbacks, backups)
-            raise
-    for write in writes:
-        write.make_durable()
-
-
-def _commit_one(prepared: _PreparedChange, write: AtomicWrite, backups: ExitStack) -> _Rollback:
-    """Bring one file to its new state; return its rollback."""
-    folder = write.folder
-    name = write.name
-    if prepared.old_status is None:
-        write.rename_into_place(replace=False)
-        return _Rollback(write, None)
-    backup = temporary_name(BACKUP_PREFIX)
-    try:
-        if prepared.data is None:
-            folder.rename(name, folder, backup)
-        else:
-            folder.add_name(name, folder, backup)
-    except OSError as error:
-        raise to_problem(error, write.display_path, "it was not changed") from error
-    rollback = _Rollback(write, backup)
-    backups.callback(rollback.remove_backup)
-    if prepared.data is not None:
-        write.rename_into_place(replace=True)
-    return rollback
-
-
-def _roll_back(rollbacks: Sequence[_Rollback], backups: ExitStack) -> None:
-    failures: list[str] = []
-    for rollback in reversed(rollbacks):
-        try:
-            rollback.run()
-        except OSError:
-            backup_note = f" (old contents: `{rollback.backup}` beside it)" if rollback.backup else " (it was new)"
-            failures.append(quote(rollback.write.display_path.display) + backup_note)
-    if failures:
-        backups.pop_all()  # the only copies of the old contents
-        raise Unavailable(
-            f"The change failed half-way and could not be taken back in {', '.join(failures)}.",
-            "Read these files first; the old contents stay until somebody moves or deletes them.",
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Rollback:
-    """Takes one write back.
-
-    Attributes:
-        backup: the name in its folder of the old contents; None for a new file.
-    """
-
-    write: AtomicWrite
-    backup: str | None
-
-    def run(self) -> None:
-        folder = self.write.folder
-        if self.backup is None:
-            folder.remove(self.write.name)
-        else:
-            folder.rename(self.backup, folder, self.write.name)
-
-    def remove_backup(self) -> None:
-        if self.backup is not None:
-            with suppress(OSError):
-                self.write.folder.remove(self.backup)

@@ -14,9 +14,7 @@ from contextlib import suppress
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable, describe_os_error, quote
 from mcp_fs.engine.changing.atomic_write import (
-    NotDurable,
     check_renamed_text,
-    fsync_folder,
     refuse_read_only,
     resolve_for_writing,
 )
@@ -29,6 +27,7 @@ from mcp_fs.engine.changing.entry_copy import (
     name_taken_error,
     read_status_if_exists,
 )
+from mcp_fs.engine.changing.operations import NotDurable, fsync_folder
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.metadata import MetadataCopier
 from mcp_fs.engine.handles.path_opening import (

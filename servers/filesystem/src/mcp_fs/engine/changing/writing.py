@@ -19,6 +19,7 @@ from mcp_fs.engine.changing.atomic_write import (
 from mcp_fs.engine.changing.binary_formats import check_text_for, is_text_file, other_form_error, suggest_text_file
 from mcp_fs.engine.changing.file_edits import not_text_error, notebook_end_error
 from mcp_fs.engine.changing.folders import with_missing_folders
+from mcp_fs.engine.changing.operations import apply
 from mcp_fs.engine.document_kinds import HEAD_BYTES, kind_of
 from mcp_fs.engine.documents.notebook import notebook_cells
 from mcp_fs.engine.handles.locks import lock_names
@@ -81,10 +82,8 @@ def write_file(
         form_notes: list[str] = []
         if isinstance(content, str) and content:
             data, form_notes = _encode_like(content, data, head)
-        with prepare_write(resolved, data, old_status, path, locked_file=locked_file) as write:
-            if journal_entry is not None:
-                journal_entry.record([write.plan_change()])
-            write.commit(replace=overwrite)
+        with prepare_write(resolved, data, old_status, path, overwrite=overwrite, locked_file=locked_file) as write:
+            apply([write], journal_entry)
         real_path = resolved.path  # an existing name may be spelled another way
     verb = "created" if old_status is None else "replaced"
     return WriteResult(real_path.display, verb, len(data), (*form_notes, *write.notes))
@@ -148,12 +147,10 @@ def append_text(
             data: bytes | Callable[[int], None] = partial(_copy_and_append, file, addition, cancel)
             if old_status.st_size <= MAX_HASHED_BYTES:
                 data = _read_all(file) + addition
-            write = stack.enter_context(prepare_write(resolved, data, old_status, path, locked_file=locked_file))
-        if journal_entry is not None:
-            journal_entry.record([write.plan_change()])
-        write.flush()
-        write.check_unchanged()
-        write.commit(replace=True)
+            write = stack.enter_context(
+                prepare_write(resolved, data, old_status, path, checks_old=True, locked_file=locked_file)
+            )
+        apply([write], journal_entry)
         real_path = resolved.path
     return WriteResult(real_path.display, "added to", old_status.st_size + len(addition), (*notes, *write.notes))
 

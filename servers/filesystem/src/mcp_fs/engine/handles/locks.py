@@ -2,7 +2,7 @@
 
 Calls of one process meet at the name, before there need be a file. Processes meet at the file itself, by flock(2):
 who holds the lock of the file that stands at the name may replace it, and whoever waited looks again whether it
-still stands there. Programs that know nothing of this are noticed by `AtomicWrite.check_unchanged`.
+still stands there. Programs that know nothing of this are noticed by `Operation.check_unchanged`.
 """
 
 from __future__ import annotations

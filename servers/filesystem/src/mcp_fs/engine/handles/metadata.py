@@ -10,10 +10,7 @@ from contextlib import suppress
 from mcp_fs.engine.handles.path_opening import Folder
 from mcp_fs.policy import WritablePath
 
-if sys.platform == "darwin":
-    from mcp_fs.engine.handles.syscalls import copy_metadata
-
-__all__ = ["MetadataCopier", "copy_attributes"]
+__all__ = ["MetadataCopier"]
 
 
 class MetadataCopier:
@@ -91,23 +88,3 @@ class MetadataCopier:
 
     def _count_loss(self, property_name: str) -> None:
         self._lost_counts[property_name] = self._lost_counts.get(property_name, 0) + 1
-
-
-def copy_attributes(source: int, target: int) -> bool:
-    """Give one open file the extended attributes of another; False when one is lost."""
-    if sys.platform == "darwin":
-        return copy_metadata(source, target)
-    if sys.platform != "linux":
-        return True
-    is_complete = True
-    try:
-        names = os.listxattr(source)
-    except OSError:
-        return True  # this file system knows none
-    for name in names:
-        try:
-            os.setxattr(target, name, os.getxattr(source, name))
-        except OSError:
-            # A label the system gives by itself is not a loss.
-            is_complete = is_complete and name.startswith(("security.", "trusted."))
-    return is_complete

@@ -12,8 +12,8 @@ from itertools import groupby
 from typing import Any
 
 __all__ = [
+    "copy_attributes",
     "copy_blocks",
-    "copy_metadata",
     "file_system_type",
     "open_beneath",
     "open_cached",
@@ -177,7 +177,27 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def copy_metadata(source_fd: int, target_fd: int) -> bool:
+def copy_attributes(source: int, target: int) -> bool:
+    """Give one open file the extended attributes of another; False when one is lost."""
+    if sys.platform == "darwin":
+        return _copy_metadata(source, target)
+    if sys.platform != "linux":
+        return True
+    is_complete = True
+    try:
+        names = os.listxattr(source)
+    except OSError:
+        return True  # this file system knows none
+    for name in names:
+        try:
+            os.setxattr(target, name, os.getxattr(source, name))
+        except OSError:
+            # A label the system gives by itself is not a loss.
+            is_complete = is_complete and name.startswith(("security.", "trusted."))
+    return is_complete
+
+
+def _copy_metadata(source_fd: int, target_fd: int) -> bool:
     """Give an open file the ACL, mode, times and extended attributes of another; False where it can't (macOS only)."""
     return _fcopyfile is not None and _fcopyfile(source_fd, target_fd, None, _COPYFILE_METADATA) == 0
 

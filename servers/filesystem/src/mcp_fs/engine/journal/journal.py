@@ -17,9 +17,9 @@ from typing import Any, Protocol, Self, TypeVar
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem, TooLarge, describe_os_error
 from mcp_batteries.server.declaration.call_origin import CallOrigin
-from mcp_fs.engine.handles.metadata import MetadataCopier, copy_attributes
+from mcp_fs.engine.handles.metadata import MetadataCopier
 from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, open_regular, resolve
-from mcp_fs.engine.handles.syscalls import copy_blocks
+from mcp_fs.engine.handles.syscalls import copy_attributes, copy_blocks
 from mcp_fs.engine.journal.states import EntryState, PlannedChange, is_unchanged, read_state
 from mcp_fs.engine.journal.store import EntryId, EntryRecord, JournalStore, RecordedChange
 from mcp_fs.models import BatchResult, EditResult, MoveResult, ReplaceResult, WriteResult

@@ -1,0 +1,180 @@
+"""Changes as lists of operations, and `apply`, the one way in which they happen.
+
+An operation is one change of one name. Whoever makes it has done before all that can fail by itself: it has read and
+checked, and has written new contents beside the name. What is left is a rename, or little more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcp_batteries.errors import Problem, Unavailable, describe_os_error, quote
+from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath
+from mcp_fs.engine.journal.journal import JournalEntry
+from mcp_fs.engine.journal.states import PlannedChange
+from mcp_fs.policy import ReadablePath, WritablePath
+
+__all__ = ["NotDurable", "Operation", "apply", "fsync_folder"]
+
+
+@dataclass(eq=False)
+class Operation:
+    """One change of one name, which is ready to happen.
+
+    Attributes:
+        resolved: the name.
+        display_path: how the caller knows it, for messages.
+        verb: what will have been done to it, for messages.
+        is_done: whether it has happened and was not taken back.
+    """
+
+    resolved: ResolvedPath[WritablePath]
+    display_path: ReadablePath
+    verb: str = field(default="changed", kw_only=True)
+    is_done: bool = field(default=False, init=False)
+
+    @property
+    def folder(self) -> Folder[WritablePath]:
+        return self.resolved.folder
+
+    @property
+    def name(self) -> str:
+        return self.resolved.name
+
+    @property
+    def changed_folders(self) -> Sequence[Folder[WritablePath]]:
+        """The folders whose entries it changes, in the order in which they are made durable."""
+        return [self.folder]
+
+    def plan_change(self, journal_entry: JournalEntry) -> PlannedChange:
+        """Return what it will do, for the journal."""
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """Make durable what it puts in place, if it is not yet."""
+
+    def check_unchanged(self) -> None:
+        """Check that what is there is still what it was made for, where that matters.
+
+        Raises:
+            Conflict: it is not.
+        """
+
+    def keep_backup(self, backups: ExitStack) -> None:
+        """Keep what `take_back` needs until `backups` ends, if it can be taken back."""
+
+    def apply(self, content_path: WritablePath | None) -> None:
+        """Make the change alone, which nobody has written down or makes durable here.
+
+        Args:
+            content_path: where the journal wants what goes; None where it does not.
+
+        Raises:
+            Problem: it could not be made.
+            OSError: the same, where only the caller can say it in words.
+        """
+        raise NotImplementedError
+
+    def take_back(self) -> None:
+        """Bring back what was there, if it can be taken back.
+
+        Raises:
+            OSError: that failed; `backup_note` says where the old contents are.
+        """
+
+    @property
+    def backup_note(self) -> str:
+        """Where the old contents are that it could not bring back, in words."""
+        return ""
+
+
+def apply(operations: Sequence[Operation], journal_entry: JournalEntry | None) -> None:
+    """Make all operations in order, which is one step of the journal, then make them durable.
+
+    After a failure those before are taken back that can be; `is_done` tells of each whether it has happened.
+
+    Raises:
+        NotDurable: all have happened, and only the disk does not confirm it.
+        Unavailable: one failed, and one before it could not be taken back.
+        Problem, OSError: the first that could not be made.
+    """
+    content_paths: Sequence[WritablePath | None] = [None] * len(operations)
+    if journal_entry is not None:
+        content_paths = journal_entry.record([operation.plan_change(journal_entry) for operation in operations])
+    try:
+        for operation in operations:
+            operation.flush()
+        for operation in operations:
+            operation.check_unchanged()
+    except Problem:
+        if journal_entry is not None:
+            journal_entry.withdraw()
+        raise
+    _make_all(operations, content_paths)
+    _fsync_folders(operations)
+
+
+def _make_all(operations: Sequence[Operation], content_paths: Sequence[WritablePath | None]) -> None:
+    with ExitStack() as backups:
+        try:
+            for operation, content_path in zip(operations, content_paths, strict=True):
+                if len(operations) > 1:
+                    operation.keep_backup(backups)
+                operation.apply(content_path)
+                operation.is_done = True
+        except Exception:
+            _take_back(operations, backups)
+            raise
+
+
+def _take_back(operations: Sequence[Operation], backups: ExitStack) -> None:
+    """Take back, the last first, what has happened."""
+    failures: list[str] = []
+    for operation in reversed(operations):
+        if not operation.is_done:
+            continue
+        try:
+            operation.take_back()
+        except OSError:
+            failures.append(quote(operation.display_path.display) + operation.backup_note)
+    if failures:
+        backups.pop_all()  # the only copies of the old contents
+        raise Unavailable(
+            f"The change failed half-way and could not be taken back in {', '.join(failures)}.",
+            "Read these files first; the old contents stay until somebody moves or deletes them.",
+        )
+
+
+def _fsync_folders(operations: Sequence[Operation]) -> None:
+    """Make durable each folder in which something has changed, once."""
+    changed_folders: dict[WritablePath, tuple[Folder[WritablePath], Operation]] = {}
+    for operation in operations:
+        for folder in operation.changed_folders:
+            changed_folders[folder.path] = folder, operation
+    for folder, operation in changed_folders.values():
+        fsync_folder(folder, operation.display_path, operation.verb)
+
+
+class NotDurable(Unavailable):
+    """Raised when all is done, and only the disk does not confirm it."""
+
+
+def fsync_folder(folder: Folder[Any], display_path: ReadablePath, verb: str) -> None:
+    """Make the entries of a folder durable after a change.
+
+    Args:
+        verb: what was done to `display_path`, for the message.
+
+    Raises:
+        NotDurable: the disk does not confirm it.
+    """
+    try:
+        folder.sync()
+    except OSError as error:
+        raise NotDurable(
+            f"{quote(display_path.display)} was {verb}, but the disk does not confirm it: {describe_os_error(error)}.",
+            "Look at what is there now; a power failure may bring the old state back.",
+        ) from error
