@@ -496,15 +496,15 @@ async def test_nothing_is_put_through_a_link_that_leads_outside(here: Ground) ->
 async def test_the_one_that_can_not_be_put_and_those_before_it_are_named(
     here: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = moving.relocate
+    real = moving.Rename.apply
 
-    def relocate(start: Any, source: WritablePath, *more: Any) -> list[str]:
-        if source.name == "a.bak":
+    def apply(rename: moving.Rename, content_path: WritablePath | None = None) -> None:
+        if rename.resolved_source.name == "a.bak":
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
-        return real(start, source, *more)
+        real(rename, content_path)
 
     with monkeypatch.context() as patched:
-        patched.setattr(moving, "relocate", relocate)
+        patched.setattr(moving.Rename, "apply", apply)
         failed, said = await call(here.root, "move_file", targets={"b.txt": "n/x", "a.bak": "n/y", "d/e": "z"})
     assert failed and "1 of 3 were moved: `b.txt`. The next was not: `" in said, said
     assert {"n/x", "a.bak", "d/e/c.bak"} <= left(here)
@@ -520,7 +520,7 @@ async def test_what_the_disk_does_not_confirm_is_done_and_so_are_the_others(
         if shown.display == "n/b.txt":
             raise operations.NotDurable(f"`{shown.display}` was {did}, but the disk does not confirm it: EIO.")
 
-    monkeypatch.setattr(moving, "fsync_folder", confirm)
+    monkeypatch.setattr(operations, "fsync_folder", confirm)
     failed, said = await call(here.root, "move_file", targets=MOVED, overwrite=True)
     assert failed and said.startswith("All 3 were moved. `n/b.txt` was moved to, but the disk does not confirm"), said
     assert {"n/b.txt", "n/e/c.bak", "d/a.bak"} <= left(here)

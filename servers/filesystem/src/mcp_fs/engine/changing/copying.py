@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import ExitStack
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, quote
@@ -18,13 +19,14 @@ from mcp_fs.engine.changing.atomic_write import (
 )
 from mcp_fs.engine.changing.binary_formats import check_text_for
 from mcp_fs.engine.changing.entry_copy import (
-    copy_file,
-    copy_link_or_folder,
+    TreePlacement,
     describe_link,
     name_taken_error,
+    prepare_file_copy,
+    prepare_tree_copy,
     read_status_if_exists,
 )
-from mcp_fs.engine.changing.operations import fsync_folder
+from mcp_fs.engine.changing.operations import apply
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.named_entries import CopySource
 from mcp_fs.engine.handles.path_opening import (
@@ -35,7 +37,7 @@ from mcp_fs.engine.handles.path_opening import (
     translate_errors,
 )
 from mcp_fs.engine.handles.temp_files import mark_in_use, remove_quietly, temporary_name
-from mcp_fs.engine.journal.journal import ExpectedState, JournalEntry
+from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.packing.unzip import Archive, open_archive
 from mcp_fs.engine.reading.line_range import open_lines
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES
@@ -87,28 +89,14 @@ def copy_entry(
                 raise name_taken_error(target, target_status, "nothing was copied", overwrite=not is_file)
         if is_file:
             check_renamed_text(resolved_source, resolved_target, target)
-            notes = copy_file(
-                resolved_source,
-                source,
-                resolved_target,
-                target,
-                overwrite,
-                cancel,
-                ExpectedState(resolved_target, journal_entry).expect,
+            preparation = prepare_file_copy(
+                resolved_source, source, resolved_target, target, overwrite=overwrite, cancel=cancel
             )
         else:
-            skipped = copy_link_or_folder(
-                resolved_source,
-                source,
-                resolved_target,
-                target,
-                status,
-                cancel,
-                ExpectedState(resolved_target, journal_entry).expect,
-            )
-            remainder = f" and {len(skipped) - 10} more" if len(skipped) > 10 else ""
-            notes = [f"without {', '.join(skipped[:10])}{remainder}"] if skipped else []
-        fsync_folder(resolved_target.folder, target, "copied to")
+            preparation = prepare_tree_copy(resolved_source, source, resolved_target, target, status, cancel)
+        with preparation as copied:
+            apply([copied], journal_entry)
+    notes = copied.notes
     if follows:
         notes = [f"contents of what it links to, {resolved_source.path.display}", *notes]
     elif link is not None:
@@ -124,43 +112,41 @@ def _unpack(
         archive = open_archive(
             stack.enter_context(open_file(source.place)), source.display, source.inner, cancel, stack
         )
-        is_file = archive.is_file()
         resolved_target = stack.enter_context(resolve_for_writing(target, follow=False))
         stack.enter_context(lock_names([resolved_target], cancel))
         target_status = read_status_if_exists(resolved_target)
         if target_status is not None:
             raise name_taken_error(target, target_status, "nothing was unpacked", overwrite=True)
-        expected = ExpectedState(resolved_target, journal_entry)
-        if is_file:
-            with prepare_write(resolved_target, archive.write_file, None, target) as write:
-                expected.expect(resolved_target.folder, write.temporary)
-                write.apply()
-                write.is_done = True
+        if archive.is_file():
+            unpacked = stack.enter_context(
+                prepare_write(resolved_target, archive.write_file, None, target, verb="unpacked to")
+            )
             notes: list[str] = []
         else:
-            count = _unpack_folder(archive, resolved_target, target, expected)
+            unpacked, count = stack.enter_context(_prepare_unpacked_folder(archive, resolved_target, target))
             notes = [f"{count:,} files"]
-        fsync_folder(resolved_target.folder, target, "unpacked to")
+        apply([unpacked], journal_entry)
     return MoveResult("unpacked", source.display, target.display, [*notes, *archive.notes()])
 
 
-def _unpack_folder(
-    archive: Archive, resolved_target: ResolvedPath[WritablePath], target: WritablePath, expected: ExpectedState
-) -> int:
+@contextmanager
+def _prepare_unpacked_folder(
+    archive: Archive, resolved_target: ResolvedPath[WritablePath], target: WritablePath
+) -> Generator[tuple[TreePlacement, int]]:
+    """Unpack a folder under a temporary name; yield how many files it holds beside it."""
     temporary = temporary_name()
     parent = resolved_target.folder
-    with ExitStack() as stack, translate_errors(target, "nothing was unpacked"):
+    with ExitStack() as stack:
         stack.callback(remove_quietly, parent, temporary)
-        parent.make_folder(temporary, 0o700)
-        with parent.open_folder(temporary) as folder:
-            mark_in_use(folder.fd)
-            # What may lie in the folder goes by the name that it will have.
-            folder.path = resolved_target.path
-            count = archive.unpack(folder)
-            set_new_folder_mode(folder)
-        expected.expect(parent, temporary)
-        parent.rename_noreplace(temporary, parent, resolved_target.name)
-    return count
+        with translate_errors(target, "nothing was unpacked"):
+            parent.make_folder(temporary, 0o700)
+            with parent.open_folder(temporary) as folder:
+                mark_in_use(folder.fd)
+                # What may lie in the folder goes by the name that it will have.
+                folder.path = resolved_target.path
+                count = archive.unpack(folder)
+                set_new_folder_mode(folder)
+        yield TreePlacement(resolved_target, target, temporary, "nothing was unpacked", verb="unpacked to"), count
 
 
 def _is_served_file(path: ReadablePath) -> bool:
@@ -192,13 +178,11 @@ def _copy_lines(
             excerpt.write,
             old_status,
             target,
+            verb="copied to",
             overwrite=overwrite,
             template_fd=excerpt.lines.file.fileno(),
         ) as write:
-            ExpectedState(resolved_target, journal_entry).expect(resolved_target.folder, write.temporary)
-            write.apply()
-            write.is_done = True
-        fsync_folder(resolved_target.folder, target, "copied to")
+            apply([write], journal_entry)
     return MoveResult("copied", source.display, target.display, [*numbers, *write.notes])
 
 

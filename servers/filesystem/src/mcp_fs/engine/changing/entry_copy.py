@@ -1,18 +1,24 @@
-"""Copies one file, link or folder, for a copy and for a move between file systems; what is recorded is the caller's."""
+"""Copies one file, link or folder under a temporary name, for a copy and for a move between file systems."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, quote
-from mcp_fs.engine.changing.atomic_write import fsync_file, prepare_write, read_regular_status, set_new_file_metadata
+from mcp_fs.engine.changing.atomic_write import (
+    FileWrite,
+    fsync_file,
+    prepare_write,
+    read_regular_status,
+    set_new_file_metadata,
+)
+from mcp_fs.engine.changing.operations import Operation
 from mcp_fs.engine.handles.metadata import MetadataCopier
 from mcp_fs.engine.handles.path_opening import (
     Folder,
@@ -27,100 +33,161 @@ from mcp_fs.engine.handles.path_opening import (
 )
 from mcp_fs.engine.handles.syscalls import copy_blocks
 from mcp_fs.engine.handles.temp_files import mark_in_use, remove_quietly, temporary_name
+from mcp_fs.engine.journal.journal import JournalEntry
+from mcp_fs.engine.journal.states import PlannedChange, read_state
 from mcp_fs.engine.listing.tree_size import TreeSize
 from mcp_fs.policy import ReadablePath, WritablePath
 
 __all__ = [
-    "Announce",
+    "TreePlacement",
     "absolute_names",
-    "copy_file",
-    "copy_link_or_folder",
     "describe_link",
     "name_taken_error",
+    "prepare_file_copy",
+    "prepare_tree_copy",
     "read_status_if_exists",
 ]
 
-# Is told, before anything appears at the target, in which folder and under which name it stands until then.
-Announce = Callable[[Folder[Any], str], None]
+# Entries left out of a copy that the answer names.
+_MAX_NAMED = 10
 
 
-def copy_file(
+@contextmanager
+def prepare_file_copy(
     resolved_source: ResolvedPath[ReadablePath],
     source: ReadablePath,
     resolved_target: ResolvedPath[WritablePath],
     target: WritablePath,
+    *,
     overwrite: bool,
     cancel: CancelToken,
-    announce: Announce | None = None,
     metadata_copier: MetadataCopier | None = None,
-) -> list[str]:
+) -> Generator[FileWrite]:
+    """Copy a regular file under a temporary name.
+
+    Raises:
+        Conflict: the target exists, and may not be replaced.
+    """
     old_status = read_regular_status(resolved_target, target)
     if old_status is not None and not overwrite:
         raise name_taken_error(target, old_status, "nothing was copied", overwrite=False)
     with translate_errors(source):
         opened = open_regular(resolved_source.folder, resolved_source.name, source)
-    with opened as file:
-        status = os.fstat(file.fileno())
-        fill = partial(_fill_file, source_fd=file.fileno(), source=source, cancel=cancel)
-        with prepare_write(
-            resolved_target, fill, old_status, target, overwrite=overwrite, template_fd=file.fileno()
-        ) as write:
-            if metadata_copier is not None:
-                metadata_copier.copy_to(resolved_target.folder, write.temporary, status)
-            if announce is not None:
-                announce(resolved_target.folder, write.temporary)
-            write.apply()
-            write.is_done = True
-    return write.notes
+    with ExitStack() as stack:
+        with opened as file:
+            status = os.fstat(file.fileno())
+            fill = partial(_fill_file, source_fd=file.fileno(), source=source, cancel=cancel)
+            write = stack.enter_context(
+                prepare_write(
+                    resolved_target,
+                    fill,
+                    old_status,
+                    target,
+                    verb="copied to",
+                    overwrite=overwrite,
+                    template_fd=file.fileno(),
+                )
+            )
+        if metadata_copier is not None:
+            metadata_copier.copy_to(resolved_target.folder, write.temporary, status)
+        yield write  # the source is closed: a move removes it, which Windows does of none that is open
 
 
-def copy_link_or_folder(
+@dataclass(eq=False)
+class TreePlacement(Operation):
+    """A link or a folder, copied or unpacked, that waits under a temporary name: it appears in one step.
+
+    Attributes:
+        temporary: its name until then.
+        outcome: what it means if that fails, in words.
+        skipped: what was left out of it.
+    """
+
+    temporary: str
+    outcome: str
+    skipped: Sequence[str] = ()
+
+    @property
+    def notes(self) -> list[str]:
+        """What was left out, in words."""
+        if not self.skipped:
+            return []
+        remainder = f" and {len(self.skipped) - _MAX_NAMED} more" if len(self.skipped) > _MAX_NAMED else ""
+        return [f"without {', '.join(self.skipped[:_MAX_NAMED])}{remainder}"]
+
+    def plan_change(self, journal_entry: JournalEntry) -> PlannedChange:
+        new = read_state(self.folder, self.temporary, thorough=True)
+        return PlannedChange(self.resolved.path, self.folder, new)
+
+    def apply(self, content_path: WritablePath | None = None) -> None:
+        try:
+            self.folder.rename_noreplace(self.temporary, self.folder, self.name)
+        except FileExistsError as error:
+            with translate_errors(self.display_path):
+                target_status = self.folder.stat(self.name)
+            raise name_taken_error(self.display_path, target_status, self.outcome, overwrite=True) from error
+        except OSError as error:
+            raise to_problem(error, self.display_path, self.outcome) from error
+
+
+@contextmanager
+def prepare_tree_copy(
     resolved_source: ResolvedPath[ReadablePath],
     source: ReadablePath,
     resolved_target: ResolvedPath[WritablePath],
     target: WritablePath,
     status: os.stat_result,
     cancel: CancelToken,
-    announce: Announce | None = None,
     metadata_copier: MetadataCopier | None = None,
-) -> list[str]:
-    """Copy a link or a folder: under a temporary name first, so that it appears in one step."""
+) -> Generator[TreePlacement]:
+    """Copy a link or a folder under a temporary name.
+
+    Args:
+        status: of the source.
+    """
+    target_folder = resolved_target.folder
     temporary = temporary_name()
-    skipped: list[str] = []
+    skipped: Sequence[str] = ()
     with ExitStack() as stack:
-        stack.callback(remove_quietly, resolved_target.folder, temporary)
+        stack.callback(remove_quietly, target_folder, temporary)
         if stat.S_ISLNK(status.st_mode):
-            resolved_target.folder.make_link(resolved_source.folder.read_link(resolved_source.name), temporary)
-            if metadata_copier is not None:
-                metadata_copier.copy_to(resolved_target.folder, temporary, status)
+            target_folder.make_link(resolved_source.folder.read_link(resolved_source.name), temporary)
         elif stat.S_ISDIR(status.st_mode):
             with translate_errors(source):
-                folder = stack.enter_context(open_tree(resolved_source.folder, resolved_source.name))
-            if absolute_names(resolved_target.folder.path)[: len(absolute_names(folder.path))] == absolute_names(
-                folder.path
-            ):
-                raise Invalid(f"{quote(source.display)} can't be copied into itself.", "Choose a place outside of it.")
-            resolved_target.folder.make_folder(temporary, 0o700)
-            with open_tree(resolved_target.folder, temporary) as new_folder:
-                mark_in_use(new_folder.fd)
-                skipped = _TreeCopier(cancel, metadata_copier, new_folder).copy(folder, new_folder)
-                new_folder.set_mode(stat.S_IMODE(status.st_mode))
-            if metadata_copier is not None:
-                metadata_copier.copy_to(resolved_target.folder, temporary, status)
+                opened = open_tree(resolved_source.folder, resolved_source.name)
+            with opened as folder:
+                _refuse_copy_into_itself(source, folder, target_folder)
+                target_folder.make_folder(temporary, 0o700)
+                skipped = _fill_folder(folder, target_folder, temporary, status, cancel, metadata_copier)
         else:
             raise not_a_file_error(source, stat.S_IFMT(status.st_mode))
-        if announce is not None:
-            announce(resolved_target.folder, temporary)
-        try:
-            resolved_target.folder.rename_noreplace(temporary, resolved_target.folder, resolved_target.name)
-        except FileExistsError as error:
-            with translate_errors(target):
-                raise name_taken_error(
-                    target, resolved_target.folder.stat(resolved_target.name), "nothing was copied", overwrite=True
-                ) from error
-        except OSError as error:
-            raise to_problem(error, target, "nothing was copied") from error
+        if metadata_copier is not None:
+            metadata_copier.copy_to(target_folder, temporary, status)
+        yield TreePlacement(resolved_target, target, temporary, "nothing was copied", skipped, verb="copied to")
+
+
+def _fill_folder(
+    source_folder: Folder[ReadablePath],
+    target_folder: Folder[WritablePath],
+    name: str,
+    status: os.stat_result,
+    cancel: CancelToken,
+    metadata_copier: MetadataCopier | None,
+) -> Sequence[str]:
+    """Copy what is in a folder to the new one called `name`; return what was left out."""
+    with open_tree(target_folder, name) as new_folder:
+        mark_in_use(new_folder.fd)
+        skipped = _TreeCopier(cancel, metadata_copier, new_folder).copy(source_folder, new_folder)
+        new_folder.set_mode(stat.S_IMODE(status.st_mode))
     return skipped
+
+
+def _refuse_copy_into_itself(
+    source: ReadablePath, folder: Folder[ReadablePath], target_folder: Folder[WritablePath]
+) -> None:
+    names = absolute_names(folder.path)
+    if absolute_names(target_folder.path)[: len(names)] == names:
+        raise Invalid(f"{quote(source.display)} can't be copied into itself.", "Choose a place outside of it.")
 
 
 class _TreeCopier(TreeSize):
@@ -223,7 +290,7 @@ def read_status_if_exists(resolved: ResolvedPath[WritablePath]) -> os.stat_resul
         return None
 
 
-def name_taken_error(target: WritablePath, target_status: os.stat_result, outcome: str, *, overwrite: bool) -> Conflict:
+def name_taken_error(target: ReadablePath, target_status: os.stat_result, outcome: str, *, overwrite: bool) -> Conflict:
     """Build the answer when something has the target's name already; `overwrite` when that can't be replaced at all."""
     label = quote(target.display)
     if stat.S_ISDIR(target_status.st_mode):

@@ -9,28 +9,32 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable, describe_os_error, quote
 from mcp_fs.engine.changing.atomic_write import (
+    FileWrite,
     check_renamed_text,
     refuse_read_only,
     resolve_for_writing,
 )
 from mcp_fs.engine.changing.entry_copy import (
-    Announce,
+    TreePlacement,
     absolute_names,
-    copy_file,
-    copy_link_or_folder,
     describe_link,
     name_taken_error,
+    prepare_file_copy,
+    prepare_tree_copy,
     read_status_if_exists,
 )
-from mcp_fs.engine.changing.operations import NotDurable, fsync_folder
+from mcp_fs.engine.changing.operations import NotDurable, Operation, apply, fsync_folder
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.metadata import MetadataCopier
 from mcp_fs.engine.handles.path_opening import (
+    Folder,
     ResolvedPath,
     is_held_open,
     open_tree,
@@ -39,18 +43,23 @@ from mcp_fs.engine.handles.path_opening import (
     translate_errors,
 )
 from mcp_fs.engine.handles.temp_files import remove_all, temporary_name
-from mcp_fs.engine.journal.journal import ExpectedState, JournalEntry
+from mcp_fs.engine.journal.journal import JournalEntry
+from mcp_fs.engine.journal.states import EntryState, PlannedChange, read_state
 from mcp_fs.engine.listing.tree_size import TreeSize
 from mcp_fs.engine.name_folding import fold_name
 from mcp_fs.models import MoveResult
 from mcp_fs.policy import ReadablePath, WritablePath
 
 __all__ = [
+    "Rename",
     "move_entry",
     "refuse_renaming_secret_folder",
     "refuse_served_folder",
     "relocate",
 ]
+
+# Entries that keep a folder from being moved that the answer names.
+_MAX_NAMED = 5
 
 
 def move_entry(
@@ -80,10 +89,11 @@ def move_entry(
         refuse_served_folder(resolved_source.path)
         with translate_errors(source):
             status = resolved_source.folder.stat(resolved_source.name)
-        notes: list[str] = []
         try:
             if _is_same_entry(resolved_source, resolved_target):
-                resolved_source.folder.rename(resolved_source.name, resolved_target.folder, target.name)
+                notes: list[str] = []
+                respelled = replace(resolved_target, name=target.name)
+                apply([Rename(respelled, target, resolved_source, overwrite=True, verb="moved to")], None)
             else:
                 refuse_served_folder(resolved_target.path)
                 if not overwrite and (target_status := read_status_if_exists(resolved_target)) is not None:
@@ -92,19 +102,10 @@ def move_entry(
                     refuse_read_only(resolved_target, target)
                 if stat.S_ISREG(status.st_mode):
                     check_renamed_text(resolved_source, resolved_target, target)
-                notes = relocate(
-                    resolved_source,
-                    source,
-                    resolved_target,
-                    target,
-                    overwrite,
-                    cancel,
-                    ExpectedState(resolved_target, journal_entry, resolved_source).expect,
-                )
+                move = Relocation(resolved_source, source, resolved_target, target, overwrite, cancel)
+                notes = move.run(lambda operation: apply([operation], journal_entry))
         except OSError as error:
             raise _to_move_problem(error, source, target, status, resolved_target, overwrite) from error
-        for folder in (resolved_target.folder, resolved_source.folder):
-            fsync_folder(folder, target, "moved to")
     if link is not None:
         notes = [*link.describe_at(target), *notes]
     return MoveResult("moved", source.display, target.display, notes)
@@ -130,27 +131,165 @@ def relocate(
     target: WritablePath,
     overwrite: bool,
     cancel: CancelToken,
-    announce: Announce | None = None,
-) -> list[str]:
-    """Rename, or between file systems copy and delete, what is at the source; return what could not be kept, in words.
+) -> None:
+    """Move what is at the source as a part of another operation, which records it and makes the folders durable.
 
     Raises:
         OSError: as rename(2).
     """
-    if _are_on_different_disks(resolved_source, resolved_target):
-        return _move_between_disks(resolved_source, source, resolved_target, target, overwrite, cancel, announce)
-    try:
-        if announce is not None:
-            announce(resolved_source.folder, resolved_source.name)
-        if overwrite:
-            resolved_source.folder.rename(resolved_source.name, resolved_target.folder, resolved_target.name)
+    move = Relocation(resolved_source, source, resolved_target, target, overwrite, cancel)
+    move.run(lambda operation: operation.apply(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """A move from one name to another, which is a rename, or between file systems a copy and a removal."""
+
+    resolved_source: ResolvedPath[WritablePath]
+    source: WritablePath
+    resolved_target: ResolvedPath[WritablePath]
+    target: WritablePath
+    overwrite: bool
+    cancel: CancelToken
+
+    def run(self, make: Callable[[Operation], None]) -> list[str]:
+        """Let the operation be made that it takes; return what could not be kept, in words.
+
+        Raises:
+            OSError: as rename(2).
+        """
+        if not _are_on_different_disks(self.resolved_source, self.resolved_target):
+            rename = Rename(
+                self.resolved_target, self.target, self.resolved_source, overwrite=self.overwrite, verb="moved to"
+            )
+            try:
+                make(rename)
+            except OSError as error:
+                if error.errno != errno.EXDEV:  # what is mounted twice is one file system and yet two
+                    raise
+            else:
+                return []
+        metadata_copier = MetadataCopier()
+        with self._prepare_copy(metadata_copier) as copied:
+            make(
+                MoveBetweenDisks(
+                    self.resolved_target,
+                    self.target,
+                    copied,
+                    self.resolved_source,
+                    self.source,
+                    self.cancel,
+                    verb="moved to",
+                )
+            )
+        return metadata_copier.notes
+
+    @contextmanager
+    def _prepare_copy(self, metadata_copier: MetadataCopier) -> Generator[FileWrite | TreePlacement]:
+        """Copy all of the source under a temporary name, as mv(1) does.
+
+        Raises:
+            Refused: something in it can't be copied, and would be lost.
+        """
+        status = self.resolved_source.folder.stat(self.resolved_source.name)
+        ends = (self.resolved_source, self.source, self.resolved_target, self.target)
+        if stat.S_ISREG(status.st_mode):
+            with prepare_file_copy(
+                *ends, overwrite=self.overwrite, cancel=self.cancel, metadata_copier=metadata_copier
+            ) as write:
+                yield write
+            return
+        if stat.S_ISDIR(status.st_mode):
+            with open_tree(self.resolved_source.folder, self.resolved_source.name) as folder:
+                TreeSize(self.cancel).count(folder)  # refuses what would be left out of the copy, and lost
+        with prepare_tree_copy(*ends, status, self.cancel, metadata_copier) as placement:
+            if placement.skipped:
+                names = ", ".join(placement.skipped[:_MAX_NAMED])
+                raise Refused(f"{quote(self.source.display)} holds entries that can't be copied: {names}.")
+            yield placement
+
+
+@dataclass(eq=False)
+class Rename(Operation):
+    """A move within one file system.
+
+    Attributes:
+        overwrite: whether it replaces what rename(2) replaces.
+    """
+
+    resolved_source: ResolvedPath[WritablePath]
+    overwrite: bool
+
+    @property
+    def changed_folders(self) -> Sequence[Folder[WritablePath]]:
+        return [self.folder, self.resolved_source.folder]
+
+    def plan_change(self, journal_entry: JournalEntry) -> PlannedChange:
+        source = self.resolved_source
+        new = _read_moved_state(source.folder, source.name, journal_entry)
+        return PlannedChange(self.resolved.path, self.folder, new, source=source.path)
+
+    def apply(self, content_path: WritablePath | None = None) -> None:
+        source = self.resolved_source
+        if self.overwrite:
+            source.folder.rename(source.name, self.folder, self.name)
         else:
-            resolved_source.folder.rename_noreplace(resolved_source.name, resolved_target.folder, resolved_target.name)
-    except OSError as error:
-        if error.errno != errno.EXDEV:  # what is mounted twice is one file system and yet two
+            source.folder.rename_noreplace(source.name, self.folder, self.name)
+
+
+@dataclass(eq=False)
+class MoveBetweenDisks(Operation):
+    """A finished copy that gets its name, before what was copied goes."""
+
+    copied: FileWrite | TreePlacement
+    resolved_source: ResolvedPath[WritablePath]
+    source: WritablePath
+    cancel: CancelToken
+
+    @property
+    def changed_folders(self) -> Sequence[Folder[WritablePath]]:
+        return [self.folder, self.resolved_source.folder]
+
+    def plan_change(self, journal_entry: JournalEntry) -> PlannedChange:
+        source = self.resolved_source
+        new = _read_moved_state(self.folder, self.copied.temporary, journal_entry)
+        origin = read_state(source.folder, source.name, thorough=True)
+        return PlannedChange(self.resolved.path, self.folder, new, source=source.path, copied_source=origin)
+
+    def apply(self, content_path: WritablePath | None = None) -> None:
+        self.copied.apply()
+        try:
+            fsync_folder(self.folder, self.display_path, "copied to")
+        except NotDurable as failure:  # it was not moved
+            raise Unavailable(failure.failure, failure.fix) from failure
+        try:
+            self._remove_source()
+        except OSError as error:
+            raise Unavailable(
+                f"{quote(self.source.display)} was copied to {quote(self.display_path.display)}, but not all of it "
+                f"could be removed: {describe_os_error(error)}.",
+                "Delete the rest of it when nothing uses it.",
+            ) from error
+
+    def _remove_source(self) -> None:
+        folder = self.resolved_source.folder
+        name = self.resolved_source.name
+        removal_name = temporary_name()
+        folder.rename(name, folder, removal_name)  # from here on it is there no more, whatever happens
+        try:
+            remove_all(folder, removal_name, self.cancel)
+        except BaseException:
+            with suppress(OSError):
+                folder.rename_noreplace(removal_name, folder, name)
             raise
-        return _move_between_disks(resolved_source, source, resolved_target, target, overwrite, cancel, announce)
-    return []
+
+
+def _read_moved_state(folder: Folder[WritablePath], name: str, journal_entry: JournalEntry) -> EntryState | None:
+    """Read the state that what is `name` in `folder` will have where it is moved to."""
+    state = read_state(folder, name, thorough=journal_entry.is_on_other_disk(folder))
+    if state is not None and state.kind == "folder":
+        state = replace(state, kind="tree")
+    return state
 
 
 def _are_on_different_disks(one: ResolvedPath[WritablePath], other: ResolvedPath[WritablePath]) -> bool:
@@ -215,50 +354,3 @@ def _to_move_problem(
     # Of two names Windows tells when the first is held; that the second is has been found out.
     about_source = error.errno == errno.ENOENT or (is_held_open(error) and error.filename2 is not None)
     return to_problem(error, source if about_source else target, "nothing was moved")
-
-
-def _move_between_disks(
-    resolved_source: ResolvedPath[WritablePath],
-    source: WritablePath,
-    resolved_target: ResolvedPath[WritablePath],
-    target: WritablePath,
-    overwrite: bool,
-    cancel: CancelToken,
-    announce: Announce | None,
-) -> list[str]:
-    """Move between file systems: copy all of it as mv(1) does, then delete the old one; what was not kept, in words."""
-    status = resolved_source.folder.stat(resolved_source.name)
-    metadata_copier = MetadataCopier()
-    if stat.S_ISREG(status.st_mode):
-        copy_file(resolved_source, source, resolved_target, target, overwrite, cancel, announce, metadata_copier)
-    else:
-        if stat.S_ISDIR(status.st_mode):
-            with open_tree(resolved_source.folder, resolved_source.name) as folder:
-                TreeSize(cancel).count(folder)  # refuses what would be left out of the copy, and lost
-        if skipped := copy_link_or_folder(
-            resolved_source, source, resolved_target, target, status, cancel, announce, metadata_copier
-        ):
-            remove_all(resolved_target.folder, resolved_target.name)
-            raise Refused(f"{quote(source.display)} holds entries that can't be copied: {', '.join(skipped[:5])}.")
-    try:
-        fsync_folder(resolved_target.folder, target, "copied to")
-    except NotDurable as failure:  # it was not moved
-        raise Unavailable(failure.failure, failure.fix) from failure
-    removal_name = temporary_name()
-    try:
-        resolved_source.folder.rename(
-            resolved_source.name, resolved_source.folder, removal_name
-        )  # from here on it is there no more, whatever happens
-        try:
-            remove_all(resolved_source.folder, removal_name, cancel)
-        except BaseException:
-            with suppress(OSError):
-                resolved_source.folder.rename_noreplace(removal_name, resolved_source.folder, resolved_source.name)
-            raise
-    except OSError as error:
-        raise Unavailable(
-            f"{quote(source.display)} was copied to {quote(target.display)}, but not all of it could be removed: "
-            f"{describe_os_error(error)}.",
-            "Delete the rest of it when nothing uses it.",
-        ) from error
-    return metadata_copier.notes

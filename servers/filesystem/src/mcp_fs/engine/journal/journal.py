@@ -18,7 +18,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem, TooLarge, describe_os_error
 from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_fs.engine.handles.metadata import MetadataCopier
-from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, open_regular, resolve
+from mcp_fs.engine.handles.path_opening import Folder, open_regular, resolve
 from mcp_fs.engine.handles.syscalls import copy_attributes, copy_blocks
 from mcp_fs.engine.journal.states import EntryState, PlannedChange, is_unchanged, read_state
 from mcp_fs.engine.journal.store import EntryId, EntryRecord, JournalStore, RecordedChange
@@ -26,7 +26,7 @@ from mcp_fs.models import BatchResult, EditResult, MoveResult, ReplaceResult, Wr
 from mcp_fs.paths import file_uri
 from mcp_fs.policy import ReadablePath, WritablePath
 
-__all__ = ["Change", "ChangeRecorder", "ExpectedState", "JournalEntry", "real_uri_of"]
+__all__ = ["Change", "ChangeRecorder", "JournalEntry", "real_uri_of"]
 
 _Result = TypeVar("_Result", bound=EditResult | MoveResult | BatchResult | ReplaceResult | WriteResult)
 _Result_co = TypeVar("_Result_co", covariant=True)
@@ -106,12 +106,13 @@ class JournalEntry:
             return True
 
     def record(self, planned_changes: Sequence[PlannedChange]) -> Sequence[WritablePath | None]:
-        """Write down what is about to happen, which is one step.
+        """Write down what is about to happen, which is one step; what this part has recorded before is not.
 
         Returns:
             For each entry the path to which the caller moves what is there; None where nothing is handed over.
         """
-        if leading_changes := self._leading_changes:
+        leading_changes = self._leading_changes
+        if self._recorded_changes:
             self.drop()
         if self._is_disabled:
             return [None] * len(planned_changes)
@@ -312,42 +313,6 @@ def _has_not_happened(planned: PlannedChange, recorded: RecordedChange) -> bool:
         return recorded.before is None
     except Problem:
         return False
-
-
-class ExpectedState:
-    """Tells a journal entry what will stand at the target, as soon as that is known.
-
-    Args:
-        source: where it is moved from.
-    """
-
-    def __init__(
-        self,
-        target: ResolvedPath[WritablePath],
-        journal_entry: JournalEntry | None,
-        source: ResolvedPath[WritablePath] | None = None,
-    ) -> None:
-        self._target = target
-        self._journal_entry = journal_entry
-        self._source = source
-
-    def expect(self, folder: Folder[Any], name: str) -> None:
-        """Record that it will be what is `name` in `folder` now; forget what was expected before."""
-        journal_entry = self._journal_entry
-        source = self._source
-        if journal_entry is None:
-            return
-        journal_entry.drop()
-        path = self._target.path
-        target_folder = self._target.folder
-        if source is None:
-            journal_entry.record([PlannedChange(path, target_folder, read_state(folder, name, thorough=True))])
-            return
-        new = read_state(folder, name, thorough=journal_entry.is_on_other_disk(folder))
-        if new is not None and new.kind == "folder":
-            new = replace(new, kind="tree")
-        origin = None if folder is source.folder else read_state(source.folder, source.name, thorough=True)
-        journal_entry.record([PlannedChange(path, target_folder, new, source=source.path, copied_source=origin)])
 
 
 def real_uri_of(path: ReadablePath) -> str:
