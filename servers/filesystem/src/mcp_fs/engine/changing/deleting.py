@@ -12,18 +12,18 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Problem, Unavailable, quote
 from mcp_fs.engine.changing.entry_copy import absolute_names
 from mcp_fs.engine.changing.moving import refuse_served_folder, relocate
-from mcp_fs.engine.changing.operations import fsync_folder
+from mcp_fs.engine.changing.operations import Operation, apply
 from mcp_fs.engine.handles.locks import lock_names
-from mcp_fs.engine.handles.path_opening import ResolvedPath, open_tree, resolve, to_problem, translate_errors
+from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, open_tree, resolve, translate_errors
 from mcp_fs.engine.handles.temp_files import remove_all
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.states import PlannedChange
 from mcp_fs.engine.listing.tree_size import DeletionSize
 from mcp_fs.models import BatchResult, MoveResult, pluralize
 from mcp_fs.paths import to_system_path
-from mcp_fs.policy import WritablePath
+from mcp_fs.policy import ReadablePath, WritablePath
 
-__all__ = ["delete_all"]
+__all__ = ["Deletion", "delete_all"]
 
 _MAX_NAMED = 5
 
@@ -53,14 +53,12 @@ def delete_all(
     with ExitStack() as stack:
         targets = _resolve_outermost(paths, stack)
         stack.enter_context(lock_names([target.resolved for target in targets], cancel))
-        pending_deletes = [_inspect(target.path, target.resolved, recursive, cancel) for target in targets]
-        content_paths: Sequence[WritablePath | None] = [None] * len(pending_deletes)
-        if journal_entry is not None and not trash:
-            content_paths = journal_entry.record([pending.plan_change() for pending in pending_deletes])
-        results = _delete_each(pending_deletes, content_paths, trash, cancel, journal_entry)
-        if not trash:
-            _fsync_folders(pending_deletes)
-    parents = [one.resolved.path.parent for one in pending_deletes if len(one.resolved.path.parts) > 1]
+        operations = [_prepare(target, recursive, trash, cancel, journal_entry) for target in targets]
+        _apply_all(operations, None if trash else journal_entry)
+    results = [
+        MoveResult(operation.verb, operation.display_path.display, notes=operation.notes) for operation in operations
+    ]
+    parents = [one.resolved.path.parent for one in operations if len(one.resolved.path.parts) > 1]
     return BatchResult(results, _describe_emptied(parents))
 
 
@@ -99,41 +97,25 @@ def _resolve_outermost(paths: Sequence[WritablePath], stack: ExitStack) -> list[
     return outermost
 
 
-def _delete_each(
-    pending_deletes: Sequence[_PendingDelete],
-    content_paths: Sequence[WritablePath | None],
-    trash: bool,
-    cancel: CancelToken,
-    journal_entry: JournalEntry | None,
-) -> list[MoveResult]:
+def _apply_all(operations: Sequence[Deletion | TrashMove], journal_entry: JournalEntry | None) -> None:
     """Delete one after the other.
 
     Raises:
         Unavailable: some went, and the next could not; both are named.
         Problem: the first could not.
     """
-    results: list[MoveResult] = []
-    is_only = len(pending_deletes) == 1
-    for pending, content_path in zip(pending_deletes, content_paths, strict=True):
-        try:
-            results.append(_delete_one(pending, content_path, trash, cancel, journal_entry, is_only=is_only))
-        except Problem as failure:
-            if not results:
-                raise
-            did = results[0].verb.rstrip(":")
-            gone = ", ".join(quote(moved.path) for moved in results)
-            raise Unavailable(
-                f"{len(results)} of {len(pending_deletes)} were {did}: {gone}. The next was not: {failure.failure}",
-                failure.fix,
-            ) from failure
-    return results
-
-
-def _fsync_folders(pending_deletes: Sequence[_PendingDelete]) -> None:
-    """Make durable each folder in which something was deleted."""
-    last_of_folder = {pending.resolved.folder.path: pending for pending in pending_deletes}
-    for pending in last_of_folder.values():
-        fsync_folder(pending.resolved.folder, pending.path, "deleted")
+    try:
+        apply(operations, journal_entry)
+    except Problem as failure:
+        gone = [operation for operation in operations if operation.is_done]
+        if not gone or len(gone) == len(operations):
+            raise
+        names = ", ".join(quote(operation.display_path.display) for operation in gone)
+        raise Unavailable(
+            f"{len(gone)} of {len(operations)} were {gone[0].verb.rstrip(':')}: {names}. "
+            f"The next was not: {failure.failure}",
+            failure.fix,
+        ) from failure
 
 
 def _describe_emptied(folders: Iterable[WritablePath]) -> list[str]:
@@ -153,89 +135,101 @@ def _describe_emptied(folders: Iterable[WritablePath]) -> list[str]:
     return [f"{names}{more * (len(empty) > _MAX_NAMED)} {verb} empty now"] if empty else []
 
 
-@dataclass(frozen=True, slots=True)
-class _PendingDelete:
-    """What is to be deleted: its path, the bytes it takes, and what is said of it."""
+@dataclass(eq=False)
+class Deletion(Operation):
+    """A deletion of an entry, with all that is in it, which goes to the old contents if they are kept.
 
-    path: WritablePath
-    resolved: ResolvedPath[WritablePath]
+    Attributes:
+        total_bytes: that it takes.
+        journal_entry: hears if it can't be kept, and then it is deleted all the same; None: then it stays.
+        notes: what the answer says of it.
+    """
+
     total_bytes: int
-    notes: Sequence[str]
+    cancel: CancelToken
+    journal_entry: JournalEntry | None
+    notes: Sequence[str] = ()
 
-    def plan_change(self) -> PlannedChange:
-        return PlannedChange(self.resolved.path, self.resolved.folder, None, handover_bytes=self.total_bytes)
+    def plan_change(self, journal_entry: JournalEntry) -> PlannedChange:
+        return PlannedChange(self.resolved.path, self.folder, None, handover_bytes=self.total_bytes)
+
+    def apply(self, content_path: WritablePath | None) -> None:
+        with translate_errors(self.display_path, "part of it is gone" if self.notes else ""):
+            if content_path is None or not self._hand_over(content_path):
+                remove_all(self.folder, self.name, self.cancel)
+
+    def _hand_over(self, content_path: WritablePath) -> bool:
+        """Move it to the old contents; return False when that can't be and it is still there."""
+        try:
+            with resolve(content_path, follow=False) as content:
+                relocate(self.resolved, self.display_path, content, content_path, overwrite=False, cancel=self.cancel)
+        except (OSError, Problem) as failure:
+            if self.journal_entry is None:
+                raise
+            if not self.journal_entry.has_received(content_path):
+                self.journal_entry.note_not_kept(self.display_path, failure)
+            return False
+        return True
 
 
-def _inspect(
-    path: WritablePath, resolved: ResolvedPath[WritablePath], recursive: bool, cancel: CancelToken
-) -> _PendingDelete:
+@dataclass(eq=False)
+class TrashMove(Operation):
+    """A move to the desktop's trash."""
+
+    notes: Sequence[str] = ()
+
+    @property
+    def changed_folders(self) -> Sequence[Folder[WritablePath]]:
+        return []
+
+    def apply(self, content_path: WritablePath | None) -> None:
+        with translate_errors(self.display_path):
+            _move_to_trash(self.resolved, self.display_path)
+
+
+def _prepare(
+    target: _DeleteTarget, recursive: bool, trash: bool, cancel: CancelToken, journal_entry: JournalEntry | None
+) -> Deletion | TrashMove:
+    """Return the operation that deletes an entry.
+
+    Raises:
+        Conflict: it is a folder that is not empty.
+        Refused: it is a served folder itself, or holds one.
+    """
+    path = target.path
+    resolved = target.resolved
     refuse_served_folder(resolved.path)
     with translate_errors(path):
         status = resolved.folder.stat(resolved.name)
-    if not stat.S_ISDIR(status.st_mode):
-        return _PendingDelete(path, resolved, status.st_size, ())
+    total_bytes = status.st_size
+    notes: list[str] = []
+    if stat.S_ISDIR(status.st_mode):
+        size = _measure_folder(path, resolved, recursive, cancel)
+        total_bytes = size.total_bytes
+        if size.entry_count:
+            notes.append(f"with {pluralize(size.entry_count, 'entry')}")
+        if size.protected_count:
+            notes.append(f"{size.protected_count:,} of them protected")
+    if trash:
+        return TrashMove(resolved, path, notes, verb="moved to the trash:")
+    return Deletion(resolved, path, total_bytes, cancel, journal_entry, notes, verb="deleted")
+
+
+def _measure_folder(
+    path: WritablePath, resolved: ResolvedPath[WritablePath], recursive: bool, cancel: CancelToken
+) -> DeletionSize:
+    size = DeletionSize(cancel)
     with open_tree(resolved.folder, resolved.name) as folder:
         if not recursive and any(True for _ in folder.scan()):
             raise Conflict(
                 f"{quote(path.display)} is a folder that is not empty.",
                 "Set `recursive` to delete it with all that is in it.",
             )
-        size = DeletionSize(cancel)
         size.count(folder)
-    notes = [f"with {pluralize(size.entry_count, 'entry')}"] if size.entry_count else []
-    if size.protected_count:
-        notes.append(f"{size.protected_count:,} of them protected")
-    return _PendingDelete(path, resolved, size.total_bytes, notes)
+    return size
 
 
-def _delete_one(
-    pending: _PendingDelete,
-    content_path: WritablePath | None,
-    trash: bool,
-    cancel: CancelToken,
-    journal_entry: JournalEntry | None,
-    *,
-    is_only: bool,
-) -> MoveResult:
-    path = pending.path
-    resolved = pending.resolved
-    if trash:
-        with translate_errors(path):
-            _move_to_trash(resolved, path)
-        return MoveResult("moved to the trash:", path.display, notes=pending.notes)
-    try:
-        if (
-            journal_entry is None
-            or content_path is None
-            or not _hand_over(journal_entry, resolved, path, content_path, cancel, is_only=is_only)
-        ):
-            remove_all(resolved.folder, resolved.name, cancel)
-    except OSError as error:
-        raise to_problem(error, path, "part of it is gone" if pending.notes else "") from error
-    return MoveResult("deleted", path.display, notes=pending.notes)
-
-
-def _hand_over(
-    journal_entry: JournalEntry,
-    resolved: ResolvedPath[WritablePath],
-    path: WritablePath,
-    content_path: WritablePath,
-    cancel: CancelToken,
-    *,
-    is_only: bool,
-) -> bool:
-    """Move what is to be deleted to `kept`, where old contents are; False when it can't be and is still there."""
-    try:
-        with resolve(content_path, follow=False) as store_target:
-            relocate(resolved, path, store_target, content_path, overwrite=False, cancel=cancel)
-    except (OSError, Problem) as failure:
-        if not journal_entry.has_received(content_path):
-            journal_entry.drop(failure) if is_only else journal_entry.note_not_kept(path, failure)
-        return False
-    return True
-
-
-def _move_to_trash(resolved: ResolvedPath[WritablePath], place: WritablePath) -> None:
+def _move_to_trash(resolved: ResolvedPath[WritablePath], place: ReadablePath) -> None:
     from send2trash import send2trash  # loads a desktop's libraries where there are any
 
     # The library takes nothing but a path. It is the one that was resolved, and it is looked at once more: who

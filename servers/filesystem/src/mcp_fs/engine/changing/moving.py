@@ -126,7 +126,7 @@ def refuse_renaming_secret_folder(source: ReadablePath, target: WritablePath) ->
 
 def relocate(
     resolved_source: ResolvedPath[WritablePath],
-    source: WritablePath,
+    source: ReadablePath,
     resolved_target: ResolvedPath[WritablePath],
     target: WritablePath,
     overwrite: bool,
@@ -146,7 +146,7 @@ class Relocation:
     """A move from one name to another, which is a rename, or between file systems a copy and a removal."""
 
     resolved_source: ResolvedPath[WritablePath]
-    source: WritablePath
+    source: ReadablePath
     resolved_target: ResolvedPath[WritablePath]
     target: WritablePath
     overwrite: bool
@@ -243,7 +243,7 @@ class MoveBetweenDisks(Operation):
 
     copied: FileWrite | TreePlacement
     resolved_source: ResolvedPath[WritablePath]
-    source: WritablePath
+    source: ReadablePath
     cancel: CancelToken
 
     @property

@@ -177,8 +177,11 @@ class JournalEntry:
             return any(read_state(top, name) is not None for name in content_names)
 
     def note_not_kept(self, path: ReadablePath, failure: OSError | Problem) -> None:
-        """Say that one of several is not kept."""
-        self._note_failure(failure, f"the deletion of {path.display}")
+        """Say that what was to be handed over is not kept, though it goes; of several the others are."""
+        if len(self._planned_changes) == 1:
+            self.drop(failure)
+        else:
+            self._note_failure(failure, f"the deletion of {path.display}")
 
     def withdraw(self) -> None:
         """`drop` what was recorded last, since nothing of it happened; what failed before is what the answer tells."""
