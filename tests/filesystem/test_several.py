@@ -520,8 +520,9 @@ async def test_what_the_disk_does_not_confirm_is_done_and_so_are_the_others(
         if shown.display == "n/b.txt":
             raise operations.NotDurable(f"`{shown.display}` was {did}, but the disk does not confirm it: EIO.")
 
-    monkeypatch.setattr(operations, "fsync_folder", confirm)
-    failed, said = await call(here.root, "move_file", targets=MOVED, overwrite=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(operations, "fsync_folder", confirm)
+        failed, said = await call(here.root, "move_file", targets=MOVED, overwrite=True)
     assert failed and said.startswith("All 3 were moved. `n/b.txt` was moved to, but the disk does not confirm"), said
     assert {"n/b.txt", "n/e/c.bak", "d/a.bak"} <= left(here)
     _, steps = await call(here.root, "undo_changes")

@@ -53,6 +53,7 @@ from mcp_fs.policy import ReadablePath, WritablePath
 __all__ = [
     "Rename",
     "move_entry",
+    "read_moved_state",
     "refuse_renaming_secret_folder",
     "refuse_served_folder",
     "relocate",
@@ -226,7 +227,7 @@ class Rename(Operation):
 
     def plan_change(self, journal_entry: JournalEntry) -> PlannedChange:
         source = self.resolved_source
-        new = _read_moved_state(source.folder, source.name, journal_entry)
+        new = read_moved_state(source.folder, source.name, journal_entry)
         return PlannedChange(self.resolved.path, self.folder, new, source=source.path)
 
     def apply(self, content_path: WritablePath | None = None) -> None:
@@ -252,7 +253,7 @@ class MoveBetweenDisks(Operation):
 
     def plan_change(self, journal_entry: JournalEntry) -> PlannedChange:
         source = self.resolved_source
-        new = _read_moved_state(self.folder, self.copied.temporary, journal_entry)
+        new = read_moved_state(self.folder, self.copied.temporary, journal_entry)
         origin = read_state(source.folder, source.name, thorough=True)
         return PlannedChange(self.resolved.path, self.folder, new, source=source.path, copied_source=origin)
 
@@ -284,7 +285,7 @@ class MoveBetweenDisks(Operation):
             raise
 
 
-def _read_moved_state(folder: Folder[WritablePath], name: str, journal_entry: JournalEntry) -> EntryState | None:
+def read_moved_state(folder: Folder[WritablePath], name: str, journal_entry: JournalEntry) -> EntryState | None:
     """Read the state that what is `name` in `folder` will have where it is moved to."""
     state = read_state(folder, name, thorough=journal_entry.is_on_other_disk(folder))
     if state is not None and state.kind == "folder":

@@ -1,7 +1,8 @@
 """Changes as lists of operations, and `apply`, the one way in which they happen.
 
 An operation is one change of one name. Whoever makes it has done before all that can fail by itself: it has read and
-checked, and has written new contents beside the name. What is left is a rename, or little more.
+checked, and has written new contents beside the name. What is left is a rename, or little more. Undoing a step is to
+apply the inverse of each of its operations, the last first (`engine/undo/inverse.py`).
 """
 
 from __future__ import annotations
@@ -91,16 +92,22 @@ class Operation:
         return ""
 
 
-def apply(operations: Sequence[Operation], journal_entry: JournalEntry | None) -> None:
+def apply(operations: Sequence[Operation], journal_entry: JournalEntry | None, *, one_by_one: bool = False) -> None:
     """Make all operations in order, which is one step of the journal, then make them durable.
 
     After a failure those before are taken back that can be; `is_done` tells of each whether it has happened.
+
+    Args:
+        one_by_one: whether each is made durable and its folders are closed before the next, which may remove them:
+            Windows removes no folder that is open.
 
     Raises:
         NotDurable: all have happened, and only the disk does not confirm it.
         Unavailable: one failed, and one before it could not be taken back.
         Problem, OSError: the first that could not be made.
     """
+    if not operations:
+        return
     content_paths: Sequence[WritablePath | None] = [None] * len(operations)
     if journal_entry is not None:
         content_paths = journal_entry.record([operation.plan_change(journal_entry) for operation in operations])
@@ -113,11 +120,12 @@ def apply(operations: Sequence[Operation], journal_entry: JournalEntry | None) -
         if journal_entry is not None:
             journal_entry.withdraw()
         raise
-    _make_all(operations, content_paths)
-    _fsync_folders(operations)
+    _make_all(operations, content_paths, one_by_one)
+    if not one_by_one:
+        _fsync_folders(operations)
 
 
-def _make_all(operations: Sequence[Operation], content_paths: Sequence[WritablePath | None]) -> None:
+def _make_all(operations: Sequence[Operation], content_paths: Sequence[WritablePath | None], one_by_one: bool) -> None:
     with ExitStack() as backups:
         try:
             for operation, content_path in zip(operations, content_paths, strict=True):
@@ -125,6 +133,9 @@ def _make_all(operations: Sequence[Operation], content_paths: Sequence[WritableP
                     operation.keep_backup(backups)
                 operation.apply(content_path)
                 operation.is_done = True
+                if one_by_one:
+                    _fsync_folders([operation])
+                    _close_folders(operation)
         except Exception:
             _take_back(operations, backups)
             raise
@@ -156,6 +167,11 @@ def _fsync_folders(operations: Sequence[Operation]) -> None:
             changed_folders[folder.path] = folder, operation
     for folder, operation in changed_folders.values():
         fsync_folder(folder, operation.display_path, operation.verb)
+
+
+def _close_folders(operation: Operation) -> None:
+    for folder in operation.changed_folders:
+        folder.close()
 
 
 class NotDurable(Unavailable):

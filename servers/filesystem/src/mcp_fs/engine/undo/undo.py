@@ -7,26 +7,23 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, describe_os_error, quote
 from mcp_batteries.server.declaration.call_origin import CallOrigin
-from mcp_fs.engine.changing.atomic_write import resolve_for_writing
-from mcp_fs.engine.changing.folders import create_folder
-from mcp_fs.engine.changing.moving import relocate
-from mcp_fs.engine.changing.operations import fsync_folder
+from mcp_fs.engine.changing.folders import create_missing_folders
+from mcp_fs.engine.changing.operations import apply
 from mcp_fs.engine.handles.locks import lock_names
-from mcp_fs.engine.handles.path_opening import ResolvedPath, open_file, open_folder, resolve, translate_errors
-from mcp_fs.engine.handles.temp_files import mark_in_use, remove_all
+from mcp_fs.engine.handles.path_opening import ResolvedPath, open_file, open_folder, translate_errors
+from mcp_fs.engine.handles.temp_files import mark_in_use
 from mcp_fs.engine.journal.journal import JournalEntry
-from mcp_fs.engine.journal.states import NEW_FOLDER, EntryState, PlannedChange, is_unchanged, read_state
-from mcp_fs.engine.journal.store import EntryId, EntryRecord, JournalStore, RecordedChange
-from mcp_fs.engine.listing.tree_size import measure_bytes
+from mcp_fs.engine.journal.store import EntryId, EntryRecord, JournalStore
 from mcp_fs.engine.listing.walk import display_path
 from mcp_fs.engine.text.edit import unified_diff
 from mcp_fs.engine.text.encodings import MAX_EDIT_BYTES, decode, replace_undecodable
+from mcp_fs.engine.undo.inverse import OpenedChange
+from mcp_fs.engine.undo.undoable import UndoableChange, is_absent
 from mcp_fs.models import UndoResult, UndoStep, UndoStepPage
 from mcp_fs.policy import Policy, WritablePath
 
@@ -39,41 +36,11 @@ _MAX_NAMED = 3
 # A step whose change has not happened may still be about to for so long.
 _PENDING_SECONDS = 60.0
 
-UndoStatus = Literal["as it was left", "back already", "changed since"]
-
-
-@dataclass(frozen=True)
-class _UndoChange:
-    """One entry of a step, with trusted paths."""
-
-    recorded: RecordedChange
-    path: WritablePath
-    source: WritablePath | None
-    content_path: WritablePath | None
-
-    @property
-    def paths(self) -> list[WritablePath]:
-        return [self.path] if self.source is None else [self.path, self.source]
-
-    @property
-    def description(self) -> str:
-        """Say what undoing it does."""
-        at = display_path(self.path)
-        if self.source is not None:
-            return f"move {at} back to {display_path(self.source)}" + (
-                ", put back what it replaced" if self.content_path else ""
-            )
-        if self.recorded.before is None:
-            return f"delete {at}"
-        if self.recorded.after is None:
-            return f"bring back {at}"
-        return f"restore {at}"
-
 
 @dataclass(frozen=True)
 class _UndoEntry:
     record: EntryRecord
-    changes: Sequence[_UndoChange]
+    changes: Sequence[UndoableChange]
 
     @property
     def summary(self) -> UndoStep:
@@ -105,7 +72,7 @@ class _ChangedPaths:
             self._paths.add(names)
             self._parents.update(names[:depth] for depth in range(len(names)))
 
-    def add_all(self, changes: Iterable[_UndoChange]) -> None:
+    def add_all(self, changes: Iterable[UndoableChange]) -> None:
         for change in changes:
             for path in change.paths:
                 self.add(path)
@@ -213,25 +180,25 @@ def _without_kept_folders_of_all(chosen: Sequence[_UndoEntry]) -> list[_UndoEntr
 
 def _without_kept_folders(undo_entry: _UndoEntry, removed_paths: _ChangedPaths) -> _UndoEntry:
     """Return the step without folders that were made for a file in them and hold others by now: those stay."""
-    if all(change.recorded.after == NEW_FOLDER for change in undo_entry.changes):
+    if all(change.makes_folder for change in undo_entry.changes):
         return undo_entry
     changes = [
         change
         for change in undo_entry.changes
-        if change.recorded.after != NEW_FOLDER or not _has_other_entries(change.path, removed_paths)
+        if not change.makes_folder or not _has_other_entries(change.path, removed_paths)
     ]
     return replace(undo_entry, changes=changes)
 
 
 def _preview_diffs(chosen: Sequence[_UndoEntry], cancel: CancelToken) -> list[str]:
     """Diff what undoing steps, the newest first, does to text files."""
-    last_changes: dict[WritablePath, _UndoChange] = {}
+    last_changes: dict[WritablePath, UndoableChange] = {}
     for one in chosen:
         last_changes.update((change.path, change) for change in one.changes if change.source is None)
     diffs: list[str] = []
     for path, entry in last_changes.items():
         cancel.check()
-        if entry.content_path is not None and _is_absent(entry.content_path):
+        if entry.content_path is not None and is_absent(entry.content_path):
             continue  # back already
         try:
             now = _read_text(path)
@@ -284,11 +251,11 @@ def _iterate_own_entries(
         if record is None or record.caller != caller:
             continue
         try:
-            changes = [_to_undo_change(policy, store, record, item) for item in record.changes]
+            changes = [UndoableChange.parse(policy, store, record, item) for item in record.changes]
         except Problem:
             continue  # outside of what this server serves, or protected
         entry = _UndoEntry(record, changes)
-        if not entry.meets(touched) and all(_undo_status(change) == "back already" for change in changes):
+        if not entry.meets(touched) and all(change.status == "back already" for change in changes):
             if time.time() - entry_id.time > _PENDING_SECONDS:
                 store.remove_entry(entry_id, only_idle=True)
             continue
@@ -308,82 +275,6 @@ def _read_record(store: JournalStore, entry_id: EntryId, unreadable: list[EntryI
         return None
 
 
-def _to_undo_change(policy: Policy, store: JournalStore, record: EntryRecord, recorded: RecordedChange) -> _UndoChange:
-    return _UndoChange(
-        recorded,
-        policy.writable(recorded.uri),
-        None if recorded.source is None else policy.writable(recorded.source),
-        None if recorded.content_name is None else store.path_of(f"{record.entry_id.name}.{recorded.content_name}"),
-    )
-
-
-def _undo_status(change: _UndoChange) -> UndoStatus:
-    """Compare what is there with what the step left and with what was there before it."""
-    try:
-        if change.source is not None:
-            return _move_undo_status(change, change.source)
-        return _content_undo_status(change)
-    except Problem:
-        return "changed since"
-
-
-def _move_undo_status(change: _UndoChange, source: WritablePath) -> UndoStatus:
-    recorded = change.recorded
-    if _is_unchanged(change.path, recorded.after):
-        return "as it was left" if _can_move_back(change, source) else "changed since"
-    if not (_is_unchanged(source, recorded.after) or _was_never_moved(change)):
-        return "changed since"
-    if change.content_path is None or _is_absent(change.content_path) or _is_unchanged(change.path, recorded.before):
-        return "back already"
-    return "as it was left" if _is_absent(change.path) else "changed since"
-
-
-def _can_move_back(change: _UndoChange, source: WritablePath) -> bool:
-    """Whether nothing has come to the old path of something that is still where it was moved."""
-    recorded = change.recorded
-    # With both names there, undoing has begun.
-    if (
-        change.content_path is not None
-        and not _is_absent(change.content_path)
-        and _is_unchanged(source, recorded.after)
-    ):
-        return True
-    if recorded.left_at_source is not None and _is_unchanged(source, recorded.left_at_source):
-        return True
-    return _is_absent(source) or _was_never_moved(change)
-
-
-def _content_undo_status(change: _UndoChange) -> UndoStatus:
-    recorded = change.recorded
-    if recorded.content_name is not None and change.content_path is not None and _is_absent(change.content_path):
-        return "back already"  # or it never went
-    if recorded.before == NEW_FOLDER:
-        return "as it was left" if _is_absent(change.path) else "back already"
-    if _is_unchanged(change.path, recorded.before):
-        return "back already"
-    if _is_absent(change.path):
-        return "as it was left"  # nothing is overwritten
-    return "as it was left" if _is_unchanged(change.path, recorded.after) else "changed since"
-
-
-def _is_unchanged(path: WritablePath, state: EntryState | None) -> bool:
-    try:
-        with resolve(path, follow=False) as resolved:
-            return is_unchanged(resolved.folder, resolved.name, state)
-    except NotFound:
-        return state is None
-
-
-def _was_never_moved(change: _UndoChange) -> bool:
-    """Whether something was copied to be deleted then, and never was."""
-    origin = change.recorded.copied_source
-    return change.source is not None and origin is not None and _is_unchanged(change.source, origin)
-
-
-def _is_absent(path: WritablePath) -> bool:
-    return _is_unchanged(path, None)
-
-
 def _has_other_entries(path: WritablePath, touched: _ChangedPaths) -> bool:
     """Whether there is anything in a folder but what will have gone by then."""
     try:
@@ -396,15 +287,15 @@ def _has_other_entries(path: WritablePath, touched: _ChangedPaths) -> bool:
 
 
 def _refuse_changed(
-    changes: Sequence[_UndoChange], touched: _ChangedPaths, later_entries: Sequence[_UndoEntry] = ()
+    changes: Sequence[UndoableChange], touched: _ChangedPaths, later_entries: Sequence[_UndoEntry] = ()
 ) -> None:
     """Raise Conflict if something is not as the step left it; what is not known yet is looked at in its turn."""
     changed: list[WritablePath] = []
     for entry in reversed(changes):
-        if entry.recorded.after == NEW_FOLDER:
+        if entry.makes_folder:
             is_changed = not touched.covers(entry.path) and _has_other_entries(entry.path, touched)
         else:
-            is_changed = not touched.meets(entry.paths) and _undo_status(entry) == "changed since"
+            is_changed = not touched.meets(entry.paths) and entry.status == "changed since"
         if is_changed:
             changed.append(entry.path)
         touched.add_all([entry])
@@ -423,105 +314,19 @@ def _refuse_changed(
 
 
 def _undo_entry(undo_entry: _UndoEntry, store: JournalStore, journal_entry: JournalEntry, cancel: CancelToken) -> None:
+    """Apply the inverse of each change of a step that is not back already, the last first."""
     with translate_errors(undo_entry.changes[0].path), ExitStack() as stack:
         mark_in_use(stack.enter_context(open_file(store.path_of(undo_entry.record.entry_id.name))).fileno())
-        changes = [change for change in undo_entry.changes if _undo_status(change) != "back already"]
-        _restore_folders(changes, journal_entry, cancel)
-        changes = [change for change in changes if change.recorded.before != NEW_FOLDER]
-        opened_changes = [_OpenedChange(change, stack) for change in reversed(changes)]
+        changes = [change for change in undo_entry.changes if change.status != "back already"]
+        removed_folders = [change.path for change in reversed(changes) if change.removes_folder]
+        stack.enter_context(create_missing_folders(removed_folders, cancel, journal_entry))
+        changes = [change for change in changes if not change.removes_folder]
+        opened_changes = [OpenedChange.open(change, stack) for change in reversed(changes)]
         resolved_paths: list[ResolvedPath[WritablePath]] = []
         for opened in opened_changes:
             resolved_paths.extend(opened.resolved_paths)
         stack.enter_context(lock_names(resolved_paths, cancel))
         _refuse_changed(changes, _ChangedPaths())
-        content_paths: Sequence[WritablePath | None] = ()
-        if opened_changes:
-            planned_changes = [opened.plan_change(journal_entry, cancel) for opened in opened_changes]
-            content_paths = journal_entry.record(planned_changes)
-        for opened, content_path in zip(opened_changes, content_paths, strict=True):
-            with translate_errors(opened.change.path):
-                opened.restore(content_path, cancel)
-            for resolved in opened.resolved_paths:
-                fsync_folder(resolved.folder, opened.change.path, "taken back")
-                resolved.folder.close()  # the next may remove it, which Windows does of none that is open
+        apply([opened.invert(cancel) for opened in opened_changes], journal_entry, one_by_one=True)
     with suppress(OSError):  # it is not listed any more in any case
         store.remove_entry(undo_entry.record.entry_id)
-
-
-def _restore_folders(changes: Sequence[_UndoChange], journal_entry: JournalEntry, cancel: CancelToken) -> None:
-    """Make the folders that the step removed with what was in them."""
-    removed_folders = [change for change in reversed(changes) if change.recorded.before == NEW_FOLDER]
-    if not removed_folders:
-        return
-    journal_entry.record_first([PlannedChange(change.path, None, NEW_FOLDER) for change in removed_folders])
-    for change in removed_folders:
-        create_folder(change.path, cancel)
-
-
-class _OpenedChange:
-    """An entry with the open folders it is about."""
-
-    def __init__(self, entry: _UndoChange, stack: ExitStack) -> None:
-        self.change = entry
-        self.target = stack.enter_context(resolve_for_writing(entry.path, follow=False))
-        self.source = (
-            None if entry.source is None else stack.enter_context(resolve_for_writing(entry.source, follow=False))
-        )
-        self.content = (
-            None if entry.content_path is None else stack.enter_context(resolve(entry.content_path, follow=False))
-        )
-
-    @property
-    def resolved_paths(self) -> list[ResolvedPath[WritablePath]]:
-        return [self.target] if self.source is None else [self.target, self.source]
-
-    def plan_change(self, journal_entry: JournalEntry, cancel: CancelToken) -> PlannedChange:
-        """Return what `restore` will do, by which it could be undone itself."""
-        path = self.target.path
-        folder = self.target.folder
-        if self.source is not None:
-            current = read_state(folder, self.target.name, thorough=journal_entry.is_on_other_disk(folder))
-            if current is not None and current.kind == "folder":
-                current = replace(current, kind="tree")
-            left_at_source = read_state(self.content.folder, self.content.name, thorough=True) if self.content else None
-            source_folder = (
-                self.source.folder if self.change.recorded.left_at_source else None
-            )  # what is there is kept, and replaced
-            return PlannedChange(self.source.path, source_folder, current, source=path, left_at_source=left_at_source)
-        if self.change.recorded.after == NEW_FOLDER:
-            return PlannedChange(path, None, None, before=NEW_FOLDER)
-        if self.content is None:
-            return PlannedChange(path, folder, None, handover_bytes=measure_bytes(self.target, cancel))
-        return PlannedChange(path, folder, read_state(self.content.folder, self.content.name, thorough=True))
-
-    def restore(self, handover_path: WritablePath | None, cancel: CancelToken) -> None:
-        """Bring the old state back; what has to go is moved to `handover_path`, if there is one."""
-        change = self.change
-        target = self.target
-        if self.source is not None and change.source is not None:
-            if _was_never_moved(change):
-                remove_all(target.folder, target.name, cancel)
-            elif read_state(target.folder, target.name) is not None and not self._has_both_names():
-                overwrite = change.recorded.left_at_source is not None
-                relocate(target, change.path, self.source, change.source, overwrite=overwrite, cancel=cancel)
-        elif change.recorded.after == NEW_FOLDER:
-            target.folder.remove_folder(target.name)
-        elif self.content is None and handover_path is None:
-            remove_all(target.folder, target.name, cancel)
-        elif handover_path is not None:
-            with resolve(handover_path, follow=False) as trash:
-                relocate(target, change.path, trash, handover_path, overwrite=False, cancel=cancel)
-        if self.content is not None and change.content_path is not None:
-            relocate(self.content, change.content_path, target, change.path, overwrite=True, cancel=cancel)
-
-    def _has_both_names(self) -> bool:
-        """Give what is moved back its old name beside the new one, which what it had replaced takes in one step."""
-        if self.source is None or self.content is None:
-            return False
-        try:
-            self.target.folder.add_name(self.target.name, self.source.folder, self.source.name)
-        except FileExistsError:
-            return True
-        except OSError:  # a folder, or another file system
-            return False
-        return True
