@@ -216,13 +216,11 @@ class _FileOperation(Operation):
         old_status: what stood there when it was made; None for nothing.
         checks_old: whether that must still stand there.
         locked_file: the same, open, if it is.
-        backup: the name in its folder of the old contents, while they are kept.
     """
 
     old_status: os.stat_result | None
     locked_file: LockedFile | None = field(default=None, kw_only=True)
     checks_old: bool = field(default=False, kw_only=True)
-    backup: str | None = field(default=None, init=False)
 
     def plan_change(self, journal_entry: JournalEntry) -> PlannedChange:
         fd = None if self.locked_file is None else self.locked_file.fd
@@ -247,14 +245,13 @@ class _FileOperation(Operation):
                 "Read it again, then repeat the change.",
             )
 
-    def keep_backup(self, backups: ExitStack) -> None:
+    def keep_backup(self) -> None:
         if self.old_status is None:
             return
         backup = temporary_name(BACKUP_PREFIX)
         with translate_errors(self.display_path, "it was not changed"):
             self.move_to_backup(backup)
         self.backup = backup
-        backups.callback(remove_quietly, self.folder, backup)
 
     def move_to_backup(self, backup: str) -> None:
         """Give the old contents a second name, at least."""
@@ -300,25 +297,27 @@ class FileWrite(_FileOperation):
     def flush(self) -> None:
         if self.unflushed_fd is None:
             return
-        with translate_errors(self.display_path, "nothing was changed"):
+        try:
             fsync_file(self.unflushed_fd)
+        except OSError as error:
+            raise to_problem(error, self.display_path, "nothing was changed") from error
         self.unflushed_fd = None
 
     def move_to_backup(self, backup: str) -> None:
         self.folder.add_name(self.name, self.folder, backup)
 
     def apply(self, content_path: WritablePath | None = None) -> None:
-        """Rename over the old file, once the new content is durable.
+        """Rename over the old file, now that the new content is durable.
 
         Raises:
             Conflict: the name was taken meanwhile.
         """
-        self.flush()
+        folder = self.folder
         try:
             if self.old_status is None and not self.overwrite:
-                self.folder.rename_noreplace(self.temporary, self.folder, self.name)
+                folder.rename_noreplace(self.temporary, folder, self.name)
             else:
-                self.folder.rename(self.temporary, self.folder, self.name)
+                folder.rename(self.temporary, folder, self.name)
         except OSError as error:
             if not self._has_arrived():
                 raise to_problem(error, self.display_path, "nothing was changed") from error

@@ -8,12 +8,12 @@ apply the inverse of each of its operations, the last first (`engine/undo/invers
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_batteries.errors import Problem, Unavailable, describe_os_error, quote
 from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath
+from mcp_fs.engine.handles.temp_files import remove_quietly
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.states import PlannedChange
 from mcp_fs.policy import ReadablePath, WritablePath
@@ -30,12 +30,14 @@ class Operation:
         display_path: how the caller knows it, for messages.
         verb: what will have been done to it, for messages.
         is_done: whether it has happened and was not taken back.
+        backup: the name in its folder of the old contents, while they are kept to take it back.
     """
 
     resolved: ResolvedPath[WritablePath]
     display_path: ReadablePath
     verb: str = field(default="changed", kw_only=True)
     is_done: bool = field(default=False, init=False)
+    backup: str | None = field(default=None, init=False)
 
     @property
     def folder(self) -> Folder[WritablePath]:
@@ -64,8 +66,8 @@ class Operation:
             Conflict: it is not.
         """
 
-    def keep_backup(self, backups: ExitStack) -> None:
-        """Keep what `take_back` needs until `backups` ends, if it can be taken back."""
+    def keep_backup(self) -> None:
+        """Keep what `take_back` needs, if it can be taken back."""
 
     def apply(self, content_path: WritablePath | None) -> None:
         """Make the change alone, which nobody has written down or makes durable here.
@@ -126,23 +128,28 @@ def apply(operations: Sequence[Operation], journal_entry: JournalEntry | None, *
 
 
 def _make_all(operations: Sequence[Operation], content_paths: Sequence[WritablePath | None], one_by_one: bool) -> None:
-    with ExitStack() as backups:
-        try:
-            for operation, content_path in zip(operations, content_paths, strict=True):
-                if len(operations) > 1:
-                    operation.keep_backup(backups)
-                operation.apply(content_path)
-                operation.is_done = True
-                if one_by_one:
-                    _fsync_folders([operation])
-                    _close_folders(operation)
-        except Exception:
-            _take_back(operations, backups)
-            raise
+    try:
+        for operation, content_path in zip(operations, content_paths, strict=True):
+            if len(operations) > 1:
+                operation.keep_backup()
+            operation.apply(content_path)
+            operation.is_done = True
+            if one_by_one:
+                _fsync_folders([operation])
+                _close_folders(operation)
+    except Exception:
+        _take_back(operations)
+        _remove_backups(operations)
+        raise
+    _remove_backups(operations)
 
 
-def _take_back(operations: Sequence[Operation], backups: ExitStack) -> None:
-    """Take back, the last first, what has happened."""
+def _take_back(operations: Sequence[Operation]) -> None:
+    """Take back, the last first, what has happened.
+
+    Raises:
+        Unavailable: not all of it could be; the backups, which are the only copies, stay.
+    """
     failures: list[str] = []
     for operation in reversed(operations):
         if not operation.is_done:
@@ -152,11 +159,16 @@ def _take_back(operations: Sequence[Operation], backups: ExitStack) -> None:
         except OSError:
             failures.append(quote(operation.display_path.display) + operation.backup_note)
     if failures:
-        backups.pop_all()  # the only copies of the old contents
         raise Unavailable(
             f"The change failed half-way and could not be taken back in {', '.join(failures)}.",
             "Read these files first; the old contents stay until somebody moves or deletes them.",
         )
+
+
+def _remove_backups(operations: Sequence[Operation]) -> None:
+    for operation in operations:
+        if operation.backup is not None:
+            remove_quietly(operation.folder, operation.backup)
 
 
 def _fsync_folders(operations: Sequence[Operation]) -> None:

@@ -237,10 +237,13 @@ class JournalEntry:
             self._part_bytes = size
             if not self._part_offset:
                 self._stack.push(stack.pop_all())
-        return [
-            self._handover_path(planned, self._content_name(entry_id, number))
-            for number, planned in enumerate(planned_changes)
-        ]
+        handover_paths: list[WritablePath | None] = []
+        for number, planned in enumerate(planned_changes):
+            handover_path = None
+            if planned.handover_bytes is not None:
+                handover_path = self._store.path_of(self._content_name(entry_id, number))
+            handover_paths.append(handover_path)
+        return handover_paths
 
     def _refuse_too_large(self, size: int) -> None:
         """Raise TooLarge if this part would keep more bytes than it may."""
@@ -288,12 +291,6 @@ class JournalEntry:
             return
         content_names = [self._content_name(entry_id, number) for number in range(change_count)]
         self._store.truncate_part(fd, self._part_offset, content_names)
-
-    def _handover_path(self, planned: PlannedChange, content_name: str) -> WritablePath | None:
-        """Return where the caller moves what is there; None where nothing is handed over."""
-        if planned.handover_bytes is None:
-            return None
-        return self._store.path_of(content_name)
 
     def _read_old_state(self, intent: PlannedChange) -> tuple[EntryState | None, int]:
         """Read what is there, and how many bytes it takes to keep it."""
