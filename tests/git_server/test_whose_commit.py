@@ -116,3 +116,56 @@ async def test_what_of_a_repository_is_not_believed_is_told(tmp_path: Path, monk
         assert told in await asking("get_status")
         answer = await asking("create_commit", message="x", paths=["shared"])
         assert f"{told}; committed as Grace <grace@home>" in answer
+
+
+async def test_who_commits_may_stand_in_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, made = made_user(tmp_path, monkeypatch)
+    (home / "gitconfig").write_text("[user]\n\tname = Grace\n\temail = grace@home\n")
+    variables = {"GIT_AUTHOR_NAME": "Ada", "GIT_COMMITTER_EMAIL": "ada@environment", "TZ": "JST-9"}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    async with serving("--write", made.path) as asking:
+        await asking("create_commit", message="x", amend=True)
+    names = made.git("log", "-1", "--format=%an %ae %cn %ce %cd", "--date=format:%z").split()
+    # The author of an amended commit stays.
+    assert names == ["Ada", "Lovelace", "ada@example.org", "Grace", "ada@environment", "+0900"]
+
+
+async def test_an_address_may_be_the_one_of_the_mailer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, made = made_user(tmp_path, monkeypatch)
+    (home / "gitconfig").write_text("[user]\n\tname = Grace\n")
+    monkeypatch.setenv("EMAIL", "grace@mail")
+    made.write("a.txt", "b\n")
+    async with serving("--write", made.path) as asking:
+        await asking("create_commit", message="x", all_tracked=True)
+    assert made.git("log", "-1", "--format=%ae").strip() == "grace@mail"
+
+
+@pytest.mark.parametrize("is_named", [True, False], ids=["named", "usual"])
+async def test_the_attributes_of_the_user_count(
+    is_named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, made = made_user(tmp_path, monkeypatch)
+    text = "[user]\n\tname = Grace\n\temail = grace@home\n"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "xdg"))
+    path = home / "xdg" / "git" / "attributes"
+    if is_named:
+        text += "[core]\n\tattributesFile = ~/attributes\n\texcludesFile = ~/late\n"
+        path = home / "attributes"
+    (home / "gitconfig").write_text(text)
+    made.write("crlf.txt", "one\r\n")
+    made.write("picture.dat", "one\n")
+    async with serving("--write", made.path) as asking:
+        assert not (await asking("get_status")).startswith("failed")
+        # Neither was there when the server looked first.
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("*.txt text eol=lf\n*.dat -diff\n*.bin filter=lfs\n")
+        await asking("create_commit", message="x", paths=["crlf.txt", "picture.dat"])
+        assert made.git("show", "HEAD:crlf.txt") == "one\n"
+        made.write("picture.dat", "two\n")
+        assert "two" not in await asking("read_diff")
+        made.write("large.bin", "large\n")
+        assert "would go through Git LFS" in await asking("stage_files", paths=["large.bin"])
+        if is_named:
+            (home / "late").write_text("large.bin\n")
+            assert "large.bin" not in await asking("get_status")

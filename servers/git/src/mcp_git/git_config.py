@@ -46,7 +46,7 @@ _REMOTE_URL = re.compile(r"remote\.(.+)\.url", re.DOTALL)
 _REWRITE_KEY = re.compile(r"url\.(.+)\.(insteadof|pushinsteadof)", re.DOTALL)
 
 # Of the operator's own configuration, which no repository can write.
-_USER_KEYS = re.compile(r"(?:user|author|committer)\.(?:name|email)|core\.(?:autocrlf|eol|excludesfile)")
+_USER_KEYS = re.compile(r"(?:user|author|committer)\.(?:name|email)|core\.(?:autocrlf|eol|excludesfile|attributesfile)")
 
 # The same, where git talks to a remote: who the operator is there, and how their machine gets out.
 _REMOTE_USER_KEYS = re.compile(r"(?:credential|http)\..+|ssh\.variant|user\.(?:name|email)", re.DOTALL)
@@ -59,7 +59,6 @@ TRUE_VALUES = ("true", "yes", "on", "1")
 HARDENED: Mapping[str, str] = {
     "core.hookspath": "/dev/null",
     "core.fsmonitor": "false",
-    "core.attributesfile": "/dev/null",
     "core.pager": "cat",
     # Of a larger file git takes all into memory, several times to compare it.
     "core.bigfilethreshold": "64m",

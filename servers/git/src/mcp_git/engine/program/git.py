@@ -266,6 +266,10 @@ class Git:
         private = self._private_git_dir(repository)
         return dict([*private.user_configuration.all_entries, *private.own_entries])
 
+    def find_user_attributes(self, repository: Repository) -> str:
+        """Return the path of the file of attributes that the operator's configuration names for a repository."""
+        return self._private_git_dir(repository).user_configuration.attributes_file
+
     def describe_disbelieved(self, repository: Repository) -> str:
         """Return which keys of the repository's own configuration could say who commits or what is ignored, and are
         not believed; empty where none is there."""

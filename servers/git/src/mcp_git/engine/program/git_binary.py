@@ -26,7 +26,11 @@ logger = logging.getLogger(__name__)
 
 # The first that can leave out the user's configuration (GIT_CONFIG_GLOBAL).
 _OLDEST_VERSION = (2, 32)
-PASSED_VARIABLES = ("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "TEMP", "TMP", "TMPDIR")
+PASSED_VARIABLES = (
+    "SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "TEMP", "TMP", "TMPDIR", "TZ",
+    # Who commits, where the environment says so: it counts before every configuration.
+    "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL",
+)  # fmt: skip
 # What ssh, the user's credential helpers and HTTPS need.
 _REMOTE_VARIABLES = (
     "HOME", "USER", "LOGNAME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK",

@@ -149,7 +149,7 @@ class PrivateGitDirs:
         confinements = self._binary.confinements
         if confinements is None:
             return None
-        readable = [private.folder, *private.user_configuration.ignore_files]
+        readable = [private.folder, *private.user_configuration.named_files]
         writable = [scratch_index] if scratch_index else []
         if writes:
             writable.append(private.folder)

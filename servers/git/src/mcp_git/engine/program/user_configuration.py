@@ -21,6 +21,8 @@ _SYSTEM_FILE = "/etc/gitconfig"
 _USER_SCOPES = frozenset({"system", "global", "command"})
 _FIELDS = 3
 _BRANCH_CONDITION = "includeif.onbranch:"
+# The keys that name a file to read, and the name of that file where no key does.
+_NAMED_FILES = {"core.excludesfile": "ignore", "core.attributesfile": "attributes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class UserConfiguration:
     """What the user's configuration says for a repository.
 
     Attributes:
-        entries: those that matter to every git here, with a file of ignored names in any case.
+        entries: those that matter to every git here, with a file of ignored names and one of attributes in any case.
         all_entries: all of it.
         files: the files that it depends on, of which some may not be there.
     """
@@ -38,9 +40,13 @@ class UserConfiguration:
     files: Sequence[str] = field(default_factory=list[str])
 
     @property
-    def ignore_files(self) -> list[str]:
-        """The file of ignored names, as a real path."""
-        return [os.path.realpath(value) for key, value in self.entries if key == "core.excludesfile"]
+    def named_files(self) -> list[str]:
+        """The files of ignored names and of attributes, as real paths."""
+        return [os.path.realpath(value) for key, value in self.entries if key in _NAMED_FILES]
+
+    @property
+    def attributes_file(self) -> str:
+        return dict(self.entries).get("core.attributesfile", os.devnull)
 
 
 def read_signature(path: str) -> FileSignature | None:
@@ -73,17 +79,19 @@ def read_user_configuration(binary: GitBinary, environment: Mapping[str, str], g
         files.append(file)
         if key == "include.path" or key.startswith("includeif."):
             files.append(os.path.join(os.path.dirname(file), os.path.expanduser(value)))
+        if key in _NAMED_FILES:
+            files.append(os.path.expanduser(value))
         if key.startswith(_BRANCH_CONDITION):
             files.append(os.path.join(git_dir, "HEAD"))
     return UserConfiguration(_select_entries(entries), entries, list(dict.fromkeys(files)))
 
 
 def _usual_files() -> list[str]:
-    """Return where the user's configuration is, and where their ignored names are unless a key says so."""
+    """Return where the user's configuration is, and where the files are that it names unless a key says so."""
     folder = _xdg_folder()
     own = os.environ.get("GIT_CONFIG_GLOBAL")
     files = [own] if own else [os.path.expanduser("~/.gitconfig"), os.path.join(folder, "config")]
-    return [_SYSTEM_FILE, *files, os.path.join(folder, "ignore")]
+    return [_SYSTEM_FILE, *files, *(os.path.join(folder, name) for name in _NAMED_FILES.values())]
 
 
 def _xdg_folder() -> str:
@@ -91,8 +99,11 @@ def _xdg_folder() -> str:
 
 
 def _select_entries(entries: Sequence[git_config.Entry]) -> list[git_config.Entry]:
-    """Return the last of each key that matters everywhere, with the ignored names that have no key."""
+    """Return the last of each key that matters everywhere, with the files that have no key."""
     selected = dict(git_config.filter_user_entries(entries))
-    ignored = os.path.expanduser(selected.get("core.excludesfile", os.path.join(_xdg_folder(), "ignore")))
-    selected["core.excludesfile"] = ignored if os.path.isfile(ignored) else os.devnull
+    if "EMAIL" in os.environ:
+        selected.setdefault("user.email", os.environ["EMAIL"])
+    for key, name in _NAMED_FILES.items():
+        path = os.path.expanduser(selected.get(key, os.path.join(_xdg_folder(), name)))
+        selected[key] = path if os.path.isfile(path) else os.devnull
     return list(selected.items())

@@ -114,8 +114,8 @@ class FilterCheck:
         """Whether attributes in a tree, or in the index and the work tree, name a filter at all."""
         if tree:
             return self._finds_filter([], [tree])
-        own_attributes = read_small_file(os.path.join(self._layout.common_dir, "info", "attributes")) or ""
-        if _OWN_FILTER.search(own_attributes):
+        own_file = os.path.join(self._layout.common_dir, "info", "attributes")
+        if any(map(_may_name_filter, (own_file, self._git.find_user_attributes(self._repository)))):
             return True
         return any(self._finds_filter([source], []) for source in ("--cached", "--untracked"))
 
@@ -159,6 +159,14 @@ class FilterCheck:
                 scratch_index=folder,
             ).stdout
         return _parse_filtered(output)
+
+
+def _may_name_filter(path: str) -> bool:
+    """Whether a file of attributes names a filter, or is too long to be looked through."""
+    text = read_small_file(path)
+    if text is None:
+        return os.path.isfile(path)
+    return _OWN_FILTER.search(text) is not None
 
 
 def _parse_filtered(output: bytes) -> list[_FilteredFile]:
