@@ -94,6 +94,9 @@ UNSEEN = {
     "direction": "a\u202eb",
     "isolate": "a\u2066b",
     "mark": "a\u200fb",
+    "no width": "a\u200bb",
+    "filler": "a\u3164b",
+    "variation": "a\U000e0101b",
 }
 
 
@@ -102,6 +105,25 @@ def test_what_nobody_sees_is_escaped(text: str) -> None:
     assert escape_line_breaks(text).isascii()
     name = text.encode()
     assert quote_path(name).isascii() and os.fsencode(unquote_path(quote_path(name))) == name
+
+
+async def test_a_message_hides_nothing_and_contents_are_told_that_do(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit(
+        "first\n\n\tindented \u202eback\n", {"a.txt": "if admin:\u202e\u2066 no\n", "b.txt": "\ufeffplain \u200d\n"}
+    )
+    named = "2 characters that show nothing or turn text around: U+202E, U+2066]"
+    async with serving(made.path) as asking:
+        shown = await asking("read_diff", rev="HEAD")
+        assert "\tindented \\u202eback\n" in shown and "+if admin:\u202e\u2066 no" in shown
+        for answer in (
+            shown,
+            await asking("read_file", path="a.txt"),
+            await asking("search_text", pattern="admin"),
+            await asking("get_blame", path="a.txt"),
+        ):
+            assert answer.partition("\n")[0].endswith(named), answer
+        assert "characters" not in await asking("read_file", path="b.txt")
 
 
 ADDRESSES = {

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp_batteries.server.calling.results import TextResult
+from mcp_git.path_quoting import describe_hidden
 
 __all__ = ["Answer", "count"]
 
@@ -47,7 +48,7 @@ class Answer(TextResult):
         return self.view_data()
 
     def text(self) -> str:
-        head = "; ".join(self.facts)
+        head = "; ".join(filter(None, [*self.facts, describe_hidden(self.lines)]))
         if self.next_cursor is not None:
             head += f'; continue with cursor="{self.next_cursor}"'
         return "\n".join([f"[{head}]", *self.lines])

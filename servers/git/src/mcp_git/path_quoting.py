@@ -8,17 +8,31 @@ from collections.abc import Iterable
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["LINE_BREAKS", "escape_line_breaks", "quote_path", "quote_paths", "unquote_path"]
+__all__ = [
+    "LINE_BREAKS",
+    "describe_hidden",
+    "escape_hidden",
+    "escape_line_breaks",
+    "quote_path",
+    "quote_paths",
+    "unquote_path",
+]
 
 _ESCAPES = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
 _UNESCAPES = {letter: bytes([code]) for code, letter in _ESCAPES.items()}
-_ODD = re.compile(
-    '[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]'
+# What turns the text around it into another order.
+_DIRECTIONS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+# What shows nothing: fillers, joiners that join nothing, tags and variations of no character.
+_UNSEEN = (
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b\u2060-\u2065\u206a-\u206f\u3164\uffa0\ufff0-\ufffb"
+    "\U000e0000-\U000e0fff"
 )
+_LINE_ENDS = "\x00-\x1f\x7f-\x9f\u2028\u2029"
+_ODD = re.compile(f'[{_LINE_ENDS}"\\\\{_DIRECTIONS}{_UNSEEN}\ud800-\udfff]')
 # What could pass for the end of a line, turns what follows around, or is text that nobody sees.
-LINE_BREAKS = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
-)
+LINE_BREAKS = re.compile(f"[{_LINE_ENDS}{_DIRECTIONS}{_UNSEEN}]")
+_HIDDEN = re.compile(f"[{_DIRECTIONS}{_UNSEEN}]")
+_MAX_HIDDEN_NAMES = 5
 _ESCAPED = re.compile(rb"\\([abtnvfr\"\\]|[0-3][0-7]{2})|[^\\\"]+")
 
 
@@ -68,5 +82,28 @@ def _unescaped(piece: re.Match[bytes]) -> bytes:
 
 
 def escape_line_breaks(text: str) -> str:
-    """`text` with everything escaped that could look like a line end or change the text direction."""
-    return LINE_BREAKS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    """Return a text with everything escaped that could look like a line end, that turns text around or is not seen."""
+    return LINE_BREAKS.sub(_escape_match, text)
+
+
+def escape_hidden(text: str) -> str:
+    """Return a text with its lines as they are, and everything escaped that turns text around or is not seen."""
+    return _HIDDEN.sub(_escape_match, text)
+
+
+def _escape_match(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
+
+
+def describe_hidden(lines: Iterable[str]) -> str:
+    """Return what to know of lines that are shown exactly as they are; empty where all of them can be seen."""
+    hidden: list[str] = []
+    for line in lines:
+        hidden += _HIDDEN.findall(line)
+    if not hidden:
+        return ""
+    names = [f"U+{ord(character):04X}" for character in dict.fromkeys(hidden)]
+    listed = ", ".join(names[:_MAX_HIDDEN_NAMES])
+    if len(names) > _MAX_HIDDEN_NAMES:
+        listed += ", ..."
+    return f"{len(hidden):,} characters that show nothing or turn text around: {listed}"

@@ -25,7 +25,7 @@ from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, split_lines
 from mcp_git.engine.program.revisions import EMPTY_TREES, explained_failures, head_has_commit
 from mcp_git.models import Answer, count
-from mcp_git.path_quoting import escape_line_breaks, quote_path, quote_paths
+from mcp_git.path_quoting import escape_hidden, escape_line_breaks, quote_path, quote_paths
 from mcp_git.policy import TOP_FOLDER, Range, Repository, RepositoryPath, Revision, parse_revision
 
 __all__ = ["Comparison", "UncommittedPart", "read_conflict_sides", "read_diff", "summarize_commit"]
@@ -376,13 +376,13 @@ class _Page:
             self.lines.append(_describe_parents(parents.split(), message[0]))
         while message and not message[-1].strip():
             message.pop()
-        self.lines += ["", *message, ""]
+        self.lines += ["", *map(escape_hidden, message), ""]
 
     def _add_notes(self, notes: bytes) -> None:
         """Add what was noted at a commit later."""
         text = clip(notes.decode("utf-8", "replace").strip("\n"), DEFAULT_PAGE_BYTES // 4)
         if text:
-            self.lines += ["Notes:", *text.split("\n"), ""]
+            self.lines += ["Notes:", *map(escape_hidden, text.split("\n")), ""]
 
     def _read_counts(self, reader: _RecordReader) -> None:
         """Read the files and their counts; behind them comes nothing, or an empty record and the patch."""
