@@ -171,6 +171,20 @@ async def test_an_undo_leaves_what_somebody_did_since(change: str, foreign: Fore
                 assert "only_if" in said or not undo_arguments.get("only_if") or "HEAD" in said, said
 
 
+@pytest.mark.parametrize("change", ["commit paths", "mixed", "keep"])
+async def test_an_undo_leaves_what_somebody_did_between_its_calls(change: str, tmp_path: Path) -> None:
+    made = made_busy(tmp_path, change)
+    made.write("notes.txt", "staged\n")
+    made.git("add", "notes.txt")
+    tool, arguments = CHANGES[change]
+    async with serving("--write", made.path) as asking:
+        [first, second, *_] = calls_back(await asking(tool, **arguments))
+        assert not (await asking(first[0], **first[1])).startswith("failed")
+        is_there = stages(made)
+        said = await asking(second[0], **second[1])
+        assert "was staged in another form since" in said and is_there(), said
+
+
 @pytest.mark.share(4)
 @pytest.mark.parametrize("change", [name for name in CHANGES if name not in ("amend",)])
 async def test_an_undo_leads_back_where_nobody_did_anything(change: str, tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ class LaterState:
     read_trees: Callable[[], Trees]
 
     @cached_property
-    def _trees(self) -> Trees:
+    def trees(self) -> Trees:
+        """The trees of it, made when they are needed."""
         return self.read_trees()
 
     def expect(self, *, head: bool = False, files: bool = False, index: bool = False) -> str:
@@ -41,8 +42,8 @@ class LaterState:
         expectation = expect(
             branch=branch_of(self.status) if head else "",
             head=self.status.oid[:HASH_LENGTH] if head and self.status.has_commit else "",
-            files=self._trees.files if files else "",
-            index=self._trees.index if index else "",
+            files=self.trees.files if files else "",
+            index=self.trees.index if index else "",
         )
         return expectation.text
 
@@ -51,11 +52,15 @@ class LaterState:
         return any(is_conflict(entry.letters) for entry in self.status.entries)
 
 
-def name_position(status: Status) -> str:
-    """Return what a call names that is to find HEAD where it is in a state."""
+def name_position(status: Status, *, index: str = "") -> str:
+    """Return what a call names that is to find HEAD where it is in a state.
+
+    Args:
+        index: the tree or commit that the index is to be like; empty where it may be like any.
+    """
     if not status.has_commit:
         return ""
-    return expect(branch=branch_of(status), head=status.oid[:HASH_LENGTH]).text
+    return expect(branch=branch_of(status), head=status.oid[:HASH_LENGTH], index=index).text
 
 
 def branch_of(status: Status) -> str:

@@ -107,7 +107,10 @@ class Snapshot:
         if calls and kind == UndoKind.MIXED and self.is_in_conflict:
             return [calls[0].with_remark(_WITHOUT_CONFLICT)]
         if self.index_tree and kind in (UndoKind.KEEP, UndoKind.MIXED):
-            expectation = name_position(self.status) if calls else after.expect(head=True, index=True)
+            expectation = after.expect(head=True, index=True)
+            if calls:
+                # Such a reset leaves nothing staged.
+                expectation = name_position(self.status, index=self.head)
             calls.append(self._unstage_call(paths).expecting(expectation))
         return calls
 
@@ -124,7 +127,8 @@ class Snapshot:
         expectation = after.expect(head=True, index=True)
         if self.index_tree:
             reset = self._reset_call(UndoKind.SOFT).expecting(expectation)
-            return [reset, self._unstage_call(paths).expecting(name_position(self.status))]
+            position = name_position(self.status, index=after.trees.index)
+            return [reset, self._unstage_call(paths).expecting(position)]
         reset = self._reset_call(UndoKind.MIXED).expecting(expectation)
         if self.is_in_conflict:
             reset = reset.with_remark(_WITHOUT_CONFLICT)
@@ -139,8 +143,11 @@ class Snapshot:
             is_led_back: whether a call before these has led HEAD back.
         """
         expectation = after.expect(files=True)
-        if calls or is_led_back:
+        if is_led_back:
             expectation = name_position(self.status)
+        elif calls:
+            # The reset before it leaves nothing staged.
+            expectation = name_position(self.status, index=self.head)
         conflicts = [entry.path for entry in after.status.entries if is_conflict(entry.letters)]
         if conflicts and tuple(paths) == _WHOLE_TREE:
             calls = [self._end_conflict_call(conflicts, after)]
