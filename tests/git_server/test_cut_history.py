@@ -81,6 +81,30 @@ async def test_a_partial_clone_says_that_contents_are_not_here(name: str, tmp_pa
         assert "There is no `missing.txt`" in await asking("read_file", path="missing.txt")
 
 
+@pytest.mark.parametrize("words", [["--filter=tree:0"], ["--filter=blob:none"]], ids=lambda words: words[0])
+async def test_a_partial_clone_does_not_say_that_a_path_is_not_there(words: list[str], tmp_path: Path) -> None:
+    made = cloned(tmp_path, "--no-checkout", *words)
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("read_file", {"path": "m.txt"}),
+        ("get_blame", {"path": "m.txt"}),
+        ("list_commits", {"path": "m.txt", "lines": "1-2"}),
+    ]
+    if "tree:0" in words[0]:
+        calls += [
+            ("run_restore", {"paths": ["m.txt"]}),
+            ("get_status", {}),
+            ("list_files", {}),
+            ("read_file", {"path": "x", "rev": "HEAD~1"}),
+        ]
+    async with serving("--write", made.path) as asking:
+        for tool, arguments in calls:
+            answer = await asking(tool, **arguments)
+            assert answer.startswith("failed: This is a partial clone"), (tool, arguments, answer)
+        if "tree:0" not in words[0]:
+            assert "There is no `x`" in await asking("read_file", path="x")
+            assert "committed what can't be compared here" in await asking("create_commit", message="x", paths=["."])
+
+
 async def test_a_listing_says_where_a_file_had_another_name_and_follows_it(tmp_path: Path) -> None:
     made = made_source(tmp_path)
     async with serving(made.path) as asking:

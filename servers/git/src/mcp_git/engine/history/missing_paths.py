@@ -11,6 +11,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, quote
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import split_names, split_records
+from mcp_git.engine.program.revisions import missing_contents
 from mcp_git.path_quoting import escape_line_breaks, quote_path
 from mcp_git.policy import Repository, RepositoryPath
 
@@ -61,7 +62,13 @@ def _is_in_revision(git: Git, repository: Repository, revision: str, path: Repos
 def suggest_path(
     git: Git, repository: Repository, path: RepositoryPath, revision: str | None, cancel: CancelToken
 ) -> str:
-    """Return what to do after `path` was not found in a revision, or in index and work tree."""
+    """Return what to do after `path` was not found in a revision, or in index and work tree.
+
+    Raises:
+        Unavailable: this is a partial clone, and a folder on the way to it is not here, or the file itself.
+    """
+    if git.is_partial(repository):
+        _refuse_absent_contents(git, repository, path, revision or "HEAD", cancel)
     submodule = _find_submodule(git, repository, path, revision, cancel)
     if submodule:
         return f"{quote(submodule)} is a submodule, which is not entered: serve its folder as well."
@@ -73,6 +80,24 @@ def suggest_path(
             names = " or ".join(quote(quote_path(os.fsencode(name))) for name in similar)
             return f"Did you mean {names}?"
     return "`list_files` has what there is."
+
+
+def _refuse_absent_contents(
+    git: Git, repository: Repository, path: RepositoryPath, revision: str, cancel: CancelToken
+) -> None:
+    """Check that all folders on the way to a path, and what is there, are objects of this clone.
+
+    Raises:
+        Unavailable: one of them has a hash and is not here.
+    """
+    commands = [["log", "--max-count=1", "--format=%T", revision, "--"]]
+    commands += [["rev-parse", "--verify", "--quiet", f"{revision}:{name}"] for name in _list_ancestors(path.text)]
+    for command in commands:
+        oid = git.run(repository, command, cancel, exit_codes=(0, 1, 128)).text.strip()
+        if not oid:
+            return
+        if not git.run(repository, ["cat-file", "-t", oid], cancel, exit_codes=(0, 128)).stdout:
+            raise missing_contents()
 
 
 def _find_submodule(

@@ -16,7 +16,7 @@ from mcp_git.engine.operation.snapshot import take_snapshot
 from mcp_git.engine.operation.undo import Snapshot, list_staged_since
 from mcp_git.engine.operation.unheeded import find_unheeded
 from mcp_git.engine.operation.untracked_files import describe_remaining_files, list_untracked
-from mcp_git.engine.program.git import Git
+from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, split_lines
 from mcp_git.engine.work_tree.in_progress import find_picked_commits
 from mcp_git.engine.work_tree.status import Status
@@ -141,7 +141,12 @@ class _Report:
 
     def _add_commit(self) -> None:
         """Add what a commit took."""
-        counts, files = summarize_commit(self.git, self.repository, self.after.oid, self.cancel)
+        files: list[str] = []
+        try:
+            counts, files = summarize_commit(self.git, self.repository, self.after.oid, self.cancel)
+        except GitFailed:
+            # Of a partial clone the contents are not here.
+            counts = "what can't be compared here"
         self.facts.append(f"committed {counts}")
         arguments = ["log", "--format=%h %s", "--max-count=1", self.after.oid, "--"]
         subject = self.git.run(self.repository, arguments, self.cancel).text.rstrip("\n")

@@ -27,6 +27,7 @@ from mcp_git.engine.operation.snapshot import take_snapshot
 from mcp_git.engine.operation.undo import Snapshot
 from mcp_git.engine.operation.untracked_files import refuse_overwriting_untracked
 from mcp_git.engine.program.git import Git, GitFailed
+from mcp_git.engine.program.revisions import explained_missing_contents
 from mcp_git.engine.work_tree.filters import FilterCheck
 from mcp_git.engine.work_tree.in_progress import find_picked_commits
 from mcp_git.engine.work_tree.status import Status
@@ -81,7 +82,10 @@ class OperationRunner:
             Problem: git refused.
         """
         repository = writable.repository
-        with self._locks.setdefault(repository.name, threading.Lock()):
+        with (
+            self._locks.setdefault(repository.name, threading.Lock()),
+            explained_missing_contents(self._git, repository),
+        ):
             layout = self._git.layout(repository, writes=True)
             if layout.work_tree is None:
                 raise Refused("A bare repository has no work tree, so it is only read.", "Serve a clone of it.")

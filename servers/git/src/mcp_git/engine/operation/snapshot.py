@@ -14,6 +14,7 @@ from mcp_batteries.errors import Conflict
 from mcp_git.engine.operation.operation import HASH_LENGTH
 from mcp_git.engine.operation.undo import Snapshot
 from mcp_git.engine.program.git import Git, GitFailed
+from mcp_git.engine.program.revisions import explained_missing_contents
 from mcp_git.engine.work_tree.status import Status, is_conflict
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout
@@ -40,6 +41,7 @@ def take_snapshot(
 
     Raises:
         Conflict: what is not committed can't be kept.
+        Unavailable: nor can it in a partial clone that lacks some of it.
     """
     tracked = [entry.letters for entry in status.entries if entry.letters != "??"]
     is_staged = _is_staged(tracked)
@@ -52,14 +54,15 @@ def take_snapshot(
         index_tree = ""
         files_tree = ""
         try:
-            if is_staged:
-                index_tree = _write_tree(git, repository, folder, cancel)
-            if has_files:
-                git.run(repository, ["add", "--update"], cancel, scratch_index=folder)
-                if new_files:
-                    names = [*map(os.fsdecode, new_files)]
-                    git.run(repository, ["add", "--", *names], cancel, scratch_index=folder)
-                files_tree = _write_tree(git, repository, folder, cancel)
+            with explained_missing_contents(git, repository):
+                if is_staged:
+                    index_tree = _write_tree(git, repository, folder, cancel)
+                if has_files:
+                    git.run(repository, ["add", "--update"], cancel, scratch_index=folder)
+                    if new_files:
+                        names = [*map(os.fsdecode, new_files)]
+                        git.run(repository, ["add", "--", *names], cancel, scratch_index=folder)
+                    files_tree = _write_tree(git, repository, folder, cancel)
         except GitFailed as failure:
             fix = "Commit it, or put it aside with `run_stash`, first."
             raise Conflict(f"What is not committed can't be kept: {failure}", fix) from None
@@ -74,4 +77,7 @@ def _is_staged(letters_of_files: Sequence[str]) -> bool:
 
 
 def _write_tree(git: Git, repository: Repository, scratch_index: str, cancel: CancelToken) -> str:
-    return git.run(repository, ["write-tree"], cancel, scratch_index=scratch_index).text.strip()[:HASH_LENGTH]
+    arguments = ["write-tree"]
+    if git.is_partial(repository):
+        arguments.append("--missing-ok")
+    return git.run(repository, arguments, cancel, scratch_index=scratch_index).text.strip()[:HASH_LENGTH]

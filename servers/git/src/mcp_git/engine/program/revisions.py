@@ -13,13 +13,23 @@ from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, Unavailab
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.policy import Range, Repository, Revision
 
-__all__ = ["EMPTY_TREES", "explain_failure", "explained_failures", "find_commits", "head_has_commit", "resolve_commits"]
+__all__ = [
+    "EMPTY_TREES",
+    "explain_failure",
+    "explained_failures",
+    "explained_missing_contents",
+    "find_commits",
+    "head_has_commit",
+    "missing_contents",
+    "resolve_commits",
+]
 
 # What git says of a regular expression that it can't read.
 _BAD_PATTERN = re.compile(r"invalid regex|(?:-e option|command line|header), ")
 # What git says of an object that a partial clone does not have.
 _MISSING_OBJECT = re.compile(
-    r"unable to (?:read|parse|find)|[Cc]annot read|could not (?:fetch|get)|bad (?:file|object)|missing (?:blob|object)"
+    r"unable to (?:read|parse|find)|[Cc]annot read|could not (?:fetch|get)|bad (?:file|object|tree object)"
+    r"|missing (?:blob|object)|not a tree object|invalid object"
 )
 # The tree with nothing in it, by the length of a hash.
 EMPTY_TREES = {
@@ -53,11 +63,8 @@ def explain_failure(
     failure: GitFailed, git: Git, repository: Repository, named: Revision | Range | None, cancel: CancelToken
 ) -> Problem:
     """Return what a failure of git means to the caller who named a revision."""
-    if _MISSING_OBJECT.search(failure.stderr) and git.is_partial(repository):
-        return Unavailable(
-            "This is a partial clone, and contents that this needs are not here.",
-            "Names, dates and messages are. Git fetches contents when the user reads them there: `git show`.",
-        )
+    if is_of_missing_contents(failure, git, repository):
+        return missing_contents()
     if "ut of memory" in failure.stderr:
         return TooLarge("This takes git more than 1 GB of memory.", "Name a smaller part of it, by `path` or `rev`.")
     for revision in _list_revisions(named):
@@ -70,6 +77,30 @@ def explain_failure(
     if _BAD_PATTERN.search(failure.stderr):
         return Invalid(message, "Put a backslash before what is meant as it stands, such as `\\(`.")
     return Invalid(message, "`get_status` has the state of the repository.")
+
+
+def is_of_missing_contents(failure: GitFailed, git: Git, repository: Repository) -> bool:
+    """Whether git failed because a partial clone lacks an object."""
+    return _MISSING_OBJECT.search(failure.stderr) is not None and git.is_partial(repository)
+
+
+@contextmanager
+def explained_missing_contents(git: Git, repository: Repository) -> Generator[None]:
+    """Have a failure of git in a block say that a partial clone lacks an object, if it does."""
+    try:
+        yield
+    except GitFailed as failure:
+        if is_of_missing_contents(failure, git, repository):
+            raise missing_contents() from None
+        raise
+
+
+def missing_contents() -> Unavailable:
+    """Return the problem of a partial clone in which an object is missing."""
+    return Unavailable(
+        "This is a partial clone, and contents that this needs are not here.",
+        "Names, dates and messages are. `run_fetch` with `contents` gets them, if the server runs with --fetch.",
+    )
 
 
 def _list_revisions(named: Revision | Range | None) -> list[Revision]:

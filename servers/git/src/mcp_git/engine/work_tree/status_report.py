@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_git.engine.history.missing_paths import refuse_missing_path
 from mcp_git.engine.program.git import Git
+from mcp_git.engine.program.revisions import explained_failures
 from mcp_git.engine.work_tree.status import Status, StatusEntry, is_conflict
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import Answer, count
@@ -27,7 +28,8 @@ def describe_status(git: Git, repository: Repository, path: RepositoryPath, limi
     layout = git.layout(repository)
     if layout.work_tree is None:
         return _describe_bare(git, repository, layout, cancel)
-    status = read_status(git, repository, cancel, path, layout)
+    with explained_failures(git, repository, None, cancel):
+        status = read_status(git, repository, cancel, path, layout)
     if not status.entries:
         refuse_missing_path(git, repository, path, (), cancel)
     facts = _describe_state(status, path)
