@@ -44,7 +44,7 @@ SHALLOW: dict[str, tuple[str, dict[str, Any], str]] = {
     "the first commit": ("read_diff", {"rev": "HEAD~1"}, "what is before {boundary} is not here"),
     "another commit": ("read_diff", {"rev": "HEAD"}, ""),
     "merge base": ("get_merge_base", {"one": "HEAD~1"}, "what is before {boundary} is not here"),
-    "what is not there": ("list_commits", {"rev": "HEAD~3"}, "`git fetch --unshallow`"),
+    "what is not there": ("list_commits", {"rev": "HEAD~3"}, "`run_fetch` with `deepen`"),
 }
 
 

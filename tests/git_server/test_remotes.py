@@ -489,17 +489,69 @@ async def test_how_far_it_is_is_told_meanwhile(tmp_path: Path, monkeypatch: pyte
     assert told[0] == "Counting objects: 45 % (9/20)"
 
 
-async def test_a_partial_clone_and_large_files_are_for_git_itself(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["blob:none", "tree:0"])
+async def test_a_partial_clone_gets_the_contents_that_are_named(name: str, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.commit("early", {"early.txt": "early\n"})
+    for number in range(3):
+        made.commit(f"change {number}", {"notes.txt": f"{number}\n", "docs/deep/side.txt": f"side {number}\n"})
+    far = bare(made, tmp_path / "far" / "app.git")
+    far.git("config", "uploadpack.allowFilter", "true")
+    here = Made(tmp_path / "here")
+    here.git("clone", "--quiet", "--no-checkout", f"--filter={name}", f"file://{far.path}", "app")
+    part = Made(here.path / "app")
+    async with serving("--fetch", "--remote-folder", tmp_path / "far", part.path) as asking:
+        assert "is a partial clone" in await asking("read_diff", rev="HEAD~1")
+        await asking("run_fetch", contents="HEAD~2..HEAD")
+        assert "+2 -2" in await asking("read_diff", rev="HEAD")
+        assert "+2 -2" in await asking("read_diff", rev="HEAD~1")
+        assert "0 missing objects of HEAD~2..HEAD fetched" in await asking("run_fetch", contents="HEAD~2..HEAD")
+        assert "is a partial clone" in await asking("get_blame", path="early.txt", rev="HEAD")
+        await asking("run_fetch", contents="HEAD", path="early.txt")
+        assert "early" in await asking("get_blame", path="early.txt", rev="HEAD")
+        made.commit("after", {"notes.txt": "after\n"})
+        made.git("push", "--quiet", "origin", "main")
+        assert "1 ref changed" in await asking("run_fetch")
+        assert "is a partial clone" in await asking("read_diff", rev="origin/main")
+    part.git("fsck")
+
+
+async def test_what_is_not_missing_is_not_fetched(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    bare(made, tmp_path / "far" / "app.git")
+    async with serving("--fetch", "--remote-folder", tmp_path / "far", made.path) as asking:
+        for arguments in ({"deepen": 1}, {"contents": "HEAD"}, {"path": "notes.txt"}):
+            assert "Leave" in await asking("run_fetch", **arguments) or "Name" in await asking("run_fetch", **arguments)
+
+
+async def test_a_push_of_a_partial_clone_or_of_large_files_is_for_git_itself(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     far = bare(made, tmp_path / "far" / "app.git")
     far.git("config", "uploadpack.allowFilter", "true")
     Made(tmp_path / "here").git("clone", "--quiet", "--filter=blob:none", f"file://{far.path}", "part")
     opened = ("--fetch", "--push", "--remote-folder", tmp_path / "far")
     async with serving(*opened, tmp_path / "here/part", agrees=lambda question: True) as asking:
-        assert "partial clone" in await asking("run_fetch")
+        assert "partial clone" in await asking("run_push")
     made.commit("large", {".gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n"})
     async with serving(*opened, made.path, agrees=lambda question: True) as asking:
         assert "Git LFS" in await asking("run_push")
+
+
+@pytest.mark.parametrize("deepen", [1, 100], ids=["a part", "all"])
+async def test_a_shallow_clone_gets_earlier_commits(deepen: int, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    for number in range(4):
+        made.commit(f"change {number}")
+    far = bare(made, tmp_path / "far" / "app.git")
+    Made(tmp_path / "here").git("clone", "--quiet", "--depth=1", f"file://{far.path}", "part")
+    part = Made(tmp_path / "here/part")
+    async with serving("--fetch", "--remote-folder", tmp_path / "far", part.path) as asking:
+        assert "`run_fetch` with `deepen`" in await asking("read_diff", rev="HEAD~1")
+        head = (await asking("run_fetch", deepen=deepen)).partition("\n")[0]
+        assert ("all of the history is here now" in head) is (deepen == 100), head
+        assert "change 2" in await asking("read_diff", rev="HEAD~1")
+    assert (part.path / ".git/shallow").exists() is (deepen == 1)
+    part.git("fsck")
 
 
 async def test_a_shallow_clone_fetches_and_pushes(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ __all__ = [
     "filter_remote_user_entries",
     "filter_repository_entries",
     "filter_user_entries",
+    "find_promised_filter",
     "format_entries",
     "is_partial",
     "list_disbelieved",
@@ -68,6 +69,8 @@ HARDENED: Mapping[str, str] = {
     "http.followredirects": "false",
     "transfer.fsckobjects": "true",
     "transfer.bundleuri": "false",
+    # A partial clone of a folder here stays one.
+    "uploadpack.allowfilter": "true",
     "fetch.fsck.missingspacebeforedate": "warn",
     "fetch.fsck.badtimezone": "warn",
     "fetch.fsck.zeropaddedfilemode": "warn",
@@ -122,6 +125,14 @@ def list_disbelieved(entries: Iterable[Entry]) -> list[str]:
 def is_partial(entries: Iterable[Entry]) -> bool:
     """Whether a repository is a partial clone."""
     return any(key == "extensions.partialclone" or re.fullmatch(r"remote\..+\.promisor", key) for key, _ in entries)
+
+
+def find_promised_filter(remote: str, entries: Mapping[str, str]) -> str:
+    """Return the filter of what a partial clone lacks that this remote has; empty where it is not the remote for it."""
+    is_promisor = entries.get(f"remote.{remote}.promisor", "").lower() in TRUE_VALUES
+    if not is_promisor and entries.get("extensions.partialclone") != remote:
+        return ""
+    return entries.get(f"remote.{remote}.partialclonefilter", "blob:none")
 
 
 def filter_user_entries(entries: Iterable[Entry]) -> list[Entry]:

@@ -11,13 +11,13 @@ from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.trusted import consented, default, trusted
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.remote.exchange import resolve_remote
-from mcp_git.engine.remote.fetch import fetch
+from mcp_git.engine.remote.fetch import FetchRequest, fetch
 from mcp_git.engine.remote.plan_push import PushPlanner
 from mcp_git.engine.remote.planned_push import PlannedPush
 from mcp_git.engine.remote.push import push
 from mcp_git.models import Answer
-from mcp_git.policy import Policy, RemoteName, parse_remote_name
-from mcp_git.tools.arguments import FetchableRepo, OptionalName, OptionalRevision, PushableRepo
+from mcp_git.policy import Policy, Range, RemoteName, Revision, parse_range, parse_remote_name
+from mcp_git.tools.arguments import FetchableRepo, FilePath, OptionalName, OptionalRevision, PushableRepo
 
 __all__ = ["plan_push", "run_fetch", "run_push"]
 
@@ -35,13 +35,21 @@ def run_fetch(
     branch: Annotated[OptionalName, Field(description="Only this one.")] = None,
     tags: Annotated[bool, Field(description="All tags, not only those of what comes.")] = False,
     prune: Annotated[bool, Field(description="Forget branches that the remote no longer has.")] = False,
+    deepen: Annotated[int | None, Field(ge=1, description="In a shallow clone: how many commits more.")] = None,
+    contents: Annotated[
+        Revision | Range | None,
+        trusted(parse_range),
+        Field(description="In a partial clone: get the files of this commit or range too."),
+    ] = None,
+    path: Annotated[FilePath, Field(description="Of these only this one, in all commits up to there.")] = default(""),
     repo: FetchableRepo = default(""),
 ) -> Answer:
     """Fetch what a remote has; its branches are then `remote/branch`. Your branches and files stay.
 
     To see what came use `list_commits` with `main..origin/main`.
     """
-    return fetch(git, policy, repo, remote, branch, all_tags=tags, prune=prune, cancel=cancel)
+    request = FetchRequest(branch, tags, prune, deepen, contents, path)
+    return fetch(git, policy, repo, remote, request, cancel)
 
 
 def plan_push(

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from mcp_batteries.concurrency.cancellation import CancelToken
@@ -183,11 +183,13 @@ class Git:
         entries: Sequence[git_config.Entry],
         on_stderr: Callable[[str], None],
         exit_codes: Iterable[int] = (0,),
+        stdin: bytes = b"",
     ) -> Output:
         """Run git to talk to a remote at one address, with `entries` as configuration for this run.
 
         Args:
             on_stderr: is given the latest of what git says meanwhile.
+            stdin: what it reads.
 
         Raises:
             GitFailed: it ended otherwise than `exit_codes`.
@@ -206,7 +208,7 @@ class Git:
                 self.binary.scratch_folder,
             )
         with self._start(
-            layout, private_git_dir, arguments, environment, confinement, cancel, b"", exit_codes, on_stderr
+            layout, private_git_dir, arguments, environment, confinement, cancel, stdin, exit_codes, on_stderr
         ) as (
             pieces,
             read_stderr,
@@ -277,6 +279,25 @@ class Git:
         if not keys:
             return ""
         return f"not read here: {', '.join(keys)} of this repository's configuration"
+
+    @contextmanager
+    def writable_shallow_file(self, repository: Repository) -> Generator[None]:
+        """Let the gits of a block change which commits are the first ones of a shallow clone.
+
+        Git writes that file in our directory, from where a link leads on, and removes it once nothing is cut.
+        """
+        layout = self.layout(repository, writes=True)
+        private_git_dir, _ = self._private_git_dirs.prepare(layout)
+        shallow_file = os.path.join(layout.common_dir, "shallow")
+        link_path = os.path.join(private_git_dir.folder, "shallow")
+        os.symlink(shallow_file, link_path)
+        try:
+            yield
+            if not os.path.lexists(link_path):
+                os.unlink(shallow_file)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(link_path)
 
     def is_partial(self, repository: Repository) -> bool:
         """Whether a repository lacks objects that its remote has."""

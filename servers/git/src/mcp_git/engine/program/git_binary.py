@@ -272,6 +272,8 @@ class GitBinary:
             "GIT_ASKPASS": "",
             "GCM_INTERACTIVE": "never",
             "GIT_CONFIG_COUNT": str(len(entries)),
+            # Only of a partial clone objects are missing, and then of this remote.
+            "GIT_NO_LAZY_FETCH": "0",
         }
         for number, (key, value) in enumerate(entries):
             environment |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}

@@ -125,7 +125,9 @@ def _explain_missing_revision(git: Git, repository: Repository, revision: Revisi
     elif re.search(r"[~^]", revision.text) and os.path.exists(
         os.path.join(git.layout(repository).common_dir, "shallow")
     ):
-        fix = "This is a shallow clone, which has only the latest commits: the user can run `git fetch --unshallow`."
+        fix = (
+            "This is a shallow clone: `run_fetch` with `deepen` gets earlier commits, if the server runs with --fetch."
+        )
     elif similar:
         fix = f"Did you mean {' or '.join(map(quote, similar))}?"
     else:

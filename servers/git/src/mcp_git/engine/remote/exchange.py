@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, NotFound, Problem, Refused, Unavailable, quote
 from mcp_batteries.progress import report_progress
+from mcp_git import git_config
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import Output, clip
 from mcp_git.path_quoting import escape_line_breaks
@@ -98,16 +99,21 @@ def resolve_remote(
     """Return a remote by its name, by an address that git may talk to.
 
     Raises:
-        Refused: the repository is a partial clone, or the address is refused.
+        Refused: the repository is a partial clone of another remote, or one that is to be pushed, or the address is
+            refused.
     """
-    if git.is_partial(repository):
+    if git.is_partial(repository) and (for_push or not _find_filter(git, repository, name.text)):
         raise Refused(
-            "This is a partial clone, for which git asks its remote for one object after the other.",
-            "Use `git` itself to fetch and push.",
+            "This is a partial clone, for which git asks the remote that it is a clone of for what is missing.",
+            "Use `git` itself for that, and to push.",
         )
     layout = git.layout(repository, writes=True)
     entries = git.read_allowed_configuration(repository)
     return policy.remote(name, layout, entries, git.binary.user_configuration, push=for_push)
+
+
+def _find_filter(git: Git, repository: Repository, remote: str) -> str:
+    return git_config.find_promised_filter(remote, git.read_unheeded_configuration(repository))
 
 
 def exchange(
@@ -119,16 +125,21 @@ def exchange(
     refspecs: Sequence[str],
     cancel: CancelToken,
     exit_codes: Sequence[int] = (0,),
+    stdin: bytes = b"",
 ) -> Output:
     """Run a command of git with a remote and refspecs, and report meanwhile how far it is.
 
     Args:
         program: what git starts where the remote is a folder of this machine.
+        stdin: what git reads.
     """
     address = remote.address
     name = f"mcp-git-{secrets.token_hex(8)}"
     entries = [(f"remote.{name}.url", address.url)]
     entries += [(f"remote.{name}.fetch", refspec) for refspec in remote.refspecs]
+    promised_filter = _find_filter(git, repository, remote.name)
+    if promised_filter:
+        entries += [(f"remote.{name}.promisor", "true"), (f"remote.{name}.partialclonefilter", promised_filter)]
     if address.layout is not None:
         entries.append((f"remote.{name}.{program.replace('-', '')}", git.serving_command(address.layout, program)))
     try:
@@ -140,6 +151,7 @@ def exchange(
             entries=entries,
             on_stderr=_Progress().report,
             exit_codes=exit_codes,
+            stdin=stdin,
         )
     except GitFailed as failure:
         raise _explain_failure(failure, remote) from None

@@ -3,20 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.errors import Invalid
+from mcp_git.engine.history.cut_history import describe_boundary, list_boundary
 from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.program.output import clip, select_options
+from mcp_git.engine.program.output import Output, clip, select_options
 from mcp_git.engine.remote.exchange import exchange, list_remarks, resolve_remote
+from mcp_git.engine.remote.missing_contents import fetch_contents
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks
-from mcp_git.policy import FetchableRepository, NewName, Policy, Remote, RemoteName, Repository
+from mcp_git.policy import (
+    TOP_FOLDER,
+    FetchableRepository,
+    NewName,
+    Policy,
+    Range,
+    Remote,
+    RemoteName,
+    Repository,
+    RepositoryPath,
+    Revision,
+)
 
-__all__ = ["fetch"]
+__all__ = ["FetchRequest", "fetch"]
 
 _MAX_COMPARED = 20
 _MAX_ROWS = 200
 _MAX_ROW_BYTES = 120
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRequest:
+    """Says what is fetched.
+
+    Attributes:
+        branch: the only one; None for all.
+        all_tags: all tags, not only those of what comes.
+        prune: whether branches go that the remote no longer has.
+        deepen: how many commits a shallow clone gets before its first ones.
+        contents: the commits of which a partial clone gets the files.
+        path: the only file or folder of these, and then of all commits up to there.
+    """
+
+    branch: NewName | None = None
+    all_tags: bool = False
+    prune: bool = False
+    deepen: int | None = None
+    contents: Revision | Range | None = None
+    path: RepositoryPath = TOP_FOLDER
 
 
 def fetch(
@@ -24,36 +60,59 @@ def fetch(
     policy: Policy,
     fetchable: FetchableRepository,
     name: RemoteName,
-    branch: NewName | None,
-    *,
-    all_tags: bool,
-    prune: bool,
+    request: FetchRequest,
     cancel: CancelToken,
 ) -> Answer:
     """Fetch the branches of a remote as `refs/remotes/`, and the tags of what comes.
-
-    Args:
-        branch: the only one to fetch.
 
     Raises:
         Problem: the remote or git refused.
     """
     repository = fetchable.repository
     remote = resolve_remote(git, policy, repository, name)
-    refspecs: list[str] = []
-    if branch is not None:
-        refspecs.append(f"+refs/heads/{branch.text}:refs/remotes/{remote.name}/{branch.text}")
-    arguments = ["fetch", "--progress", "--atomic", "--no-recurse-submodules", "--no-auto-maintenance"]
-    arguments += select_options({"--tags": all_tags, "--prune": prune})
+    _refuse_missing_nothing(git, repository, request)
     before = _list_refs(git, repository, remote, cancel)
-    output = exchange(git, repository, remote, arguments, "upload-pack", refspecs, cancel)
+    output = _fetch_refs(git, repository, remote, request, cancel)
     after = _list_refs(git, repository, remote, cancel)
     rows = _describe_moves(git, repository, before, after, cancel)
     facts = [f"fetched from {remote.name}, {remote.address.display}"]
     facts.append(f"{count(len(rows), 'ref')} changed" if rows else "nothing new")
+    if request.deepen:
+        boundary = list_boundary(git.layout(repository))
+        facts.append(describe_boundary(boundary, boundary) if boundary else "all of the history is here now")
+    if request.contents:
+        number = fetch_contents(git, repository, remote, request.contents, request.path, cancel)
+        facts.append(f"{count(number, 'missing object')} of {escape_line_breaks(request.contents.text)} fetched")
     if len(rows) > _MAX_ROWS:
         rows = [*rows[:_MAX_ROWS], f"… and {len(rows) - _MAX_ROWS:,} more"]
     return Answer(facts, [*rows, *list_remarks(output.stderr)])
+
+
+def _refuse_missing_nothing(git: Git, repository: Repository, request: FetchRequest) -> None:
+    """Check that what is asked for can be missing.
+
+    Raises:
+        Invalid: it is no shallow clone that is to be deepened, or no partial one whose contents are to come.
+    """
+    if request.deepen and not list_boundary(git.layout(repository)):
+        raise Invalid("This is no shallow clone: its whole history is here.", "Leave `deepen` out.")
+    if request.contents and not git.is_partial(repository):
+        raise Invalid("This is no partial clone: the contents of its commits are here.", "Leave `contents` out.")
+    if request.path.text and not request.contents:
+        raise Invalid("`path` is of `contents`, which is left out.", "Name a revision there.")
+
+
+def _fetch_refs(git: Git, repository: Repository, remote: Remote, request: FetchRequest, cancel: CancelToken) -> Output:
+    refspecs: list[str] = []
+    if request.branch is not None:
+        refspecs.append(f"+refs/heads/{request.branch.text}:refs/remotes/{remote.name}/{request.branch.text}")
+    arguments = ["fetch", "--progress", "--atomic", "--no-recurse-submodules", "--no-auto-maintenance"]
+    arguments += select_options({"--tags": request.all_tags, "--prune": request.prune})
+    if not request.deepen:
+        return exchange(git, repository, remote, arguments, "upload-pack", refspecs, cancel)
+    arguments.append(f"--deepen={request.deepen}")
+    with git.writable_shallow_file(repository):
+        return exchange(git, repository, remote, arguments, "upload-pack", refspecs, cancel)
 
 
 def _list_refs(git: Git, repository: Repository, remote: Remote, cancel: CancelToken) -> dict[str, str]:
