@@ -294,6 +294,8 @@ async def test_a_tool_answers_to_its_other_names_unless_two_servers_have_one(tmp
     async with Client(server) as client:
         assert "no commit" in text(await client.call_tool("call_tool", {"name": "git_status", "arguments": {}}))
         assert "no commit" in text(await client.call_tool("git_status", {}))
+        for name, arguments in (("git_diff_staged", {}), ("call_tool", {"name": "git_diff_staged", "arguments": {}})):
+            assert "staged changes" in text(await client.call_tool(name, arguments))
         with pytest.raises(MCPError, match="--write"):
             await client.call_tool("git_commit", {"message": "One"})
 

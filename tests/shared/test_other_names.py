@@ -15,14 +15,18 @@ from mcp.server.auth.provider import AccessToken
 
 from mcp_batteries.sdk import lowlevel, tool_table
 from mcp_batteries.server.assemble import Assembled, assemble
-from mcp_batteries.server.declaration.decorators import rename_arguments, tool
+from mcp_batteries.server.declaration.decorators import OtherName, rename_arguments, tool
 from mcp_batteries.transports.http.auth.scopes import Scopes
 
 pytestmark = pytest.mark.anyio
 
 
 class Room:
-    @tool("Get status", also=("toy_status", "status"), adapt=rename_arguments(repo_path="repo"))
+    @tool(
+        "Get status",
+        also=("toy_status", "status", OtherName("toy_far_status", {"repo": "far"})),
+        adapt=rename_arguments(repo_path="repo"),
+    )
     async def get_status(self, repo: str = "here") -> str:
         """Get the status."""
         return f"clean: {repo}"
@@ -81,6 +85,9 @@ CALLS: list[dict[str, Any]] = [{"toy_status": {}}, {"name": "toy_commit", "argum
     [
         ("toy_status", {"repo_path": "there"}, "clean: there"),
         ("status", {}, "clean: here"),
+        ("toy_far_status", {}, "clean: far"),
+        ("toy_far_status", {"repo": "near"}, "clean: near"),
+        ("call_tools", {"calls": [{"toy_far_status": {}}]}, "# 1 get_status\nclean: far"),
         ("toy_commit", {"message": "One"}, "committed: One"),
         ("call_tools", {"calls": CALLS}, "# 1 get_status\nclean: here\n# 2 create_commit\ncommitted: One"),
     ],

@@ -16,7 +16,7 @@ from pydantic import Field
 from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.mount.member import LEFT_OUT, Member
 from mcp_batteries.sdk import tool_table
-from mcp_batteries.server.calling.call_params import CALL_TOOL, CALL_TOOLS, normalize_call
+from mcp_batteries.server.calling.call_params import CALL_TOOL, CALL_TOOLS, normalize_call, rename_call
 from mcp_batteries.server.declaration.decorators import tool
 
 __all__ = ["NAMES", "Discovery"]
@@ -130,7 +130,7 @@ class Discovery:
             own_name = self.resolve(name)
             if own_name is None:
                 return call
-            return {**call, "name": own_name}
+            return rename_call(call, own_name, self.imply_arguments(name))
         wrapped = call.get("arguments")
         if not isinstance(wrapped, Mapping):
             return call
@@ -140,7 +140,7 @@ class Discovery:
         # What else was sent, or not as an object, `call_tool` itself refuses.
         if own_name is None or not isinstance(arguments, Mapping) or members.keys() - {"name", "arguments"}:
             return call
-        return {**call, "name": own_name, "arguments": arguments}
+        return rename_call({**call, "arguments": arguments}, own_name, self.imply_arguments(members.get("name")))
 
     def resolve(self, name: Any) -> str | None:
         """Return the tool called `name`; the server's prefix may be missing if only one server has the tool.
@@ -167,6 +167,14 @@ class Discovery:
         if len(full_names) != 1:
             return None
         return full_names[0]
+
+    def imply_arguments(self, name: Any) -> Mapping[str, Any]:
+        """Return the arguments that another name of a tool implies, which only one server has."""
+        for member in self.members:
+            implied = member.server.implied_arguments(name)
+            if implied:
+                return implied
+        return {}
 
     def _not_found(self, name: str) -> NotFound:
         tools = self._tools()

@@ -52,6 +52,7 @@ def build(settings: Settings) -> Assembled:
     # Outermost: everything around a request is to see the tool that is meant.
     server.middleware.insert(0, discovery.unwrapped)
     server.resolve_tool = discovery.resolve
+    server.implied_arguments = discovery.imply_arguments
     if settings.discover:
         _offer_discovery(server, members, discovery)
 

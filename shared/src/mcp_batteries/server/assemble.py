@@ -121,6 +121,7 @@ class Assembled(MCPServer[Any]):
         introduction: what the server says of itself besides its name, title and version.
         tool_prefixes: what stands before the names of tools where several servers are one.
         resolve_tool: returns the own name of a tool that is called by another one; None for any other name.
+        implied_arguments: returns the arguments that such another name implies.
     """
 
     hub: Hub
@@ -135,6 +136,7 @@ class Assembled(MCPServer[Any]):
     introduction: Mapping[str, Any]
     tool_prefixes: Collection[str] = ()
     resolve_tool: Callable[[Any], str | None]
+    implied_arguments: Callable[[Any], Mapping[str, Any]]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -324,7 +326,7 @@ def assemble(
     async def use_own_names(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
         """Turn a call by another name of a tool into one by its own, which everything inside judges."""
         if ctx.method == "tools/call" and ctx.params is not None:
-            params = rename_tools(ctx.params, resolve_tool)
+            params = rename_tools(ctx.params, resolve_tool, offer.imply_arguments)
             if params is not ctx.params:
                 ctx = replace(ctx, params=params)
         return await call_next(ctx)
@@ -350,6 +352,7 @@ def assemble(
     server.withheld = offer.withheld
     server.choice = offer.choice
     server.resolve_tool = resolve_tool
+    server.implied_arguments = offer.imply_arguments
     _find_schemas_by_every_name(server)
     server.verifier = verifier
     server.own_middleware = around
@@ -384,6 +387,13 @@ class _ToolOffer:
     tools: list[StrictTool] = field(default_factory=list[StrictTool])
     toolsets: dict[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
     own_names: dict[str, str] = field(default_factory=dict[str, str])
+    _implied_arguments: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+
+    def imply_arguments(self, name: Any) -> Mapping[str, Any]:
+        """Return the arguments that another name of a tool implies."""
+        if not isinstance(name, str):
+            return {}
+        return self._implied_arguments.get(name, {})
 
     def resolve(self, name: Any, table: Collection[str]) -> str | None:
         """Return the own name of a declared tool that is called by another one, unless a tool of `table` has that."""
@@ -411,9 +421,10 @@ class _ToolOffer:
     def declare(self, declared: DeclaredTool, method: Callable[..., Any], missing: ClosedGate) -> None:
         """Add a declared tool, or note how it could be offered."""
         name = _name_of(method)
-        for other_name in declared.also:
-            if self.own_names.setdefault(other_name, name) != name:
-                raise ValueError(f"{other_name} is another name of {self.own_names[other_name]} and of {name}")
+        for other in declared.other_names:
+            if self.own_names.setdefault(other.name, name) != name:
+                raise ValueError(f"{other.name} is another name of {self.own_names[other.name]} and of {name}")
+            self._implied_arguments[other.name] = other.arguments
         if name in self.withheld:
             return
         toolsets = toolsets_of(declared, method)

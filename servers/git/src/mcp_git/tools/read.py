@@ -9,7 +9,7 @@ from pydantic import Field
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid
-from mcp_batteries.server.declaration.decorators import rename_arguments, tool
+from mcp_batteries.server.declaration.decorators import OtherName, rename_arguments, tool
 from mcp_batteries.server.declaration.fields import Cursor, Limit
 from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
 from mcp_git.engine.history import blame, diff, files, log, refs
@@ -96,15 +96,15 @@ def list_commits(
     regex: Annotated[bool, Field(description="`author`, `message` and `text` (of a line) are POSIX regexes.")] = False,
     since: Annotated[FreeText | None, Field(description="Earliest date: `2026-01-31`, `2 weeks ago`.")] = None,
     until: Annotated[FreeText | None, Field(description="Latest date.")] = None,
-    all_branches: bool = False,
+    all_branches: Annotated[bool, Field(description="Of all branches, tags and remotes.")] = False,
     follow: Annotated[bool, Field(description="Go on before renames of `path`.")] = False,
-    graph: bool = False,
+    graph: Annotated[bool, Field(description="Draw how they join.")] = False,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Answer:
     """List commits, newest first, by path, lines, author, message, date or `text`.
 
-    A line each: hash, date, author, (refs), subject; `graph` draws how they join. To see what one changed
+    A line each: hash, date, author, (refs), subject. To see what one changed
     use `read_diff`, who last wrote a line `get_blame`.
     """
     if regex and not (text or author or message):
@@ -131,7 +131,17 @@ def list_commits(
 
 
 @tool(
-    "Read a diff", effect="read", view=CHANGES, adapt=_adapt_diff, work="The comparison", also=("git_diff", "git_show")
+    "Read a diff",
+    effect="read",
+    view=CHANGES,
+    adapt=_adapt_diff,
+    work="The comparison",
+    also=(
+        "git_diff",
+        "git_show",
+        OtherName("git_diff_staged", {"only": "staged"}),
+        OtherName("git_diff_unstaged", {"only": "unstaged"}),
+    ),
 )
 def read_diff(
     git: Git,
@@ -146,12 +156,12 @@ def read_diff(
     only: Annotated[UncommittedPart, Field(description="Which uncommitted changes.")] = "all",
     path: FilePath = default(""),
     context: Annotated[int, Field(ge=0, le=100)] = 3,
-    files_only: bool = False,
+    files_only: Annotated[bool, Field(description="Leave out the patch.")] = False,
     cursor: Cursor = None,
 ) -> Answer:
     """Read the changes of `rev`, or without `rev` the uncommitted ones: files with counts, then the patch in pages.
 
-    For files and counts alone pass `files_only`; for untracked files use `get_status`.
+    For untracked files use `get_status`.
     """
     if rev is not None and only != "all":
         raise Invalid("`only` is about what is not committed, `rev` about what is.", "Leave one of them out.")
@@ -243,13 +253,13 @@ def list_files(
     path: FilePath = default(""),
     repo: Repo = default(""),
     rev: Rev = default("HEAD"),
-    recursive: bool = False,
+    recursive: Annotated[bool, Field(description="All files below it too.")] = False,
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> Answer:
     """List the files and folders in a folder of a commit, with sizes.
 
-    With `recursive` all files below it, each folder named once. To read one use `read_file`, for uncommitted ones
+    To read one use `read_file`, for uncommitted ones
     `get_status`, for text in them `search_text`.
     """
     return files.list_files(git, repo, rev, path, recursive=recursive, limit=limit, cursor=cursor, cancel=cancel)
@@ -270,8 +280,8 @@ def search_text(
     repo: Repo = default(""),
     rev: Rev = default("HEAD"),
     path: FilePath = default(""),
-    literal: bool = False,
-    ignore_case: bool = False,
+    literal: Annotated[bool, Field(description="`pattern` is plain text.")] = False,
+    ignore_case: Annotated[bool, Field(description="`A` matches `a` too.")] = False,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Answer:

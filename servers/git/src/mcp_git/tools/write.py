@@ -9,7 +9,7 @@ from pydantic import Field
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid
-from mcp_batteries.server.declaration.decorators import rename_arguments, tool
+from mcp_batteries.server.declaration.decorators import OtherName, rename_arguments, tool
 from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
 from mcp_git.engine.operation.operation import GitInput, Operation, UndoKind
 from mcp_git.engine.operation.plan import OperationPlanner
@@ -393,12 +393,20 @@ def continue_operation(
     return operations.plan_and_run(repo, lambda planner: planner.step(action, stage_first, _pathspecs(paths)), cancel)
 
 
-@tool("Reset", effect="destroy", gate="write", adapt=_adapt_target, work="The change", also=("git_reset",))
+@tool(
+    "Reset",
+    effect="destroy",
+    gate="write",
+    adapt=_adapt_target,
+    work="The change",
+    # Without arguments git takes out of the index what is staged.
+    also=(OtherName("git_reset", {"mode": "mixed"}),),
+)
 def run_reset(
     operations: OperationRunner,
     cancel: CancelToken,
     *,
-    rev: Target,
+    rev: Target = default("HEAD"),
     mode: Annotated[
         Literal["soft", "mixed", "keep", "hard"],
         Field(

@@ -13,7 +13,16 @@ from typing import Any, cast
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.calling.arguments import normalize_name, parse_json
 
-__all__ = ["CALL_TOOL", "CALL_TOOLS", "MAX_CALLS", "count_calls", "normalize_call", "rename_tools", "unwrap_call"]
+__all__ = [
+    "CALL_TOOL",
+    "CALL_TOOLS",
+    "MAX_CALLS",
+    "count_calls",
+    "normalize_call",
+    "rename_call",
+    "rename_tools",
+    "unwrap_call",
+]
 
 CALL_TOOLS = "call_tools"
 # Calls one tool, for clients that see three tools in place of all: see `mount.discovery`.
@@ -47,29 +56,41 @@ def normalize_call(params: Mapping[str, Any], depth: int = 1) -> Mapping[str, An
     return {**params, "name": name, "arguments": members}
 
 
-def rename_tools(params: Mapping[str, Any], resolve: Callable[[Any], str | None]) -> Mapping[str, Any]:
+def rename_tools(
+    params: Mapping[str, Any], resolve: Callable[[Any], str | None], imply: Callable[[Any], Mapping[str, Any]]
+) -> Mapping[str, Any]:
     """Return a normalized call with each tool under its own name, also in the calls inside it.
 
     Args:
         resolve: returns the own name of a tool that is called by another one; None for any other name.
+        imply: returns the arguments that another name implies.
     """
     name = params.get("name")
     own_name = resolve(name)
     if own_name is not None:
-        return {**params, "name": own_name}
+        return rename_call(params, own_name, imply(name))
     arguments: Any = params.get("arguments")
     if name not in (CALL_TOOL, CALL_TOOLS) or not isinstance(arguments, Mapping):
         return params
     members = cast("Mapping[str, Any]", arguments)
     calls: Any = members.get("calls")
     if name == CALL_TOOL:
-        members = rename_tools(members, resolve)
+        members = rename_tools(members, resolve, imply)
     elif isinstance(calls, list):
         renamed: list[Any] = []
         for call in cast("list[Any]", calls):
-            renamed.append(rename_tools(cast("Any", call), resolve) if isinstance(call, Mapping) else call)
+            renamed.append(rename_tools(cast("Any", call), resolve, imply) if isinstance(call, Mapping) else call)
         members = {**members, "calls": renamed}
     return {**params, "arguments": members}
+
+
+def rename_call(call: Mapping[str, Any], own_name: str, implied: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a normalized call under a tool's own name, with the arguments that its other name implies."""
+    arguments: Any = call.get("arguments")
+    if implied and isinstance(arguments, Mapping):
+        arguments = {**implied, **cast("Mapping[str, Any]", arguments)}
+        return {**call, "name": own_name, "arguments": arguments}
+    return {**call, "name": own_name}
 
 
 def unwrap_call(params: Mapping[str, Any]) -> Mapping[str, Any]:

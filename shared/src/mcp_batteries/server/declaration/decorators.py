@@ -8,7 +8,7 @@ can call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Literal, TypeVar
@@ -57,6 +57,18 @@ _MARK = "__mcp_batteries__"
 
 
 @dataclass(frozen=True)
+class OtherName:
+    """A name of a tool that models know from another server, where it means one use of ours.
+
+    Attributes:
+        arguments: those that a call by this name has unless it says otherwise.
+    """
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class DeclaredTool:
     title: str
     effect: Effect
@@ -70,7 +82,11 @@ class DeclaredTool:
     adapt: Adapt | None = None
     work: str = "The call"
     long: bool = True
-    also: tuple[str, ...] = ()
+    also: tuple[str | OtherName, ...] = ()
+
+    @property
+    def other_names(self) -> Sequence[OtherName]:
+        return [other if isinstance(other, OtherName) else OtherName(other, {}) for other in self.also]
 
 
 @dataclass(frozen=True)
@@ -115,7 +131,7 @@ def tool(
     adapt: Adapt | None = None,
     work: str = "The call",
     long: bool = True,
-    also: tuple[str, ...] = (),
+    also: tuple[str | OtherName, ...] = (),
 ) -> Callable[[F], F]:
     """Mark a tool; its name, docstring and annotations are what the model reads.
 
