@@ -170,3 +170,48 @@ async def test_a_pipe_in_the_place_of_a_file_stops_no_call(name: str, tmp_path: 
             answer = await asking(tool)
             assert answer.startswith(f"failed: `{name}` in the work tree is a pipe"), answer
             assert time.monotonic() - began < 4
+
+
+async def test_branches_and_tags_are_found_by_name_and_by_what_they_have(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("tag", "v1.0")
+    made.git("branch", "old/done")
+    made.git("switch", "--quiet", "--create", "old/open")
+    oid = made.commit("open work", {"open.txt": "x\n"})
+    made.git("tag", "v2.0")
+    made.git("tag", "other")
+    made.git("switch", "--quiet", "main")
+    made.git("update-ref", "refs/remotes/origin/old/open", oid)
+
+    async def names(**arguments: str) -> set[str]:
+        rows = (await asking("list_refs", **arguments)).splitlines()[1:]
+        return {row.removeprefix("* ").split(" ")[0] for row in rows}
+
+    async with serving(made.path) as asking:
+        assert await names(kind="tags", pattern="v*") == {"v1.0", "v2.0"}
+        assert await names(kind="tags", contains=oid) == {"v2.0", "other"}
+        assert await names(kind="tags", contains=oid, pattern="v*") == {"v2.0"}
+        assert await names(pattern="old/*") == {"old/done", "old/open", "origin/old/open"}
+        assert await names(contains=oid) == {"old/open", "origin/old/open"}
+        assert "old/open" in await names(not_merged="main") and "old/done" not in await names(not_merged="main")
+        assert "old/done" in await names(merged="main") and "old/open" not in await names(merged="main")
+        assert "There is no revision `missing`" in await asking("list_refs", merged="missing")
+        assert "are of branches and tags, not of stashes" in await asking("list_refs", kind="stashes", pattern="x")
+        page = await asking("list_refs", kind="tags", pattern="v*", limit=1)
+        cursor = page.partition('cursor="')[2].partition('"')[0]
+        assert "not issued for this listing" in await asking("list_refs", kind="tags", cursor=cursor)
+        assert "tags 2-2" in await asking("list_refs", kind="tags", pattern="v*", limit=1, cursor=cursor)
+
+
+async def test_an_annotated_tag_shows_its_text_and_who_made_it(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("tag", "light")
+    made.git("tag", "--annotate", "--message", "Version 1\n\nWith \u202eall.", "v1", GIT_COMMITTER_NAME="Grace Hopper")
+    async with serving(made.path) as asking:
+        shown = await asking("read_diff", rev="v1")
+        expected = (
+            "tagged by Grace Hopper <ada@example.org> 2026-01-31T12:00:00+00:00\n\nVersion 1\n\nWith \\u202eall.\n"
+        )
+        assert shown.partition("\n")[2].startswith(expected), shown
+        for rev in ("light", "HEAD"):
+            assert "tagged by" not in await asking("read_diff", rev=rev)

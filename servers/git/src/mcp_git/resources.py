@@ -14,7 +14,7 @@ from mcp_batteries.server.declaration.decorators import lists_resources, resourc
 from mcp_git.engine.history.diff import Comparison, read_diff
 from mcp_git.engine.history.files import read_contents
 from mcp_git.engine.history.log import LogQuery, describe_head, list_commits
-from mcp_git.engine.history.refs import list_refs
+from mcp_git.engine.history.refs import RefQuery, list_refs
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.work_tree.status_report import describe_status
 from mcp_git.models import Answer
@@ -151,6 +151,6 @@ def _read_state(git: Git, parsed: GitResource, cancel: CancelToken) -> Answer:
         case "diff":
             return read_diff(git, repository, Comparison(None, "all", TOP_FOLDER), None, cancel)
         case "branches":
-            return list_refs(git, repository, "branches", parsed.revision, _MAX_FILES, None, cancel)
+            return list_refs(git, repository, RefQuery("branches", parsed.revision), _MAX_FILES, None, cancel)
         case _:
-            return list_refs(git, repository, "stashes", parsed.revision, _MAX_FILES, None, cancel)
+            return list_refs(git, repository, RefQuery("stashes", parsed.revision), _MAX_FILES, None, cancel)

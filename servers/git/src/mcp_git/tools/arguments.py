@@ -38,7 +38,8 @@ __all__ = [
 ]
 
 _PATH = Field(description="From the repository's root.")
-_REPO = Field(description="Which one, if several.", json_schema_extra=in_header("Repo"))
+# Its name says all; which there are stands in the instructions, and in the error where none is named.
+_REPO = Field(json_schema_extra=in_header("Repo"))
 
 # Left out, each is the only served one: `default("")`.
 Repo = Annotated[Repository, trusted(Policy.repository), _REPO]

@@ -16,12 +16,12 @@ from mcp_git.engine.history import blame, diff, files, log, refs
 from mcp_git.engine.history.diff import Comparison, UncommittedPart
 from mcp_git.engine.history.files import TextSearch
 from mcp_git.engine.history.log import LogQuery
-from mcp_git.engine.history.refs import RefKind
+from mcp_git.engine.history.refs import RefKind, RefQuery
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.work_tree.status_report import describe_status
 from mcp_git.models import Answer
 from mcp_git.policy import TOP_FOLDER, LineRange, Range, Revision, parse_lines, parse_range, parse_ref
-from mcp_git.tools.arguments import FilePath, LineNumber, OptionalFilePath, Repo, Rev
+from mcp_git.tools.arguments import FilePath, LineNumber, OptionalFilePath, OptionalRevision, Repo, Rev
 from mcp_git.tools.views import CHANGES, HISTORY
 
 __all__ = [
@@ -190,12 +190,21 @@ def get_blame(
     return blame.blame_lines(git, repo, path, rev, start_line, last, cancel)
 
 
+_rename_for_refs = rename_arguments(repo_path="repo", repository="repo", glob="pattern", no_merged="not_merged")
+
+
 def _adapt_refs(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments under our names; local and remote branches are one list here."""
-    return _adapt({name: value for name, value in arguments.items() if name != "branch_type"})
+    return _rename_for_refs({name: value for name, value in arguments.items() if name != "branch_type"})
 
 
-@tool("List refs", effect="read", adapt=_adapt_refs, work="The list", also=("git_branch",))
+@tool(
+    "List refs",
+    effect="read",
+    adapt=_adapt_refs,
+    work="The list",
+    also=("git_branch", OtherName("git_reflog", {"kind": "reflog"}), OtherName("git_remote", {"kind": "remotes"})),
+)
 def list_refs(
     git: Git,
     cancel: CancelToken,
@@ -205,6 +214,10 @@ def list_refs(
     name: Annotated[Revision, trusted(parse_ref), Field(description="For kind=reflog: whose reflog.")] = default(
         "HEAD"
     ),
+    pattern: Annotated[FreeText, Field(description="Branches, tags: by name, such as `v2.*`.")] = "",
+    contains: Annotated[OptionalRevision, Field(description="Only those that have this commit.")] = None,
+    merged: Annotated[OptionalRevision, Field(description="Only those merged into this.")] = None,
+    not_merged: Annotated[OptionalRevision, Field(description="Only those with commits that this lacks.")] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Answer:
@@ -213,7 +226,8 @@ def list_refs(
     Branches and tags come newest first, with commit and date. The reflog tells where `name` pointed before:
     lost commits are found there. For a branch's commits use `list_commits`.
     """
-    return refs.list_refs(git, repo, kind, name, limit, cursor, cancel)
+    query = RefQuery(kind, name, pattern, contains, merged, not_merged)
+    return refs.list_refs(git, repo, query, limit, cursor, cancel)
 
 
 @tool("Get merge base", effect="read", adapt=_adapt, work="The comparison", also=("git_merge_base",))

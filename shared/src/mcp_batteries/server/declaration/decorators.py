@@ -28,6 +28,7 @@ __all__ = [
     "Effect",
     "ListsResources",
     "Messages",
+    "OtherName",
     "annotations_of",
     "completes",
     "declarations",

@@ -38,6 +38,10 @@ _OPTIONS = (
 )  # fmt: skip
 _COMMIT_FORMAT = "--format=%H%n%aN <%aE> %aI%n%cN <%cE> %cI%n%P%n%D%n%B%x00%N%x00"
 _COMMIT_HEADER_LINES = 5
+_TAG_FORMAT = (
+    "%(taggername) %(taggeremail) %(taggerdate:iso-strict)%00%(contents:subject)%0a%0a%(contents:body)"
+    "%00%(contents:signature)"
+)
 _MAX_FILES = 2000
 _MAX_LISTED_FILES = 100
 # Where only files are listed: those of a page, and those that are counted.
@@ -369,7 +373,10 @@ class _Page:
         lines = text.split("\n") + [""] * _COMMIT_HEADER_LINES
         oid, author, committer, parents, refs, *message = lines
         self.oid = oid
-        self.lines = [f"{oid} {escape_line_breaks(refs)}".rstrip(), escape_line_breaks(author)]
+        revision = self._comparison.revision
+        if revision is not None and f"tag: {revision.text}" in refs.split(", "):
+            self.lines += _describe_tag(self._git, self._repository, revision.text, self._cancel)
+        self.lines += [f"{oid} {escape_line_breaks(refs)}".rstrip(), escape_line_breaks(author)]
         if committer != author:
             self.lines.append(f"committed by {escape_line_breaks(committer)}")
         if " " in parents:
@@ -466,6 +473,20 @@ def _read_counted_file(reader: _RecordReader, added: bytes, removed: bytes, name
     if added == b"-":
         return _ChangedFile(name, renamed_from, None, None)
     return _ChangedFile(name, renamed_from, int(added), int(removed))
+
+
+def _describe_tag(git: Git, repository: Repository, name: str, cancel: CancelToken) -> list[str]:
+    """Return who made an annotated tag, and its text; nothing for a tag that is only a name."""
+    output = git.run(repository, ["for-each-ref", f"--format={_TAG_FORMAT}", f"refs/tags/{name}"], cancel)
+    tagger, _, remainder = output.text.partition("\0")
+    text, _, signature = remainder.partition("\0")
+    if not tagger.strip():
+        return []
+    line = f"tagged by {escape_line_breaks(tagger)}"
+    if signature.strip():
+        line += ", signed (the signature is not checked here)"
+    lines = clip(text.strip("\n"), DEFAULT_PAGE_BYTES // 4).split("\n")
+    return [line, "", *map(escape_hidden, lines), ""]
 
 
 def _describe_parents(parents: Sequence[str], subject: str) -> str:

@@ -6,24 +6,25 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
-from mcp_batteries.errors import Conflict
+from mcp_batteries.errors import Conflict, Invalid
 from mcp_git.engine.history.cut_history import describe_boundary, list_boundary
 from mcp_git.engine.history.log import list_reflog
 from mcp_git.engine.history.page_position import decode_position
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, split_lines
-from mcp_git.engine.program.revisions import explain_failure, find_commits
+from mcp_git.engine.program.revisions import explain_failure, explained_failures, find_commits
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import Repository, Revision, parse_ref
 from mcp_git.remote_addresses import hide_password
 from mcp_git.repository_paths import Layout, read_small_file
 
-__all__ = ["RefKind", "complete_refs", "find_merge_base", "list_refs"]
+__all__ = ["RefKind", "RefQuery", "complete_refs", "find_merge_base", "list_refs"]
 
 RefKind = Literal["branches", "tags", "remotes", "stashes", "worktrees", "reflog"]
 
@@ -38,48 +39,89 @@ _TAG_FORMAT = "%(refname:short)%00%(objectname:short)%00%(creatordate:short)%00%
 _HASH = re.compile("[0-9a-f]{40,}")
 
 
-def list_refs(
-    git: Git,
-    repository: Repository,
-    kind: RefKind,
-    name: Revision,
-    limit: int,
-    cursor: str | None,
-    cancel: CancelToken,
-) -> Answer:
-    """Return a page of one kind of things that have names.
+@dataclass(frozen=True, slots=True)
+class RefQuery:
+    """Says which refs are listed.
 
-    Args:
+    Attributes:
         name: whose reflog.
+        pattern: of the names of branches or tags, with `*`; empty for all.
+        contains: only branches or tags from which this commit is reached.
+        merged, not_merged: only those that are reached from this revision, or are not.
     """
-    scope = [kind, name.text]
-    position = decode_position("refs", cursor, scope)
+
+    kind: RefKind
+    name: Revision
+    pattern: str = ""
+    contains: Revision | None = None
+    merged: Revision | None = None
+    not_merged: Revision | None = None
+
+    def validate(self) -> None:
+        """Check that its conditions are of what has such.
+
+        Raises:
+            Invalid: they are of branches and tags, and others are listed.
+        """
+        if "\0" in self.pattern:
+            raise Invalid("A `pattern` holds no NUL.", "Leave it out.")
+        if (self.pattern or self.options) and self.kind not in ("branches", "tags"):
+            conditions = "`pattern`, `contains`, `merged` and `not_merged`"
+            raise Invalid(f"{conditions} are of branches and tags, not of {self.kind}.", "Leave them out.")
+
+    @property
+    def options(self) -> list[str]:
+        """The options of `for-each-ref` for its conditions."""
+        revisions = {"contains": self.contains, "merged": self.merged, "no-merged": self.not_merged}
+        return [f"--{option}={revision.text}" for option, revision in revisions.items() if revision]
+
+    @property
+    def named_revision(self) -> Revision | None:
+        """A revision of its conditions, to explain a failure."""
+        return self.contains or self.merged or self.not_merged
+
+    def patterns(self, *folders: str) -> list[str]:
+        """Return the patterns of refs below these folders."""
+        return [f"{folder}/{self.pattern}" if self.pattern else folder.removesuffix("/*") for folder in folders]
+
+    @property
+    def scope(self) -> list[str]:
+        """What the cursors of this list are bound to."""
+        return [self.kind, self.name.text, self.pattern, *self.options]
+
+
+def list_refs(
+    git: Git, repository: Repository, query: RefQuery, limit: int, cursor: str | None, cancel: CancelToken
+) -> Answer:
+    """Return a page of one kind of things that have names."""
+    query.validate()
+    kind = query.kind
+    position = decode_position("refs", cursor, query.scope)
     skip = position.skip
     # One row more tells whether there is another page.
-    rows = _list_rows(git, repository, kind, name, skip + limit + 1, cancel)
+    with explained_failures(git, repository, query.named_revision, cancel):
+        rows = _list_rows(git, repository, query, skip + limit + 1, cancel)
     if position.hashes not in ([], [_digest_rows(kind, rows[:skip])]):
         raise Conflict("The list is no longer that of the page before.", "Call again without `cursor`.")
     page = rows[skip : skip + limit]
     next_cursor = None
     if len(rows) > skip + limit:
         digest = _digest_rows(kind, rows[: skip + limit])
-        next_cursor = Cursor.encode("refs", [skip + limit, 0, [digest]], scope)
+        next_cursor = Cursor.encode("refs", [skip + limit, 0, [digest]], query.scope)
     if not page:
         return Answer([f"no {kind}"], page, next_cursor)
-    title = f"{kind} of {escape_line_breaks(name.text)}" if kind == "reflog" else kind
+    title = f"{kind} of {escape_line_breaks(query.name.text)}" if kind == "reflog" else kind
     if next_cursor or skip:
         title += f" {skip + 1:,}-{skip + len(page):,}"
     return Answer([title], page, next_cursor)
 
 
-def _list_rows(
-    git: Git, repository: Repository, kind: RefKind, name: Revision, limit: int, cancel: CancelToken
-) -> list[str]:
-    match kind:
+def _list_rows(git: Git, repository: Repository, query: RefQuery, limit: int, cancel: CancelToken) -> list[str]:
+    match query.kind:
         case "branches":
-            return _list_branches(git, repository, limit, cancel)
+            return _list_branches(git, repository, query, limit, cancel)
         case "tags":
-            return _list_tags(git, repository, limit, cancel)
+            return _list_tags(git, repository, query, limit, cancel)
         case "remotes":
             return _list_remotes(git, repository)
         case "worktrees":
@@ -89,7 +131,7 @@ def _list_rows(
                 return []
             return list_reflog(git, repository, parse_ref("stash"), limit, cancel)
         case "reflog":
-            return list_reflog(git, repository, name, limit, cancel)
+            return list_reflog(git, repository, query.name, limit, cancel)
 
 
 def _digest_rows(kind: RefKind, rows: Sequence[str]) -> str:
@@ -132,9 +174,10 @@ class _Branch(NamedTuple):
         return f"[{self.upstream}: {self.track.strip('[]')}] "
 
 
-def _list_branches(git: Git, repository: Repository, limit: int, cancel: CancelToken) -> list[str]:
+def _list_branches(git: Git, repository: Repository, query: RefQuery, limit: int, cancel: CancelToken) -> list[str]:
     arguments = ["for-each-ref", "--sort=-committerdate", f"--count={limit}", f"--format={_BRANCH_FORMAT}"]
-    output = git.run(repository, [*arguments, "refs/heads", "refs/remotes"], cancel)
+    arguments += [*query.options, *query.patterns("refs/heads", "refs/remotes/*")]
+    output = git.run(repository, arguments, cancel)
     field_count = len(_Branch._fields)
     rows: list[str] = []
     for line in split_lines(output):
@@ -144,9 +187,9 @@ def _list_branches(git: Git, repository: Repository, limit: int, cancel: CancelT
     return rows
 
 
-def _list_tags(git: Git, repository: Repository, limit: int, cancel: CancelToken) -> list[str]:
-    arguments = ["for-each-ref", "--sort=-creatordate", f"--count={limit}", "refs/tags", f"--format={_TAG_FORMAT}"]
-    output = git.run(repository, arguments, cancel)
+def _list_tags(git: Git, repository: Repository, query: RefQuery, limit: int, cancel: CancelToken) -> list[str]:
+    arguments = ["for-each-ref", "--sort=-creatordate", f"--count={limit}", f"--format={_TAG_FORMAT}"]
+    output = git.run(repository, [*arguments, *query.options, *query.patterns("refs/tags")], cancel)
     return [_format_row(*line.split("\0")) for line in split_lines(output)]
 
 
