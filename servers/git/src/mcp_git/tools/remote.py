@@ -9,6 +9,9 @@ from pydantic import Field
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.trusted import consented, default, trusted
+from mcp_git.engine.operation.operation import Operation
+from mcp_git.engine.operation.plan import OperationPlanner
+from mcp_git.engine.operation.run import OperationRunner
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.remote.exchange import resolve_remote
 from mcp_git.engine.remote.fetch import FetchRequest, fetch
@@ -17,9 +20,9 @@ from mcp_git.engine.remote.planned_push import PlannedPush
 from mcp_git.engine.remote.push import push
 from mcp_git.models import Answer
 from mcp_git.policy import Policy, Range, RemoteName, Revision, parse_range, parse_remote_name
-from mcp_git.tools.arguments import FetchableRepo, FilePath, OptionalName, OptionalRevision, PushableRepo
+from mcp_git.tools.arguments import FetchableRepo, FilePath, OptionalName, OptionalRevision, PushableRepo, WritableRepo
 
-__all__ = ["plan_push", "run_fetch", "run_push"]
+__all__ = ["plan_push", "run_fetch", "run_pull", "run_push"]
 
 SomeRemote = Annotated[RemoteName, trusted(parse_remote_name), Field(description="`list_refs` of `remotes` has them.")]
 _adapt = rename_arguments(repo_path="repo", repository="repo", revision="rev")
@@ -39,7 +42,7 @@ def run_fetch(
     contents: Annotated[
         Revision | Range | None,
         trusted(parse_range),
-        Field(description="In a partial clone: get the files of this commit or range too."),
+        Field(description="In a partial clone: the files of this commit or range too."),
     ] = None,
     path: Annotated[FilePath, Field(description="Of these only this one, in all commits up to there.")] = default(""),
     repo: FetchableRepo = default(""),
@@ -52,6 +55,38 @@ def run_fetch(
     return fetch(git, policy, repo, remote, request, cancel)
 
 
+@tool(
+    "Pull",
+    effect="destroy",
+    gate=("fetch", "write"),
+    open_world=True,
+    adapt=_adapt,
+    work="The pull",
+    also=("git_pull",),
+)
+def run_pull(
+    git: Git,
+    policy: Policy,
+    operations: OperationRunner,
+    cancel: CancelToken,
+    *,
+    rebase: Annotated[bool, Field(description="Rebase instead of a merge.")] = False,
+    repo: WritableRepo = default(""),
+) -> Answer:
+    """Fetch what the current branch follows, and merge it; stops at conflicts, then `continue_operation`."""
+    upstream = operations.find_upstream(repo, cancel)
+    fetched = Answer([])
+    if upstream.remote != ".":
+        fetchable = policy.fetchable_repository(repo.repository.name)
+        fetched = fetch(git, policy, fetchable, parse_remote_name(upstream.remote), FetchRequest(), cancel)
+
+    def plan(planner: OperationPlanner) -> Operation:
+        return planner.rebase(upstream.name) if rebase else planner.merge(upstream.name)
+
+    answer = operations.plan_and_run(repo, plan, cancel)
+    return Answer([*answer.facts, *fetched.facts], [*answer.lines, *fetched.lines])
+
+
 def plan_push(
     git: Git,
     policy: Policy,
@@ -62,7 +97,7 @@ def plan_push(
     to: Annotated[OptionalName, Field(description="Its name there; empty for its own.")] = None,
     tag: Annotated[bool, Field(description="Push `rev` as the tag it is.")] = False,
     force: Annotated[bool, Field(description="Replace what is there, if it is what was fetched last.")] = False,
-    upstream: Annotated[bool, Field(description="Let the branch follow it from now on.")] = False,
+    upstream: Annotated[bool, Field(description="Let the branch follow it.")] = False,
     delete: Annotated[bool, Field(description="Delete the branch or tag `to` there, if it is as fetched.")] = False,
     repo: PushableRepo = default(""),
 ) -> PlannedPush:

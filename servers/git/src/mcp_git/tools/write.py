@@ -11,7 +11,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declaration.decorators import OtherName, rename_arguments, tool
 from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
-from mcp_git.engine.operation.operation import GitInput, Operation, UndoKind
+from mcp_git.engine.operation.operation import CommitOperation, FileOperation, GitInput, Operation, UndoKind
 from mcp_git.engine.operation.plan import OperationPlanner
 from mcp_git.engine.operation.run import OperationRunner
 from mcp_git.engine.work_tree.worktrees import Worktrees
@@ -33,7 +33,7 @@ from mcp_git.policy import (
     parse_range,
     parse_revision,
 )
-from mcp_git.tools.arguments import OptionalName, OptionalRef, OptionalRevision, WritableRepo
+from mcp_git.tools.arguments import FilePath, OptionalName, OptionalRef, OptionalRevision, WritableRepo
 
 __all__ = [
     "continue_operation",
@@ -43,6 +43,7 @@ __all__ = [
     "create_worktree",
     "delete_ref",
     "delete_worktree",
+    "move_path",
     "revert_commit",
     "run_cherry_pick",
     "run_merge",
@@ -59,9 +60,7 @@ Paths = Annotated[PathList, Field(max_length=1000, description="From the reposit
 MessageText = Annotated[Message, trusted(parse_message)]
 NewRef = Annotated[NewName, trusted(parse_new_name), Field(description="Name to give.")]
 Target = Annotated[Revision, trusted(parse_revision), Field(description="Commit, branch or tag.")]
-OnlyIf = Annotated[
-    Expectation | None, trusted(parse_expectation), Field(description="From an undo: what must still be so.")
-]
+OnlyIf = Annotated[Expectation | None, trusted(parse_expectation), Field(description="As an undo names it.")]
 Into = Annotated[OptionalRef, Field(description="Branch to switch to first.")]
 
 PickedRevision = Annotated[
@@ -77,6 +76,9 @@ _adapt = rename_arguments(
 _adapt_target = rename_arguments(
     repo_path="repo", repository="repo", revision="rev", branch_name="rev", branch="rev", commit="rev", files="paths"
 )
+
+
+_adapt_move = rename_arguments(repo_path="repo", repository="repo", source="path", destination="to")
 
 
 @tool(
@@ -145,7 +147,7 @@ def create_commit(
     if amend:
         arguments.append("--amend")
     stage_first = _stage_commands(paths, patch)
-    operation = Operation(
+    operation = CommitOperation(
         arguments,
         message.text.encode(),
         undo_kind=UndoKind.UNCOMMIT_ALL if stage_first or all_tracked else UndoKind.SOFT,
@@ -168,12 +170,17 @@ def create_branch(
     rev: Target = default("HEAD"),
     switch: Annotated[bool, Field(description="Switch to it.")] = False,
     upstream: Annotated[OptionalRef, Field(description="Branch to follow, such as `origin/main`.")] = None,
+    rename: Annotated[OptionalName, Field(description="Branch that gets this `name`.")] = None,
     repo: WritableRepo = default(""),
 ) -> Answer:
-    """Create a branch at a commit, and switch to it if asked; a name that exists is refused.
+    """Create a branch at a commit, and switch to it if asked, or `rename` one; a name that exists is refused.
 
     To go to one that exists use `run_switch`.
     """
+    if rename is not None:
+        if switch or upstream or rev.text != "HEAD":
+            raise Invalid("A branch that is renamed stays where it is.", "Leave out `rev`, `switch` and `upstream`.")
+        return operations.plan_and_run(repo, lambda planner: planner.rename_branch(rename, name), cancel)
     return operations.plan_and_run(repo, lambda planner: planner.create_branch(name, rev, switch, upstream), cancel)
 
 
@@ -249,6 +256,14 @@ def run_restore(
     return operations.plan_and_run(repo, lambda planner: planner.restore(rev, specs), cancel, only_if, specs)
 
 
+@tool("Move a path", effect="write", gate="write", adapt=_adapt_move, work="The change", also=("git_mv",))
+def move_path(
+    operations: OperationRunner, cancel: CancelToken, *, path: FilePath, to: FilePath, repo: WritableRepo = default("")
+) -> Answer:
+    """Move or rename a tracked file or folder, and stage that; what exists is refused."""
+    return operations.plan_and_run(repo, lambda planner: planner.move_path(path, to), cancel)
+
+
 @tool("Stash", effect="destroy", gate="write", adapt=_adapt_target, work="The change", also=("git_stash",))
 def run_stash(
     operations: OperationRunner,
@@ -306,22 +321,11 @@ def run_merge(
     """
     if message.text and squash:
         raise Invalid("With `squash` nothing is committed yet.", "Give the `message` to `create_commit` then.")
-    arguments = ["merge", "--quiet", "--no-edit", "--no-verify", "--no-gpg-sign", "--no-autostash"]
-    # So that after a conflict lines of a message with `#` are told from git's own.
-    arguments.append("--cleanup=scissors")
-    if squash:
-        arguments.append("--squash")
-    if message.text:
-        # `merge` reads no message from a pipe, and leaves one unsaid where it only has to move the branch.
-        arguments += ["--no-ff", f"--message={message.text}"]
-    operation = Operation(
-        [*arguments, rev.text],
-        revision=rev,
-        undo_kind=UndoKind.FILES if squash else UndoKind.KEEP,
-        overwritten_paths=["."],
-        on_branch=into,
+    return operations.plan_and_run(
+        repo,
+        lambda planner: planner.merge(rev, message=message.text, squash=squash, on_branch=into),
+        cancel,
     )
-    return operations.run(repo, operation, cancel)
 
 
 @tool("Rebase", effect="destroy", gate="write", adapt=_adapt_target, work="The change", also=("git_rebase",))
@@ -333,9 +337,7 @@ def run_rebase(
     They become new commits, which is not for those that others have. The answer says how to undo it. To keep the
     commits use `run_merge`.
     """
-    arguments = ["rebase", "--quiet", "--no-verify", "--no-gpg-sign", "--no-autostash", "--no-autosquash"]
-    span = [f"{rev.text}..HEAD"]
-    return operations.plan_and_run(repo, lambda planner: planner.pick(arguments, rev, span), cancel)
+    return operations.plan_and_run(repo, lambda planner: planner.rebase(rev), cancel)
 
 
 @tool("Cherry-pick", effect="destroy", gate="write", adapt=_adapt_target, work="The change", also=("git_cherry_pick",))
@@ -422,7 +424,7 @@ def run_reset(
     The answer says how to get back what `hard` overwrites. For single files use `run_restore`, to undo a commit
     that others have `revert_commit`.
     """
-    operation = Operation(
+    operation = FileOperation(
         ["reset", "--quiet", f"--{mode}", rev.text, "--"],
         revision=rev,
         undo_kind=UndoKind(mode),

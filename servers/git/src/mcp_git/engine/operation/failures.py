@@ -10,7 +10,7 @@ import time
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, quote
 from mcp_git.engine.operation.later_state import LaterState
-from mcp_git.engine.operation.operation import Operation, UndoKind
+from mcp_git.engine.operation.operation import Operation, PickOperation, UndoKind
 from mcp_git.engine.operation.undo import Snapshot
 from mcp_git.engine.operation.untracked_files import describe_remaining_files
 from mcp_git.engine.program.git import Git, GitFailed
@@ -46,6 +46,9 @@ _NEXT_MOVES = {
     "No valid patches|patch fragment without header": "Send a unified diff, with its `---`, `+++` and `@@` lines.",
     "empty commit message": "`create_commit` with a `message` ends it too.",
     "into an empty head": "Leave out the `message`: there is no commit yet to merge with.",
+    "renaming .* failed: No such file": "`to` lies in a folder that is not there: make it first.",
+    "destination exists": "Choose another `to`, or delete what is there first.",
+    "not under version control": "It is not tracked: `stage_files` makes it so.",
     "patch (?:does not apply|failed)": "Make it from what `read_diff` shows now.",
 }
 
@@ -166,7 +169,9 @@ def explain_half_done(
         calls = before.undo_calls(kind, LaterState(now.status, lambda: now.trees))
     if calls:
         before.store(layout)
-    lines = [f"\nundo: {call}" for call in [*calls, *operation.return_calls]]
+    if isinstance(operation, PickOperation):
+        calls += operation.return_calls
+    lines = [f"\nundo: {call}" for call in calls]
     new_files = _list_new_files(before.status, now.status)
     if new_files:
         lines.append(f"\n{describe_remaining_files(new_files)}")

@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, NotFound, quote
-from mcp_git.engine.operation.operation import INSPECTION_SECONDS, Operation, refuse_in_progress
+from mcp_git.engine.operation.operation import (
+    INSPECTION_SECONDS,
+    FileOperation,
+    Operation,
+    PickOperation,
+    refuse_in_progress,
+)
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.revisions import explain_failure
 from mcp_git.engine.work_tree.status import Status
@@ -27,7 +33,7 @@ def run_on_branch(
     git: Git,
     repository: Repository,
     layout: Layout,
-    operation: Operation,
+    operation: PickOperation,
     branch: Revision,
     run: Callable[[Operation], Answer],
     cancel: CancelToken,
@@ -55,7 +61,7 @@ def run_on_branch(
     tip = git.find_hash(repository, f"refs/heads/{branch.text}", cancel)
     arrival = _Arrival(branch.text, tip, before.entries)
     try:
-        run(Operation([*_SWITCH, branch.text], revision=branch, undo_calls=tuple, overwritten_paths=["."]))
+        run(FileOperation([*_SWITCH, branch.text], revision=branch, undo_calls=tuple, overwritten_paths=["."]))
         arrival.entries = read_status(git, repository, cancel, layout=layout).entries
         name = _name_target(git, repository, target, target_commit, before, cancel)
         operation = replace(operation, arguments=[*operation.arguments[:-1], name], return_calls=[return_call])

@@ -1,4 +1,4 @@
-"""An operation: one command of git with everything that belongs to it, and the states in which none may run."""
+"""Operations: commands of git with everything that belongs to them, and the states in which none may run."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ __all__ = [
     "BEFORE_IT_BEGAN",
     "HASH_LENGTH",
     "INSPECTION_SECONDS",
+    "CommitOperation",
+    "FileOperation",
     "GitInput",
     "Operation",
+    "PickOperation",
+    "RefOperation",
     "UndoKind",
     "refuse_in_progress",
     "refuse_program_steps",
@@ -67,28 +71,16 @@ class GitInput(NamedTuple):
     stdin: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Operation:
-    """A command that changes something.
+    """A command that changes something; its kinds have what only they need.
 
     Attributes:
         revision: what it was given, to explain a failure.
         undo_calls: returns the calls that lead back, once it is done; None where `undo_kind` finds them.
         undo_kind: how to find them otherwise, or what has to follow them.
         overwritten_paths: whose uncommitted changes may go.
-        source: from what files are written, whatever lies there.
-        moved_ref: a ref without whose move nothing happened.
-        created_files: files that it makes and git does not know; an undo stages them first.
         after: what follows the command; returns lines of the answer.
-        stage_first: commands that stage something before it. They are taken back where it fails, if HEAD and the
-            operation in progress stay as before.
-        resolved_paths: paths whose files it takes for resolved if they are in conflict.
-        refreshes_index: whether it takes a file for changed that was only written again, unless the index knows better.
-        on_branch: the branch to be on first; its last argument is `revision`, as HEAD is before. HEAD goes back if
-            nothing comes of the operation.
-        return_calls: the calls that lead back from that branch.
-        git_options: options of git itself, before the command.
-        base: the commit on which a rebase puts others, so that what it has is no news; empty for other operations.
     """
 
     arguments: Sequence[str]
@@ -97,26 +89,97 @@ class Operation:
     undo_calls: Callable[[], Sequence[ToolCall]] | None = None
     undo_kind: UndoKind = UndoKind.KEEP
     overwritten_paths: Sequence[str] = ()
-    source: Revision | None = None
-    moved_ref: str = ""
-    created_files: Sequence[str] = ()
     after: Callable[[], Sequence[str]] = tuple
-    stage_first: Sequence[GitInput] = ()
-    resolved_paths: Sequence[str] = ()
-    refreshes_index: bool = False
-    on_branch: Revision | None = None
-    return_calls: Sequence[ToolCall] = ()
-    git_options: Sequence[str] = ()
-    base: str = ""
 
     @property
     def command(self) -> str:
         return self.arguments[0]
 
     @property
+    def steps(self) -> Sequence[GitInput]:
+        """What git runs, one after the other."""
+        return [GitInput(self.arguments, self.stdin)]
+
+    @property
     def ends_in_progress(self) -> bool:
         """Whether it ends an operation in progress as that is meant to end, like a commit."""
         return self.arguments[-1] in ("--continue", "--skip", "--abort")
+
+
+@dataclass(frozen=True)
+class RefOperation(Operation):
+    """Creates, moves or deletes names of commits: branches, tags, stashes.
+
+    Attributes:
+        moved_ref: a ref without whose move nothing happened.
+        first_steps: commands before the last one.
+    """
+
+    moved_ref: str = ""
+    first_steps: Sequence[GitInput] = ()
+
+    @property
+    def steps(self) -> Sequence[GitInput]:
+        return [*self.first_steps, *super().steps]
+
+
+@dataclass(frozen=True)
+class FileOperation(Operation):
+    """Writes files of the work tree.
+
+    Attributes:
+        source: from what they are written, whatever lies there.
+        created_files: those that it makes and git does not know; an undo stages them first.
+        refreshes_index: whether it takes a file for changed that was only written again, unless the index knows better.
+    """
+
+    source: Revision | None = None
+    created_files: Sequence[str] = ()
+    refreshes_index: bool = False
+
+
+@dataclass(frozen=True)
+class CommitOperation(Operation):
+    """Makes a commit, or goes on with what is in progress.
+
+    Attributes:
+        stage_first: commands that stage something before it. They are taken back where it fails, if HEAD and the
+            operation in progress stay as before.
+        resolved_paths: paths whose files it takes for resolved if they are in conflict.
+        git_options: options of git itself, before the command.
+        base: the commit on which a rebase in progress puts others, so that what it has is no news; empty otherwise.
+    """
+
+    stage_first: Sequence[GitInput] = ()
+    resolved_paths: Sequence[str] = ()
+    git_options: Sequence[str] = ()
+    base: str = ""
+
+    @property
+    def steps(self) -> Sequence[GitInput]:
+        return [*self.stage_first, GitInput([*self.git_options, *self.arguments], self.stdin)]
+
+
+@dataclass(frozen=True)
+class PickOperation(Operation):
+    """Brings commits to a branch: a merge, rebase, cherry-pick or revert.
+
+    Attributes:
+        on_branch: the branch to be on first; its last argument is `revision`, as HEAD is before. HEAD goes back if
+            nothing comes of the operation.
+        return_calls: the calls that lead back from that branch.
+        git_options: options of git itself, before the command.
+        base: the commit on which a rebase puts others, so that what it has is no news; empty for other operations.
+    """
+
+    on_branch: Revision | None = None
+    return_calls: Sequence[ToolCall] = ()
+    git_options: Sequence[str] = ()
+    base: str = ""
+
+    @property
+    def steps(self) -> Sequence[GitInput]:
+        return [GitInput([*self.git_options, *self.arguments], self.stdin)]
 
 
 def refuse_in_progress(operations: Sequence[str]) -> None:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
 from mcp_git import git_config
+from mcp_git.engine.operation.later_state import branch_of
 from mcp_git.engine.operation.operation import (
     BEFORE_IT_BEGAN,
     HASH_LENGTH,
+    CommitOperation,
+    FileOperation,
     GitInput,
     Operation,
+    PickOperation,
+    RefOperation,
     UndoKind,
     refuse_program_steps,
 )
@@ -26,11 +33,22 @@ from mcp_git.engine.program.revisions import find_commits
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.path_quoting import escape_line_breaks, quote_path
-from mcp_git.policy import Expectation, Message, NewName, Range, Repository, Revision, expect, parse_ref, parse_revision
+from mcp_git.policy import (
+    Expectation,
+    Message,
+    NewName,
+    Range,
+    Repository,
+    RepositoryPath,
+    Revision,
+    expect,
+    parse_ref,
+    parse_revision,
+)
 from mcp_git.repository_paths import Layout, read_small_file
 from mcp_git.tool_calls import ToolCall, format_call
 
-__all__ = ["OperationPlanner"]
+__all__ = ["OperationPlanner", "Upstream"]
 
 
 class _ReturnFile(NamedTuple):
@@ -64,6 +82,14 @@ class _Upstream(NamedTuple):
     ref: str
 
 
+class Upstream(NamedTuple):
+    """What a branch follows: a remote, `.` for none, a ref there, and the name that has here."""
+
+    remote: str
+    ref: str
+    name: Revision
+
+
 @dataclass(frozen=True, slots=True)
 class OperationPlanner:
     """Says what an operation is; every method blocks."""
@@ -72,14 +98,14 @@ class OperationPlanner:
     repository: Repository
     cancel: CancelToken
 
-    def switch(self, revision: Revision) -> Operation:
+    def switch(self, revision: Revision) -> FileOperation:
         """Plan to switch to a branch, or to a commit that has none."""
         is_branch = not revision.text.startswith("@") and bool(self._find_hash(f"refs/heads/{revision.text}"))
         return_calls = self._return_calls(revision.text if is_branch else "")
         arguments = ["switch", "--quiet", "--no-guess"]
         if not is_branch:
             arguments.append("--detach")
-        return Operation(
+        return FileOperation(
             [*arguments, revision.text],
             revision=revision,
             undo_calls=lambda: return_calls,
@@ -87,7 +113,7 @@ class OperationPlanner:
             overwritten_paths=["."],
         )
 
-    def create_branch(self, new: NewName, start: Revision, switches: bool, upstream: Revision | None) -> Operation:
+    def create_branch(self, new: NewName, start: Revision, switches: bool, upstream: Revision | None) -> RefOperation:
         """Plan to create a branch, and to switch to it if asked."""
         followed = self._resolve_upstream(upstream) if upstream else None
 
@@ -108,7 +134,7 @@ class OperationPlanner:
         delete = format_call("delete_ref", name=new.text, force=True)
         commit = self._find_hash(f"{start.text}^{{commit}}")
         undo_calls.append(delete.expecting(expect(ref=commit).text))
-        return Operation(
+        return RefOperation(
             [*arguments, new.text, self._disambiguate(start)],
             revision=start,
             undo_calls=lambda: undo_calls,
@@ -117,15 +143,99 @@ class OperationPlanner:
             after=follow,
         )
 
+    def rename_branch(self, name: NewName, new: NewName) -> RefOperation:
+        """Plan to rename a branch, with its reflog and what is configured for it.
+
+        `git branch --move` would look for HEAD in our common directory.
+
+        Raises:
+            NotFound: there is no such branch.
+            Conflict: another worktree is on it, or an operation in progress goes back to it.
+        """
+        oid = self.git.find_hash(self.repository, f"refs/heads/{name.text}", self.cancel)
+        if not oid:
+            raise NotFound(f"There is no branch {quote(name.text)} here.", "`list_refs` has branches.")
+        self._refuse_moving_branch(name.text)
+        self._refuse_used_elsewhere(name.text)
+        layout = self.git.layout(self.repository, writes=True)
+        if not self._find_hash(f"refs/heads/{new.text}"):
+            _copy_reflog(layout, name.text, new.text)
+        entries = self.git.read_own_entries(self.repository, f"branch.{name.text}.")
+
+        def rename_configuration() -> Sequence[str]:
+            if entries:
+                words = ["--rename-section", f"branch.{name.text}", f"branch.{new.text}"]
+                self.git.configure(self.repository, words)
+            return []
+
+        reason = f"Branch: renamed refs/heads/{name.text} to refs/heads/{new.text}"
+        absent = "0" * len(oid)
+        first_steps = [GitInput(["update-ref", "--create-reflog", "-m", reason, f"refs/heads/{new.text}", oid, absent])]
+        if branch_of(read_status(self.git, self.repository, self.cancel)) == name.text:
+            first_steps.append(GitInput(["symbolic-ref", "-m", reason, "HEAD", f"refs/heads/{new.text}"]))
+        undo_calls = [format_call("create_branch", name=name.text, rename=new.text)]
+        return RefOperation(
+            ["update-ref", "-d", f"refs/heads/{name.text}", oid],
+            undo_calls=lambda: undo_calls,
+            after=rename_configuration,
+            first_steps=first_steps,
+        )
+
+    def _refuse_used_elsewhere(self, branch: str) -> None:
+        """Refuse a branch on which another worktree is.
+
+        Raises:
+            Conflict: one is.
+        """
+        layout = self.git.layout(self.repository)
+        for folder in _list_git_dirs(layout):
+            head = read_small_file(os.path.join(folder, "HEAD"))
+            if folder != layout.git_dir and head == f"ref: refs/heads/{branch}":
+                raise Conflict(
+                    f"Another worktree is on the branch {quote(branch)}.",
+                    "`list_refs` with kind=worktrees names it: go to another branch there first.",
+                )
+
+    def move_path(self, source: RepositoryPath, target: RepositoryPath) -> Operation:
+        """Plan to move a tracked file or folder, and to stage that.
+
+        Raises:
+            Refused: a link is on the way, which git would follow.
+        """
+        folder = os.path.join(self.git.layout(self.repository).work_tree or "", os.path.dirname(target.text))
+        if os.path.realpath(folder) != os.path.normpath(folder):
+            raise Refused(f"A link leads to {quote(target.display)}.", "Name a `to` without links.")
+        undo_calls = [format_call("move_path", path=target.display, to=source.display)]
+        return Operation(["mv", "--", source.text, target.text], undo_calls=lambda: undo_calls)
+
+    def find_upstream(self) -> Upstream:
+        """Return what the current branch follows.
+
+        Raises:
+            Conflict: it follows nothing, or HEAD is on no branch.
+        """
+        status = read_status(self.git, self.repository, self.cancel)
+        entries = dict(self.git.read_own_entries(self.repository, f"branch.{branch_of(status)}."))
+        name = self._name_upstream(entries)
+        if status.is_detached or not name:
+            branch = "HEAD" if status.is_detached else status.head
+            raise Conflict(
+                f"{quote(branch)} follows no branch of a remote that is here.",
+                "`run_fetch` it, then `run_merge` or `run_rebase` names what comes.",
+            )
+        return Upstream(entries["remote"], entries["merge"], parse_revision(name))
+
     def _configure_branch(self, branch: str, key: str, value: str) -> None:
         self.git.configure(self.repository, ["--replace-all", f"branch.{branch}.{key}", value])
 
-    def restore(self, source: Revision, paths: Sequence[str]) -> Operation:
+    def restore(self, source: Revision, paths: Sequence[str]) -> FileOperation:
         """Plan to write files as a commit has them."""
         arguments = ["restore", f"--source={self._disambiguate(source)}", "--staged", "--worktree", "--", *paths]
-        return Operation(arguments, revision=source, undo_kind=UndoKind.FILES, overwritten_paths=paths, source=source)
+        return FileOperation(
+            arguments, revision=source, undo_kind=UndoKind.FILES, overwritten_paths=paths, source=source
+        )
 
-    def commit_only(self, operation: Operation, paths: Sequence[str], *, has_patch: bool) -> Operation:
+    def commit_only(self, operation: CommitOperation, paths: Sequence[str], *, has_patch: bool) -> CommitOperation:
         """Plan to commit some paths, and to leave staged what else is; git can't do that in a merge, nor with a patch.
 
         Raises:
@@ -144,7 +254,7 @@ class OperationPlanner:
             )
         return operation
 
-    def create_tag(self, name: NewName, revision: Revision, message: Message) -> Operation:
+    def create_tag(self, name: NewName, revision: Revision, message: Message) -> RefOperation:
         """Plan to create a tag; its undo deletes that one, and no other of its name."""
 
         def name_undo() -> Sequence[ToolCall]:
@@ -154,7 +264,7 @@ class OperationPlanner:
         arguments = ["tag", "--no-sign"]
         if message.text:
             arguments += ["--annotate", "--file=-"]
-        return Operation(
+        return RefOperation(
             [*arguments, name.text, revision.text],
             message.text.encode(),
             revision=revision,
@@ -163,14 +273,14 @@ class OperationPlanner:
 
     def delete(
         self, name: NewName, kind: Literal["branch", "tag"], force: bool, only_if: Expectation | None = None
-    ) -> Operation:
+    ) -> RefOperation:
         """Plan to delete a branch or a tag."""
         if only_if is not None and only_if.ref:
             self._refuse_moved_ref(f"refs/{'tags' if kind == 'tag' else 'heads'}/{name.text}", only_if.ref)
         if kind == "tag":
             commit = self._find_hash(f"refs/tags/{name.text}")
             undo_calls = [format_call("create_tag", name=name.text, rev=commit)]
-            return Operation(["tag", "--delete", name.text], undo_calls=lambda: undo_calls)
+            return RefOperation(["tag", "--delete", name.text], undo_calls=lambda: undo_calls)
         return self._delete_branch(name.text, force)
 
     def _refuse_moved_ref(self, ref: str, expected: str) -> None:
@@ -188,7 +298,7 @@ class OperationPlanner:
                 "It stays. `list_commits` has what came; to delete it all the same leave out `only_if`.",
             )
 
-    def _delete_branch(self, name: str, force: bool) -> Operation:
+    def _delete_branch(self, name: str, force: bool) -> RefOperation:
         """Plan to delete a branch, with what is configured for it."""
         commit = self._find_hash(f"refs/heads/{name}")
         self._refuse_moving_branch(name)
@@ -207,7 +317,7 @@ class OperationPlanner:
             return [f"forgotten: branch.{escape_line_breaks(name)}.{escape_line_breaks(key)}" for key in lost]
 
         arguments = ["branch", "--quiet", "-D" if force else "-d", name]
-        return Operation(arguments, undo_calls=lambda: [undo_call], after=forget)
+        return RefOperation(arguments, undo_calls=lambda: [undo_call], after=forget)
 
     def _refuse_moving_branch(self, branch: str) -> None:
         """Refuse a branch to which a rebase or bisect in progress in any worktree goes back.
@@ -230,7 +340,37 @@ class OperationPlanner:
                     fix = "End that first, with `continue_operation`."
             raise Conflict(f"The branch {quote(branch)} is being {participle}{location}.", fix)
 
-    def store_stash(self, revision: Revision, message: Message) -> Operation:
+    def merge(
+        self, revision: Revision, *, message: str = "", squash: bool = False, on_branch: Revision | None = None
+    ) -> PickOperation:
+        """Plan to merge a revision.
+
+        Args:
+            message: of the merge commit, which there is then in any case.
+            squash: whether what it brings is only staged.
+        """
+        arguments = ["merge", "--quiet", "--no-edit", "--no-verify", "--no-gpg-sign", "--no-autostash"]
+        # So that after a conflict lines of a message with `#` are told from git's own.
+        arguments.append("--cleanup=scissors")
+        if squash:
+            arguments.append("--squash")
+        if message:
+            # `merge` reads no message from a pipe, and leaves one unsaid where it only has to move the branch.
+            arguments += ["--no-ff", f"--message={message}"]
+        return PickOperation(
+            [*arguments, revision.text],
+            revision=revision,
+            undo_kind=UndoKind.FILES if squash else UndoKind.KEEP,
+            overwritten_paths=["."],
+            on_branch=on_branch,
+        )
+
+    def rebase(self, revision: Revision) -> PickOperation:
+        """Plan to put the commits of the current branch on top of a revision."""
+        arguments = ["rebase", "--quiet", "--no-verify", "--no-gpg-sign", "--no-autostash", "--no-autosquash"]
+        return self.pick(arguments, revision, [f"{revision.text}..HEAD"])
+
+    def store_stash(self, revision: Revision, message: Message) -> RefOperation:
         """Plan to put a stash back that was dropped."""
         arguments = ["stash", "store", "--quiet"]
         if message.text:
@@ -238,15 +378,15 @@ class OperationPlanner:
         oid = self._find_stash(revision)
         arguments.append(oid or revision.text)
         undo_calls = [format_call("run_stash", action="drop", rev=oid)]
-        return Operation(arguments, revision=revision, undo_calls=lambda: undo_calls, moved_ref="refs/stash")
+        return RefOperation(arguments, revision=revision, undo_calls=lambda: undo_calls, moved_ref="refs/stash")
 
-    def drop_stash(self, revision: Revision) -> Operation:
+    def drop_stash(self, revision: Revision) -> RefOperation:
         """Plan to drop a stash."""
         undo_calls = self._store_calls(revision)
         arguments = ["stash", "drop", "--quiet", self._locate_stash(revision)]
-        return Operation(arguments, revision=revision, undo_calls=lambda: undo_calls)
+        return RefOperation(arguments, revision=revision, undo_calls=lambda: undo_calls)
 
-    def apply_stash(self, action: Literal["apply", "pop"], revision: Revision, restores_index: bool) -> Operation:
+    def apply_stash(self, action: Literal["apply", "pop"], revision: Revision, restores_index: bool) -> FileOperation:
         """Plan to bring a stash back, and with `pop` to drop it then."""
         store_calls = self._store_calls(revision)
         layout = self.git.layout(self.repository)
@@ -263,7 +403,7 @@ class OperationPlanner:
         stash = revision.text
         if action == "pop":
             stash = self._locate_stash(revision)
-        return Operation(
+        return FileOperation(
             ["stash", action, "--quiet", *options, stash],
             revision=revision,
             undo_kind=UndoKind.FILES,
@@ -272,7 +412,7 @@ class OperationPlanner:
             created_files=list_untracked_of_stash(self.git, self.repository, revision.text, self.cancel),
         )
 
-    def push_stash(self, message: Message, with_untracked: bool, paths: Sequence[str] = ()) -> Operation:
+    def push_stash(self, message: Message, with_untracked: bool, paths: Sequence[str] = ()) -> RefOperation:
         """Plan to put uncommitted changes aside, all or those below `paths`.
 
         Its undo brings back that stash, wherever it stands by then.
@@ -288,7 +428,7 @@ class OperationPlanner:
             arguments += ["--message", message.text]
         if paths:
             arguments += ["--", *paths]
-        return Operation(arguments, undo_calls=name_undo, moved_ref="refs/stash")
+        return RefOperation(arguments, undo_calls=name_undo, moved_ref="refs/stash")
 
     def _locate_stash(self, revision: Revision) -> str:
         """Return what names a stash to git that drops it: its position now, if the revision is a hash.
@@ -326,7 +466,7 @@ class OperationPlanner:
         action: Literal["continue", "skip", "abort"],
         stage_first: Sequence[GitInput] = (),
         resolved_paths: Sequence[str] = (),
-    ) -> Operation:
+    ) -> CommitOperation:
         """Plan to continue, skip or abort what is in progress; to continue, `stage_first` stages what is resolved."""
         layout = self.git.layout(self.repository)
         in_progress = find_operations_in_progress(self.git, self.repository, layout, self.cancel)
@@ -336,7 +476,7 @@ class OperationPlanner:
             raise Conflict("Nothing is `under way` in this repository.", "`get_status` has its state.")
         command = in_progress[0].split(" ")[0]
         if action == "abort":
-            return Operation([command, "--abort"], undo_calls=tuple)
+            return CommitOperation([command, "--abort"], undo_calls=tuple)
         refuse_program_steps(layout)
         start = self._find_start(layout)[:HASH_LENGTH]
         undo_calls = [format_call("run_reset", rev=start, mode="keep").with_remark(BEFORE_IT_BEGAN)]
@@ -347,7 +487,7 @@ class OperationPlanner:
             if action == "continue" and _is_single_pick(layout, command):
                 # `--continue` cleans the message its own way.
                 arguments = ["commit", "--quiet", "--no-verify", "--no-gpg-sign"]
-        return Operation(
+        return CommitOperation(
             arguments,
             undo_calls=lambda: undo_calls,
             stage_first=stage_first,
@@ -370,7 +510,7 @@ class OperationPlanner:
         revision: Revision | Range,
         span: Sequence[str],
         on_branch: Revision | None = None,
-    ) -> Operation:
+    ) -> PickOperation:
         """Plan to make commits once more; after a conflict too, lines of their messages that begin with `#` stay.
 
         Args:
@@ -381,7 +521,7 @@ class OperationPlanner:
         if self.git.run(self.repository, search, self.cancel, exit_codes=(0, 128)).stdout:
             git_options = _SCISSORS_OPTIONS
         base = self._find_hash(f"{revision.text}^{{commit}}") if arguments[0] == "rebase" else ""
-        return Operation(
+        return PickOperation(
             [*arguments, revision.text],
             revision=revision,
             on_branch=on_branch,
@@ -456,6 +596,17 @@ class OperationPlanner:
         """Return the names of the remotes, the longest first."""
         names = git_config.list_remotes(self.git.read_allowed_configuration(self.repository))
         return sorted(names, key=len, reverse=True)
+
+
+def _copy_reflog(layout: Layout, branch: str, new: str) -> None:
+    """Let a branch that is made next begin with the reflog of another one; tables keep none for names to come."""
+    source = os.path.join(layout.common_dir, "logs", "refs", "heads", *branch.split("/"))
+    target = os.path.join(layout.common_dir, "logs", "refs", "heads", *new.split("/"))
+    # Where the name of one branch would be a folder of the other, git says so next.
+    with suppress(FileExistsError, NotADirectoryError, IsADirectoryError):
+        if not layout.has_reftable and os.path.isfile(source):
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            shutil.copyfile(source, target)
 
 
 def _find_return(git_dir: str, branch: str) -> str:

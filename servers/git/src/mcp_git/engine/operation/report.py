@@ -11,7 +11,15 @@ from mcp_batteries.errors import Conflict
 from mcp_git.engine.history.diff import read_conflict_sides, summarize_commit
 from mcp_git.engine.operation.conflicts import is_empty_pick, list_conflicts, list_new_conflicts
 from mcp_git.engine.operation.later_state import LaterState, Trees, name_position
-from mcp_git.engine.operation.operation import BEFORE_IT_BEGAN, HASH_LENGTH, Operation, UndoKind
+from mcp_git.engine.operation.operation import (
+    BEFORE_IT_BEGAN,
+    HASH_LENGTH,
+    CommitOperation,
+    FileOperation,
+    Operation,
+    PickOperation,
+    UndoKind,
+)
 from mcp_git.engine.operation.snapshot import take_snapshot
 from mcp_git.engine.operation.undo import Snapshot, list_staged_since
 from mcp_git.engine.operation.unheeded import find_unheeded
@@ -128,7 +136,7 @@ class _Report:
         if self.before.head:
             span = f"{self.before.status.oid}..{self.after.oid}"
         arguments = ["log", "--format=%h %s", f"--max-count={_MAX_LISTED}", span]
-        if self.operation.base:
+        if isinstance(self.operation, CommitOperation | PickOperation) and self.operation.base:
             arguments.append(f"^{self.operation.base}")
         arguments.append("--")
         for line in split_lines(self.git.run(self.repository, arguments, self.cancel)):
@@ -248,15 +256,21 @@ class _Report:
             self.facts.append("nothing of the commit at hand is left")
             action = "skip"
         self.facts.append(f"go on with `continue_operation`: {action} or abort")
-        self.lines += [f"then {call} leads back" for call in self.operation.return_calls]
+        self.lines += [f"then {call} leads back" for call in self._return_calls]
+
+    @property
+    def _return_calls(self) -> Sequence[ToolCall]:
+        if isinstance(self.operation, PickOperation):
+            return self.operation.return_calls
+        return ()
 
     def _add_undo(self) -> None:
         if self.operation.undo_kind == UndoKind.INDEX:
             self.before.store(self.layout)  # `list_staged_since` compares with it.
         stage_calls: list[ToolCall] = []
         remaining: list[str] = []
-        if self.operation.created_files:
-            self._staged_by_undo, remaining = self._choose_created_files()
+        if isinstance(self.operation, FileOperation) and self.operation.created_files:
+            self._staged_by_undo, remaining = self._choose_created_files(self.operation.created_files)
             if self._staged_by_undo:
                 stage_calls = [format_call("stage_files", paths=quote_paths(self._staged_by_undo))]
         calls = self._find_undo_calls()
@@ -266,7 +280,7 @@ class _Report:
             calls = [*stage_calls, *calls]
             if remaining:
                 self.lines.append(describe_remaining_files(remaining))
-        self.lines += [f"undo: {call}" for call in [*calls, *self.operation.return_calls]]
+        self.lines += [f"undo: {call}" for call in [*calls, *self._return_calls]]
 
     def _read_later_trees(self) -> Trees:
         """Return the trees that an undo expects to find, which are stored for it."""
@@ -325,12 +339,12 @@ class _Report:
             return [reset.expecting(after.expect(head=True, files=True))]
         return []
 
-    def _choose_created_files(self) -> tuple[list[bytes], list[str]]:
+    def _choose_created_files(self, names: Sequence[str]) -> tuple[list[bytes], list[str]]:
         """Return which of the files that it made an undo stages first, and which files stay.
 
         A restore takes away what is staged.
         """
-        created = {os.fsencode(name) for name in self.operation.created_files}
+        created = {os.fsencode(name) for name in names}
         untracked = self._list_untracked(created)
         paths = list(dict.fromkeys(untracked))
         if len(paths) > _MAX_LISTED:

@@ -20,8 +20,16 @@ from mcp_git.engine.operation.failures import (
 )
 from mcp_git.engine.operation.index_backup import IndexBackup
 from mcp_git.engine.operation.on_branch import run_on_branch
-from mcp_git.engine.operation.operation import INSPECTION_SECONDS, GitInput, Operation, refuse_in_progress
-from mcp_git.engine.operation.plan import OperationPlanner
+from mcp_git.engine.operation.operation import (
+    INSPECTION_SECONDS,
+    CommitOperation,
+    FileOperation,
+    Operation,
+    PickOperation,
+    RefOperation,
+    refuse_in_progress,
+)
+from mcp_git.engine.operation.plan import OperationPlanner, Upstream
 from mcp_git.engine.operation.report import report_operation
 from mcp_git.engine.operation.snapshot import take_snapshot
 from mcp_git.engine.operation.undo import Snapshot
@@ -42,7 +50,7 @@ __all__ = ["OperationRunner"]
 _WARNING = re.compile(r"(?m)^warning: (.*\S)")
 _MAX_WARNINGS = 5
 # Commands that never look at the work tree.
-_REF_COMMANDS = frozenset({"branch", "tag"})
+_REF_COMMANDS = frozenset({"branch", "tag", "update-ref"})
 
 
 class OperationRunner:
@@ -62,6 +70,14 @@ class OperationRunner:
     ) -> Answer:
         """Run an operation, once it is this one's turn; as `plan_and_run`."""
         return self.plan_and_run(writable, lambda planner: operation, cancel, only_if, paths)
+
+    def find_upstream(self, writable: WritableRepository, cancel: CancelToken) -> Upstream:
+        """Return what the current branch follows.
+
+        Raises:
+            Conflict: it follows nothing.
+        """
+        return OperationPlanner(self._git, writable.repository, cancel).find_upstream()
 
     def plan_and_run(
         self,
@@ -98,9 +114,9 @@ class OperationRunner:
             def run_at_head(operation: Operation) -> Answer:
                 return _Run(self._git, repository, layout, operation, cancel).run()
 
-            if operation.on_branch is None:
-                return run_at_head(operation)
-            return run_on_branch(self._git, repository, layout, operation, operation.on_branch, run_at_head, cancel)
+            if isinstance(operation, PickOperation) and operation.on_branch is not None:
+                return run_on_branch(self._git, repository, layout, operation, operation.on_branch, run_at_head, cancel)
+            return run_at_head(operation)
 
 
 def _refuse_filters_of_add(check: FilterCheck, arguments: Sequence[str]) -> None:
@@ -125,13 +141,13 @@ class _Run:
         status = read_status(self.git, self.repository, self.cancel, layout=self.layout)
         with take_snapshot(self.git, self.repository, self.layout, status, keeps_files, self.cancel) as before:
             self._refuse_wrong_state(before.status)
-            moved_from = self._find_moved_ref()
+            ref_before = self._find_moved_ref()
             picked_commits = self._find_picked_commits()
             os.makedirs(os.path.join(self.layout.common_dir, "logs"), exist_ok=True)
-            if self.operation.refreshes_index:
+            if isinstance(self.operation, FileOperation) and self.operation.refreshes_index:
                 self._refresh_index()
-            self._run_commands(before, picked_commits)
-            if self.operation.moved_ref and self._find_moved_ref() == moved_from:
+            self._run_steps(before, picked_commits)
+            if ref_before is not None and self._find_moved_ref() == ref_before:
                 raise nothing_to_do(self.operation)
             return self._report(before, picked_commits)
 
@@ -154,14 +170,14 @@ class _Run:
         """Check that files go through no filter, and none that git does not know would be overwritten."""
         operation = self.operation
         self._refuse_filters(FilterCheck(self.git, self.repository, self.layout, self.cancel))
-        if operation.source is not None:
+        if isinstance(operation, FileOperation) and operation.source is not None:
             self._refuse_overwriting(operation.source, operation.overwritten_paths, even_same_content=False)
         elif isinstance(operation.revision, Revision) and self._checks_out_commit() and self._is_sparse_checkout():
             self._refuse_overwriting(operation.revision, ["."], even_same_content=True)
 
     def _refuse_filters(self, check: FilterCheck) -> None:
         operation = self.operation
-        for step in operation.stage_first:
+        for step in operation.steps:
             _refuse_filters_of_add(check, step.arguments)
         revision = operation.revision.text if operation.revision else "HEAD"
         match operation.command:
@@ -172,8 +188,6 @@ class _Run:
                 check.refuse_any()
             case "merge" if operation.ends_in_progress:
                 pass
-            case "add":
-                _refuse_filters_of_add(check, operation.arguments)
             case "commit" if "--all" in operation.arguments:
                 check.refuse_staging(["."], with_untracked=False)
             case "restore":
@@ -201,7 +215,7 @@ class _Run:
                 check.refuse_staging(paths, with_untracked="--include-untracked" in arguments)
             case "apply" | "pop":
                 check.refuse_writing(f"{revision}^1", revision)
-                if self.operation.created_files:
+                if isinstance(self.operation, FileOperation) and self.operation.created_files:
                     check.refuse_any(f"{revision}^3")
             case _:
                 pass
@@ -225,12 +239,14 @@ class _Run:
         if self.operation.command == "switch":
             # Newer gits refuse it too, but look for what is in progress in the common directory, which is ours.
             refuse_in_progress([phrase for phrase in status.in_progress if not phrase.startswith("bisect")])
-        refuse_conflict_marks(self.git, self.repository, status, self.operation.resolved_paths, self.cancel)
+        if isinstance(self.operation, CommitOperation):
+            refuse_conflict_marks(self.git, self.repository, status, self.operation.resolved_paths, self.cancel)
 
-    def _find_moved_ref(self) -> str:
-        if not self.operation.moved_ref:
-            return ""
-        return self.git.find_hash(self.repository, self.operation.moved_ref, self.cancel)
+    def _find_moved_ref(self) -> str | None:
+        """Return the hash of the ref without whose move nothing happened; None if there is none."""
+        if isinstance(self.operation, RefOperation) and self.operation.moved_ref:
+            return self.git.find_hash(self.repository, self.operation.moved_ref, self.cancel)
+        return None
 
     def _find_picked_commits(self) -> Sequence[str]:
         return find_picked_commits(self.git, self.repository, self.layout, self.cancel)
@@ -239,17 +255,17 @@ class _Run:
         arguments = ["update-index", "-q", "--refresh"]
         self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 1, 128), writes=True)
 
-    def _run_commands(self, before: Snapshot, picked_commits: Sequence[str]) -> None:
-        """Run the commands; that git stopped at a conflict is an answer, not a failure.
+    def _run_steps(self, before: Snapshot, picked_commits: Sequence[str]) -> None:
+        """Run the commands of the operation; that git stopped at a conflict is an answer, not a failure.
 
         Raises:
             Problem: git refused, and what was staged before is no longer.
         """
-        operation = self.operation
-        backup = IndexBackup(self.layout) if operation.stage_first else None
-        command = GitInput([*operation.git_options, *operation.arguments], operation.stdin)
+        backup = None
+        if isinstance(self.operation, CommitOperation) and self.operation.stage_first:
+            backup = IndexBackup(self.layout)
         try:
-            for step in [*operation.stage_first, command]:
+            for step in self.operation.steps:
                 output = self.git.run(self.repository, step.arguments, self.cancel, stdin=step.stdin, writes=True)
                 self._warnings += _WARNING.findall(output.stderr)[:_MAX_WARNINGS]
         except GitFailed as failure:
@@ -290,7 +306,9 @@ class _Run:
         if not has_begun or not is_empty_pick(self._find_picked_commits(), now):
             return
         self.git.run(self.repository, [self.operation.command, "--quit"], CancelToken(INSPECTION_SECONDS), writes=True)
-        name = self.operation.on_branch.text if self.operation.on_branch else "HEAD"
+        name = "HEAD"
+        if isinstance(self.operation, PickOperation) and self.operation.on_branch:
+            name = self.operation.on_branch.text
         fix = "Nothing was changed, and nothing is left to do."
         raise Conflict(f"{quote(name)} has what this commit changes already.", fix) from None
 
