@@ -255,12 +255,13 @@ async def test_the_end_of_a_session_ends_its_calls_and_says_so(json_response: bo
         assert "terminated" in said[0]
 
 
-@pytest.mark.slow
-async def test_ids_that_read_as_the_same_number_belong_to_calls_of_their_own() -> None:
+async def test_ids_that_read_alike_belong_to_calls_of_their_own() -> None:
+    """JSON-RPC: an id is a number or a text, so 7 and "7" are two, and who gives up one of them keeps the others."""
     async with running(TOY) as subject, opened(subject, "2025-11-25") as wire:
-        errors: dict[str, int] = {}
+        ids: tuple[int | str, ...] = (700, "700", "0700")
+        errors: dict[int | str, int] = {}
 
-        async def call(request_id: str) -> None:
+        async def call(request_id: int | str) -> None:
             message = wire.message("tools/call", {"name": "wait", "arguments": {"seconds": 3600}}) | {"id": request_id}
             answer = await wire.client.post(subject.url, json=message, headers=wire.headers_for(message))
             said = json.loads(answer.text.rpartition("data: ")[2])  # A stream, if it took longer.
@@ -268,13 +269,36 @@ async def test_ids_that_read_as_the_same_number_belong_to_calls_of_their_own() -
 
         with anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
-                for count, request_id in enumerate(("7", "07", "007"), 1):
+                for count, request_id in enumerate(ids, 1):
                     tasks.start_soon(call, request_id)
                     await subject.says("waiting", times=count)
-                await wire.notify("notifications/cancelled", {"requestId": 7})
+                await wire.notify("notifications/cancelled", {"requestId": "700"})
                 await subject.says("cancelled")
                 await wire.client.delete(subject.url, headers=wire.headers_for({}))
-        assert errors == {"7": -32800, "07": -32000, "007": -32000}
+        assert errors == {"700": -32800, 700: -32000, "0700": -32000}
+
+
+async def test_questions_of_calls_whose_ids_read_alike_reach_their_own_call() -> None:
+    async with running(TOY) as subject, HttpWire(subject.url, capabilities={"elicitation": {}}) as wire:
+        await wire.open()
+        questions: dict[int | str, str] = {}
+
+        async def call(request_id: int | str) -> None:
+            arguments = {"questions": [type(request_id).__name__]}
+            message = wire.message("tools/call", {"name": "ask", "arguments": arguments}) | {"id": request_id}
+            async with wire.client.stream(
+                "POST", subject.url, json=message, headers=wire.headers_for(message)
+            ) as response:
+                async for line in response.aiter_lines():
+                    if "elicitation/create" in line:
+                        questions[request_id] = json.loads(line[6:])["params"]["message"]
+                        return
+
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                for request_id in (600, "600", "_GET_stream"):
+                    tasks.start_soon(call, request_id)
+        assert questions == {600: "int", "600": "str", "_GET_stream": "str"}
 
 
 @pytest.mark.slow

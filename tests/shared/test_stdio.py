@@ -238,7 +238,13 @@ async def test_an_id_in_flight_is_not_taken_twice(revision: str) -> None:
             await wire.send_raw(json.dumps({**message, "id": request_id}).encode() + b"\n")
 
         await send(500, "slow", seconds=60)
-        await send("500", "echo", text="second")  # The SDK takes both for one id.
+        await send(500, "echo", text="second")
+        assert (await wire.next_message())["error"]["code"] == -32600
+        await send("500", "slow", seconds=60)  # A text is another id than a number.
+        await wire.notify("notifications/cancelled", {"requestId": "500"})
+        await send("500", "echo", text="the text is free")
+        assert text_of((await wire.next_message())["result"]) == "the text is free"
+        await send(500, "echo", text="the number is not")
         assert (await wire.next_message())["error"]["code"] == -32600
         await wire.notify("notifications/cancelled", {"requestId": 500})
         for _ in range(2):  # Free again once cancelled, and once answered.

@@ -8,6 +8,7 @@ anyio in `threads`, and the class behind `SSE_RESPONSE` in `transports.http.requ
 
 from __future__ import annotations
 
+import json
 from asyncio.sslproto import SSLProtocol
 from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
@@ -174,13 +175,19 @@ class SessionTransport(StreamableHTTPServerTransport):
             "tuple[MemoryObjectSendStream[EventMessage], MemoryObjectReceiveStream[EventMessage]]",
             anyio.create_memory_object_stream(_MOST_MESSAGES),
         )
-        self._request_streams[str(request_id)] = (sender, receiver)
+        key = self._stream_key(request_id)
+        self._request_streams[key] = (sender, receiver)
         try:
             yield receiver
         finally:
-            self._request_streams.pop(str(request_id), None)
+            self._request_streams.pop(key, None)
             sender.close()
             receiver.close()
+
+    @staticmethod
+    def _stream_key(request_id: RequestId) -> str:
+        """Return the name of the stream of a request: the SDK's own, the text of the id, is one for 6 and "6"."""
+        return json.dumps(request_id)
 
     async def end_messages(self, request_id: RequestId) -> None:
         """End `messages` of this request, after what is already queued for them.
@@ -189,10 +196,10 @@ class SessionTransport(StreamableHTTPServerTransport):
             anyio.ClosedResourceError: The session is over.
         """
         if self._write_stream is not None:
-            await self._write_stream.send(SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=request_id, result={})))
+            await self._write_stream.send(SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=self._stream_key(request_id), result={})))
 
-    @staticmethod
     async def ask(
+        self,
         connection: Connection,
         request_id: RequestId,
         method: str,
@@ -201,7 +208,7 @@ class SessionTransport(StreamableHTTPServerTransport):
     ) -> dict[str, Any]:
         """Ask the client `method` where `messages` of this request are sent; return its answer."""
         dispatcher = cast("JSONRPCDispatcher[TransportContext]", connection.outbound)
-        return await dispatcher.send_raw_request(method, params, opts, _related_request_id=request_id)
+        return await dispatcher.send_raw_request(method, params, opts, _related_request_id=self._stream_key(request_id))
 
 
 def tool_table(server: MCPServer[Any]) -> dict[str, Tool]:

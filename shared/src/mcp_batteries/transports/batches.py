@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-from mcp.shared.dispatcher import as_request_id, coerce_request_id
+from mcp.shared.dispatcher import as_request_id
 from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCRequest, RequestId
 
 from mcp_batteries.transports.jsonrpc import Malformed, NotUtf8, decode, dump, error, parse, request_id_in
@@ -125,21 +125,19 @@ class Batches:
             return
         if message.method == "initialize":
             raise Malformed(INVALID_REQUEST, "Invalid request: `initialize` comes alone.", message.id)
-        key = coerce_request_id(message.id)
-        if key in self._open or in_flight(message.id):
+        if message.id in self._open or in_flight(message.id):
             raise Malformed(INVALID_REQUEST, "Invalid request: this `id` is already in flight.", message.id)
-        self._open[key] = batch
-        batch.missing.add(key)
+        self._open[message.id] = batch
+        batch.missing.add(message.id)
 
     def add_answer(self, request_id: RequestId | None, data: bytes) -> bytes:
         """Return what to write for the answer `data`: itself, nothing yet, or the whole array that it completes."""
         if request_id is None:
             return data
-        key = coerce_request_id(request_id)
-        batch = self._open.pop(key, None)
+        batch = self._open.pop(request_id, None)
         if batch is None:
             return data
-        batch.missing.discard(key)
+        batch.missing.discard(request_id)
         batch.answers.append(data.strip())
         return batch.complete_line()
 
@@ -151,11 +149,10 @@ class Batches:
         valid_id = as_request_id(request_id)
         if valid_id is None:
             return b""
-        key = coerce_request_id(valid_id)
-        batch = self._open.pop(key, None)
+        batch = self._open.pop(valid_id, None)
         if batch is None:
             return b""
-        batch.missing.discard(key)
+        batch.missing.discard(valid_id)
         return batch.complete_line()
 
 

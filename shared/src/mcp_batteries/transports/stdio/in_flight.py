@@ -35,22 +35,21 @@ class Calls:
         Raises:
             Malformed: Its id is in use, or there are too many calls.
         """
-        key = coerce_request_id(request.id)
-        if key in self._methods:
+        if request.id in self._methods:
             raise Malformed(INVALID_REQUEST, "Invalid request: this `id` is already in flight.", request.id)
         if len(self._methods) >= self._limit:
             raise Malformed(
                 BUSY, f"Too many calls in flight (the limit is {self._limit}): await some answers.", request.id
             )
-        self._methods[key] = request.method
+        self._methods[request.id] = request.method
 
     def holds(self, request_id: RequestId) -> bool:
         """Tell whether a request of this id is in flight."""
-        return coerce_request_id(request_id) in self._methods
+        return request_id in self._methods
 
     def leave(self, request_id: RequestId | None) -> None:
         """Count a request out: answered, or cancelled by the client."""
-        if request_id is not None and self._methods.pop(coerce_request_id(request_id), None) is not None:
+        if request_id is not None and self._methods.pop(request_id, None) is not None:
             self._change.set()
 
     def add_question(self, request_id: RequestId) -> None:

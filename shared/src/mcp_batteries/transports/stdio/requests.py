@@ -15,7 +15,7 @@ import anyio
 from anyio.abc import AsyncResource
 from mcp.server.lowlevel import Server
 from mcp.server.models import InitializationOptions
-from mcp.shared.dispatcher import CallOptions, DispatchContext, OnNotify, OnRequest, Outbound, coerce_request_id
+from mcp.shared.dispatcher import CallOptions, DispatchContext, OnNotify, OnRequest, Outbound
 from mcp.shared.exceptions import NoBackChannelError
 from mcp.shared.jsonrpc_dispatcher import (
     JSONRPCDispatcher,
@@ -176,7 +176,7 @@ class _Requests(AsyncResource):
         request_id = cancelled_request_id_from_params(message.params)
         if request_id is None:
             return
-        call = self._calls.get(coerce_request_id(request_id))
+        call = self._calls.get(request_id)
         if call is not None:
             call.cancel()
 
@@ -203,7 +203,7 @@ class _Requests(AsyncResource):
         if request.params:
             token = progress_token_from_params(request.params)
         call = _Call(self._outbound, self._transport, request.id, token)
-        self._calls[coerce_request_id(request.id)] = call
+        self._calls[request.id] = call
         self._tasks[call] = self._loop.create_task(self._answer(request, call))
 
     async def _answer(self, request: JSONRPCRequest, call: _Call) -> None:
@@ -233,7 +233,6 @@ class _Requests(AsyncResource):
             del self._tasks[call]
 
     def _forget(self, request: JSONRPCRequest, call: _Call) -> None:
-        key = coerce_request_id(request.id)
         # An id that was given up may be in use again.
-        if self._calls.get(key) is call:
-            del self._calls[key]
+        if self._calls.get(request.id) is call:
+            del self._calls[request.id]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import anyio
 from mcp.server.mcpserver import MCPServer
 from mcp.server.transport_security import RequestBodyLimitMiddleware
+from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
 from mcp_types import PROTOCOL_VERSION_META_KEY
 from mcp_types.jsonrpc import (
     INVALID_PARAMS,
@@ -58,7 +59,7 @@ class _Key(NamedTuple):
 
     caller: str
     session: str
-    request_id: str
+    request_id: RequestId
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +291,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
         """
         key: _Key | None = None
         if session is not None:
-            key = _Key(caller, session, str(request_id))
+            key = _Key(caller, session, request_id)
         return _UniqueRequestId(self._in_flight, key, request_id, send)
 
     def _cancel_call(self, scope: Scope, session: str, message: JSONRPCNotification) -> None:
@@ -298,13 +299,15 @@ class BodyCheck(RequestBodyLimitMiddleware):
 
         The SDK does not know of calls that still wait for their turn, nor of those that are answered past it.
         """
-        request_id = (message.params or {}).get("requestId")
-        cancelled = self._in_flight.get(_Key(caller_of(scope), session, str(request_id)))
+        request_id = cancelled_request_id_from_params(message.params)
+        if request_id is None:
+            return
+        cancelled = self._in_flight.get(_Key(caller_of(scope), session, request_id))
         if cancelled is not None:
             cancelled.set()
         direct_session = self._sessions.of(scope, session)
         if isinstance(direct_session, Session):
-            direct_session.cancel_call(message)
+            direct_session.cancel_call(request_id)
 
     async def _pass_on(self, post: _Post, message: JSONRPCMessage, send: Send) -> None:
         """Answer `message` here if possible, otherwise let the SDK do it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 
 import anyio
-from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCRequest
+from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCRequest, RequestId
 from starlette.datastructures import Headers
 from starlette.types import Message, Send
 
@@ -42,7 +42,7 @@ async def answer_each(
 ) -> None:
     """Let `answer` answer all `messages` concurrently."""
     answers = _Answers(send)
-    ids: set[str] = set()
+    ids: set[RequestId] = set()
     async with anyio.create_task_group() as tasks:
         for text in messages:
             try:
@@ -51,11 +51,11 @@ async def answer_each(
                 await answers.write(dump(error(problem.request_id, problem.code, problem.message)))
                 continue
             if isinstance(message, JSONRPCRequest):
-                if str(message.id) in ids:
+                if message.id in ids:
                     # Whether the other is answered by now depends on what it takes.
                     await answers.write(dump(error(message.id, INVALID_REQUEST, _ID_TWICE)))
                     continue
-                ids.add(str(message.id))
+                ids.add(message.id)
             tasks.start_soon(answer, text, message, answers.sender_for(message))
     await answers.finish()
 

@@ -22,14 +22,13 @@ from mcp.server.runner import ServerRunner
 from mcp.server.streamable_http import REQUEST_CANCELLED
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import NoBackChannelError
-from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
 from mcp_types.jsonrpc import (
     CONNECTION_CLOSED,
     ErrorData,
     JSONRPCMessage,
-    JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
+    RequestId,
 )
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
@@ -174,11 +173,10 @@ class Session(SessionTransport):
             await self._answer(self.runner, call, message)
         return True
 
-    def cancel_call(self, message: JSONRPCNotification) -> None:
-        """Stop the call that `message`, which the SDK gets too, cancels."""
-        request_id = cancelled_request_id_from_params(message.params)
+    def cancel_call(self, request_id: RequestId) -> None:
+        """Stop the call with this id."""
         for call in self._calls:
-            if str(call.request_id) == str(request_id):
+            if call.request_id == request_id:
                 call.stop(_CANCELLED)
 
     async def terminate(self) -> None:
