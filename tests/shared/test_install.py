@@ -1,6 +1,7 @@
 """An entry is written into a host's own file, works there, and comes out again byte for byte."""
 
 import base64
+import dataclasses
 import errno
 import itertools
 import json
@@ -21,11 +22,13 @@ import yaml
 
 from mcp_batteries.cli.config_file import ConfigFile
 from mcp_batteries.cli.formats import format_of
-from mcp_batteries.cli.install import install, uninstall
+from mcp_batteries.cli.install import install, uninstall, uninstall_all
+from mcp_batteries.cli.journal import folders
 from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable
 from mcp_batteries.executables import find_executable
 from mcp_batteries.hosts import HOST_NAMES
+from mcp_batteries.hosts.definition import load_host
 from mcp_batteries.mount.settings import Settings as Mounted
 from mcp_batteries.settings import Settings as Common
 from mcp_batteries.settings import load
@@ -179,7 +182,8 @@ def test_a_second_time_replaces_the_first(host: str, tmp_path: Path) -> None:
     where.file(host).write_bytes(existing(host).encode())
     assert "Before:" not in install(host, settings("--read-only"), where)
     message = install(host, settings(), where)
-    _, before, after, *_ = message.split("\n")
+    _, before, after, *others = message.split("\n")
+    assert not any("--name NAME" in line for line in others)
     assert before.startswith("Before: ") and " --read-only " in before
     assert after.startswith("Now: ") and " --read-only " not in after
     assert "Before:" not in install(host, settings(), where)
@@ -361,7 +365,7 @@ def test_servers_of_codex_on_one_line_take_another(tmp_path: Path) -> None:
 
 def test_nothing_is_taken_out_that_was_not_put_in(tmp_path: Path) -> None:
     where = places(tmp_path)
-    with pytest.raises(NotFound, match="by hand"):
+    with pytest.raises(NotFound, match="add --workspace"):
         uninstall("cursor", settings(), where)
     install("cursor", settings(), where)
     path = where.file("cursor")
@@ -507,7 +511,7 @@ def test_what_is_no_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
         for change in (install, uninstall):
             with pytest.raises(Unavailable, match="cannot be read"):
                 change("cursor", settings(), where)
-    assert not list(where.notes.glob("*.json"))
+    assert not list(where.notes.rglob("*.json"))
 
 
 @pytest.mark.share(6)
@@ -619,7 +623,7 @@ def test_what_a_person_filled_in_stays_when_it_is_installed_again(host: str, tmp
     after = path.read_text("utf-8")
     assert "--write" in after and after.count("ghp_mine") == text.count("ghp_mine")
     assert after.count('"disabled": true') == text.count('"disabled": true')
-    for note in where.notes.glob("*.json"):
+    for note in where.notes.rglob("*.json"):
         assert b"ghp_mine" not in note.read_bytes()
 
 
@@ -693,7 +697,8 @@ def test_damaged_notes_are_no_condition(tmp_path: Path) -> None:
     where = places(tmp_path)
     for damage in (b"{", b"[]", b'{"entries": 1}', b'{"entries": {"fs": {}}, "file": 3}', b"\xff"):
         install("cursor", settings(), where)
-        (where.notes / "cursor.json").write_bytes(damage)
+        (note,) = where.notes.glob("cursor-*/journal.json")
+        note.write_bytes(damage)
         uninstall("cursor", settings(), where)
         assert json.loads(where.file("cursor").read_text("utf-8")) == {"mcpServers": {}}
 
@@ -722,3 +727,140 @@ def test_a_list_no_deeper_than_its_key_is_replaced() -> None:
     before = "extensions:\n  fs:\n    args:\n    - /a\n    enabled: true\n"
     after = format_of("goose").put(before, ["extensions", "fs", "args"], ["/b"])
     assert after == 'extensions:\n  fs:\n    args: ["/b"]\n    enabled: true\n'
+
+
+# Several entries and files of one host
+
+
+WORKSPACES = [host for host in HOSTS if load_host(host).location.workspace]
+
+
+def project(where: Places, folder: str) -> Places:
+    path = where.home.parent / folder
+    path.mkdir(exist_ok=True)
+    return dataclasses.replace(where, project=path)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_one_host_has_several_entries_of_a_server(host: str, tmp_path: Path) -> None:
+    where = places(tmp_path)
+    path = where.file(host)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(existing(host).encode())
+    first = install(host, load(Settings, [os.sep + "a"]), where)
+    again = install(host, load(Settings, [os.sep + "b"]), where)
+    assert (
+        "--name NAME" not in first and "To have both in this host, give each a name of its own: --name NAME." in again
+    )
+    message = install(host, load(Settings, ["--name", "work", os.sep + "a"]), where)
+    assert "Before: " not in message
+    assert message.splitlines()[-1].endswith(f"--name work --uninstall {host}")
+    servers = parsed(host, path.read_text("utf-8"))[container(host)]
+    assert {"fs", "work", "other"} <= servers.keys()
+    assert "--name" not in json.dumps(servers)
+    uninstall(host, load(Settings, []), where)
+    assert "fs" not in parsed(host, path.read_text("utf-8"))[container(host)]
+    uninstall(host, load(Settings, ["--name", "work"]), where)
+    assert path.read_bytes() == existing(host).encode()
+    assert not folders(where.notes)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../x", "x" * 65, "é", "-a", 'a"b'])
+def test_a_name_that_a_host_could_not_take_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        load(Settings, [f"--name={name}"])
+    assert "letters, digits, hyphens" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("host", WORKSPACES)
+def test_every_file_of_a_host_gets_its_own_bytes_back(host: str, tmp_path: Path) -> None:
+    """The user's file and those of two projects, installed and taken out in every order."""
+    plain = places(tmp_path)
+    plain.home.mkdir(parents=True)
+    for order in itertools.permutations(range(3)):
+        where = [plain, project(plain, "one"), project(plain, "two")]
+        words = [[], ["--workspace"], ["--workspace"]]
+        files = [plain.file(host), where[1].workspace_file(host), where[2].workspace_file(host)]
+        before = [existing(host).replace("mine", f"mine{number}").encode() for number in range(3)]
+        for file, contents in zip(files, before, strict=True):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(contents)
+        for number in range(3):
+            message = install(host, settings(*words[number]), where[number])
+            assert str(files[number]) in message
+            assert ("names programs and paths of this machine" in message) is (number > 0)
+        for number in order:
+            uninstall(host, load(Settings, words[number]), where[number])
+            assert files[number].read_bytes() == before[number]
+        assert not folders(plain.notes)
+
+
+def test_a_project_is_needed_for_its_file(tmp_path: Path) -> None:
+    where = places(tmp_path)
+    with pytest.raises(Invalid, match=r"claude-desktop reads no file of a project.*name one of claude-code, "):
+        install("claude-desktop", settings("--workspace"), project(where, "one"))
+    with pytest.raises(Invalid, match="is your home folder"):
+        install("cursor", settings("--workspace"), dataclasses.replace(where, project=where.home))
+    with pytest.raises(NotFound, match="change into that project"):
+        uninstall("cursor", settings("--workspace"), project(where, "one"))
+    assert not where.notes.exists() or not folders(where.notes)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_dry_run_changes_nothing(host: str, tmp_path: Path) -> None:
+    where = places(tmp_path)
+    path = where.file(host)
+    assert f"Would make {path} with this entry:" in install(host, settings("--dry-run"), where)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(existing(host).encode())
+    before = _files(tmp_path)
+    message = install(host, settings("--dry-run"), where)
+    assert message.startswith(f"Would write this entry into {path}, and change nothing else there:")
+    assert "served" in message
+    assert _files(tmp_path) == before and not where.notes.exists()
+    install(host, settings(), where)
+    before = _files(tmp_path)
+    assert "Now: " in install(host, settings("--dry-run", "--read-only"), where)
+    assert f"out of {path}, and change nothing else" in uninstall(host, settings("--dry-run"), where)
+    assert _files(tmp_path) == before
+    with pytest.raises(NotFound):
+        uninstall(host, settings("--dry-run", "--name", "other1"), where)
+
+
+@pytest.mark.parametrize("word", ["all", "--all"])
+def test_all_entries_of_a_server_are_taken_out_at_once(word: str, tmp_path: Path) -> None:
+    where = places(tmp_path)
+    where.home.mkdir(parents=True)
+    one = project(where, "one")
+    before: dict[Path, bytes] = {}
+    for host in ("cursor", "codex", "goose"):
+        where.file(host).parent.mkdir(parents=True)
+        where.file(host).write_bytes(existing(host).encode())
+        before[where.file(host)] = existing(host).encode()
+        install(host, load(Git, [os.sep + "served"]), where)
+        install(host, settings(), where)
+    install("cursor", settings("--name", "work"), where)
+    install("cursor", settings("--workspace"), one)
+    install("vscode", load(Settings, ["--transport", "http", os.sep + "served"]), where)
+    unnoted = where.file("zed")
+    unnoted.parent.mkdir(parents=True)
+    unnoted.write_text('{"context_servers": {"x/y": {"command": "mcp-fs"}, "z": {"command": "node"}}}', "utf-8")
+    damaged = where.file("windsurf")
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text("{", "utf-8")
+    taken = load(Settings, ["--uninstall", word])
+    assert taken.uninstall == "all"
+    with pytest.raises(Unavailable) as raised:
+        uninstall_all(taken, where)
+    assert str(raised.value).count("Took the entry") == 7
+    assert f"{damaged} cannot be understood" in str(raised.value)
+    assert json.loads(unnoted.read_text("utf-8"))["context_servers"].keys() == {"z"}
+    assert not one.workspace_file("cursor").exists() and not where.file("vscode").exists()
+    for host in ("cursor", "codex", "goose"):
+        assert "git" in parsed(host, where.file(host).read_text("utf-8"))[container(host)]
+    damaged.unlink()
+    with pytest.raises(NotFound, match="No file of a host has an entry of mcp-fs"):
+        uninstall_all(taken, where)
+    assert uninstall_all(load(Git, []), where).count("Took the entry `git`") == 3
+    assert {path: path.read_bytes() for path in before} == before
+    assert not folders(where.notes)

@@ -200,12 +200,12 @@ def test_both_at_once(home: Path) -> None:
     filled(UNDO)
     set_up(load(Files, ["--install", "cursor", os.sep + "served"]))
     said = set_up(load(Files, ["--uninstall", "cursor", "--purge"]))
-    assert "Took the entry out" in said and "Removed:" in said and not left(home)
+    assert "Took the entry `fs` out" in said and "Removed:" in said and not left(home)
     filled(UNDO)
     with pytest.raises(NotFound):
         set_up(load(Files, ["--uninstall", "cursor"]))
     said = set_up(load(Files, ["--uninstall", "cursor", "--purge"]))
-    assert "by hand" in said and "Removed:" in said and not left(home)
+    assert "add --workspace" in said and "Removed:" in said and not left(home)
     with pytest.raises(Invalid, match="one after the other"):
         set_up(load(Files, ["--install", "cursor", "--purge", os.sep]))
 
@@ -217,13 +217,25 @@ def test_backups_go_and_what_other_servers_need_stays(home: Path) -> None:
     set_up(load(Files, ["--install", "cursor", os.sep + "served"]))
     set_up(load(Weather, ["--install", "cursor"]))
     said = set_up(load(Files, ["--purge"]))
-    assert "mcp-fs.cursor.backup" in said and "still in the file of cursor" in said
-    assert {item.name for item in NOTES.find().iterdir()} >= {"mcp-weather.cursor.backup", "cursor.original"}
+    assert "fs.backup" in said and f"still in {path}: --uninstall all" in said
+    assert {item.name for item in NOTES.find().rglob("*")} >= {"weather.backup", "original"}
     set_up(load(Files, ["--uninstall", "cursor"]))
     set_up(load(Weather, ["--uninstall", "cursor"]))
     assert path.read_text("utf-8") == "{ }"
     set_up(load(Weather, ["--purge"]))
     assert {item.suffix for item in NOTES.find().iterdir()} <= {".lock"}
+
+
+def test_notes_that_cannot_be_read_go_with_the_file_beside_them(home: Path) -> None:
+    path = Places.of_this_user().file("cursor")
+    path.parent.mkdir(parents=True)
+    path.write_text(f'{{"token": "{CANARY}"}}', "utf-8")
+    set_up(load(Files, ["--install", "cursor", os.sep + "served"]))
+    (journal,) = NOTES.find().rglob("journal.json")
+    journal.write_text("{", "utf-8")
+    assert len(left(home)) == 3
+    set_up(load(Files, ["--purge"]))
+    assert left(home) == [path]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs rights there")

@@ -44,7 +44,7 @@ class Toy(Settings):
     boxes: Annotated[tuple[str, ...], Positional()] = Field((), description="Boxes.")
     colour: tuple[str, ...] = Field((), description="Colours.")
     depth: int = Field(3, ge=1, description="Depth.")
-    name: str = Field("toy", pattern="^[a-z]+$", description="Name.")
+    title: str = Field("toy", pattern="^[a-z]+$", description="Title.")
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +78,7 @@ async def test_a_server_says_what_it_runs_with(monkeypatch: pytest.MonkeyPatch) 
     assert told["depth"] == {"value": 7, "from": "MCP_TOY_DEPTH"}
     assert told["boxes"] == {"value": ["red"], "from": "command line"}
     assert told["bus"] == {"value": "redis://me:***@example.org", "from": "--bus"}
-    assert told["name"] == {"value": "toy", "from": "default"} and "version" not in told
+    assert told["title"] == {"value": "toy", "from": "default"} and "version" not in told
 
 
 @pytest.mark.anyio
@@ -103,7 +103,7 @@ async def test_what_anybody_may_read_does_not_say_it() -> None:
         (["--read"], "No such option '--read'"),
         (["--port", "70000"], "'--port': 70000 is not in the range"),
         (["--depth", "0"], "'--depth': 0 is not in the range"),
-        (["--name", "Toy!"], "Invalid value for '--name': String should match pattern"),
+        (["--title", "Toy!"], "Invalid value for '--title': String should match pattern"),
         (["--install", "cursr"], "'cursr' is no name of a host. Did you mean 'cursor'?"),
         (
             ["--print-config", "Claude"],

@@ -147,6 +147,8 @@ def _prepare(settings: Settings) -> Settings | int:
     name = settings.preparation()
     if name is None:
         return settings
+    if settings.dry_run:
+        return _fail(settings, "--dry-run changes nothing, and another option here asks for a change: leave out one.")
     import importlib
 
     from mcp_batteries.errors import Problem

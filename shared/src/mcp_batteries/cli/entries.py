@@ -14,7 +14,17 @@ from mcp_batteries.cli.formats import ConfigFormat, Malformed
 from mcp_batteries.executables import quote_command
 from mcp_batteries.settings import Settings, masked
 
-__all__ = ["Entry", "describe_command", "edited", "is_started_by", "is_valid", "merge", "server_of", "without_entry"]
+__all__ = [
+    "Entry",
+    "describe_command",
+    "edited",
+    "is_started_by",
+    "is_valid",
+    "merge",
+    "server_of",
+    "without_entry",
+    "words_of",
+]
 
 _COMMANDS = ("command", "cmd")
 _URLS = ("url", "httpUrl", "serverUrl", "uri", "baseUrl")
@@ -48,13 +58,13 @@ class Entry:
 
 def server_of(value: Mapping[str, Any]) -> str:
     """Return what an entry starts or connects to, for a message."""
-    words = _words_of(value)
+    words = words_of(value)
     return words[0] if words else str(_url_of(value) or "something else")
 
 
 def describe_command(value: Mapping[str, Any]) -> str:
     """Return the command that an entry runs, or the URL it connects to, without passwords."""
-    words = _words_of(value)
+    words = words_of(value)
     return masked(quote_command(words) if words else str(_url_of(value) or ""))
 
 
@@ -62,7 +72,8 @@ def _url_of(value: Mapping[str, Any]) -> str | None:
     return next((url for key in _URLS if isinstance(url := value.get(key), str)), None)
 
 
-def _words_of(value: Mapping[str, Any]) -> list[str]:
+def words_of(value: Mapping[str, Any]) -> list[str]:
+    """Return the command that an entry runs, in words; none if it connects to a URL."""
     words: list[Any] = []
     for key in (*_COMMANDS, "args"):
         arguments: Any = value.get(key, [])
@@ -83,7 +94,7 @@ def is_started_by(value: Any, settings: Settings, url: str | None, noted: Mappin
     address = _url_of(entry)
     if address is not None and (address == url or _is_same_machine(address, _url_of(noted))):
         return True
-    words = _words_of(entry)
+    words = words_of(entry)
     if not words:
         return False
     names = {os.path.splitext(re.split(r"[\\/]", word)[-1])[0] for word in words[:1]}

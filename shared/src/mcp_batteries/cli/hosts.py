@@ -201,15 +201,12 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
     Raises:
         Invalid: the host cannot connect as the settings say, or would misread a name in them.
     """
-    serving = settings.model_copy(
-        update={"print_config": None, "check": False, "install": None, "uninstall": None, "purge": False}
-    )
-    name = settings.COMMAND.removeprefix("mcp-")
+    name = settings.entry_name
     if settings.transport == "stdio":
         program, *arguments = launch(settings.COMMAND, settings.FILE, settings.EXTRA)
         if absolute and not os.path.isabs(program):
             program = find_executable(program) or program
-        words = [program, *arguments, *serving.arguments()]
+        words = [program, *arguments, *settings.serving.arguments()]
         for word in words:
             _check_name(host, word)
         return make_start_entry(host, name, words, environment(settings))

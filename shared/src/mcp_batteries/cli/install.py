@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,32 +29,30 @@ from mcp_batteries.cli.entries import (
     merge,
     server_of,
     without_entry,
+    words_of,
 )
 from mcp_batteries.cli.formats import ConfigFormat, Malformed, format_of
 from mcp_batteries.cli.hosts import describe_missing_paths, entry, environment, launch, server_url
-from mcp_batteries.cli.journal import Installed, Journal, NoteFiles, locked
+from mcp_batteries.cli.journal import (
+    JOURNAL,
+    ORIGINAL,
+    Installed,
+    Journal,
+    NoteFiles,
+    backup_of,
+    folder_of,
+    locked,
+)
 from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote
 from mcp_batteries.executables import find_executable, quote_command
+from mcp_batteries.hosts import HOST_NAMES
 from mcp_batteries.hosts.definition import load_host
 from mcp_batteries.settings import Settings
 
-__all__ = ["install", "typed_command", "uninstall"]
+__all__ = ["install", "typed_command", "uninstall", "uninstall_all"]
 
 _ATTEMPTS = 5
-
-
-@dataclass
-class _Installation:
-    """What writing an entry came to.
-
-    Attributes:
-        problems: why notes could not be kept.
-        replacement: what the entry started before and what it starts now; empty if that is the same.
-    """
-
-    problems: Sequence[str]
-    replacement: Sequence[str] = ()
 
 
 @dataclass
@@ -76,17 +74,7 @@ class _Target:
 
     @property
     def name(self) -> str:
-        return self.settings.COMMAND.removeprefix("mcp-")
-
-    @property
-    def backup(self) -> str:
-        """The name of the file that keeps the host's file as it was."""
-        return f"{self.settings.COMMAND}.{self.host}.backup"
-
-    @property
-    def original(self) -> str:
-        """The name of the file that keeps what nobody else has edited since."""
-        return f"{self.host}.original"
+        return self.settings.entry_name
 
     @property
     def noted(self) -> Installed:
@@ -131,7 +119,7 @@ class _Target:
         if not is_started_by(value, self.settings, server_url(self.settings), self.noted.entry):
             raise Conflict(
                 f"{self.file.path} has another server {quote(self.name)}, which is {quote(server_of(value or {}))}.",
-                "Remove or rename that entry, then try again.",
+                "Remove or rename that entry, or give this one another name: --name NAME.",
             )
         return cast("dict[str, Any]", value)
 
@@ -148,16 +136,105 @@ def install(host: str, settings: Settings, places: Places) -> str:
     """
     _refuse_incomplete(settings)
     text = entry(host, settings, absolute=True)
-    name = settings.COMMAND.removeprefix("mcp-")
-    if load_host(host).install_link:
-        return _link_message(host, name, text, settings)
-    path = places.file(host)
+    if load_host(host).install_link and not settings.workspace:
+        return _link_message(host, settings.entry_name, text, settings)
+    path = _current_path(host, settings, places)
+
+    def attempt() -> str:
+        target = _target(host, settings, places, path)
+        edit = _plan_installation(target, text)
+        if settings.dry_run:
+            return _describe_plan(target, text, edit)
+        return _report(target, text, places, edit, _commit(target, edit))
+
+    return _attempt(attempt, host, path, settings, places)
+
+
+def uninstall(host: str, settings: Settings, places: Places) -> str:
+    """Take the entry out of the file of `host`; returns the message for the person.
+
+    Raises:
+        NotFound: it is not there.
+        Conflict: there is another server of that name.
+        Unavailable: the file cannot be read, understood or written; then nothing has changed.
+    """
+    return _uninstall(host, _installed_path(host, settings, places), settings, places)
+
+
+def uninstall_all(settings: Settings, places: Places) -> str:
+    """Take every entry of a server out of every host's file; returns the message for the person.
+
+    Raises:
+        NotFound: there is none.
+        Unavailable: some could not be taken out.
+    """
+    messages: list[str] = []
+    failures: list[str] = []
+    for host, path in _files(settings, places):
+        try:
+            names = _own_names(_target(host, settings, places, path))
+        except Problem as problem:
+            failures.append(str(problem))
+            continue
+        for name in names:
+            try:
+                named = settings.model_copy(update={"name": name})
+                messages.append(_uninstall(host, path, named, places))
+            except Problem as problem:
+                failures.append(str(problem))
+    if failures:
+        raise Unavailable("\n".join([*messages, *failures]))
+    if not messages:
+        raise NotFound(
+            f"No file of a host has an entry of {settings.COMMAND}.",
+            "If a project's file has one that --install did not write, change into that project and add --workspace.",
+        )
+    return "\n".join(messages)
+
+
+def _uninstall(host: str, path: Path, settings: Settings, places: Places) -> str:
+    def attempt() -> str:
+        target = _target(host, settings, places, path)
+        edit = _plan_removal(target)
+        if settings.dry_run:
+            if edit.contents is None:
+                return f"Would take the entry `{target.name}` out of {target.file.path}, and remove that empty file."
+            return f"Would take the entry `{target.name}` out of {target.file.path}, and change nothing else there."
+        _commit(target, edit)
+        return f"Took the entry `{target.name}` out of {target.file.path}."
+
+    return _attempt(attempt, host, path, settings, places)
+
+
+def _attempt(attempt: Callable[[], str], host: str, path: Path, settings: Settings, places: Places) -> str:
+    """Edit a file, again if somebody else changes it meanwhile.
+
+    Raises:
+        Unavailable: somebody changes it each time.
+    """
+    if settings.dry_run:
+        return attempt()
     with locked(places.notes, host):
         for _ in range(_ATTEMPTS):
             with suppress(Changed):
-                target = _target(host, settings, places, path)
-                return _report(target, text, places, _install(target, text))
-    raise _changes_all_the_time(path)
+                return attempt()
+    raise Unavailable(f"{path} was changed each time while it was edited.", "Close the host, then try again.")
+
+
+def _commit(target: _Target, edit: _Edit) -> Sequence[str]:
+    """Put an edit in the place of the file, then keep the notes on it; returns why notes could not be kept.
+
+    Raises:
+        Changed: the file is no longer what was read.
+        Unavailable: it cannot be written.
+    """
+    if edit.contents is None:
+        with target.notes.staged() as problems:
+            target.file.remove()
+        return problems
+    with target.file.staged(edit.contents) as staged, target.notes.staged() as problems:
+        staged.commit()
+    return problems
 
 
 def _refuse_incomplete(settings: Settings) -> None:
@@ -183,28 +260,6 @@ def _link_message(host: str, name: str, text: str, settings: Settings) -> str:
     return f"Open this link: {definition.title} takes the entry `{name}` from it.{after}\n{link}"
 
 
-def uninstall(host: str, settings: Settings, places: Places) -> str:
-    """Take the entry out of the file of `host`; returns the message for the person.
-
-    Raises:
-        NotFound: it is not there.
-        Conflict: there is another server of that name.
-        Unavailable: the file cannot be read, understood or written; then nothing has changed.
-    """
-    with locked(places.notes, host):
-        path = _installed_path(host, settings, places)
-        for _ in range(_ATTEMPTS):
-            with suppress(Changed):
-                target = _target(host, settings, places, path)
-                _uninstall(target)
-                return f"Took the entry out of {target.file.path}."
-    raise _changes_all_the_time(path)
-
-
-def _changes_all_the_time(path: Path) -> Unavailable:
-    return Unavailable(f"{path} was changed each time while it was edited.", "Close the host, then try again.")
-
-
 def typed_command(settings: Settings, *words: str) -> str:
     """Return how a person types this server's command: by name if a shell finds the same program."""
     command = launch(settings.COMMAND, settings.FILE)
@@ -219,20 +274,77 @@ def typed_command(settings: Settings, *words: str) -> str:
 def _target(host: str, settings: Settings, places: Places, path: Path) -> _Target:
     file = ConfigFile.read(path)
     journal = Journal.load(places.notes, host, file.path)
-    return _Target(host, settings, format_of(host), file, journal, NoteFiles(places.notes))
+    notes = NoteFiles(folder_of(places.notes, host, file.path))
+    return _Target(host, settings, format_of(host), file, journal, notes)
+
+
+def _current_path(host: str, settings: Settings, places: Places) -> Path:
+    if settings.workspace:
+        return places.workspace_file(host)
+    return places.file(host)
 
 
 def _installed_path(host: str, settings: Settings, places: Places) -> Path:
     """Return the file that holds the entry; the host may use another by now."""
-    journal = Journal.last(places.notes, host)
-    noted_path = Path(journal.file)
-    if settings.COMMAND.removeprefix("mcp-") in journal.entries and noted_path.is_file():
-        return noted_path
-    return places.file(host)
+    path = _current_path(host, settings, places)
+    if settings.workspace or settings.entry_name in _journal_of(host, path, places).entries:
+        return path
+    for journal in Journal.all(places.notes):
+        is_candidate = journal.host == host and not journal.workspace and settings.entry_name in journal.entries
+        if is_candidate and Path(journal.file).is_file():
+            return Path(journal.file)
+    return path
 
 
-def _install(target: _Target, text: str) -> _Installation:
-    """Write the entry into the file, and note it."""
+def _journal_of(host: str, path: Path, places: Places) -> Journal:
+    return Journal.load(places.notes, host, Path(os.path.realpath(path)))
+
+
+def _files(settings: Settings, places: Places) -> list[tuple[str, Path]]:
+    """Return every file that is there and may hold entries of a server, with its host."""
+    files: dict[tuple[str, str], Path] = {}
+    for host in HOST_NAMES:
+        with suppress(Invalid):
+            path = _current_path(host, settings, places)
+            files[host, os.path.realpath(path)] = path
+    for journal in Journal.all(places.notes):
+        path = Path(journal.file)
+        if not settings.workspace or path.is_relative_to(os.path.realpath(places.project)):
+            files.setdefault((journal.host, os.path.realpath(path)), path)
+    return [(host, path) for (host, _), path in files.items() if path.is_file()]
+
+
+def _own_names(target: _Target) -> list[str]:
+    """Return the names of all entries in a file that start, or connect to, the server of the target's settings."""
+    _, document = target.read()
+    servers: Any = document.get(load_host(target.host).entry.container)
+    if not isinstance(servers, dict):
+        return []
+    url = server_url(target.settings)
+    names: list[str] = []
+    for name, value in cast("dict[str, Any]", servers).items():
+        noted = target.journal.entries.get(name, Installed())
+        is_wanted = target.settings.name in (None, name)
+        if is_wanted and is_started_by(value, target.settings, url, noted.entry):
+            names.append(name)
+    return names
+
+
+@dataclass
+class _Edit:
+    """What a file of a host is to hold.
+
+    Attributes:
+        contents: None if the file is to go.
+        replacement: what the entry started before and what it starts now; empty if that is the same.
+    """
+
+    contents: bytes | None
+    replacement: Sequence[str] = ()
+
+
+def _plan_installation(target: _Target, text: str) -> _Edit:
+    """Return the file with the entry in it, and prepare the notes on that."""
     before, document = target.read()
     new = Entry.parse(target.config_format, text)
     current = target.find(document, new.container)
@@ -253,21 +365,22 @@ def _install(target: _Target, text: str) -> _Installation:
         )
     contents = (target.file.mark + after).encode()
     added = {str(item["id"]) for item in new.inputs} - _known_inputs(document)
-    installed = Installed(own_value, sorted(added | (set(earlier.inputs) & set(input_names))))
+    installed = Installed(target.settings.COMMAND, own_value, sorted(added | (set(earlier.inputs) & set(input_names))))
     _note_installed(target, document, new, installed, contents)
-    with target.file.staged(contents) as staged, target.notes.staged() as problems:
-        staged.commit()
-    return _Installation(problems, _describe_replacement(current, new.value))
+    return _Edit(contents, _describe_replacement(target, current, new.value))
 
 
-def _describe_replacement(current: dict[str, Any] | None, value: dict[str, Any]) -> Sequence[str]:
+def _describe_replacement(target: _Target, current: dict[str, Any] | None, value: dict[str, Any]) -> Sequence[str]:
     if current is None:
         return []
     before = describe_command(current)
     after = describe_command(value)
     if before == after:
         return []
-    return [f"Before: {before}", f"Now: {after}"]
+    lines = [f"Before: {before}", f"Now: {after}"]
+    if not set(target.settings.plain_arguments()) <= set(words_of(current)):
+        lines.append("To have both in this host, give each a name of its own: --name NAME.")
+    return lines
 
 
 def _known_inputs(document: dict[str, Any]) -> set[str]:
@@ -282,33 +395,46 @@ def _note_installed(
     target: _Target, document: dict[str, Any], new: Entry, installed: Installed, contents: bytes
 ) -> None:
     journal = target.journal
+    journal.workspace = target.settings.workspace
     before = target.file.contents
     if not journal.entries:
         journal.made_file = before is None
         journal.made_keys = []
     if not journal.entries or not journal.is_current(before):
         if before is None:
-            target.notes.remove(target.original)
+            target.notes.remove(ORIGINAL)
         else:
-            target.notes.put(target.original, before)
+            target.notes.put(ORIGINAL, before)
     keys = [new.container, *(["inputs"] if new.inputs else [])]
     journal.made_keys += [key for key in keys if key not in document and key not in journal.made_keys]
     journal.entries[target.name] = installed
     journal.note_written(contents)
     if before is not None:
-        target.notes.put(target.backup, before)
-    target.notes.put(f"{target.host}.json", journal.dumped())
+        target.notes.put(backup_of(target.name), before)
+    target.notes.put(JOURNAL, journal.dumped())
 
 
-def _report(target: _Target, text: str, places: Places, installation: _Installation) -> str:
+def _describe_plan(target: _Target, text: str, edit: _Edit) -> str:
+    """Return what an installation would do, for a person."""
+    lines = [f"Would write this entry into {target.file.path}, and change nothing else there:"]
+    if target.file.contents is None:
+        lines = [f"Would make {target.file.path} with this entry:"]
+    lines += [text, *edit.replacement]
+    missing = describe_missing_paths(target.settings)
+    if missing:
+        lines.append(missing)
+    return "\n".join(lines)
+
+
+def _report(target: _Target, text: str, places: Places, edit: _Edit, problems: Sequence[str]) -> str:
     """Return the message for the person who installed it."""
     settings = target.settings
-    lines = [f"Wrote the entry `{target.name}` into {target.file.path}.", *installation.replacement]
+    lines = [f"Wrote the entry `{target.name}` into {target.file.path}.", *edit.replacement]
     if target.file.contents is not None:
-        if installation.problems:
-            lines.append(f"The file as it was is not kept: {installation.problems[0]}")
+        if problems:
+            lines.append(f"The file as it was is not kept: {problems[0]}")
         else:
-            lines.append(f"The file as it was: {places.notes / target.backup}.")
+            lines.append(f"The file as it was: {target.notes.folder / backup_of(target.name)}.")
     if variables := environment(settings):
         has_example = any(question.example in text for question in variables)
         location = "in its place in that file" if has_example else "where the host finds it"
@@ -316,12 +442,25 @@ def _report(target: _Target, text: str, places: Places, installation: _Installat
         lines.append(f"No password or key was written. Set {names} {location}.")
     if missing := describe_missing_paths(settings):
         lines.append(missing)
+    if settings.workspace:
+        lines.append("It belongs to the project, and names programs and paths of this machine: mind that in a commit.")
     lines.append(f"Then {load_host(target.host).restart}.")
-    lines.append(f"To undo: {typed_command(settings, '--uninstall', target.host)}")
+    where = f", in {places.project}" if settings.workspace else ""
+    lines.append(f"To undo{where}: {typed_command(settings, *_undo_words(target))}")
     return "\n".join(lines)
 
 
-def _uninstall(target: _Target) -> None:
+def _undo_words(target: _Target) -> Sequence[str]:
+    words: list[str] = []
+    if target.settings.name is not None:
+        words += ["--name", target.settings.name]
+    if target.settings.workspace:
+        words.append("--workspace")
+    return [*words, "--uninstall", target.host]
+
+
+def _plan_removal(target: _Target) -> _Edit:
+    """Return the file without the entry, and prepare the notes on that."""
     before, document = target.read()
     container, own_inputs = _shape(target)
     value = target.find(document, container)
@@ -346,12 +485,7 @@ def _uninstall(target: _Target) -> None:
     elif target.journal.made_file and _is_empty(target.config_format, after):
         contents = None
     _note_uninstalled(target, contents)
-    if contents is None:
-        with target.notes.staged():
-            target.file.remove()
-        return
-    with target.file.staged(contents) as staged, target.notes.staged():
-        staged.commit()
+    return _Edit(contents)
 
 
 def _shape(target: _Target) -> tuple[str, Sequence[dict[str, Any]]]:
@@ -378,13 +512,15 @@ def _not_installed(target: _Target, document: dict[str, Any], container: str) ->
     ]
     failure = f"{target.file.path} has no entry {quote(target.name)} of {target.settings.COMMAND}."
     if others:
-        return NotFound(failure, f"If {quote(others[0])}, which starts it too, is to go, remove that by hand.")
-    return NotFound(failure, "If its entry is in another file, such as a project's, remove it there by hand.")
+        return NotFound(failure, f"If {quote(others[0])}, which starts it too, is to go, say so with --name.")
+    if target.settings.workspace:
+        return NotFound(failure, "If its entry is in another file, change into that project, or leave out --workspace.")
+    return NotFound(failure, "If its entry is in the file of a project, change into that and add --workspace.")
 
 
 def _original(target: _Target, before: str, doomed: Entry, inputs: Sequence[str], after: str) -> bytes | None:
     """Return the bytes from before the first installation, if nobody else has edited the file and they fit."""
-    original = target.notes.read(target.original)
+    original = target.notes.read(ORIGINAL)
     if original is None or not target.journal.is_current(target.file.contents):
         return None
     try:
@@ -406,13 +542,11 @@ def _note_uninstalled(target: _Target, contents: bytes | None) -> None:
     journal = target.journal
     was_current = journal.is_current(target.file.contents)
     journal.entries.pop(target.name, None)
-    target.notes.remove(target.backup)
-    # What an earlier version has noted.
-    target.notes.remove(f"{target.settings.COMMAND}.{target.host}.json")
+    target.notes.remove(backup_of(target.name))
     if not journal.entries:
-        target.notes.remove(target.original)
-        target.notes.remove(f"{target.host}.json")
+        target.notes.remove(ORIGINAL)
+        target.notes.remove(JOURNAL)
         return
     if was_current:
         journal.note_written(contents)
-    target.notes.put(f"{target.host}.json", journal.dumped())
+    target.notes.put(JOURNAL, journal.dumped())

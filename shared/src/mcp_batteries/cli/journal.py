@@ -13,13 +13,19 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import quote as urlquote
 
 from filelock import FileLock, Timeout
 
 from mcp_batteries.cli.config_file import Changed, ConfigFile, NewFile, give_to_owner, make_folders
 from mcp_batteries.errors import Problem, Unavailable
+from mcp_batteries.hosts import HOST_NAMES
 
-__all__ = ["Installed", "Journal", "NoteFiles", "locked"]
+__all__ = ["JOURNAL", "ORIGINAL", "Installed", "Journal", "NoteFiles", "backup_of", "folder_of", "folders", "locked"]
+
+# The files in the folder for one file of a host: the notes, and that file as it was before the first installation.
+JOURNAL = "journal.json"
+ORIGINAL = "original"
 
 _LOCK_SECONDS = 30.0
 
@@ -29,10 +35,12 @@ class Installed:
     """What one server's `--install` has written into the file of a host.
 
     Attributes:
+        command: of the server.
         entry: the values of the entry, without what a person has added.
         inputs: the ids of the values that VS Code asks for, as far as they were not there before.
     """
 
+    command: str = ""
     entry: dict[str, Any] = field(default_factory=dict[str, Any])
     inputs: list[str] = field(default_factory=list[str])
 
@@ -43,38 +51,55 @@ class Journal:
 
     Attributes:
         file: its path.
+        workspace: whether it is the file of a project.
         written: a digest of the file as we left it; if it still fits, nobody else has changed the file.
         made_file: whether the file was not there before.
         made_keys: what had to be added to the file to hold entries, such as `mcpServers`.
         entries: by the name of the entry.
     """
 
+    host: str = ""
     file: str = ""
+    workspace: bool = False
     written: str = ""
     made_file: bool = False
     made_keys: list[str] = field(default_factory=list[str])
     entries: dict[str, Installed] = field(default_factory=dict[str, Installed])
 
     @classmethod
-    def load(cls, folder: Path, host: str, file: Path) -> Journal:
+    def load(cls, notes: Path, host: str, file: Path) -> Journal:
         """Return the notes on a file; empty ones if there are none that can be used."""
-        journal = cls.last(folder, host)
-        if journal.file != str(file):
-            return cls(str(file))
+        journal = cls._read(folder_of(notes, host, file))
+        if journal is None or journal.host != host or journal.file != str(file):
+            return cls(host, str(file))
         return journal
 
     @classmethod
-    def last(cls, folder: Path, host: str) -> Journal:
-        """Return the notes on the file that was changed last, whichever that was."""
+    def all(cls, notes: Path) -> list[Journal]:
+        """Return the notes on every file, in the order of their folders."""
+        journals: list[Journal] = []
+        for folder in folders(notes):
+            journal = cls._read(folder)
+            if journal is not None and journal.host in HOST_NAMES:
+                journals.append(journal)
+        return journals
+
+    @classmethod
+    def is_readable(cls, folder: Path) -> bool:
+        """Return whether a folder has notes that can be used."""
+        return cls._read(folder) is not None
+
+    @classmethod
+    def _read(cls, folder: Path) -> Journal | None:
         try:
-            document: Any = json.loads(_read(folder / f"{host}.json") or b"")
+            document: Any = json.loads(_read(folder / JOURNAL) or b"")
             entries = {name: Installed(**entry) for name, entry in document.pop("entries").items()}
             journal = cls(**cast("dict[str, Any]", document), entries=entries)
             Path(journal.file)
             return journal
         except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
             # Somebody else's, damaged, or of another version.
-            return cls()
+            return None
 
     def is_current(self, contents: bytes | None) -> bool:
         """Return whether the file has these contents since we wrote it."""
@@ -100,12 +125,32 @@ def _digest(contents: bytes | None) -> str:
     return hashlib.sha256(contents).hexdigest()
 
 
+def folder_of(notes: Path, host: str, file: Path) -> Path:
+    """Return the folder for notes on one file of a host: a host can have one for each project."""
+    return notes / f"{host}-{_digest(str(file).encode())[:16]}"
+
+
+def folders(notes: Path) -> list[Path]:
+    """Return every folder with notes on a file of a host."""
+    return sorted(path for path in notes.glob("*-*") if path.is_dir())
+
+
+def backup_of(name: str) -> str:
+    """Return the name of the file that keeps the host's file as it was before the last change of an entry."""
+    # A person may have given it any name.
+    return f"{urlquote(name, safe='')}.backup"
+
+
 class NoteFiles:
-    """The files in which notes are kept, changed all together and after the host's own file.
+    """The files with notes on one file of a host, changed all together and after the host's own file.
 
     Args:
         folder: where they are.
     """
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -147,6 +192,9 @@ class NoteFiles:
             for name in self._doomed:
                 with suppress(OSError):
                     os.unlink(self._folder / name)
+            with suppress(OSError):
+                # Only if nothing is left in it.
+                self._folder.rmdir()
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_batteries.cli.install import typed_command
-from mcp_batteries.cli.journal import Journal, locked
+from mcp_batteries.cli.journal import ORIGINAL, Journal, backup_of, folder_of, folders, locked
 from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Problem, describe_os_error
 from mcp_batteries.settings import Settings
@@ -76,9 +76,9 @@ def purge(settings: Settings, places: Places) -> str:
         lines += ["Left alone:", *failures]
     if not lines:
         lines.append(f"{settings.COMMAND} has left nothing on this machine.")
-    hosts = _hosts_with(settings, places)
-    if hosts:
-        lines.append(f"Its entry is still in the file of {', '.join(hosts)}: --uninstall HOST takes it out.")
+    files = _files_with(settings, places)
+    if files:
+        lines.append(f"Its entry is still in {', '.join(files)}: --uninstall all takes it out.")
     if removed:
         lines.append("A server that still runs starts such folders anew, and can undo nothing from before.")
     return "\n".join(lines)
@@ -151,30 +151,39 @@ def _why_not_ours(path: Path) -> str:
 def _remove_backups(settings: Settings, places: Places) -> list[str]:
     """Remove hosts' files as they were before this server was installed; they can hold tokens of other servers."""
     removed: list[str] = []
-    for host in _hosts(places):
-        with suppress(Problem), locked(places.notes, host):
-            journal = Journal.last(places.notes, host)
-            doomed = [f"{command}.{host}.backup" for command in _commands(settings)]
-            others = journal.entries.keys() - set(_names(settings))
-            if not others:
-                doomed += [f"{host}.original"]
-            for name in doomed:
-                path = places.notes / name
-                if path.is_file():
-                    removed.append(f"- {path}: the file of {host} as it was")
-                    with suppress(OSError):
-                        path.unlink()
+    commands = _commands(settings)
+    for journal in Journal.all(places.notes):
+        folder = folder_of(places.notes, journal.host, Path(journal.file))
+        own = {name for name, installed in journal.entries.items() if installed.command in commands}
+        doomed = [backup_of(name) for name in sorted(own)]
+        if own == journal.entries.keys():
+            doomed.append(ORIGINAL)
+        with suppress(Problem), locked(places.notes, journal.host):
+            removed += _remove_files(folder, doomed, journal.file)
+    for folder in folders(places.notes):
+        # Notes that nobody can read help nobody, and the file beside them may hold a token.
+        if not Journal.is_readable(folder):
+            removed += _remove_files(folder, sorted(path.name for path in folder.iterdir()), "a host's file")
+            with suppress(OSError):
+                folder.rmdir()
     return removed
 
 
-def _names(settings: Settings) -> list[str]:
-    return [command.removeprefix("mcp-") for command in _commands(settings)]
+def _remove_files(folder: Path, names: Sequence[str], of: str) -> list[str]:
+    removed: list[str] = []
+    for name in names:
+        path = folder / name
+        if path.is_file():
+            with suppress(OSError):
+                path.unlink()
+                removed.append(f"- {path}: {of} as it was")
+    return removed
 
 
-def _hosts(places: Places) -> list[str]:
-    return sorted({path.name.split(".")[-2] for path in places.notes.glob("*.*")})
-
-
-def _hosts_with(settings: Settings, places: Places) -> Sequence[str]:
-    name = settings.COMMAND.removeprefix("mcp-")
-    return [host for host in _hosts(places) if name in Journal.last(places.notes, host).entries]
+def _files_with(settings: Settings, places: Places) -> Sequence[str]:
+    """Return the hosts' files in which entries of a server are, as far as notes know."""
+    files: list[str] = []
+    for journal in Journal.all(places.notes):
+        if any(installed.command == settings.COMMAND for installed in journal.entries.values()):
+            files.append(journal.file)
+    return files

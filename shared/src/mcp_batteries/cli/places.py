@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mcp_batteries.errors import Invalid
+from mcp_batteries.hosts import HOST_NAMES
 from mcp_batteries.hosts.definition import load_host
 from mcp_batteries.user_folders import notes_folder
 
@@ -23,6 +24,7 @@ class Places:
         platform: a value of `sys.platform`.
         roaming, local: `%APPDATA%` and `%LOCALAPPDATA%` on Windows.
         notes: the folder for notes on what was installed.
+        project: the folder of the project whose own files `--workspace` means.
     """
 
     home: Path
@@ -31,6 +33,7 @@ class Places:
     roaming: Path
     local: Path
     notes: Path
+    project: Path = field(default_factory=Path.cwd)
 
     @classmethod
     def of_this_user(cls, environment: Mapping[str, str] = os.environ) -> Places:
@@ -66,6 +69,25 @@ class Places:
         folder_name, _, below = path.partition("/")
         folders = {"~": self.home, "%APPDATA%": self.roaming, "$XDG_CONFIG_HOME": self.config}
         return folders[folder_name].joinpath(*below.split("/"))
+
+    def workspace_file(self, host: str) -> Path:
+        """Return the configuration file of `host` in the project.
+
+        Raises:
+            Invalid: the host reads none that we know of, or the folder is no project.
+        """
+        path = load_host(host).location.workspace
+        if path is None:
+            known = [name for name in HOST_NAMES if load_host(name).location.workspace is not None]
+            raise Invalid(
+                f"{host} reads no file of a project.", f"Leave out --workspace, or name one of {', '.join(known)}."
+            )
+        if os.path.realpath(self.project) == os.path.realpath(self.home):
+            raise Invalid(
+                "The current folder is your home folder, and --workspace is for a project.",
+                "Change into the folder of the project, then try again.",
+            )
+        return self.project.joinpath(*path.split("/"))
 
     def _packaged(self, package: str) -> Path | None:
         """Return where Windows keeps what a program that was installed as a package (MSIX) takes for its folder.

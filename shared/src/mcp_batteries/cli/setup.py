@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from mcp_batteries.cli.install import install, uninstall
+from mcp_batteries.cli.install import install, uninstall, uninstall_all
 from mcp_batteries.cli.leftovers import leftovers, purge
 from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Invalid, NotFound
-from mcp_batteries.settings import Settings
+from mcp_batteries.settings import ALL_HOSTS, Settings
 
 __all__ = ["set_up"]
 
@@ -18,17 +18,32 @@ def set_up(settings: Settings, places: Places | None = None) -> str:
         Problem: it could not be done.
     """
     places = places or Places.of_this_user()
+    _refuse_what_does_not_go_together(settings)
     if settings.install:
-        if settings.purge or settings.uninstall:
-            raise Invalid("--install does not go with --uninstall or --purge.", "Do one after the other.")
         return install(settings.install, settings, places)
     messages: list[str] = []
     if settings.uninstall:
         try:
-            messages.append(uninstall(settings.uninstall, settings, places))
+            messages.append(_take_out(settings.uninstall, settings, places))
         except NotFound as problem:
             if not settings.purge:
                 raise
             messages.append(str(problem))
-    messages.append(purge(settings, places) if settings.purge else leftovers(settings))
+    if settings.purge:
+        messages.append(purge(settings, places))
+    elif not settings.dry_run:
+        messages.append(leftovers(settings))
     return "\n".join(filter(None, messages))
+
+
+def _take_out(host: str, settings: Settings, places: Places) -> str:
+    if host == ALL_HOSTS:
+        return uninstall_all(settings, places)
+    return uninstall(host, settings, places)
+
+
+def _refuse_what_does_not_go_together(settings: Settings) -> None:
+    if settings.install and (settings.purge or settings.uninstall):
+        raise Invalid("--install does not go with --uninstall or --purge.", "Do one after the other.")
+    if settings.purge and settings.dry_run:
+        raise Invalid("--dry-run does not go with --purge.", "Leave out one of them; --uninstall names what is left.")

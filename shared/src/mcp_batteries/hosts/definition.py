@@ -26,6 +26,7 @@ class HostLocation(_Table):
     macos: str | None = None
     linux: str | None = None
     windows_package: str | None = None
+    workspace: str | None = None
 
 
 class HostFormat(_Table):

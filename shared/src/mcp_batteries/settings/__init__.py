@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from mcp_batteries.settings.command_line import load
 from mcp_batteries.settings.declared import (
+    ALL_HOSTS,
     SETTINGS_URI,
     Dependencies,
     Host,
@@ -27,6 +28,7 @@ from mcp_batteries.settings.text_files import open_text
 
 __all__ = [
     "ABSOLUTE",
+    "ALL_HOSTS",
     "SETTINGS_URI",
     "Dependencies",
     "Host",

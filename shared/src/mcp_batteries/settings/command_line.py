@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from mcp_batteries.errors import describe_os_error
 from mcp_batteries.hosts import HOST_NAMES
 from mcp_batteries.settings.declared import (
+    ALL_HOSTS,
     Positional,
     Secret,
     Settings,
@@ -150,6 +151,12 @@ class _Words(click.types.StringParamType):
 class _HostName(click.Choice[str]):
     """The name of a host; of a wrong one, the error names those that are like it."""
 
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        # `--uninstall --all` is what many type first.
+        if ALL_HOSTS in self.choices and value == f"--{ALL_HOSTS}":
+            value = ALL_HOSTS
+        return super().convert(value, param, ctx)
+
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         similar = difflib.get_close_matches(str(value).lower(), self.choices, n=2)
         if not similar:
@@ -177,7 +184,7 @@ def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Param
         return click.Option([flag], multiple=True, type=_Words(), **common)
     if get_origin(annotation) is Literal:
         choices = get_args(annotation)
-        choice_type = _HostName(choices) if choices == HOST_NAMES else click.Choice(choices)
+        choice_type = _HostName(choices) if set(HOST_NAMES) <= set(choices) else click.Choice(choices)
         if len(choices) > _MOST_SHOWN:
             common |= {"metavar": "NAME", "help": f"{field.description} One of: {', '.join(choices)}."}
         return click.Option([flag], type=choice_type, **common)

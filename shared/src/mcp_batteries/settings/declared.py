@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
@@ -18,6 +18,7 @@ from mcp_batteries.redaction.own import add_secrets
 from mcp_batteries.settings.paths import ABSOLUTE
 
 __all__ = [
+    "ALL_HOSTS",
     "SETTINGS_URI",
     "Dependencies",
     "Host",
@@ -37,13 +38,18 @@ __all__ = [
 # A server shows here which settings it is running with.
 SETTINGS_URI = "config://settings"
 
+# Instead of a host: every one.
+ALL_HOSTS = "all"
+
 Transport = Literal["stdio", "http", "sse"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 if TYPE_CHECKING:
     Host = str
+    HostOrAll = str
 else:
     # A choice for each host of which there is a file.
     Host = Literal[HOST_NAMES]
+    HostOrAll = Literal[(*HOST_NAMES, ALL_HOSTS)]
 
 
 class Positional:
@@ -75,6 +81,9 @@ class Secret:
 
 
 _ADDRESS = Secret(url=True)
+
+# What every host takes as a name; Codex takes nothing more.
+_ENTRY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 
 class Short:
@@ -172,7 +181,8 @@ class Settings(BaseModel):
             "bus", "state_key_file", "log_level", "log_format", "wire_log", "metrics", "telemetry", "no_front",
         ),
         "Instead of serving": (
-            "check", "verbose", "print_config", "install", "uninstall", "purge", "new_token", "version",
+            "check", "verbose", "print_config", "install", "uninstall", "name", "workspace", "dry_run", "purge",
+            "new_token", "version",
         ),
     }  # fmt: skip
 
@@ -287,7 +297,14 @@ class Settings(BaseModel):
     verbose: Annotated[bool, Short("-v")] = Field(False, description="Show the details of each step of --check.")
     print_config: Host | None = Field(None, description="Print the entry for a host's configuration file and exit.")
     install: Host | None = Field(None, description="Write the entry into a host's configuration file and exit.")
-    uninstall: Host | None = Field(None, description="Take the entry out of a host's configuration file and exit.")
+    uninstall: HostOrAll | None = Field(
+        None, description="Take the entry out of a host's configuration file, or all entries out of all, and exit."
+    )
+    name: str | None = Field(None, description="Name of the entry, for several of this server in one host.")
+    workspace: bool = Field(
+        False, description="Have --install and --uninstall change the file of the project in the current folder."
+    )
+    dry_run: bool = Field(False, description="Have --install and --uninstall only say what they would do.")
     purge: bool = Field(
         False,
         description="Remove what this server keeps on this machine, such as caches, and exit; goes with --uninstall.",
@@ -315,11 +332,29 @@ class Settings(BaseModel):
             raise ValueError("it needs --transport http and --public-url")
         return value
 
+    @field_validator("name")
+    @classmethod
+    def _plain_name(cls, value: str | None) -> str | None:
+        if value is not None and _ENTRY_NAME.fullmatch(value) is None:
+            raise ValueError("write at most 64 letters, digits, hyphens and underscores, such as work")
+        return value
+
     @field_validator("tools", "exclude_tools")
     @classmethod
     def _names(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         # A list with commas is what people try first.
         return tuple(" ".join(values).replace(",", " ").split())
+
+    @property
+    def entry_name(self) -> str:
+        """The name under which hosts know this server."""
+        return self.name or self.COMMAND.removeprefix("mcp-")
+
+    @property
+    def serving(self) -> Self:
+        """These settings without what is done instead of serving."""
+        names = Settings.GROUPS["Instead of serving"]
+        return self.model_copy(update={name: Settings.model_fields[name].default for name in names})
 
     @property
     def socket_url(self) -> str | None:
@@ -403,6 +438,14 @@ class Settings(BaseModel):
             else:
                 flags.extend([flag] if value is True else [flag, str(value)])
         return [*flags, *plain]
+
+    def plain_arguments(self) -> list[str]:
+        """The command line's arguments that are no options."""
+        plain: list[str] = []
+        for name, field in type(self).model_fields.items():
+            if any(isinstance(item, Positional) for item in field.metadata):
+                plain.extend(getattr(self, name))
+        return plain
 
     def secrets(self) -> dict[str, str]:
         """The settings that hold a secret, as environment variables, because process lists show command lines."""
