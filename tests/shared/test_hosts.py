@@ -125,7 +125,44 @@ def test_who_prints_an_entry_learns_that_it_needs_a_token(
     with pytest.raises(SystemExit) as caught:
         run("mcp_fs", [*words.split(), "--print-config", "cursor", os.sep])
     assert caught.value.code == 0
-    assert ("Authorization: Bearer TOKEN" in capsys.readouterr().err) is is_said
+    printed = capsys.readouterr()
+    assert ("set MCP_TOKEN_FS where the host finds it" in printed.err) is is_said
+    assert ("Bearer ${env:MCP_TOKEN_FS}" in printed.out) is is_said
+
+
+BEARER = {
+    "amp": "${MCP_TOKEN_WORK}",
+    "claude-code": "${MCP_TOKEN_WORK}",
+    "cursor": "${env:MCP_TOKEN_WORK}",
+    "gemini-cli": "$MCP_TOKEN_WORK",
+    "kiro": "${MCP_TOKEN_WORK}",
+    "opencode": "{env:MCP_TOKEN_WORK}",
+    "visual-studio": "${input:MCP_TOKEN_WORK}",
+    "vscode": "${input:MCP_TOKEN_WORK}",
+    "windsurf": "${env:MCP_TOKEN_WORK}",
+}
+
+
+@pytest.mark.parametrize("host", [host for host in HOSTS if host != "claude-desktop"])
+def test_an_entry_sends_a_token_in_the_way_of_its_host(host: str) -> None:
+    words = ["--transport", "http", "--public-url", "https://team.example/mcp", "--name", "work", os.sep]
+    document = parsed(host, entry(host, load(Settings, ["--auth-tokens", "alice sha256:c4n4ry", *words])))
+    inputs = document.pop("inputs", [])
+    ((servers),) = document.values()
+    server = servers["work"]
+    assert "c4n4ry" not in json.dumps([server, inputs])
+    if host == "codex":
+        assert server["bearer_token_env_var"] == "MCP_TOKEN_WORK"
+    elif host == "jetbrains":
+        assert server == {"url": "https://team.example/mcp"}
+    else:
+        assert server["headers"] == {"Authorization": f"Bearer {BEARER.get(host, '***')}"}
+    is_asked = host in ("vscode", "visual-studio")
+    assert [(item["id"], item["password"]) for item in inputs] == [("MCP_TOKEN_WORK", True)] * is_asked
+    plain = parsed(host, entry(host, load(Settings, words)))
+    assert "inputs" not in plain and "MCP_TOKEN" not in json.dumps(plain) and "***" not in json.dumps(plain)
+    issuer = ["--auth-issuer", "https://login.example.org", "--auth-tokens", "a"]
+    assert parsed(host, entry(host, load(Settings, [*issuer, *words]))) == plain
 
 
 def test_claude_desktop_takes_no_url() -> None:

@@ -638,6 +638,22 @@ def test_a_password_that_was_filled_in_goes_with_its_address(tmp_path: Path) -> 
         assert ("pass" in path.read_text("utf-8")) is kept
 
 
+@pytest.mark.parametrize("host", ["zed", "copilot-cli", "goose"])
+def test_a_token_that_was_filled_in_goes_to_its_own_server_only(host: str, tmp_path: Path) -> None:
+    where = places(tmp_path)
+    path = where.file(host)
+    words = ["--transport", "http", "--auth-file", os.sep + "tokens", "--public-url"]
+    message = install(host, settings(*words, "https://one.example/mcp"), where)
+    assert "write it in place of ***. --new-token makes one." in message
+    path.write_text(path.read_text("utf-8").replace("Bearer ***", "Bearer mine"), "utf-8")
+    install(host, settings(*words, "https://one.example/mcp"), where)
+    assert "Bearer mine" in path.read_text("utf-8")
+    install(host, settings(*words, "https://two.example/mcp"), where)
+    assert "mine" not in path.read_text("utf-8") and "Bearer ***" in path.read_text("utf-8")
+    uninstall(host, settings(), where)
+    assert not path.exists()
+
+
 @pytest.mark.parametrize("host", ["claude-desktop", "claude-code", "cline", "gemini-cli"])
 def test_a_comma_that_the_host_cannot_read_is_taken_out(host: str, tmp_path: Path) -> None:
     """As an earlier version left it."""

@@ -27,7 +27,11 @@ from shared.host_files import HOSTS, Writer, comments, container, encoded, forei
 
 SERVERS: dict[str, list[Settings]] = {
     "fs": [load(Files, [os.sep + "served"]), load(Files, ["--read-only", os.sep + 'a "quoted" one'])],
-    "git": [load(Git, [os.sep + "repository"]), load(Git, ["--transport", "http", os.sep + "repository"])],
+    "git": [
+        load(Git, [os.sep + "repository"]),
+        load(Git, ["--transport", "http", os.sep + "repository"]),
+        load(Git, ["--transport", "http", "--auth-file", os.sep + "tokens", os.sep + "repository"]),
+    ],
     "github": [load(Github, []), load(Github, ["--write"])],
     "postgres": [
         load(Postgres, ["postgresql://reader:secret@db.example.org/shop"]),

@@ -113,12 +113,7 @@ def _print_config(settings: Settings, host: str) -> int:
     missing = describe_missing_paths(settings)
     if missing:
         print(missing, file=sys.stderr)  # noqa: T201
-    if settings.transport != "stdio" and (settings.auth_file or settings.auth_tokens):
-        print(  # noqa: T201
-            "The server asks for a token: add the header `Authorization: Bearer TOKEN` to the entry, in the way of "
-            "this host, with the token that --new-token printed.",
-            file=sys.stderr,
-        )
+    _say_how_to_send_a_token(settings, host, text)
     secrets = [name for name in settings.secrets() if name in text]
     if secrets:
         hint = f"The entry holds no password or key: set {', '.join(secrets)} where the host finds it"
@@ -128,6 +123,19 @@ def _print_config(settings: Settings, host: str) -> int:
             hint += "."
         print(hint, file=sys.stderr)  # noqa: T201
     return 0
+
+
+def _say_how_to_send_a_token(settings: Settings, host: str, text: str) -> None:
+    from mcp_batteries.cli.hosts import token_hint, token_question
+
+    if settings.transport == "stdio" or not (settings.auth_file or settings.auth_tokens) or settings.auth_issuer:
+        return
+    question = token_question(host, settings)
+    if question is None:
+        hint = "add the header `Authorization: Bearer TOKEN` to the entry, in the way of this host"
+    else:
+        hint = token_hint(host, question, text)
+    print(f"The server asks for a token, and --new-token makes one: {hint}.", file=sys.stderr)  # noqa: T201
 
 
 def _change_host(settings: Settings) -> int:

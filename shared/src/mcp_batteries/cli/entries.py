@@ -29,6 +29,9 @@ __all__ = [
 _COMMANDS = ("command", "cmd")
 _URLS = ("url", "httpUrl", "serverUrl", "uri", "baseUrl")
 _ENVIRONMENTS = ("env", "environment")
+_HEADERS = "headers"
+# What stands in entries for a secret that a person fills in.
+_BLANKS = ("***", "Bearer ***")
 
 
 @dataclass(frozen=True)
@@ -125,8 +128,12 @@ def merge(new: Mapping[str, Any], current: Mapping[str, Any], noted: Mapping[str
         noted: the entry that was written last: what is still as it says is ours, and goes if the new one has it not.
     """
     merged: dict[str, Any] = {}
+    filled_in = [*_ENVIRONMENTS]
+    if _url_of(new) == _url_of(current):
+        # A token is for one server and goes to no other.
+        filled_in.append(_HEADERS)
     for key, value in current.items():
-        if key in _ENVIRONMENTS and isinstance(value, dict):
+        if key in filled_in and isinstance(value, dict):
             own = new.get(key, {})
             written = noted.get(key, {})
             environment = _merge_environment(own, cast("dict[str, Any]", value), written)
@@ -151,7 +158,7 @@ def _merge_environment(new: Mapping[str, Any], current: Mapping[str, Any], noted
                 merged[name] = value
             continue
         blank = str(new[name])
-        is_for_another = "***" in blank and blank != "***" and masked(str(value)) != blank
+        is_for_another = "***" in blank and blank not in _BLANKS and masked(str(value)) != blank
         merged[name] = new[name] if is_ours or is_for_another else value
     for name, value in new.items():
         merged.setdefault(name, value)

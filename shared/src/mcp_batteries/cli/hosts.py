@@ -35,6 +35,8 @@ __all__ = [
     "make_url_entry",
     "place",
     "server_url",
+    "token_hint",
+    "token_question",
 ]
 
 
@@ -214,7 +216,21 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
         raise Invalid(f"{host} connects to no Unix socket: leave out --socket.")
     url = server_url(settings)
     assert url is not None
-    return make_url_entry(host, name, url, sse=settings.transport == "sse")
+    token = token_question(host, settings)
+    return make_url_entry(host, name, url, sse=settings.transport == "sse", token=token)
+
+
+def token_question(host: str, settings: Settings) -> InstallQuestion | None:
+    """Return the variable that holds a caller's token for the server; None if it asks for none in an entry.
+
+    Hosts ask an OAuth issuer for tokens themselves, and some document no header.
+    """
+    is_asked = settings.transport != "stdio" and (settings.auth_file or settings.auth_tokens)
+    if not is_asked or settings.auth_issuer or load_host(host).entry.token is None:
+        return None
+    # Not a name that begins like the server's own variables, of which it refuses unknown ones.
+    name = f"MCP_TOKEN_{settings.entry_name}".upper().replace("-", "_")
+    return InstallQuestion("token", f"Token for {settings.COMMAND}", HIDDEN_SECRET, variable=name, secret=True)
 
 
 def server_url(settings: Settings) -> str | None:
@@ -336,8 +352,20 @@ def _variable_form(definition: HostDefinition, question: InstallQuestion) -> str
     return form.replace("NAME", str(question.variable))
 
 
-def make_url_entry(host: str, name: str, url: str, *, sse: bool = False) -> str:
+def token_hint(host: str, token: InstallQuestion, text: str) -> str:
+    """Say what a person has to do so that the host sends the token with an entry."""
+    if load_host(host).asks_inputs:
+        return f"{load_host(host).title} asks you for it"
+    if HIDDEN_SECRET in text:
+        return f"write it in place of {HIDDEN_SECRET}"
+    return f"set {token.variable} where the host finds it"
+
+
+def make_url_entry(host: str, name: str, url: str, *, sse: bool = False, token: InstallQuestion | None = None) -> str:
     """Return the entry for `host` that connects to a server at `url`.
+
+    Args:
+        token: the variable that holds a token, if the server asks for one.
 
     Raises:
         Invalid: the host takes no URL.
@@ -350,7 +378,26 @@ def make_url_entry(host: str, name: str, url: str, *, sse: bool = False) -> str:
         refusal = definition.refusals.sse
     if template is None:
         raise Invalid(str(refusal))
-    return _write_entry(definition, name, _fill_in(template, {"$name": name, "$url": url}), {})
+    filled = _fill_in(template, {"$name": name, "$url": url})
+    if token is None or definition.entry.token is None:
+        return _write_entry(definition, name, filled, {})
+    filled |= _fill_in_token(definition, token)
+    questions: dict[str, Any] = {}
+    if definition.asks_inputs:
+        questions = _ask_inputs([Input(str(token.variable), token.title, password=True)])
+    return _write_entry(definition, name, filled, questions)
+
+
+def _fill_in_token(definition: HostDefinition, token: InstallQuestion) -> dict[str, Any]:
+    """Return the part of an entry with which the host sends a token."""
+    value = HIDDEN_SECRET if definition.entry.token_literal else _variable_form(definition, token)
+
+    def fill_in(item: Any) -> Any:
+        if isinstance(item, Mapping):
+            return {key: fill_in(inner) for key, inner in cast("Mapping[str, Any]", item).items()}
+        return str(item).replace("$token_variable", str(token.variable)).replace("$token", value)
+
+    return fill_in(definition.entry.token)
 
 
 def _fill_in(template: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

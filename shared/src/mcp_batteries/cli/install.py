@@ -32,7 +32,15 @@ from mcp_batteries.cli.entries import (
     words_of,
 )
 from mcp_batteries.cli.formats import ConfigFormat, Malformed, format_of
-from mcp_batteries.cli.hosts import describe_missing_paths, entry, environment, launch, server_url
+from mcp_batteries.cli.hosts import (
+    describe_missing_paths,
+    entry,
+    environment,
+    launch,
+    server_url,
+    token_hint,
+    token_question,
+)
 from mcp_batteries.cli.journal import (
     JOURNAL,
     ORIGINAL,
@@ -440,6 +448,7 @@ def _report(target: _Target, text: str, places: Places, edit: _Edit, problems: S
         location = "in its place in that file" if has_example else "where the host finds it"
         names = ", ".join(sorted(str(question.variable) for question in variables))
         lines.append(f"No password or key was written. Set {names} {location}.")
+    lines += _describe_token(target, text)
     if missing := describe_missing_paths(settings):
         lines.append(missing)
     if settings.workspace:
@@ -448,6 +457,15 @@ def _report(target: _Target, text: str, places: Places, edit: _Edit, problems: S
     where = f", in {places.project}" if settings.workspace else ""
     lines.append(f"To undo{where}: {typed_command(settings, *_undo_words(target))}")
     return "\n".join(lines)
+
+
+def _describe_token(target: _Target, text: str) -> Sequence[str]:
+    """Return what a person has to do where the server asks for a token."""
+    question = token_question(target.host, target.settings)
+    if question is None:
+        return []
+    hint = f"The server asks for a token, and none was written: {token_hint(target.host, question, text)}."
+    return [f"{hint} --new-token makes one."]
 
 
 def _undo_words(target: _Target) -> Sequence[str]:

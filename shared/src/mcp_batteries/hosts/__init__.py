@@ -15,7 +15,9 @@ A new host is one new file here. Its sources are the host's own documentation. E
   itself. `replaced` is a regular expression of what it replaces anywhere in an entry; no host can be told not to.
 - `entry`: servers are in `container`, each as `start` (the host starts it), `http` or `sse` (it connects). `$name`,
   `$program`, `$arguments`, `$command` (both), `$environment`, `$variables` (its names) and `$url` stand for values.
-  A key whose value would be an empty environment is left out.
+  A key whose value would be an empty environment is left out. `token` is added to `http` and `sse` where the server
+  asks for a token: `$token` stands for it, in the form of `variables` unless `token_literal` says that the host
+  replaces none there, and `$token_variable` for the name of its variable. It is missing where the host documents none.
 - `refusals`: a sentence for `http` or `sse`, if the host takes no such server.
 - `page`: `paragraphs` for the page of this host.
 """

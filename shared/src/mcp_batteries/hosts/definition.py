@@ -46,6 +46,8 @@ class HostEntry(_Table):
     start: Mapping[str, Any]
     http: Mapping[str, Any] | None = None
     sse: Mapping[str, Any] | None = None
+    token: Mapping[str, Any] | None = None
+    token_literal: bool = False
 
 
 class HostRefusals(_Table):
