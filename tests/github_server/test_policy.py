@@ -145,17 +145,18 @@ def test_what_no_path_in_a_repository_is(text: str) -> None:
     "name",
     [".github/workflows/x.yml", ".GitHub/Workflows/deep/x", "action.yml", "a/b/action.yaml", "./.github/workflows/x"],
 )
-def test_what_actions_runs_has_a_gate(name: str) -> None:
+def test_what_actions_runs_has_a_gate(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Refused, match="--workflow-files"):
         policy("--write").write_file(name)
     assert policy("--write", "--workflow-files").write_file(name).name == name.removeprefix("./")
-    with pytest.raises(Refused, match="--workflow-files"):
-        policy("--workflow-files").write_file(name)
     shut = policy("--write")
     with pytest.raises(Refused, match="It is not merged"):
         shut.require_mergeable(["a.txt", name])
     with pytest.raises(Refused):
         shut.require_no_workflows(["a.txt", name], "it", complete=True)
+    monkeypatch.setenv("MCP_GITHUB_WORKFLOW_FILES", "1")
+    with pytest.raises(Refused, match="--workflow-files"):
+        policy().write_file(name)
 
 
 def test_other_files_have_none() -> None:
@@ -251,8 +252,11 @@ def test_what_a_tool_lacks_is_told(
     assert found.flags == missing and (why in found.reason if why else not found.reason)
 
 
-def test_writing_needs_its_switch_and_each_gate_its_own() -> None:
-    for closed in (policy(), policy("--merge"), policy("--write", "--read-only", "--merge")):
+def test_writing_needs_its_switch_and_each_gate_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCP_GITHUB_MERGE", "1")
+    merges = policy()
+    monkeypatch.delenv("MCP_GITHUB_MERGE")
+    for closed in (policy(), merges, policy("--write", "--read-only", "--merge")):
         with pytest.raises(Refused, match="--write"):
             closed.write_repo("octo/site")
         assert closed.allowed_actions == ["read"]

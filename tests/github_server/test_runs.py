@@ -88,8 +88,9 @@ async def test_gates_are_closed_one_by_one(oracle: Oracle) -> None:
     for name, flag in gated.items():
         async with served(oracle, "--write", flag) as client:
             assert name in {tool.name for tool in (await client.list_tools()).tools}
-        async with served(oracle, flag) as client:
-            assert name not in {tool.name for tool in (await client.list_tools()).tools}
+        with pytest.raises(SystemExit):
+            async with served(oracle, flag):
+                pytest.fail("a gate alone opens nothing, and is refused")
     async with served(oracle, *EVERYTHING, "--read-only") as client:
         hints = [tool.annotations for tool in (await client.list_tools()).tools]
         assert all(hint and hint.read_only_hint for hint in hints)

@@ -10,6 +10,7 @@ from mcp.shared.exceptions import MCPError
 
 from github_server.oracle import Oracle
 from github_server.serving import TOKEN, call, fake_gh, refused, served
+from mcp_batteries.cli.hosts import entry
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
 from mcp_github.client import credentials
@@ -63,6 +64,23 @@ def test_lists_may_be_written_with_commas() -> None:
     # As GitHub's own server names them.
     theirs = load(Settings, ["--toolsets", "default,actions,issues,stargazers,dependabot,code_security"])
     assert theirs.toolsets == (*DEFAULT_TOOLSETS, "actions", "stars", "security")
+
+
+@pytest.mark.parametrize("host", ["vscode", "cursor", "codex", "zed"])
+@pytest.mark.parametrize(
+    ("words", "is_asked"),
+    [
+        ("", True),
+        ("--auth env", True),
+        ("--auth gh", False),
+        ("--auth none", False),
+        ("--auth login --login-client-id x", False),
+        ("--token-file token", False),
+        ("--app-id 1 --app-key-file key", False),
+    ],
+)
+def test_an_entry_asks_for_a_token_only_if_the_server_would_use_it(words: str, is_asked: bool, host: str) -> None:
+    assert ("GITHUB_TOKEN" in entry(host, load(Settings, words.split()))) is is_asked
 
 
 @pytest.mark.slow

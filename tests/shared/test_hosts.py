@@ -115,7 +115,6 @@ def test_the_public_url_is_entered_if_there_is_one(transport: str) -> None:
         ("--transport http --auth-tokens x", True),
         ("--transport http --auth-issuer https://login.example.org", False),
         ("--transport http", False),
-        ("--auth-file tokens", False),
     ],
 )
 def test_who_prints_an_entry_learns_that_it_needs_a_token(

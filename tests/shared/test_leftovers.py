@@ -17,7 +17,7 @@ from platformdirs import macos, unix, windows
 from contract.test_contract import ROOT
 from mcp_batteries.cli.places import Places
 from mcp_batteries.cli.setup import set_up
-from mcp_batteries.errors import Invalid, NotFound
+from mcp_batteries.errors import NotFound
 from mcp_batteries.mount.settings import Settings as Mount
 from mcp_batteries.remote.disk import DiskStore
 from mcp_batteries.remote.entry import Entry
@@ -206,8 +206,6 @@ def test_both_at_once(home: Path) -> None:
         set_up(load(Files, ["--uninstall", "cursor"]))
     said = set_up(load(Files, ["--uninstall", "cursor", "--purge"]))
     assert "add --workspace" in said and "Removed:" in said and not left(home)
-    with pytest.raises(Invalid, match="one after the other"):
-        set_up(load(Files, ["--install", "cursor", "--purge", os.sep]))
 
 
 def test_backups_go_and_what_other_servers_need_stays(home: Path) -> None:

@@ -24,6 +24,11 @@ class Settings(Common):
         "--write", "--fetch", "--push", "--worktree-folder", "{folder}", "{folder}",
     )  # fmt: skip
 
+    NEEDS: ClassVar[dict[str, tuple[str, ...]]] = Common.NEEDS | {
+        "remote_folder": ("fetch", "push"),
+        "worktree_folder": ("write",),
+        "remote_timeout": ("fetch", "push"),
+    }
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         "/path/to/folder",
         "--write /path/to/folder",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
@@ -46,6 +47,9 @@ class Settings(Common):
         "--toolsets", "all", "--write", "--merge", "--delete", "--releases", "--runs", "--token-file", "token",
     )  # fmt: skip
 
+    NEEDS: ClassVar[dict[str, tuple[str, ...]]] = Common.NEEDS | dict.fromkeys(
+        ("merge", "delete", "workflow_files", "runs", "releases", "force"), ("write",)
+    )
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         "",
         "--repos octo-org/website",
@@ -137,6 +141,12 @@ class Settings(Common):
         if folder is None or folder == "memory":
             return folder
         return to_absolute_path(folder)
+
+    def open_questions(self) -> Sequence[InstallQuestion]:
+        """The token, unless these settings say that it comes from elsewhere."""
+        if self.app_id or self.token_file or self.auth not in ("auto", "env"):
+            return ()
+        return self.INSTALL_QUESTIONS
 
     def depends_on(self) -> Dependencies | None:
         variables = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN", "GITHUB_TOKEN", "GH_TOKEN")

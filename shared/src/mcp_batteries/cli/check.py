@@ -22,7 +22,7 @@ from mcp_batteries.cli.hosts import HIDDEN_SECRET
 from mcp_batteries.errors import first_exception
 from mcp_batteries.executables import quote_command
 from mcp_batteries.program import Program, program_of
-from mcp_batteries.settings import Settings, masked, variable
+from mcp_batteries.settings import ONLY_OVER_HTTP, Settings, masked, variable
 
 __all__ = ["check"]
 
@@ -151,7 +151,7 @@ def _describe_placeholders(settings: Settings) -> list[str]:
     A server may do without it, as GitHub's public data needs no token; who has set it wants more than that.
     """
     lines: list[str] = []
-    for question in settings.INSTALL_QUESTIONS:
+    for question in settings.open_questions():
         if question.variable is None:
             continue
         value = os.environ.get(question.variable, "").strip()
@@ -161,8 +161,8 @@ def _describe_placeholders(settings: Settings) -> list[str]:
 
 
 _OURS: dict[str, Any] = {
-    "check": False, "verbose": False, "transport": "stdio", "socket": None, "server_card": False, "log_format": "text",
-    "audit_file": None, "wire_log": None,
+    "check": False, "verbose": False, "transport": "stdio", "log_format": "text", "audit_file": None, "wire_log": None,
+    **{name: Settings.model_fields[name].default for name in ONLY_OVER_HTTP},
 }  # fmt: skip
 
 

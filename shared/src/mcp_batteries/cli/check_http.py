@@ -48,7 +48,11 @@ async def answers_over_http(program: Program, settings: Settings, said: list[str
     """
     with tempfile.TemporaryDirectory() as folder:
         socket = str(Path(folder) / "socket") if settings.socket else None
-        own = settings.model_copy(update={**_OWN, "socket": socket})
+        update = {**_OWN, "socket": socket}
+        if socket is not None:
+            # An address has no effect beside it.
+            update |= {name: Settings.model_fields[name].default for name in ("host", "port")}
+        own = settings.model_copy(update=update)
         theirs = {variable(type(settings), name) for name in (*_OWN, "socket")}
         process = await anyio.open_process(
             [*program.words, *own.arguments()],

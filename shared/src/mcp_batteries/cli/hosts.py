@@ -283,7 +283,7 @@ def environment(settings: Settings) -> list[InstallQuestion]:
 
 def _environment_of(settings: Settings) -> list[InstallQuestion]:
     secrets = settings.secrets()
-    questions = {question.variable: question for question in settings.INSTALL_QUESTIONS if question.variable}
+    questions = {question.variable: question for question in settings.open_questions() if question.variable}
     variables: list[InstallQuestion] = []
     for name, field in type(settings).model_fields.items():
         key = variable(type(settings), name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcp_batteries.cli.install import install, uninstall, uninstall_all
 from mcp_batteries.cli.leftovers import leftovers, purge
 from mcp_batteries.cli.places import Places
-from mcp_batteries.errors import Invalid, NotFound
+from mcp_batteries.errors import NotFound
 from mcp_batteries.settings import ALL_HOSTS, Settings
 
 __all__ = ["set_up"]
@@ -18,7 +18,6 @@ def set_up(settings: Settings, places: Places | None = None) -> str:
         Problem: it could not be done.
     """
     places = places or Places.of_this_user()
-    _refuse_what_does_not_go_together(settings)
     if settings.install:
         return install(settings.install, settings, places)
     messages: list[str] = []
@@ -40,10 +39,3 @@ def _take_out(host: str, settings: Settings, places: Places) -> str:
     if host == ALL_HOSTS:
         return uninstall_all(settings, places)
     return uninstall(host, settings, places)
-
-
-def _refuse_what_does_not_go_together(settings: Settings) -> None:
-    if settings.install and (settings.purge or settings.uninstall):
-        raise Invalid("--install does not go with --uninstall or --purge.", "Do one after the other.")
-    if settings.purge and settings.dry_run:
-        raise Invalid("--dry-run does not go with --purge.", "Leave out one of them; --uninstall names what is left.")

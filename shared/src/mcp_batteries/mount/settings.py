@@ -15,7 +15,7 @@ from pydantic import Field, PrivateAttr
 
 from mcp_batteries import settings as common
 from mcp_batteries.server.calling.call_params import CALL_TOOLS
-from mcp_batteries.settings import Dependencies, Positional, load, variable
+from mcp_batteries.settings import ONLY_OVER_HTTP, Dependencies, Positional, load, variable
 
 __all__ = ["Settings"]
 
@@ -67,6 +67,7 @@ class Settings(common.Settings):
         for name, words in _segments(self.servers):
             kind = _settings_of(name)
             _refuse_names(words)
+            self._refuse_http_options(name, words)
             settings = load(kind, [*inherited, *words])
             if any(isinstance(other, kind) for other in self._parts):
                 raise click.UsageError(f"'{name}' is named twice. Give one {name} all that it shall serve.")
@@ -77,6 +78,15 @@ class Settings(common.Settings):
                     f"not to '{name}'."
                 )
             self._parts.append(settings)
+
+    def _refuse_http_options(self, name: str, words: Sequence[str]) -> None:
+        """Refuse what belongs to the process before the server's own settings say that it has no effect there."""
+        if self.transport != "stdio":
+            return
+        for field in ONLY_OVER_HTTP:
+            flag = "--" + field.replace("_", "-")
+            if any(word.partition("=")[0] == flag for word in words):
+                raise _for_all(name, field)
 
     def _check_process_settings(self, name: str, settings: common.Settings) -> None:
         """Check that a server was given nothing of its own that the process decides for all."""

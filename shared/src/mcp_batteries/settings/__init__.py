@@ -7,6 +7,7 @@ server's prefix and a value out of range each stop the start with one line that 
 
 from __future__ import annotations
 
+from mcp_batteries.settings.combinations import ONLY_OVER_HTTP
 from mcp_batteries.settings.command_line import load
 from mcp_batteries.settings.declared import (
     ALL_HOSTS,
@@ -29,6 +30,7 @@ from mcp_batteries.settings.text_files import open_text
 __all__ = [
     "ABSOLUTE",
     "ALL_HOSTS",
+    "ONLY_OVER_HTTP",
     "SETTINGS_URI",
     "Dependencies",
     "Host",

@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 
 from mcp_batteries.errors import describe_os_error
 from mcp_batteries.hosts import HOST_NAMES
+from mcp_batteries.settings.combinations import refuse_options_without_effect
 from mcp_batteries.settings.declared import (
     ALL_HOSTS,
     Positional,
@@ -76,6 +77,7 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
                 settings.origins.update(
                     {name: origin for name in context.params if (origin := _origin(context, kind, name))}
                 )
+                refuse_options_without_effect(settings)
                 remember_secrets(settings)
                 return settings
             except ValidationError as error:

@@ -162,6 +162,17 @@ class Settings(BaseModel):
     # Only the person who installs the server can know the answers to these questions.
     INSTALL_QUESTIONS: ClassVar[tuple[InstallQuestion, ...]] = ()
 
+    # Options that have no effect unless one of some others is set; a server adds its own.
+    NEEDS: ClassVar[dict[str, tuple[str, ...]]] = {
+        "verbose": ("check",),
+        "name": ("install", "uninstall", "print_config"),
+        "workspace": ("install", "uninstall"),
+        "dry_run": ("install", "uninstall"),
+        "auth_audience": ("auth_issuer",),
+        "auth_algorithm": ("auth_issuer",),
+        "tls_key": ("tls_certificate",),
+    }
+
     # Command lines for the end of `--help`, without the command itself.
     EXAMPLES: ClassVar[tuple[str, ...]] = ()
 
@@ -375,12 +386,16 @@ class Settings(BaseModel):
         needed = self.depends_on() or Dependencies()
         return [path for path in (*needed.places, *needed.files) if not os.path.exists(path)]
 
+    def open_questions(self) -> Sequence[InstallQuestion]:
+        """The questions of `INSTALL_QUESTIONS` whose answers a server with these settings would use."""
+        return self.INSTALL_QUESTIONS
+
     def unanswered(self) -> InstallQuestion | None:
-        """The required question of `INSTALL_QUESTIONS` that plain arguments answer, if there are none."""
+        """The required question that plain arguments answer, if there are none."""
         for name, field in type(self).model_fields.items():
             if getattr(self, name) and any(isinstance(item, Positional) for item in field.metadata):
                 return None
-        for question in self.INSTALL_QUESTIONS:
+        for question in self.open_questions():
             if question.required and question.variable is None:
                 return question
         return None
