@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mcp_batteries.settings import Settings
 
-__all__ = ["Demonstration", "Program", "program_of"]
+__all__ = ["Demonstration", "Probe", "Program", "program_of"]
 
 # A URI and a harmless way to cause an update of it; None if there is none.
 Demonstration = tuple[str, Callable[[], None]] | None
+
+# A call of a tool, with its arguments, that reaches what the server is for.
+Probe = tuple[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,7 @@ class Program:
         settings: the class of its settings; like the rest below, imported on first access.
         build: the `Assembled` server for such settings.
         demonstration: how `--check` triggers an update.
+        probe: the call with which `--check` tries the server; None for the first tool that reads without arguments.
         confinement: says what confines the server's processes, in one line; None if it has nothing to say.
     """
 
@@ -32,15 +36,21 @@ class Program:
     settings: Callable[[], type[Settings]]
     build: Callable[[Any], Any]
     demonstration: Callable[[Any], Demonstration]
+    probe: Callable[[Any], Probe | None] = lambda settings: None
     confinement: Callable[[Any], str | None] = lambda settings: None
 
 
 def program_of(package: str) -> Program:
     """The server in `package`: `<package>.settings.Settings`, `<package>.server.build(settings)`,
-    `<package>.changes.demonstration(settings)`, and where there is one `<package>.server.confinement(settings)`."""
+    `<package>.changes.demonstration(settings)`, and where there are some `<package>.changes.probe(settings)` and
+    `<package>.server.confinement(settings)`."""
 
     def found(module: str) -> Any:
         return importlib.import_module(f"{package}.{module}")
+
+    def probe(settings: Any) -> Probe | None:
+        call = getattr(found("changes"), "probe", None)
+        return None if call is None else call(settings)
 
     def confinement(settings: Any) -> str | None:
         says = getattr(found("server"), "confinement", None)
@@ -51,5 +61,6 @@ def program_of(package: str) -> Program:
         settings=lambda: found("settings").Settings,
         build=lambda settings: found("server").build(settings),
         demonstration=lambda settings: found("changes").demonstration(settings),
+        probe=probe,
         confinement=confinement,
     )

@@ -10,11 +10,11 @@ from mcp_batteries.remote import DiskStore, RemoteSource, open_store
 from mcp_batteries.subscriptions.file_watcher import follow_file
 from mcp_weather.engine.requests.queries import current_key
 from mcp_weather.engine.saved_places import SavedPlaces
-from mcp_weather.policy.place import point_at
+from mcp_weather.policy.place import Place, point_at
 from mcp_weather.resources import PLACES_PROBLEM_URI, PLACES_URI, Resources
 from mcp_weather.settings import Settings
 
-__all__ = ["PlacesWatcher", "cache_identity", "demonstration", "make_weather_source"]
+__all__ = ["PlacesWatcher", "cache_identity", "demonstration", "make_weather_source", "probe"]
 
 
 def make_weather_source(resources: Resources) -> RemoteSource:
@@ -75,10 +75,19 @@ def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
     store = open_store(settings.cache, settings.COMMAND, cache_identity(settings))
     if not isinstance(store, DiskStore):
         return None
-    saved_places = SavedPlaces(settings.places).all()
-    greenwich = point_at(51.4779, -0.0015, resolved="coordinates")
-    place = next(iter(saved_places.values()), greenwich)
+    place = _tried_place(settings)
     return place.uri("now"), lambda: store.drop(current_key(place))
+
+
+def probe(settings: Settings) -> tuple[str, dict[str, str]]:
+    """Return a call that asks the weather service, for `--check`."""
+    place = _tried_place(settings)
+    return "get_weather", {"place": place.coordinates}
+
+
+def _tried_place(settings: Settings) -> Place:
+    greenwich = point_at(51.4779, -0.0015, resolved="coordinates")
+    return next(iter(SavedPlaces(settings.places).all().values()), greenwich)
 
 
 def cache_identity(settings: Settings) -> list[str]:

@@ -21,8 +21,8 @@ from mcp_types import TextContent
 from mcp_batteries.cli.hosts import HIDDEN_SECRET
 from mcp_batteries.errors import first_exception
 from mcp_batteries.executables import quote_command
-from mcp_batteries.program import Program, program_of
-from mcp_batteries.settings import ONLY_OVER_HTTP, Settings, masked, variable
+from mcp_batteries.program import Probe, Program, program_of
+from mcp_batteries.settings import ONLY_OVER_HTTP, SETTINGS_URI, Settings, masked, variable
 
 __all__ = ["check"]
 
@@ -190,7 +190,7 @@ async def _try(program: Program, settings: Settings, report: _Report, stderr: An
             await report.step("tools", lambda: _tools(client))
             await report.step("resources", lambda: _resources(client))
             await report.step("prompts", lambda: _prompts(client))
-            await report.step("call", lambda: _call(client))
+            await report.step("call", lambda: _call(client, program, settings))
             await report.step("subscribe", lambda: _watch(client, program, settings))
             await _report_confinement(program, settings, report)
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - failures belong in the report
@@ -256,27 +256,34 @@ async def _prompts(client: Client) -> _StepResult:
     return _StepResult(str(len(prompts)), [", ".join(prompt.name for prompt in prompts)])
 
 
-async def _call(client: Client) -> _StepResult:
+async def _call(client: Client, program: Program, settings: Settings) -> _StepResult:
+    probe = program.probe(settings) or await _find_call(client)
+    if probe is None:
+        return _StepResult("not tried: every tool needs arguments", tried=False)
+    name, arguments = probe
+    result = await client.call_tool(name, dict(arguments))
+    text = next((block.text for block in result.content if isinstance(block, TextContent)), "")
+    first, _, more = text.strip().partition("\n")
+    if result.is_error:
+        raise RuntimeError(f"{name}: {first}")
+    return _StepResult(f"{name}: {first if len(first) <= 80 else first[:79] + '…'}", more.splitlines()[:20])
+
+
+async def _find_call(client: Client) -> Probe | None:
+    """Return a call of the first tool that reads without arguments."""
     for tool in (await client.list_tools()).tools:
         # What changed is asked of what is followed, and here nothing is.
         if tool.name == "list_changes":
             continue
         if tool.annotations and tool.annotations.read_only_hint and not tool.input_schema.get("required"):
-            result = await client.call_tool(tool.name, {})
-            text = next((block.text for block in result.content if isinstance(block, TextContent)), "")
-            first, _, more = text.strip().partition("\n")
-            if result.is_error:
-                raise RuntimeError(f"{tool.name}: {first}")
-            return _StepResult(
-                f"{tool.name}: {first if len(first) <= 80 else first[:79] + '…'}", more.splitlines()[:20]
-            )
-    return _StepResult("not tried: every tool needs arguments", tried=False)
+            return tool.name, {}
+    return None
 
 
 async def _watch(client: Client, program: Program, settings: Settings) -> _StepResult:
     demonstration = program.demonstration(settings)
     if demonstration is None:
-        return _StepResult("not tried: nothing here may be changed", tried=False)
+        return await _subscribe(client)
     uri, cause = demonstration
     problem = ""
     async with client.listen(resource_subscriptions=[uri]) as events, anyio.create_task_group() as group:
@@ -287,6 +294,15 @@ async def _watch(client: Client, program: Program, settings: Settings) -> _StepR
         await anext(aiter(events))
         problem = f"{uri} changed, announced after {(time.perf_counter() - started) * 1000:.0f} ms"
     return _StepResult(problem)
+
+
+async def _subscribe(client: Client) -> _StepResult:
+    """Subscribe to a listed resource where nothing may be changed to see a notice."""
+    uris = [item.uri for item in (await client.list_resources()).resources if item.uri != SETTINGS_URI]
+    if not uris:
+        return _StepResult("not tried: nothing is listed, and nothing here may be changed", tried=False)
+    async with client.listen(resource_subscriptions=uris[:1]):
+        return _StepResult(f"follows {uris[0]}; no notice tried: nothing here may be changed", tried=False)
 
 
 def _reason(error: BaseException) -> str:
