@@ -11,7 +11,7 @@ from typing import Any, cast
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
 from mcp_github.call_context import current_call
 from mcp_github.client.rate_limits import EVERYTHING, RateLimits, rate_limit_problem
-from mcp_github.client.refusals import known_refusal
+from mcp_github.client.refusals import find_refusal
 from mcp_github.client.response import Response
 from mcp_github.safety.scrub import scrub_text
 
@@ -42,11 +42,18 @@ def problem_of(response: Response, description: str, limits: RateLimits, *, has_
     message = _message_of(response)
     problem = _rate_limit_problem_of(response, message, limits)
     if problem is None and response.status in _STATUSES_WITH_REASONS:
-        problem = _sign_on_problem_of(response, description) or known_refusal(message, description, _quotation(message))
+        problem = _sign_on_problem_of(response, description) or _known_problem_of(message, description)
     if problem is None:
         problem = _refusal_of(response, message, description, has_token=has_token)
     problem.status = response.status
     return problem
+
+
+def _known_problem_of(message: str, description: str) -> Problem | None:
+    refusal = find_refusal(message)
+    if refusal is None:
+        return None
+    return refusal.to_problem(description, _quotation(message))
 
 
 def _refusal_of(response: Response, message: str, description: str, *, has_token: bool) -> Problem:
@@ -104,9 +111,9 @@ def graphql_problem_of(errors: list[Any], response: Response, description: str, 
     quotation = quote_graphql_error(errors)
     if "secondary rate limit" in quotation or "abuse detection" in quotation:
         return _secondary_limit(limits, _parse_number(response.headers.get("retry-after")))
-    refusal = known_refusal(str(_first_error(errors).get("message") or ""), description, quotation)
+    refusal = find_refusal(str(_first_error(errors).get("message") or ""))
     if refusal is not None:
-        return refusal
+        return refusal.to_problem(description, quotation)
     match _first_error(errors).get("type"):
         case "RATE_LIMITED" | "RATE_LIMIT":
             return _graphql_limit(response, limits)
@@ -139,9 +146,11 @@ def partial_data_note(errors: list[Any], description: str) -> str:
     if len(objects) < 2:
         parts = "a part"
     sentences = [f"GitHub leaves out {parts} of {description}.", *list(reasons)[:_MAX_QUOTED_ERRORS]]
-    refusal = next(filter(None, (known_refusal(str(error.get("message")), description, "") for error in objects)), None)
-    if refusal is not None:
-        sentences.append(refusal.fix)
+    for error in objects:
+        refusal = find_refusal(str(error.get("message")))
+        if refusal is not None:
+            sentences.append(refusal.fix)
+            break
     return " ".join(sentence for sentence in sentences if sentence)
 
 
@@ -202,17 +211,16 @@ def _graphql_limit(response: Response, limits: RateLimits) -> Problem:
 
 
 def _forbidden(response: Response, message: str, description: str) -> Problem:
-    if "archived" in message:
-        return Conflict(
-            f"{description[:1].upper()}{description[1:]} can't be changed: the repository is archived.",
-            "Its owner can unarchive it on GitHub.",
-        )
     fix = _permissions_of_headers(response) or _permissions_of_tool()
     return Refused(f"The token may not do that to {description}.{_quotation(message)}", fix)
 
 
 def _sign_on_problem_of(response: Response, description: str) -> Problem | None:
-    """Return the problem if an organisation wants the token authorised, with the page that does so; else None."""
+    """Return the problem if an organisation wants the token authorised, with the page that does so; else None.
+
+    The header and the hour that its page is good for are those of
+    https://docs.github.com/rest/authentication/authenticating-to-the-rest-api#personal-access-tokens-and-saml-sso.
+    """
     header = response.headers.get("x-github-sso", "")
     if not header.startswith("required"):
         return None
