@@ -9,7 +9,7 @@ _SHOWN_AS = {
 }  # fmt: skip
 _STATES = {"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}
 _NAMES = ("login", "slug", "name", "sha")
-_OTHERS = {"comments", "tree", "files"}
+_OTHERS = {"comments", "tree"}
 """What the answer has under the same name is something else."""
 _MADE: dict[str, dict[str, Any]] = {
     "resolveReviewThread": {"isResolved": True}, "unresolveReviewThread": {"isResolved": False},
@@ -27,6 +27,9 @@ def shown(verb: str, body: Any, data: Any) -> Any:
     for asked, value in body.items():
         name = _SHOWN_AS.get(asked, asked)
         if name not in data or name in _OTHERS or (name == "content" and isinstance(data[name], dict)):
+            continue
+        if asked == "files":
+            made[name] = {file: text for file, text in value.items() if text is not None}
             continue
         if asked == "event":
             value = _STATES.get(value, value)
@@ -66,6 +69,8 @@ def mutated(mutation: str, given: dict[str, Any]) -> dict[str, Any]:
         made["diffSide"] = given["side"]
     if "categoryId" in given:
         made["category"] = {"id": given["categoryId"]}
+    if mutation == "enablePullRequestAutoMerge":
+        made["autoMergeRequest"] = given
     if mutation == "markDiscussionCommentAsAnswer":
         made["answer"] = {"id": given["id"]}
     # The ids of what it is about are not its own.

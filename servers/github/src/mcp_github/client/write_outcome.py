@@ -18,7 +18,7 @@ __all__ = ["ADDED_NAMES", "UnsetField", "describe_unset", "find_unset", "is_ever
 # Requests that only add names to something: where none of them is there, nothing was done.
 ADDED_NAMES = frozenset({"reviewers", "team_reviewers", "assignees"})
 
-# Where the answer has a field under another name.
+# Where the answer has a field under another name, or inside another.
 _ANSWERED_AS: Mapping[str, str] = {
     "reviewers": "requested_reviewers",
     "team_reviewers": "requested_teams",
@@ -26,9 +26,12 @@ _ANSWERED_AS: Mapping[str, str] = {
     "event": "state",
     "side": "diffSide",
     "categoryId": "category",
+    "mergeMethod": "autoMergeRequest.mergeMethod",
+    "commitHeadline": "autoMergeRequest.commitHeadline",
+    "commitBody": "autoMergeRequest.commitBody",
 }
 # What only steers a request or has another meaning in the answer, such as the comments of a review and their number.
-_NOT_A_STATE = frozenset({"comments", "files", "id", "message", "sha", "tree"})
+_NOT_A_STATE = frozenset({"comments", "id", "message", "sha", "tree"})
 # Objects that a request names by one of their own fields.
 _REFERENCES = frozenset(
     {"milestone", "type", "base", "head", "organization", "categoryId", "answer", "owner", "parent"}
@@ -54,6 +57,9 @@ _SHOWN_NAMES: Mapping[str, str] = {
     "fields": "value",
     "target_commitish": "ref",
     "categoryId": "category",
+    "mergeMethod": "method",
+    "commitHeadline": "title",
+    "commitBody": "body",
     "isDraft": "draft",
     "isResolved": "resolved",
     "isAnswered": "answer",
@@ -98,7 +104,9 @@ def find_unset(asked: Any, answered: Any, *, method: str) -> list[UnsetField]:
         return []
     unset: list[UnsetField] = []
     for name, value, answer in _comparable(cast("dict[str, Any]", asked), cast("dict[str, Any]", answered)):
-        if name in _FIELD_LISTS:
+        if _are_files(name, value):
+            field = _compare_files(value, answer or {})
+        elif name in _FIELD_LISTS:
             field = _compare_field_values(name, value, answer)
         elif isinstance(value, list):
             field = _compare_lists(name, cast("list[Any]", value), cast("list[Any]", answer or []), method)
@@ -130,18 +138,48 @@ def describe_unset(unset: Sequence[UnsetField]) -> str:
 def _comparable(asked: dict[str, Any], answered: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """Yield name, value and answer of the fields that can be compared."""
     for name, value in asked.items():
-        key = _ANSWERED_AS.get(name, name)
-        if key not in answered or name in _NOT_A_STATE:
+        holder, _, key = _ANSWERED_AS.get(name, name).rpartition(".")
+        fields = answered
+        if holder:
+            fields = cast("dict[str, Any]", answered.get(holder) or {})
+        if key not in fields or name in _NOT_A_STATE:
             continue
         if name == "body" and asked.get("generate_release_notes"):
             # The notes follow the text.
             continue
-        answer = answered[key]
+        answer = fields[key]
         has_other_shape = isinstance(value, list) != isinstance(answer, list)
         if answer is not None and value is not None and has_other_shape:
             continue
-        if not isinstance(answer, dict) or name in _REFERENCES:
+        if not isinstance(answer, dict) or name in _REFERENCES or _are_files(name, value):
             yield name, value, answer
+
+
+def _are_files(name: str, value: Any) -> bool:
+    """Return whether these are the files of a gist by their names; elsewhere they are a list."""
+    return name == "files" and isinstance(value, dict)
+
+
+def _compare_files(files: dict[str, Any], answer: dict[str, Any]) -> UnsetField | None:
+    """Return which files of a gist are not there with their text, and which are though they were deleted."""
+    missing: list[str] = []
+    remaining: list[str] = []
+    for name, file in files.items():
+        answered = answer.get(name)
+        if file is None and answered is not None:
+            remaining.append(name)
+        elif file is not None and (answered is None or _has_other_text(file, answered)):
+            missing.append(name)
+    if not missing and not remaining:
+        return None
+    return UnsetField("files", missing, remaining, is_whole=len(missing) + len(remaining) == len(files))
+
+
+def _has_other_text(file: dict[str, Any], answered: dict[str, Any]) -> bool:
+    """Return whether GitHub shows another text of a file than it was sent; it cuts long ones."""
+    if "content" not in file or "content" not in answered or answered.get("truncated"):
+        return False
+    return _plain(file["content"]) != _plain(answered["content"])
 
 
 def _compare_field_values(name: str, values: list[dict[str, Any]], answer: list[dict[str, Any]]) -> UnsetField | None:

@@ -94,7 +94,9 @@ mutation Enqueue($input: EnqueuePullRequestInput!) {
 
 AUTO_MERGE = """
 mutation AutoMerge($input: EnablePullRequestAutoMergeInput!) {
-  enablePullRequestAutoMerge(input: $input) { pullRequest { number autoMergeRequest { mergeMethod } } }
+  enablePullRequestAutoMerge(input: $input) { pullRequest {
+    number autoMergeRequest { mergeMethod commitHeadline commitBody }
+  } }
 }
 """
 
