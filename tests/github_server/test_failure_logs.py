@@ -24,8 +24,8 @@ def cause_of(log: bytes, piece: int = 4096, step: FailedStep | None = None) -> s
 
 @pytest.mark.share(1, slow=8)
 @pytest.mark.parametrize("seed", range(25))
-def test_of_forty_ways_to_fail_the_cause_is_named(seed: int) -> None:
-    assert len(kinds()) >= 40
+def test_of_many_ways_to_fail_the_cause_is_named(seed: int) -> None:
+    assert len(kinds()) >= 110
     missed: list[str] = []
     for kind in kinds():
         log, needed = made(kind, seed)
@@ -33,13 +33,13 @@ def test_of_forty_ways_to_fail_the_cause_is_named(seed: int) -> None:
         assert len(said.encode()) <= MAX_CAUSE_BYTES
         if not all(word in said for word in needed):
             missed.append(f"{kind}: {needed} not in {said!r}")
-    assert len(missed) <= len(kinds()) * 0.15, "\n".join(missed)
+    assert len(missed) <= len(kinds()) * 0.02, "\n".join(missed)
 
 
 @pytest.mark.share(1)
 @pytest.mark.parametrize("seed", range(8))
 def test_no_decoy_is_taken_for_the_cause(seed: int) -> None:
-    """More than a hundred logs, most with lines that look like the cause of a step that failed and are none."""
+    """More than two hundred logs, half with lines that look like the cause of a step that failed and are none."""
     wrong: list[str] = []
     count = 0
     for kind in kinds():
@@ -49,8 +49,8 @@ def test_no_decoy_is_taken_for_the_cause(seed: int) -> None:
             said = cause_of(log, step=find_failed_step(job))
             if "decoy" in said.lower() or not all(word in said for word in needed):
                 wrong.append(f"{kind} with {decoy}: {needed} not in {said!r}")
-    assert count >= 100
-    assert len(wrong) <= count * 0.05, f"{len(wrong)} of {count}:\n" + "\n".join(wrong)
+    assert count >= 200
+    assert len(wrong) <= count * 0.02, f"{len(wrong)} of {count}:\n" + "\n".join(wrong)
 
 
 RUN = {"repo": "octo/app", "run_id": 9}

@@ -22,7 +22,9 @@ _MAX_LINE_CHARACTERS = 300
 _PIECE_BYTES = 65_536
 # Of a longer line that holds no hint, nothing is kept.
 _MAX_CONTEXT_LINE_BYTES = 2000
-_MAX_CONTEXT_LINES = 6
+_MAX_CONTEXT_LINES = 12
+# A program that fails ends its step in so many lines; what it said long before the end was caught or tried again.
+_MAX_LINES_TO_END = 8
 _COLOUR_CODES = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _TIMESTAMP = re.compile(rb"^(?:\xef\xbb\xbf)?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)[\d:.]*Z ?")
 # What wraps the lines of another tool: docker's build, compose and kubectl, turbo and nx, `pr`-like prefixes.
@@ -32,7 +34,7 @@ _HINT = re.compile(
     rb"(?i)error|fail|fatal|panic|exception|denied|killed|memory|not found|cannot|can't|could not|timed? ?out|"
     rb"exceed|cancel|abort|fault|no space|lost|undefined|unable|invalid|missing|assert|would reformat|\xe2\x97\x8f|"
     rb"\xe2\x9c\x96|\xc3\x97|(?:^|Z |m)E(?::|   )|ERR!|went wrong|exit code|shutdown|refused|unresolved|rejected|"
-    rb"differ|traceback|\.\w+:\d+:\d+|(?:^|Z |m) +\d+\) |YN\d{4}"
+    rb"differ|traceback|\.\w+:\d+:\d+|(?:^|Z |m) +\d+\) |YN\d{4}|\.mli?\", lines? "
 )
 
 
@@ -72,7 +74,10 @@ _RULES = (
     _rule(_TOOL, r"^(?:FAIL|ERROR): \w+ \([\w.]+\)", 14),
     _rule(_TOOL, r"^\s*● (?!Console|Deprecation)\S.*", 14),
     _rule(_TOOL, r"^\s*(?:FAIL|⎯+ Failed)\s.*(?:>|\.(?:test|spec)\.)", 6),
-    _rule(_TOOL, r"^\s*(?:✗|✖|×|✕)\s+\S.*", 4),
+    _rule(_TOOL, r"^\s*(?:✗|✖|×|✕)\s+\S.*", 4, 3),
+    _rule(_TOOL, r"^(?:Failure|Error):$", 5),
+    _rule(_TOOL, r"^\S.*\.{3,}Failed$", 6),
+    _rule(_TOOL, r"^\S+ => \S+:\d+:\d+$", 4),
     _rule(_TOOL, r"^\s+\d+\) test .*\([\w.]+\)$", 8),
     _rule(_TOOL, r"^\s+\d+\) .*(?:›|\[\w+\] ›)", 10),
     _rule(_TOOL, r"^\s+\d+ failing$", 14),
@@ -86,6 +91,9 @@ _RULES = (
     _rule(_TOOL, r"^[^\s:][^:]*:\d+(?::\d+)?: (?:fatal )?error: ", 4, 1),
     _rule(_TOOL, r"undefined reference to|^ld: |cannot find -l|collect2: error", 2, 2),
     _rule(_TOOL, r"^CMake Error", 6),
+    _rule(_TOOL, r'^File "[^"]+\.mli?", lines? \d+', 6),
+    _rule(_TOOL, r"^ {4}error: \S|^ +error • ", 6),
+    _rule(_TOOL, r"^fatal: \[[^\]]+\]: (?:FAILED|UNREACHABLE)!", 2, 2),
     _rule(_TOOL, r"^\S+\.pyi?:\d+(?::\d+)?:? (?:error:|[A-Z]{1,4}\d{2,4} )", 4),
     _rule(_TOOL, r"^\s+\S+\.pyi?:\d+:\d+ - error: ", 3),
     _rule(_TOOL, r"^(?:would reformat |\[warn\] \S+\.\w+$|error: cannot format)", 3),
@@ -118,7 +126,7 @@ _RULES = (
     _rule(_WEAK, r"^(?:make(?:\[\d+\])?: \*\*\*|ninja: build stopped|FAILED: )", 2, 6),
     _rule(_WEAK, r"^(?:npm (?:ERR!|error)|ELIFECYCLE|error Command failed|BUILD FAILED|FAILURE: )", 3, 4),
     _rule(_WEAK, r"(?i)^(?:error|failed|failure)\b[:!]? \S", 3, 3),
-    _rule(_LAST, r"^(?:Error: )?Process completed with exit code (?!0)", 0, 6),
+    _rule(_LAST, r"^(?:Error: )?Process completed with exit code (?!0)", 0, 10),
 )  # fmt: skip
 _MACHINE_RULES = [rule for rule in _RULES if rule.rank == _MACHINE]
 # What a step itself calls the error: an action that ends so, or a command that says so with `::error::`.
@@ -129,6 +137,8 @@ _RAISED = _rule(_PROGRAM, "", 3, 3)
 _STEP_HEADER = b"##[group]Run "
 # Of these the last is kept: a service's complaints and what was tried again come before what ended the step.
 _LAST_WINS = frozenset({_STATED, _PROGRAM})
+# What counts only near the end of its step.
+_ENDS_STEP = frozenset({_PROGRAM, _WEAK})
 _TRACEBACK = "Traceback (most recent call last):"
 _STEP_END = re.compile(r"Process completed with exit code [1-9]")
 _HARMLESS = re.compile(
@@ -144,12 +154,14 @@ class _Excerpt:
     Attributes:
         first: the number of the first line.
         lines_to_come: how many of the following lines belong to it.
+        paragraphs_since: how many lines came after it, without those that are indented.
     """
 
     rank: int
     first: int
     lines: list[str]
     lines_to_come: int
+    paragraphs_since: int = 0
 
 
 @dataclass(frozen=True)
@@ -209,7 +221,11 @@ class FailureLogParser:
             return ""
         numbered_lines: list[str] = []
         size = 0
-        for number, line in enumerate(self._best.lines, self._best.first):
+        excerpt = list(enumerate(self._best.lines, self._best.first))
+        if self._best.rank == _LAST:
+            # Of the end of a step the last lines count most.
+            excerpt.reverse()
+        for number, line in excerpt:
             if len(line) > _MAX_LINE_CHARACTERS:
                 line = line[:_MAX_LINE_CHARACTERS] + "…"
             numbered_line = f"{number}: {line}"
@@ -217,6 +233,8 @@ class FailureLogParser:
             if size > MAX_CAUSE_BYTES:
                 break
             numbered_lines.append(numbered_line)
+        if self._best.rank == _LAST:
+            numbered_lines.reverse()
         return "\n".join(numbered_lines)
 
     def _add_line(self, raw: bytes) -> None:
@@ -227,17 +245,33 @@ class FailureLogParser:
         belongs_to_best = self._best is not None and self._best.lines_to_come > 0
         if not (belongs_to_best or self._is_in_traceback or _HINT.search(raw)):
             # Most of a log is of no interest; what precedes a failure may be.
-            self._recent.append(_clean(raw) if len(raw) < _MAX_CONTEXT_LINE_BYTES else "…")
+            self._add_context(_clean(raw) if len(raw) < _MAX_CONTEXT_LINE_BYTES else "…")
             return
         line = _clean(raw)
         message = _WRAPPER.sub("", line)
         if belongs_to_best and self._best is not None:
             self._best.lines_to_come -= 1
             self._best.lines.append(line)
+        if _STEP_END.match(message):
+            self._forget_what_did_not_end_the_step()
         self._look_for_failure(line, message)
         if _STEP_END.match(message) and self._best is not None:
             self._has_step_ended = True
+        self._add_context(line)
+
+    def _add_context(self, line: str) -> None:
+        """Remember a line that may precede a failure."""
         self._recent.append(line)
+        if self._best is not None and line[:1] not in (" ", "\t", ""):
+            self._best.paragraphs_since += 1
+
+    def _forget_what_did_not_end_the_step(self) -> None:
+        """Forget what a program said too long before the end of its step: the last lines say more."""
+        best = self._best
+        if self._has_step_ended or best is None or best.rank not in _ENDS_STEP:
+            return
+        if best.paragraphs_since > _MAX_LINES_TO_END:
+            self._best = None
 
     def _is_of_failed_step(self, raw: bytes, step: FailedStep) -> bool:
         """Return whether a line was written while the failed step was at work."""
