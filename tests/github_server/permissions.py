@@ -23,7 +23,7 @@ FACTS: list[tuple[str, str, str]] = [
     ("POST", "/user/repos", "Administration: write"),
     ("POST", "/orgs/{org}/repos", "Administration: write"),
     ("POST", "~/forks", "Administration: write"),
-    ("GET", "~/(collaborators|tags|rulesets.*|rules/.*)", "Metadata: read"),
+    ("GET", "~/(collaborators|contributors|tags|rulesets.*|rules/.*)", "Metadata: read"),
     ("GET", "~/properties/values", "Metadata: read"),  # ?
     ("PATCH", "~/properties/values", "Custom properties: write"),  # ?
     ("GET", "~/commits/[^/]+/pulls", "Pull requests: read"),
@@ -63,7 +63,7 @@ FACTS: list[tuple[str, str, str]] = [
     ("GET", "/(search/.*|advisories|rate_limit|user|users/.*|gists.*)", ""),
     ("GRAPHQL", "Blame|Tags", "Contents: read"),
     ("GRAPHQL", "CommitOnBranch", "Contents: write"),
-    ("GRAPHQL", "MergeState|Threads?", "Pull requests: read"),
+    ("GRAPHQL", "MergeState|PullLinks|Threads?", "Pull requests: read"),
     ("GRAPHQL", "AddThread|AutoMerge|Draft|Enqueue|Ready|Reply|Resolve|Unresolve", "Pull requests: write"),
     ("GRAPHQL", "Categories|Discussions?", "Discussions: read"),
     ("GRAPHQL", ".*Discussion.*|(M|Unm)arkAnswer", "Discussions: write"),

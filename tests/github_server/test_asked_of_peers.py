@@ -131,3 +131,47 @@ async def test_a_new_file_can_be_executable_and_a_submodule_is_called_one(oracle
         assert entry["mode"] == "100755"
         rows = (await call(client, "list_files", **O, path="vendor"))["rows"]
         assert [row[1] for row in rows] == ["submodule", "file"]
+
+
+@pytest.mark.anyio
+async def test_a_pull_request_says_what_it_closes_and_where_it_waits(oracle: Oracle) -> None:
+    pull(oracle)
+    ours = {"number": 7, "title": "Crash", "state": "OPEN", "repository": {"nameWithOwner": "Octo/App"}}
+    theirs = {**ours, "number": 8, "repository": {"nameWithOwner": "other/secret"}}
+    closing = {"totalCount": 25, "nodes": [ours, theirs]}
+    entry = {"position": 3, "state": "AWAITING_CHECKS", "estimatedTimeToMerge": 120}
+    state: dict[str, Any] = {"isMergeQueueEnabled": True, "mergeQueueEntry": entry, "closingIssuesReferences": closing}
+    oracle.graphql("PullLinks", {"repository": {"pullRequest": state}})
+    async with served(oracle, "--repos", "octo/app") as client:
+        found = await call(client, "get_pull_request", **O, number=5)
+        assert found["data"]["merge_queue"] == {"position": 3, "state": "awaiting_checks", "estimated_s": 120}
+        assert found["data"]["closes"] == [["#7", "open", "Crash"], ["other/secret#8", "not served here"]]
+        assert "23 more issues" in found["note"]
+        state |= {"mergeQueueEntry": None, "closingIssuesReferences": {"totalCount": 0, "nodes": []}}
+        found = await call(client, "get_pull_request", **O, number=5)
+        assert "not in it" in found["data"]["merge_queue"] and "closes" not in found["data"]
+        # An older server has none of it, and the pull request is shown all the same.
+        error = {"message": "Field 'isMergeQueueEnabled' doesn't exist on type 'PullRequest'"}
+        oracle.graphql("PullLinks", Reply(200, {"errors": [error]}))
+        found = await call(client, "get_pull_request", **O, number=5)
+        assert found["data"]["number"] and "are not known" in found["note"]
+        before = len(oracle.sent("POST", "/graphql"))
+        await call(client, "get_pull_request", **O, number=5, fields="title")
+        await client.read_resource("github://octo/app/pulls/5")
+        # Who asks for one field, or is told of a change, costs no second request.
+        assert len(oracle.sent("POST", "/graphql")) == before
+
+
+@pytest.mark.anyio
+async def test_contributors_are_listed_with_those_who_have_no_account(oracle: Oracle) -> None:
+    bob = {"type": "Anonymous", "name": "Bob", "email": "b@x", "contributions": 2}
+    people = [{"login": "ada", "type": "User", "contributions": 31}, bob]
+    oracle.answer("GET", f"{HERE}/contributors", people)
+    async with served(oracle) as client:
+        found = await call(client, "list_people", **O, kind="contributors")
+        assert found["columns"] == ["login", "name", "contributions"]
+        assert found["rows"] == [["ada", None, 31], [None, "Bob", 2]]
+        assert oracle.sent("GET", f"{HERE}/contributors")[0].query["anon"] == "1"
+        oracle.answer("GET", f"{HERE}/contributors", raw=b"", status=204)
+        assert (await call(client, "list_people", **O, kind="contributors"))["rows"] == []
+        assert "`repo`" in await refused(client, "list_people", org="octo", kind="contributors")

@@ -22,6 +22,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("get_me", {}),
     ("list_people", {}),
     ("list_people", O),
+    ("list_people", {**O, "kind": "contributors"}),
     ("list_people", {"org": "octo"}),
     ("list_people", {"org": "octo", "team": "core"}),
     *(("search_github", {"kind": kind, "query": "words", "limit": 5})
@@ -155,6 +156,8 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("edit_star", O),
     ("edit_star", {**O, "starred": False}),
     ("list_issue_options", {"repo": "octo/app", "kind": "custom"}),
+    ("edit_issue", {**O, "number": 3, "numbers": [4], "labels": ["+bug"]}),
+    ("edit_issue", {**O, "number": 3, "numbers": [4], "labels": ["+bug"], "dry_run": False}),
     ("edit_issue", {**O, "number": 3, "custom": {"text field": "me"}, "duplicate_of": 8}),
     ("list_refs", {**O, "kind": "tags", "fields": "name,message,tagger,tagged_at"}),
     ("list_issues", {**O, "custom": {"text field": "me"}}),
@@ -300,7 +303,7 @@ async def test_a_refusal_names_the_permission(oracle: Oracle) -> None:
 async def test_reading_asks_few_questions(oracle: Oracle) -> None:
     """Requests per question; the numbers a change should not raise unnoticed."""
     prepared(oracle)
-    most = {"get_issue": 1, "get_pull_request": 1, "read_file": 1, "list_issues": 1, "get_commit": 1, "list_checks": 2,
+    most = {"get_issue": 1, "get_pull_request": 2, "read_file": 1, "list_issues": 1, "get_commit": 1, "list_checks": 2,
             "read_diff": 1, "list_comments": 1, "get_repository": 1, "search_github": 1}  # fmt: skip
     async with served(oracle, *EVERYTHING) as client:
         for name, arguments in CALLS:

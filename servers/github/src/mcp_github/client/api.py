@@ -31,9 +31,12 @@ from mcp_github.safety.lockdown import hide_outsiders, is_by_outsider
 from mcp_github.safety.scrub import scrub
 from mcp_github.safety.taint import TaintTracker
 
-__all__ = ["Api", "ApiResponse", "partial_success", "select_paging_params"]
+__all__ = ["NO_CONTENT", "Api", "ApiResponse", "partial_success", "select_paging_params"]
 
 logger = logging.getLogger(__name__)
+
+# The data of an answer of status 204, which has no body.
+NO_CONTENT = ""
 
 _MAYBE_DONE = "It may have been done all the same: look before you try again."
 # An exception that passed through one of these came of an answer that nobody foresaw.
@@ -143,6 +146,11 @@ class Api:
     def client(self) -> Client:
         """The client of the caller whose call is under way."""
         return self._identities.current.client
+
+    @property
+    def is_for_resources(self) -> bool:
+        """Whether it reads what is followed, of which nothing else is fetched."""
+        return self._prefers_followed
 
     def for_resources(self) -> Api:
         """Return this API with answers taken from what is followed: what a subscriber is told of is what they then
@@ -326,7 +334,10 @@ class Api:
         if response.status == 304 and cached is not None:
             identity.cached.move_to_end(key)
             return cached.response
-        data, removed = self._clean(_parse_json(response.body, request.description))
+        parsed: Any = NO_CONTENT
+        if response.status != 204:
+            parsed = _parse_json(response.body, request.description)
+        data, removed = self._clean(parsed)
         next_page = _linked_page(response.headers.get("link", ""), "next")
         api_response = ApiResponse(data, removed, next_page, response.headers)
         etag = response.headers.get("etag")

@@ -13,6 +13,7 @@ __all__ = [
     "COMMENT",
     "COMMIT",
     "COMMIT_HIT",
+    "CONTRIBUTOR",
     "ISSUE",
     "LABEL",
     "MILESTONE",
@@ -174,6 +175,11 @@ PERSON = Projection(
         "url": "html_url",
     },
     ("login", "type", "role", "url"),
+)
+# Whoever has no account has only the name and address of their commits.
+CONTRIBUTOR = Projection(
+    {**same_names("login", "name", "email", "type", "contributions"), "url": "html_url"},
+    ("login", "name", "contributions"),
 )
 TEAM = Projection(
     {"org": "organization.login", **same_names("slug", "name", "description", "privacy", "permission")},

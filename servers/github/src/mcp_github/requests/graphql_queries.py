@@ -6,8 +6,8 @@ __all__ = [
     "ADD_DISCUSSION_COMMENT", "ADD_THREAD", "AUTO_MERGE", "BLAME", "CATEGORIES", "COMMIT_ON_BRANCH",
     "CREATE_DISCUSSION", "CREATE_PROJECT", "CREATE_PROJECT_UPDATE", "DELETE_DISCUSSION_COMMENT", "DISCUSSION",
     "DISCUSSIONS", "DRAFT", "EDIT_DISCUSSION_COMMENT", "EDIT_PROJECT_UPDATE", "ENQUEUE", "MARK_ANSWER",
-    "MERGE_STATE", "NODE_PLACE", "PROJECT_UPDATES", "PROJECT_VIEWS", "READY", "REPLY", "RESOLVE", "TAGS", "THREAD",
-    "THREADS", "UNMARK_ANSWER", "UNRESOLVE",
+    "MERGE_STATE", "NODE_PLACE", "PROJECT_UPDATES", "PROJECT_VIEWS", "PULL_LINKS", "READY", "REPLY", "RESOLVE",
+    "TAGS", "THREAD", "THREADS", "UNMARK_ANSWER", "UNRESOLVE",
 ]  # fmt: skip
 
 THREADS = """
@@ -82,6 +82,17 @@ MERGE_STATE = """
 query MergeState($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) { pullRequest(number: $number) {
     isMergeQueueEnabled mergeQueueEntry { position state estimatedTimeToMerge }
+  } }
+}
+"""
+
+PULL_LINKS = """
+query PullLinks($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) {
+    isMergeQueueEnabled mergeQueueEntry { position state estimatedTimeToMerge }
+    closingIssuesReferences(first: 20) { totalCount nodes {
+      number title state authorAssociation repository { nameWithOwner }
+    } }
   } }
 }
 """

@@ -12,7 +12,7 @@ from mcp_github.models import Done
 from mcp_github.policy import Repo, WriteRepo
 from mcp_github.requests.graphql_queries import AUTO_MERGE, ENQUEUE, MERGE_STATE
 
-__all__ = ["merge_when_ready"]
+__all__ = ["merge_when_ready", "queue_place"]
 
 
 async def merge_when_ready(
@@ -47,9 +47,14 @@ async def merge_when_ready(
     )
 
 
-def _queued(repo: Repo, number: int, entry: Mapping[str, Any]) -> Done:
-    data = {"position": entry.get("position"), "state": str(entry.get("state")).lower()}
+def queue_place(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return where a pull request stands in the merge queue, and in how many seconds GitHub expects to merge it."""
+    place = {"position": entry.get("position"), "state": str(entry.get("state")).lower()}
     seconds = entry.get("estimatedTimeToMerge")
     if seconds is not None:
-        data["estimated_s"] = seconds
-    return Done(done=f"#{number} is in the merge queue.", uri=f"{repo.uri}/pulls/{number}", data=data)
+        place["estimated_s"] = seconds
+    return place
+
+
+def _queued(repo: Repo, number: int, entry: Mapping[str, Any]) -> Done:
+    return Done(done=f"#{number} is in the merge queue.", uri=f"{repo.uri}/pulls/{number}", data=queue_place(entry))

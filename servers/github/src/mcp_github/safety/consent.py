@@ -26,7 +26,11 @@ class Consent:
         Raises:
             Refused: flow control is strict and would have to ask.
         """
-        if values.get("dry_run"):
+        dry_run = values.get("dry_run")
+        if dry_run is None:
+            # The first call for several issues only shows what would be.
+            dry_run = bool(values.get("numbers"))
+        if dry_run:
             return None
         public = None
         if tool == "create_repository":

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
 from mcp_batteries.errors import Invalid, Refused, quote
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.trusted import trusted
-from mcp_github.client.api import Api
-from mcp_github.listing.columns import PERSON, TEAM
+from mcp_github.client.api import NO_CONTENT, Api
+from mcp_github.listing.columns import CONTRIBUTOR, PERSON, TEAM
 from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page
 from mcp_github.listing.projections import Item, pick
 from mcp_github.models import Listing, Record
-from mcp_github.policy import Owner, Policy, TeamSlug
+from mcp_github.policy import Owner, Policy, Repo, TeamSlug
 from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalOwnerName, OptionalRepoName, refuse_beside
 
 __all__ = ["get_me", "list_people"]
@@ -61,19 +61,22 @@ async def list_people(
     repo: OptionalRepoName = None,
     org: OptionalOwnerName = None,
     team: Annotated[TeamSlug | None, trusted(Policy.team), Field(description="Slug, with `org`")] = None,
+    kind: Literal["collaborators", "contributors"] = "collaborators",
     fields: Fields = None,
     limit: Limit = 30,
     cursor: Cursor = None,
 ) -> Listing:
-    """List collaborators of `repo`, members of `org` or of its `team`; without any of them, your own teams.
+    """List collaborators or contributors of `repo`, members of `org` or of its `team`; else your own teams.
 
     Collaborators need push access to `repo`. Yourself: `get_me`.
     """
+    if kind == "contributors" and repo is None:
+        raise Invalid("Contributors are those of a repository.", "Pass its `repo`.")
     if repo is not None and org is not None:
         raise Invalid("Only one of `repo` and `org` can be given.")
     if repo is not None:
         refuse_beside("`repo`", team=team)
-        query = ListQuery(f"{repo.path}/collaborators", f"the collaborators of `{repo.full_name}`", PERSON, repo=repo)
+        query = _query_people_of(repo, kind)
     elif org is not None:
         query = _query_members(org, team)
     elif team is not None:
@@ -94,6 +97,23 @@ async def _describe_server(api: Api) -> dict[str, Any]:
         "requests_left": core.get("remaining"),
         "requests_of": core.get("limit"),
     }
+
+
+def _query_people_of(repo: Repo, kind: Literal["collaborators", "contributors"]) -> ListQuery:
+    """Return the list of who may push to a repository, or whose commits are in it."""
+    if kind == "collaborators":
+        return ListQuery(f"{repo.path}/{kind}", f"the {kind} of `{repo.full_name}`", PERSON, repo=repo)
+    return ListQuery(
+        f"{repo.path}/{kind}", f"the {kind} of `{repo.full_name}`", CONTRIBUTOR, params={"anon": 1}, repo=repo,
+        find_list=_contributors_of, hint="`list_commits` shows who wrote what.",
+    )  # fmt: skip
+
+
+def _contributors_of(answer: Any) -> Any:
+    """Return the contributors in GitHub's answer, which is empty while a repository has no commit."""
+    if answer is NO_CONTENT:
+        return []
+    return answer
 
 
 def _query_own_teams(api: Api) -> ListQuery:

@@ -15,13 +15,15 @@ from mcp_batteries.server.declaration.fields import EMPTY_COUNTS, DryRun
 from mcp_batteries.server.declaration.trusted import FreeText, trusted
 from mcp_github.client.api import Api, partial_success
 from mcp_github.listing.columns import COMMENT, ISSUE, LABEL, MILESTONE, PERSON
-from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_notes, keep_served
+from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_notes
 from mcp_github.listing.projections import Item, Projection, clip, clip_note, pick, pluck
 from mcp_github.models import Done, Listing, Record
 from mcp_github.number_forms import Comment, Number, OptionalComment, OptionalNumber, is_on_lines
 from mcp_github.policy import NodeId, Policy, Repo, WriteRepo
 from mcp_github.requests.conversation import list_newest_comments, list_timeline
-from mcp_github.requests.name_changes import has_signs, merge_names, resolve_names
+from mcp_github.requests.issue_edits import IssueEdit, describe_issue, issue_done, issue_path
+from mcp_github.requests.name_changes import resolve_names
+from mcp_github.requests.related_issues import to_related_row
 from mcp_github.requests.review_threads import reply_in_thread
 from mcp_github.tools import views
 from mcp_github.tools.arguments import (
@@ -56,6 +58,9 @@ SubIssueAction = Literal["add", "remove", "first", "after"]
 
 _MAX_BODY_CHARACTERS = 8000
 _MAX_QUOTED_NAME_CHARACTERS = 60
+# GitHub asks for a second between two writes.
+_MAX_EDITED = 100
+_MAX_EDIT_SECONDS = 300
 _TYPE = Projection({"name": "name", "description": "description"}, ("name", "description"))
 _CUSTOM_FIELD = Projection(
     {"name": "name", "kind": "data_type", "choices": pluck("options")}, ("name", "kind", "choices")
@@ -75,9 +80,30 @@ def _check_milestone(value: object) -> object:
     return value
 
 
+def _split_numbers(value: object) -> object:
+    """Return the one text, which callers may send alone, as the list of what its commas and spaces divide."""
+    match value:
+        case [str(text)]:
+            return text.replace(",", " ").split()
+        case _:
+            return value
+
+
+def _check_numbers(numbers: list[int] | None) -> list[int] | None:
+    if numbers is not None and len(numbers) > _MAX_EDITED:
+        raise ValueError(f"must have at most {_MAX_EDITED} numbers")
+    return numbers
+
+
 _SORT = AfterValidator(one_of("created", "updated", "comments"))
 Type = Annotated[FreeText | None, Field(description="Name"), EMPTY_COUNTS]
 Milestone = Annotated[int | None, BeforeValidator(_check_milestone), AfterValidator(_check_from_0)]
+MoreNumbers = Annotated[
+    list[Number] | None,
+    BeforeValidator(_split_numbers),
+    AfterValidator(_check_numbers),
+    Field(description="Others to change alike"),
+]
 Custom = Annotated[dict[FreeText, Any] | None, Field(description="Values by field name")]
 Review = Annotated[bool, Field(description="One on lines of code")]
 
@@ -149,7 +175,7 @@ async def get_issue(api: Api, *, repo: RepoName, number: Number, fields: Fields 
     For comments use `list_comments`, for a pull request `get_pull_request`.
     """
     hint = "`list_issues` and `list_pull_requests` have the numbers there are."
-    response = await api.get(_path(repo, number), _describe(repo, number), repo=repo, hint=hint)
+    response = await api.get(issue_path(repo, number), describe_issue(repo, number), repo=repo, hint=hint)
     issue = response.data
     columns = fields or [name for name in ISSUE.getters if name not in ("repo", "draft", "is_pull_request")]
     data = ISSUE.to_record(issue, columns)
@@ -242,19 +268,20 @@ async def create_issue(
     description = f"the issues of `{repo.full_name}`"
     response = await api.write("POST", f"{repo.path}/issues", description, issue, repo=repo)
     number = int(response.data["number"])
-    done = _done(repo, number, f"Created issue #{number}.", response.data)
+    done = issue_done(repo, number, f"Created issue #{number}.", response.data)
     if parent is not None:
         with partial_success(f"Issue #{number} is created", f"`edit_sub_issue` puts #{number} under another."):
             await _add_sub_issue(api, repo, parent, int(response.data["id"]), number)
     return done
 
 
-@tool("Change an issue", toolset="issues", effect="destroy", open_world=True)
+@tool("Change an issue", toolset="issues", effect="destroy", open_world=True, seconds=_MAX_EDIT_SECONDS)
 async def edit_issue(
     api: Api,
     *,
     repo: WriteRepoName,
     number: Number,
+    numbers: MoreNumbers = None,
     title: OptionalTitle = None,
     body: OptionalBody = None,
     state: Literal["open", "closed"] | None = None,
@@ -265,27 +292,38 @@ async def edit_issue(
     type: Type = None,  # noqa: A002
     custom: Custom = None,
     duplicate_of: Annotated[OptionalNumber, Field(description="Closes it")] = None,
+    dry_run: Annotated[bool | None, Field(description="Only show changes; with `numbers` the default")] = None,
 ) -> Done:
-    """Change an issue, or a pull request's labels, assignees, milestone (else `edit_pull_request`)."""
+    """Change an issue, or several alike; a pull request's labels, assignees, milestone (else `edit_pull_request`)."""
+    if numbers:
+        refuse_beside("`numbers`", title=title, body=body)
     changes = drop_unset(
         title=title, body=body, state=state, state_reason=state_reason, labels=labels,
         assignees=await resolve_names(api, assignees, _resolve_assignee), milestone=milestone, type=type,
     )  # fmt: skip
+    shown: dict[str, str] = {}
     if milestone == 0:
         changes["milestone"] = None
     if custom:
         values = await _resolve_custom_fields(api, repo, custom)
         changes["issue_field_values"] = [{"field_id": item.field_id, "value": item.value} for item in values]
+        shown["custom"] = ", ".join(f"{name} = {value}" for name, value in custom.items())
     if duplicate_of is not None:
-        original = await api.get(_path(repo, duplicate_of), _describe(repo, duplicate_of), internal=True)
+        original = await api.get(issue_path(repo, duplicate_of), describe_issue(repo, duplicate_of), internal=True)
         changes["state"] = "closed"
         changes["state_reason"] = "duplicate"
         changes["duplicate_issue_id"] = int(original.data["id"])
-    await _resolve_name_changes(api, repo, number, changes)
+        shown["duplicate_of"] = f"#{duplicate_of}"
     if not changes:
         raise Invalid("Nothing was given to change.", "Pass what is to be different.")
-    response = await api.write("PATCH", _path(repo, number), _describe(repo, number), changes, repo=repo)
-    return _done(repo, number, f"Changed #{number}.", response.data)
+    edit = IssueEdit(repo, changes, shown)
+    wanted: list[int] = [number, *(numbers or [])]
+    all_numbers = list(dict.fromkeys(wanted))
+    if dry_run or (dry_run is None and numbers):
+        return await edit.preview(api, all_numbers)
+    if numbers:
+        return await edit.apply_to_all(api, all_numbers)
+    return await edit.apply(api, number)
 
 
 @tool("Arrange sub-issues", toolset="issues", effect="write", open_world=True)
@@ -304,18 +342,18 @@ async def edit_sub_issue(
     Both issues stay. A new one: `create_issue` with `parent`.
     """
     child = sub_repo or repo
-    description = _describe(child, sub_issue)
-    issue = await api.get(_path(child, sub_issue), description, internal=True)
+    description = describe_issue(child, sub_issue)
+    issue = await api.get(issue_path(child, sub_issue), description, internal=True)
     child_id = int(issue.data["id"])
     match action:
         case "add":
             await _add_sub_issue(api, repo, number, child_id, sub_issue)
         case "remove":
-            path = f"{_path(repo, number)}/sub_issue"
+            path = f"{issue_path(repo, number)}/sub_issue"
             await api.write("DELETE", path, description, {"sub_issue_id": child_id}, repo=repo)
         case "first" | "after":
             neighbour = await _find_neighbour(api, repo, number, action, after, child_id)
-            path = f"{_path(repo, number)}/sub_issues/priority"
+            path = f"{issue_path(repo, number)}/sub_issues/priority"
             await api.write("PATCH", path, description, {"sub_issue_id": child_id, **neighbour}, repo=repo)
     return Done(done=f"Sub-issues of #{number}: {action} #{sub_issue}.", uri=f"{repo.uri}/issues/{number}")
 
@@ -427,26 +465,15 @@ async def _add_relations(
             continue
         try:
             related = await api.get(
-                f"{_path(repo, number)}/{path}", _describe(repo, number), {"per_page": 50}, repo=repo
+                f"{issue_path(repo, number)}/{path}", describe_issue(repo, number), {"per_page": 50}, repo=repo
             )
         except (NotFound, Refused):
             hidden.append(column)
             continue
-        data[column] = [_to_related_row(api, item, repo) for item in related.data if item]
+        data[column] = [to_related_row(api, item, repo) for item in related.data if item]
     if not hidden:
         return None
     return f"This token is not shown {' and '.join(f'`{column}`' for column in hidden)}, which there are."
-
-
-def _to_related_row(api: Api, item: dict[str, Any], repo: Repo) -> list[str]:
-    """Return name, state and title of an issue that is related to one of `repo`, and may be of another."""
-    full_name = str(pick(item, ISSUE.getters["repo"]) or repo.full_name)
-    name = f"{full_name}#{item['number']}"
-    if full_name.lower() == repo.key:
-        name = f"#{item['number']}"
-    if not keep_served(api, [item], repo_getter=lambda item: full_name):
-        return [name, "not served here"]
-    return [name, item["state"], item["title"]]
 
 
 async def _list_of_organisation(api: Api, repo: Repo, kind: IssueOption, path: str, projection: Projection) -> Listing:
@@ -456,18 +483,6 @@ async def _list_of_organisation(api: Api, repo: Repo, kind: IssueOption, path: s
     columns = projection.choose_columns(None)
     rows = [projection.to_row(item, columns) for item in response.data if item]
     return Listing(removed=response.removed or None, columns=columns, rows=rows)
-
-
-async def _resolve_name_changes(api: Api, repo: WriteRepo, number: int, changes: dict[str, Any]) -> None:
-    """Replace lists of `+name` and `-name` in `changes` by all the names that there are to be."""
-    keys = {"labels": "name", "assignees": "login"}
-    if not any(has_signs(changes.get(field)) for field in keys):
-        return
-    issue = await api.get(_path(repo, number), _describe(repo, number), internal=True)
-    for field, key in keys.items():
-        if has_signs(changes.get(field)):
-            current = pick({field: issue.data.get(field) or []}, pluck(field, key))
-            changes[field] = merge_names([str(name) for name in current], changes[field])
 
 
 async def _resolve_custom_fields(api: Api, repo: Repo, custom: Mapping[str, Any]) -> Sequence[_FieldValue]:
@@ -493,7 +508,7 @@ async def _find_neighbour(
 ) -> dict[str, int]:
     """Return the sub-issue beside which another is to stand, as GitHub wants it named."""
     description = f"the sub-issues of #{number} of `{repo.full_name}`"
-    path = f"{_path(repo, number)}/sub_issues"
+    path = f"{issue_path(repo, number)}/sub_issues"
     response = await api.get(path, description, {"per_page": 100}, internal=True)
     others = [item for item in response.data if item["id"] != child_id]
     if action == "first":
@@ -508,25 +523,12 @@ async def _find_neighbour(
 
 async def _add_sub_issue(api: Api, repo: WriteRepo, parent: int, child_id: int, number: int) -> None:
     description = f"#{number} under #{parent} of `{repo.full_name}`"
-    path = f"{_path(repo, parent)}/sub_issues"
+    path = f"{issue_path(repo, parent)}/sub_issues"
     await api.write("POST", path, description, {"sub_issue_id": child_id}, repo=repo)
 
 
-def _done(repo: Repo, number: int, sentence: str, issue: dict[str, Any]) -> Done:
-    data = ISSUE.to_record(issue, ("number", "title", "state", "labels", "assignees", "milestone"))
-    return Done(done=sentence, uri=f"{repo.uri}/issues/{number}", url=issue.get("html_url"), data=data)
-
-
-def _path(repo: Repo, number: int) -> str:
-    return f"{repo.path}/issues/{number}"
-
-
-def _describe(repo: Repo, number: int) -> str:
-    return f"issue #{number} of `{repo.full_name}`"
-
-
 def _conversation(repo: Repo, number: int) -> _Target:
-    return _Target(_path(repo, number), f"#{number} of `{repo.full_name}`")
+    return _Target(issue_path(repo, number), f"#{number} of `{repo.full_name}`")
 
 
 def _comment(repo: Repo, comment: int, review: bool) -> _Target:

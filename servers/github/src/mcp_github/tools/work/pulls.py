@@ -17,7 +17,7 @@ from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
 from mcp_github.client.api import Api, ApiResponse, partial_success
 from mcp_github.client.polling import MAX_WAIT_SECONDS
 from mcp_github.listing.columns import PULL, REVIEW
-from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page
+from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_notes
 from mcp_github.listing.projections import clip, clip_note, pick
 from mcp_github.models import Done, Listing, Record
 from mcp_github.number_forms import Number, OptionalNumber
@@ -28,6 +28,7 @@ from mcp_github.requests.checks import CheckFilter, CheckState, list_checks_of_c
 from mcp_github.requests.graphql_queries import DRAFT, READY
 from mcp_github.requests.merge_when_ready import merge_when_ready
 from mcp_github.requests.name_changes import merge_names, resolve_names
+from mcp_github.requests.pull_links import add_pull_links
 from mcp_github.requests.reviews import NewReview, ReviewAction, Verdict
 from mcp_github.tools import views
 from mcp_github.tools.arguments import (
@@ -146,9 +147,9 @@ async def list_pull_requests(
 
 @tool("Get a pull request", toolset="pull_requests", open_world=True, view=views.PULL)
 async def get_pull_request(api: Api, *, repo: RepoName, number: Number, fields: Fields = None) -> Record:
-    """Get a pull request: text, branches, whether it can be merged, reviewers.
+    """Get a pull request: text, branches, reviewers, what it closes, whether it can be merged or is queued.
 
-    `mergeable` is null while GitHub works it out. For its changes use `read_diff`.
+    `mergeable` is null while GitHub works it out. Changes: `read_diff`.
     """
     response = await _fetch(api, repo, number)
     columns = fields or list(PULL.getters)
@@ -156,6 +157,8 @@ async def get_pull_request(api: Api, *, repo: RepoName, number: Number, fields: 
     if data.get("body") and len(columns) > 1:
         data["body"] = pick(response.data, clip("body", _MAX_BODY_CHARACTERS))
     note = clip_note("body", data.values())
+    if not fields and not api.is_for_resources:
+        note = join_notes(note, await add_pull_links(api, data, repo, number))
     return Record(uri=f"{repo.uri}/pulls/{number}", note=note, removed=response.removed or None, data=data)
 
 

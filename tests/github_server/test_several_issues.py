@@ -1,0 +1,106 @@
+"""One change of many issues: shown first, then made of each, with what became of each."""
+
+from typing import Any
+
+import pytest
+
+from github_server.oracle import Oracle, Seen
+from github_server.oracle.server import Reply
+from github_server.serving import call, refused, served
+from github_server.world import issue
+
+O = {"repo": "octo/app"}  # noqa: E741
+HERE = "/repos/octo/app/issues"
+NUMBERS: dict[str, Any] = {**O, "number": 3, "numbers": [4, 5, 4]}
+
+
+def world(oracle: Oracle) -> dict[int, dict[str, Any]]:
+    """Issues 3, 4 and 5 that change as they are asked to; 4 has the label `old`."""
+    issues = {number: issue(number, labels=[], assignees=[], milestone=None, state="open") for number in (3, 4, 5)}
+    issues[4]["labels"] = [{"name": "old"}]
+
+    def change(seen: Seen) -> Reply:
+        found = issues[int(seen.path.rpartition("/")[2])]
+        for name, value in seen.json.items():
+            found[name] = [{"name": label} for label in value] if name == "labels" else value
+        return Reply(200, found)
+
+    oracle.respond("PATCH", f"{HERE}/[345]", change)
+    oracle.respond("GET", f"{HERE}/[345]", lambda seen: Reply(200, issues[int(seen.path.rpartition("/")[2])]))
+    return issues
+
+
+@pytest.mark.anyio
+async def test_the_first_call_only_shows_what_would_change(oracle: Oracle) -> None:
+    world(oracle)
+    async with served(oracle, "--write") as client:
+        wishes: dict[str, Any] = {"labels": ["+bug", "-old"], "state": "closed", "milestone": 2}
+        shown = await call(client, "edit_issue", **NUMBERS, **wishes)
+        assert shown["data"]["columns"] == ["number", "title", "would_change"]
+        assert shown["data"]["rows"] == [
+            [3, "Issue 3", "state: open -> closed; labels: +bug; milestone: none -> 2"],
+            [4, "Issue 4", "state: open -> closed; labels: +bug -old; milestone: none -> 2"],
+            [5, "Issue 5", "state: open -> closed; labels: +bug; milestone: none -> 2"],
+        ]
+        assert "dry_run=false" in shown["done"] and not oracle.sent("PATCH")
+        done = await call(client, "edit_issue", **NUMBERS, **wishes, dry_run=False)
+        assert done["done"] == "Changed 3 of 3 issues."
+        assert [row[1] for row in done["data"]["rows"]] == ["changed"] * 3
+        assert [seen.json["labels"] for seen in oracle.sent("PATCH")] == [["bug"]] * 3
+        again = await call(client, "edit_issue", **NUMBERS, labels=["+bug"], state="closed")
+        assert {row[2] for row in again["data"]["rows"]} == {"nothing"}
+
+
+@pytest.mark.anyio
+async def test_one_issue_can_be_shown_first_too(oracle: Oracle) -> None:
+    world(oracle)
+    oracle.answer("GET", f"{HERE}/8", issue(8, id=88))
+    async with served(oracle, "--write") as client:
+        shown = await call(client, "edit_issue", **O, number=4, duplicate_of=8, labels="only", dry_run=True)
+        assert shown["data"]["rows"][0][2] == (
+            "labels: +only -old; state: open -> closed; state_reason: completed -> duplicate; duplicate_of: #8"
+        )
+        shown = await call(client, "edit_issue", **O, number=4, title="New", body="B" * 99, dry_run=True)
+        assert shown["data"]["rows"][0][2].startswith("title: Issue 4 -> New; body: ")
+        assert not oracle.sent("PATCH")
+
+
+@pytest.mark.anyio
+async def test_what_fails_for_one_is_told_and_the_others_go_on(oracle: Oracle) -> None:
+    issues = world(oracle)
+    oracle.answer("PATCH", f"{HERE}/3", {"message": "Not Found"}, status=404)
+    oracle.answer("PATCH", f"{HERE}/4", {**issues[4], "labels": [], "title": "T"})
+    oracle.answer("GET", f"{HERE}/3", {"message": "Not Found"}, status=404)
+    async with served(oracle, "--write") as client:
+        shown = await call(client, "edit_issue", **NUMBERS, labels=["bug"], state="open")
+        assert "does not find" in shown["data"]["rows"][0][2]
+        done = await call(client, "edit_issue", **NUMBERS, labels=["bug"], state="open", dry_run=False)
+        first, second, third = done["data"]["rows"]
+        assert done["done"] == "Changed 2 of 3 issues." and first[1].startswith("failed: GitHub does not find")
+        # What GitHub left out stands beside its issue, and is not said of the others.
+        assert "GitHub did not set: labels `bug`" in second[1] and third == [5, "changed"]
+        assert "note" not in done
+
+
+@pytest.mark.anyio
+async def test_what_would_fail_for_all_ends_it(oracle: Oracle) -> None:
+    world(oracle)
+    oracle.answer("PATCH", f"{HERE}/4", {"message": "Resource not accessible by integration"}, status=403)
+    async with served(oracle, "--write") as client:
+        done = await call(client, "edit_issue", **NUMBERS, state="closed", dry_run=False)
+        assert done["done"] == "Changed 1 of 3 issues."
+        assert done["data"]["rows"][1][1].startswith("failed: The token may not") and done["data"]["rows"][2] == [
+            5, "not tried",
+        ]  # fmt: skip
+
+
+@pytest.mark.anyio
+async def test_forms_of_several_numbers(oracle: Oracle) -> None:
+    world(oracle)
+    async with served(oracle, "--write") as client:
+        for numbers in ("4,5", "#4 #5", ["octo/app#4", "https://github.com/octo/app/issues/5"], [4, 5]):
+            shown = await call(client, "edit_issue", **O, number=3, numbers=numbers, state="closed")
+            assert [row[0] for row in shown["data"]["rows"]] == [3, 4, 5]
+        assert "`title`" in await refused(client, "edit_issue", **NUMBERS, title="T")
+        assert "100" in await refused(client, "edit_issue", **O, number=3, numbers=list(range(1, 102)), state="open")
+        assert "1 or more" in await refused(client, "edit_issue", **O, number=3, numbers=[0], state="open")
