@@ -12,6 +12,8 @@ from github_server.oracle.server import Reply
 from github_server.serving import call, refused, served, text_of
 from github_server.world import branch, issue, not_found, sample
 from mcp_github.client import http
+from mcp_github.client.http import Client, Request
+from mcp_github.client.response import Response
 
 PATH = "/repos/octo/app/issues/3"
 ASK: dict[str, Any] = {"repo": "octo/app", "number": 3}
@@ -250,6 +252,47 @@ async def test_silence_ends(oracle: Oracle) -> None:
         assert "in time" in said or "too long" in said
         # The others go on.
         await call(client, "get_repository", repo="octo/app")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("tool", "more"), [("get_issue", {"number": 3}), ("create_issue", {"title": "T"})])
+async def test_the_time_of_a_request_is_that_of_all_its_tries(
+    tool: str, more: dict[str, Any], oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Redirects, tries and limits that are waited for end with the first try's time."""
+    ends: list[float] = []
+    exchange = Client._exchange
+
+    async def noted(client: Client, request: Request) -> Response:
+        ends.append(anyio.current_effective_deadline())
+        return await exchange(client, request)
+
+    monkeypatch.setattr(Client, "_exchange", noted)
+    for verb, path in (("GET", PATH), ("POST", "/repos/octo/app/issues")):
+        oracle.answer(verb, path, {"message": "wait"}, status=429, headers={"Retry-After": "0"}, times=1)
+    oracle.answer("GET", PATH, status=301, headers={"Location": f"{oracle.url}{PATH}"}, times=1)
+    async with served(oracle, "--write", "--timeout", "9") as client:
+        start = anyio.current_time()
+        await call(client, tool, repo="octo/app", **more)
+        assert len(ends) >= 2 and len(set(ends)) == 1 and ends[0] - start < 9.5
+
+
+@pytest.mark.anyio
+async def test_no_limit_is_waited_for_beyond_the_time_of_the_request(oracle: Oracle) -> None:
+    for verb, path in (("GET", PATH), ("POST", "/repos/octo/app/issues")):
+        oracle.answer(verb, path, {"message": "wait"}, status=429, headers={"Retry-After": "4"})
+    async with served(oracle, "--write", "--timeout", "2") as client:
+        assert "Try again in 4 s" in await refused(client, "get_issue", **ASK)
+        assert "Try again in 4 s" in await refused(client, "create_issue", repo="octo/app", title="T")
+    assert len(oracle.seen) == 1
+
+
+@pytest.mark.anyio
+async def test_a_write_that_failed_may_have_been_done_though_github_says_when_to_try(oracle: Oracle) -> None:
+    oracle.answer("POST", "/repos/octo/app/issues", status=503, headers={"Retry-After": "2"})
+    async with served(oracle, "--write") as client:
+        assert "may have been done" in await refused(client, "create_issue", repo="octo/app", title="T")
+    assert len(oracle.sent("POST")) == 1
 
 
 @pytest.mark.anyio

@@ -97,7 +97,9 @@ class Settings(Common):
     app_installation: int = Field(0, ge=0, description="ID of the App's installation; 0 takes the only one.")
     app_key_file: Annotated[str | None, ABSOLUTE] = Field(None, description="Private key of the App (PEM file).")
     workers: int = Field(8, ge=1, le=64, description="Concurrent requests to GitHub.")
-    timeout: int = Field(20, ge=1, le=300, description="Seconds until a request to GitHub is given up.")
+    timeout: int = Field(
+        20, ge=1, le=300, description="Seconds until a request to GitHub is given up, with its redirects and tries."
+    )
     poll: float = Field(
         60, ge=0.2, le=86_400, description="Seconds between two checks of what somebody is subscribed to."
     )

@@ -37,6 +37,8 @@ JSON_TYPE = "application/vnd.github+json"
 
 _MAX_TRIES = 3
 _MAX_REDIRECTS = 3
+# How a limit refuses; None is one that was known before anything was sent.
+_REFUSED_BY_LIMIT = (None, 403, 429)
 # A limit that ends sooner is waited for.
 _MAX_WAIT_SECONDS = 5.0
 _MAX_BODY_BYTES = 8_000_000
@@ -179,19 +181,19 @@ class Client:
             raise Unavailable(f"The download of {description} broke off.", "Try again in a moment.") from None
 
     async def _send_read(self, request: Request) -> Response:
-        """Send a read, again after failures that may pass and limits that end soon."""
-        with anyio.move_on_after(self._settings.timeout * 1.5):
+        """Send a read, again after failures that may pass and limits that end soon, as long as there is time."""
+        with anyio.move_on_after(self._settings.timeout):
             for tries_before in range(_MAX_TRIES):
                 try:
                     return await self._follow(request)
                 except Unavailable as problem:
-                    is_last_try = tries_before == _MAX_TRIES - 1
                     # A limit says when it ends; anything else may pass.
-                    if is_last_try or (problem.retry_after or 0.0) > _MAX_WAIT_SECONDS:
-                        raise
                     wait = problem.retry_after
-                if wait is None:
-                    wait = self._retry_seconds * 3**tries_before * (0.5 + random.random())
+                    if wait is None:
+                        wait = self._retry_seconds * 3**tries_before * (0.5 + random.random())
+                    is_last_try = tries_before == _MAX_TRIES - 1
+                    if is_last_try or wait > _wait_limit():
+                        raise
                 await anyio.sleep(wait)
         raise Unavailable(f"GitHub did not answer for {request.description} in time.", "Try again in a moment.")
 
@@ -200,9 +202,11 @@ class Client:
         self._policy.require_token(await self.credentials.get_signer() is not None)
         async with self.limits.write_slot():
             try:
-                return await self._send_again_after_limit(request)
+                with anyio.move_on_after(self._settings.timeout):
+                    return await self._send_again_after_limit(request)
+                raise Unavailable(f"GitHub did not answer for {request.description} in time.")
             except Unavailable as problem:
-                if problem.retry_after is not None:
+                if problem.retry_after is not None and problem.status in _REFUSED_BY_LIMIT:
                     raise
                 raise Unavailable(
                     problem.failure, "It may have been done all the same: look before you try again."
@@ -213,8 +217,8 @@ class Client:
         try:
             return await self._follow(request)
         except Unavailable as problem:
-            was_refused = problem.status in (None, 403, 429)
-            if problem.retry_after is None or problem.retry_after > _MAX_WAIT_SECONDS or not was_refused:
+            was_refused = problem.status in _REFUSED_BY_LIMIT
+            if problem.retry_after is None or problem.retry_after > _wait_limit() or not was_refused:
                 raise
             await anyio.sleep(problem.retry_after)
         return await self._follow(request)
@@ -319,13 +323,10 @@ class Client:
         signer = await self.credentials.get_signer()
         headers, content = _headers_and_content(request, signer)
         try:
-            with anyio.fail_after(self._settings.timeout):
-                client = self._connections.get_client()
-                async with client.stream(
-                    request.method, self._url_of(request), headers=headers, content=content
-                ) as stream:
-                    body = await _read_body(stream, request.max_bytes)
-        except (TimeoutError, httpx2.TimeoutException):
+            client = self._connections.get_client()
+            async with client.stream(request.method, self._url_of(request), headers=headers, content=content) as stream:
+                body = await _read_body(stream, request.max_bytes)
+        except httpx2.TimeoutException:
             raise Unavailable(f"GitHub took too long over {request.description}.", "Try again in a moment.") from None
         except httpx2.InvalidURL:
             raise TooLarge(f"GitHub takes no request of that size for {request.description}.", "Send less.") from None
@@ -355,6 +356,11 @@ class Client:
         if not params:
             return url
         return f"{url}?{urlencode(params)}"
+
+
+def _wait_limit() -> float:
+    """Return for how many seconds a limit or another try is waited for: never beyond the time of the request."""
+    return min(_MAX_WAIT_SECONDS, anyio.current_effective_deadline() - anyio.current_time())
 
 
 def _headers_and_content(
