@@ -23,7 +23,13 @@ from weather.upstream import MATERIAL, Upstream
 
 FROM = Origin(source="test", licence="none", fetched_at="2026-01-01T00:00+00:00", age_s=0, stale=False)
 TOLD = json.loads((MATERIAL / "intervals.json").read_text("utf-8"))
-KINDS = {"sum": Interval.SUM, "max": Interval.MAXIMUM, "probability": Interval.PROBABILITY, "Instant": Interval.INSTANT}
+KINDS = {
+    "sum": Interval.SUM,
+    "mean": Interval.MEAN,
+    "max": Interval.MAXIMUM,
+    "probability": Interval.PROBABILITY,
+    "Instant": Interval.INSTANT,
+}
 ASKED = {
     "hourly": {name for names in queries.HOURLY_VARIABLES.values() for name in names}
     | {name for names in queries.HOURS_OF_DAYS.values() for name in names} | set(queries.ENSEMBLE_VARIABLES),
@@ -32,6 +38,9 @@ ASKED = {
     "air": {*queries.AIR_PRESENT_VARIABLES, *queries.AIR_VARIABLES, *queries.POLLEN_VARIABLES},
     "marine": {*queries.SEA_PRESENT_VARIABLES, *queries.SEA_VARIABLES},
 }  # fmt: skip
+ASKED_BY_DAY = {name for names in queries.DAILY_VARIABLES.values() for name in names}.union(
+    queries.PAST_VARIABLES, queries.RECENT_VARIABLES, queries.NORMAL_VARIABLES, queries.RIVER_VARIABLES
+)
 STEPS = {"hourly": 3600, "minutely_15": 900}
 
 
@@ -52,6 +61,25 @@ def test_every_variable_that_is_asked_for_is_of_the_time_that_its_service_says(s
     assert ASKED[service] == set(TOLD[service])
     for name, words in TOLD[service].items():
         assert interval_of(name) is KINDS[words.rpartition(" ")[2]], name
+
+
+def test_every_value_of_days_comes_from_the_hours_that_its_service_says() -> None:
+    assert set(TOLD["daily"]) == ASKED_BY_DAY
+    for name, words in TOLD["daily"].items():
+        variable = words.rpartition(" ")[2]
+        # Of what is told at the beginning of an hour the service's own days are from midnight to midnight.
+        is_recounted = variable in TOLD["hourly"] and TOLD["hourly"][variable] != "Instant"
+        assert (name in DAY_VALUES) == is_recounted, name
+        if is_recounted:
+            assert DAY_VALUES[name].variable == variable
+
+
+def test_the_hours_behind_the_values_of_days_are_asked_for() -> None:
+    for group, names in queries.DAILY_VARIABLES.items():
+        assert {DAY_VALUES[name].variable for name in names if name in DAY_VALUES} == set(queries.HOURS_OF_DAYS[group])
+    for past in (queries.PAST_VARIABLES, queries.RECENT_VARIABLES, queries.NORMAL_VARIABLES):
+        behind = {DAY_VALUES[name].variable for name in past if name in DAY_VALUES}
+        assert behind == set(queries.HOURS_OF_PAST_DAYS)
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -95,6 +123,7 @@ def test_the_services_rows_begin_at_the_same_time() -> None:
         "temperatureUnit": "C", "probabilityOfPrecipitation": {"unitCode": "wmoUnit:percent", "value": 70},
     }  # fmt: skip
     official = read_forecast({"properties": {"periods": [period]}}, "metric", FROM, UTC, 1, now=ten)
+    assert set(official.names) == set(TOLD["nws"])
     document = series("hourly", ten.timestamp(), {"precipitation_probability": [10, 70]})
     model = read_table(document, "hourly", "metric", FROM, now=ten.timestamp())
     assert official.time == model.time
@@ -114,7 +143,9 @@ def test_a_day_is_from_midnight_to_midnight(day: date, name: str) -> None:
     document: dict[str, Any] = series("hourly", begin, {variable: amounts}, zone) | {
         "daily_units": {name: "mm"}, "daily": {"time": [begin, end], name: [-7, 8]}
     }  # fmt: skip
-    expected = 1 if name.endswith("_max") else hours
+    expected: float = 1 if name.endswith("_max") else hours
+    if name == "shortwave_radiation_sum":
+        expected = round(hours * 0.0036, 2)
     shown = read_table(document, "daily", "metric", FROM)
     assert shown.values == [[expected, 8]], "of a day without all its hours the service's own number stands"
     if variable in ("precipitation", "rain", "showers", "snowfall"):
@@ -149,6 +180,34 @@ def test_a_bar_stands_over_its_hour() -> None:
     (bar,) = rects
     left = float(bar.attrib["x"])
     assert points[1] <= left and left + float(bar.attrib["width"]) <= points[2]
+
+
+@pytest.mark.anyio
+async def test_past_days_are_from_midnight_to_midnight(upstream: Upstream) -> None:
+    """The service's own days end at 23:00; the rain of the last hour is told at the beginning of the next day."""
+
+    def rain_before_midnight(document: dict[str, Any]) -> None:
+        hours = document["hourly"]
+        ends = [datetime.fromtimestamp(second, ZoneInfo("Europe/Zurich")) for second in hours["time"]]
+        hours["precipitation"] = [5.0 if (end.day, end.hour) == (3, 0) else 0.0 for end in ends]
+        document["daily"]["precipitation_sum"] = [0.0, 0.0, 5.0, 0.0][: len(document["daily"]["time"])]
+
+    upstream.fail("/v1/archive", change=rain_before_midnight, times=99)
+    async with client(upstream) as found:
+        arguments = {"place": "Zurich", "start": "2024-02-01", "end": "2024-02-03"}
+        answer = await found.call_tool("get_history", arguments)
+    assert answer.structured_content is not None
+    days = answer.structured_content["daily"]
+    assert days["time"] == ["2024-02-01", "2024-02-02", "2024-02-03"]
+    assert days["values"][days["names"].index("precipitation_sum")] == [0, 5, 0]
+
+
+@pytest.mark.anyio
+async def test_a_day_that_is_not_over_is_told(upstream: Upstream) -> None:
+    async with client(upstream) as found:
+        today = text(await found.call_tool("get_history", {"place": "Zurich", "start": "today"}))
+        yesterday = text(await found.call_tool("get_history", {"place": "Zurich", "start": "yesterday"}))
+    assert "is not over" in today and "is not over" not in yesterday
 
 
 @pytest.mark.anyio

@@ -382,7 +382,7 @@ class Upstream:
                 first, last = (
                     datetime.fromisoformat(query[name]).replace(tzinfo=UTC) for name in ("start_date", "end_date")
                 )
-                begin, count = int(first.timestamp()) - seconds, (last - first).days + 1
+                begin, count = int(first.timestamp()) - seconds, ((last - first).days + 1) * 86400 // length
             names = query[step].split(",")
             document[f"{step}_units"] = {"time": "unixtime", **{name: unit(name) for name in names}}
             if query.get("models") == "ecmwf_ifs025" and path == "/v1/ensemble":

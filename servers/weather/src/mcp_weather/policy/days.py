@@ -72,6 +72,10 @@ class Days:
         """Return those from `day` on, which is one of them."""
         return Days(day, self.last)
 
+    def with_next_day(self) -> Days:
+        """Return them and the day after the last."""
+        return Days(self.first, self.last + timedelta(days=1))
+
     def list_dates(self) -> list[date]:
         """Return each of the days."""
         return [self.first + timedelta(days=offset) for offset in range((self.last - self.first).days + 1)]

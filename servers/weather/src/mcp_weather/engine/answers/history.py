@@ -14,6 +14,7 @@ from mcp_batteries.errors import Problem
 from mcp_batteries.remote import Cache, Snapshot
 from mcp_weather.engine.answers.local_time import LocalTime
 from mcp_weather.engine.computed.columns import Column, make_table
+from mcp_weather.engine.computed.series import rows_until
 from mcp_weather.engine.computed.timestamps import moment_at
 from mcp_weather.engine.computed.unit_conversion import convert_values
 from mcp_weather.engine.engine import Engine
@@ -35,23 +36,33 @@ _MAX_CONCURRENT_YEARS = 6
 # Open-Meteo's forecast service keeps the forecasts of so many days.
 _RECENT_DAYS = 90
 _MAX_NAMED_DAYS = 6
-# Hours are told at their end, and the archive adds up those that are called 00:00 to 23:00.
-_DAY_NOTE = "[The archive counts the precipitation of a day from 23:00 the day before to 23:00.]"
 
 
 @dataclass(frozen=True)
 class _Request:
-    """Which days of which place are asked for, in which units."""
+    """Which days of which place are asked for, in which units.
+
+    Attributes:
+        today: at the place. Of it the hours are not all known, and no service has the day after it.
+    """
 
     cache: Cache
     place: Place
     days: Days
+    today: date
     units: Units
 
+    def add_last_hour(self, days: Days) -> Days:
+        """Return `days` with the next one, in which the last hour of the last stands, if that is past."""
+        if days.last < self.today:
+            return days.with_next_day()
+        return days
+
     async def fetch_table(self, key: str) -> Table:
-        """Return the days of a document."""
+        """Return the days of a document that are asked for."""
         snapshot = await self.cache.get(key)
-        return read_table(snapshot.json(), "daily", self.units, origin_of(snapshot, OPEN_METEO))
+        table = read_table(snapshot.json(), "daily", self.units, origin_of(snapshot, OPEN_METEO))
+        return rows_until(table, self.days.last.isoformat())
 
 
 class _FilledDays(NamedTuple):
@@ -65,15 +76,16 @@ async def fetch_history(
     engine: Engine, place: Place, days: Days, local_time: LocalTime, units: Units, *, normals: bool
 ) -> History:
     """Return the weather of `days`, and the normal one if asked for; without it a note says why."""
-    request = _Request(engine.cache, place, days, units)
+    request = _Request(engine.cache, place, days, local_time.today, units)
     notes = list(local_time.notes)
-    daily = await request.fetch_table(queries.archive_key(place, days))
+    daily = await request.fetch_table(queries.archive_key(place, request.add_last_hour(days)))
     late_days = _find_late_days(daily, engine.cache.clock())
     if late_days:
         filled = await _fill_late_days(request, daily, late_days)
         daily = filled.table
         notes.append(filled.note)
-    notes.append(_DAY_NOTE)
+    if days.last >= local_time.today:
+        notes.append(f"[{days.last} is not over: its values are of the hours so far and of those that are forecast.]")
     if any(None in values for values in daily.values):
         notes.append("[Values that are null are not known.]")
     normal_days = None
@@ -103,7 +115,7 @@ async def _fill_late_days(request: _Request, daily: Table, late_days: Sequence[s
         day_names += " and more"
     reason = f"the archive does not have {day_names} yet"
     first_late_day = date.fromisoformat(late_days[0])
-    key = queries.recent_days_key(request.place, request.days.since(first_late_day))
+    key = queries.recent_days_key(request.place, request.add_last_hour(request.days.since(first_late_day)))
     recent = await attempt(partial(request.fetch_table, key))
     if isinstance(recent, Problem):
         return _FilledDays(daily, f"[Missing: {reason}. {recent}]")
@@ -169,7 +181,7 @@ async def _fetch_normals(request: _Request) -> Table:
     limiter = anyio.CapacityLimiter(_MAX_CONCURRENT_YEARS)
 
     async def fetch_year(year: int) -> None:
-        key = queries.archive_key(request.place, request.days.in_year(year), normal=True)
+        key = queries.archive_key(request.place, request.days.in_year(year).with_next_day(), normal=True)
         async with limiter:
             snapshot = await request.cache.get(key)
         reference.add(snapshot)

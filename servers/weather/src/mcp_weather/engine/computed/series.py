@@ -10,7 +10,15 @@ from mcp_batteries.errors import Unavailable
 from mcp_batteries.remote import Snapshot
 from mcp_weather.models import Table
 
-__all__ = ["list_empty_columns", "require_rows", "rows_between", "rows_from", "select_columns", "take_rows"]
+__all__ = [
+    "list_empty_columns",
+    "require_rows",
+    "rows_between",
+    "rows_from",
+    "rows_until",
+    "select_columns",
+    "take_rows",
+]
 
 T = TypeVar("T")
 
@@ -36,6 +44,11 @@ def rows_from(table: Table, day: str) -> Table:
     """Return the rows of a table by day, without the days before `day`, which is written as YYYY-MM-DD."""
     past_days = sum(1 for time in table.time if time < day)
     return _select_rows(table, range(past_days, len(table.time)))
+
+
+def rows_until(table: Table, day: str) -> Table:
+    """Return the rows of a table by day, without the days after `day`, which is written as YYYY-MM-DD."""
+    return take_rows(table, sum(1 for time in table.time if time <= day))
 
 
 def rows_between(table: Table, begin: datetime, end: datetime) -> Table:

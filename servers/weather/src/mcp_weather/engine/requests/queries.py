@@ -100,12 +100,15 @@ RECENT_VARIABLES = (
 NORMAL_VARIABLES = (
     "temperature_2m_mean", "temperature_2m_max", "temperature_2m_min", "precipitation_sum", "wind_speed_10m_max",
 )  # fmt: skip
+RIVER_VARIABLES = ("river_discharge", "river_discharge_max")
+# The hours behind the values of past days.
+HOURS_OF_PAST_DAYS = ("precipitation",)
 # The hours behind the values of days, which are counted here from midnight to midnight.
 HOURS_OF_DAYS: dict[Group, tuple[str, ...]] = {
     "basic": ("precipitation", "precipitation_probability"),
     "wind": ("wind_gusts_10m",),
     "precipitation": ("precipitation", "rain", "showers", "snowfall"),
-    "sky": ("sunshine_duration",),
+    "sky": ("sunshine_duration", "shortwave_radiation"),
     "comfort": (),
     "soil": ("et0_fao_evapotranspiration",),
 }
@@ -243,19 +246,21 @@ def marine_key(place: Place, days: int) -> str:
 
 def river_key(place: Place, days: int) -> str:
     """Return the key of a river's discharge by day."""
-    variables = ("river_discharge", "river_discharge_max")
-    return _open_meteo_key("flood/v1/flood", place, daily=variables, forecast_days=days)
+    return _open_meteo_key("flood/v1/flood", place, daily=RIVER_VARIABLES, forecast_days=days)
 
 
 def archive_key(place: Place, days: Days, *, normal: bool = False) -> str:
-    """Return the key of past days, with the variables of the days themselves or with those of normal values."""
+    """Return the key of past days, with the variables of the days themselves or with those of normal values.
+
+    The last hour of a day stands at the beginning of the next, so `days` should have one more than is shown.
+    """
     variables = NORMAL_VARIABLES if normal else PAST_VARIABLES
-    return _open_meteo_key("archive/v1/archive", place, daily=variables, **_span(days))
+    return _open_meteo_key("archive/v1/archive", place, daily=variables, hourly=HOURS_OF_PAST_DAYS, **_span(days))
 
 
 def recent_days_key(place: Place, days: Days) -> str:
     """Return the key of days that the archive does not have yet, as the forecasts' models saw them."""
-    return _open_meteo_key(_FORECAST_PATH, place, daily=RECENT_VARIABLES, **_span(days))
+    return _open_meteo_key(_FORECAST_PATH, place, daily=RECENT_VARIABLES, hourly=HOURS_OF_PAST_DAYS, **_span(days))
 
 
 def geocoding_key(name: str, language: str) -> str:

@@ -15,6 +15,7 @@ __all__ = ["DAY_VALUES", "DayValue", "Interval", "hours_of_day", "interval_of", 
 
 # Open-Meteo counts an hour as wet above this.
 _WET_MM = 0.001
+_MEGAJOULES_PER_WATT_HOUR = 0.0036
 
 
 class Interval(Enum):
@@ -22,6 +23,7 @@ class Interval(Enum):
 
     INSTANT = "instant"
     SUM = "sum of the step before"
+    MEAN = "mean of the step before"
     MAXIMUM = "maximum of the step before"
     PROBABILITY = "probability for the step before"
 
@@ -29,7 +31,8 @@ class Interval(Enum):
 _INTERVALS = {
     "precipitation": Interval.SUM, "rain": Interval.SUM, "showers": Interval.SUM, "snowfall": Interval.SUM,
     "sunshine_duration": Interval.SUM, "et0_fao_evapotranspiration": Interval.SUM,
-    "wind_gusts_10m": Interval.MAXIMUM, "precipitation_probability": Interval.PROBABILITY,
+    "shortwave_radiation": Interval.MEAN, "wind_gusts_10m": Interval.MAXIMUM,
+    "precipitation_probability": Interval.PROBABILITY,
 }  # fmt: skip
 
 
@@ -48,6 +51,11 @@ def _count_wet(amounts: Sequence[float]) -> float:
     return sum(1 for amount in amounts if amount > _WET_MM)
 
 
+def _sum_radiation(means: Sequence[float]) -> float:
+    """Return the megajoules of hours, of each of which the watts are known."""
+    return sum(means) * _MEGAJOULES_PER_WATT_HOUR
+
+
 # The service adds up the hours that are called 00:00 to 23:00, so its days go from 23:00 to 23:00.
 DAY_VALUES = {
     "precipitation_sum": DayValue("precipitation", sum),
@@ -59,6 +67,7 @@ DAY_VALUES = {
     "wind_gusts_10m_max": DayValue("wind_gusts_10m", max),
     "sunshine_duration": DayValue("sunshine_duration", sum),
     "et0_fao_evapotranspiration": DayValue("et0_fao_evapotranspiration", sum),
+    "shortwave_radiation_sum": DayValue("shortwave_radiation", _sum_radiation),
 }
 
 
