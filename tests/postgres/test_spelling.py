@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from postgres.serving import Base, inside, make, text_of
@@ -17,7 +18,7 @@ TYPOS = {
     "SELECT * FROM order_lines": 'Did you mean `"OrderLines"`',
     "SELECT * FROM OrderLines": 'Did you mean `"OrderLines"`',
     "SELECT naem FROM customers": "customers.name",
-    "SELECT unitprice FROM \"OrderLines\"": '"OrderLines.unitPrice"',
+    "SELECT unitprice FROM \"OrderLines\"": '`"unitPrice"`',
     "SELECT lenght(name) FROM customers": "`length`",
     "SELECT * FROM archived": "`far.archived`",
     'SELECT * FROM customers WHERE name = "Bob"': "Text stands in single quotes: 'Bob'.",
@@ -262,11 +263,60 @@ async def test_text_that_is_no_utf_8_is_read_as_the_error_says() -> None:
     with Base("postgres").connect() as connection:
         connection.execute(f"CREATE DATABASE {base.name} ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE 'C'".encode())
     base.run("CREATE TABLE t (name text); INSERT INTO t VALUES (E'Z\\374rich'); GRANT SELECT ON t TO PUBLIC")
+    with psycopg.connect(base.url("postgres"), autocommit=True, client_encoding="SQL_ASCII") as connection:
+        connection.execute(
+            b'CREATE TABLE "stra\xdfe" (id integer, "Ma\xdf" text); GRANT SELECT ON "stra\xdfe" TO PUBLIC'
+        )
     async with inside(base.url("reader")) as wire:
         said = text_of(await wire.call("query_rows", sql="SELECT name FROM t"))
-        assert "SQL_ASCII" in said
-        way = said.partition("is read by ")[2].rstrip(".\n")
+        assert '["Z�rich"]' in said and "[� stands for bytes that are not UTF-8." in said, said
+        way = said.partition("is read by ")[2].partition(".]")[0]
         assert "Zürich" in text_of(await wire.call("query_rows", sql=f"SELECT {way} FROM t"))
+        # One odd name hides none of the others.
+        listed = text_of(await wire.call("list_objects"))
+        assert "- public.t " in listed and '"Ma�" text' in listed, listed
+        assert "public.t.name text" in text_of(await wire.call("search_schema", query="name"))
+        assert "- name: text" in text_of(await wire.call("get_table", table="t"))
+
+
+async def test_no_byte_is_replaced_in_a_file(tmp_path: Path) -> None:
+    base = Base("bytes_to_file")
+    with Base("postgres").connect() as connection:
+        connection.execute(f"CREATE DATABASE {base.name} ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE 'C'".encode())
+    base.run("CREATE TABLE t (name text); INSERT INTO t VALUES (E'Z\\374rich'), ('Zürich')")
+    async with inside("--files", tmp_path, base.url("postgres")) as wire:
+        for name in ("out.csv", "out.jsonl", "out.parquet"):
+            said = text_of(await wire.call("copy_to_file", sql="SELECT * FROM t", file=name))
+            assert "SQL_ASCII" in said and not (tmp_path / name).exists(), said
+            said = text_of(await wire.call("copy_to_file", sql="SELECT * FROM t WHERE name LIKE 'Zü%'", file=name))
+            assert "1 row" in said, said
+
+
+async def test_odd_names_are_quoted_wherever_they_are_written() -> None:
+    base = make(
+        'CREATE SCHEMA "Sales Dept";'
+        'CREATE TABLE "Sales Dept"."Order Items" (id integer PRIMARY KEY, "Unit Price" integer);'
+        'CREATE TABLE "select" ("from" integer); CREATE POLICY "My Rule" ON "select" TO owner'
+    )
+    mistakes = (
+        ("SELECT * FROM Order Items", '`"Sales Dept"."Order Items"`'),
+        ("SELECT * FROM order_items", '`"Sales Dept"."Order Items"`'),
+        ('SELECT unit_price FROM "Sales Dept"."Order Items"', '`"Unit Price"`'),
+        ("SELECT * FROM select", '`"select"`'),
+        ('SELECT from FROM "select"', '`"from"`'),
+    )
+    async with inside(base.url("owner")) as wire:
+        for sql, name in mistakes:
+            said = text_of(await wire.call("query_rows", sql=sql))
+            assert name in said, said
+        assert '- "Order Items_pkey": PRIMARY KEY' in text_of(await wire.call("get_table", table="Order Items"))
+        assert '- "My Rule" for ALL to owner' in text_of(await wire.call("get_table", table="select"))
+
+
+async def test_a_statement_that_is_too_long_is_told_what_takes_more() -> None:
+    async with inside(make().url()) as wire:
+        said = text_of(await wire.call("query_rows", sql="SELECT " + "1" * 100_000))
+        assert "`parameters`" in said and "`copy_from_file`" in said, said
 
 
 async def test_a_comparison_says_that_policies_hide_rows() -> None:

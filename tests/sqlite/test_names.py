@@ -2,12 +2,13 @@
 
 import sqlite3
 import unicodedata
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
-from mcp_batteries.errors import Invalid, Unavailable
+from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
 from mcp_sqlite.policy import Policy
 from mcp_sqlite.settings import Settings
@@ -76,7 +77,23 @@ async def test_two_of_one_name_show_their_folders(tmp_path: Path) -> None:
         assert '["two/data"]' in text_of(await wire.call("query_rows", database="shop_2", sql="SELECT * FROM t"))
 
 
-def test_the_limit_of_a_statement_names_what_takes_more(tmp_path: Path) -> None:
-    policy = Policy(load(Settings, [str(make(tmp_path / "x.db", "x"))]))
-    with pytest.raises(Invalid, match=r"`parameters`.*`copy_from_file`"):
-        policy.query_target("").read("SELECT " + "1" * 100_000)
+@pytest.mark.anyio
+async def test_a_statement_that_is_too_long_is_told_what_takes_more(tmp_path: Path) -> None:
+    async with served(make(tmp_path / "x.db", "x")) as wire:
+        said = text_of(await wire.call("query_rows", sql="SELECT " + "1" * 100_000))
+        assert "`parameters`" in said and "`copy_from_file`" in said, said
+
+
+@pytest.mark.anyio
+async def test_a_name_of_several_words_without_quotes_is_recognized(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+        connection.executescript('CREATE TABLE "Order Items" (id, "group" text); CREATE TABLE "select" ("from" int)')
+    mistakes = (
+        ("SELECT * FROM Order Items", '`"Order Items"`'),
+        ("SELECT * FROM select", '`"select"`'),
+        ('SELECT group FROM "Order Items"', '`"group"`'),
+    )
+    async with served(tmp_path / "shop.db") as wire:
+        for sql, name in mistakes:
+            said = text_of(await wire.call("query_rows", sql=sql))
+            assert f"stands in quotes: {name}" in said, said

@@ -250,7 +250,8 @@ class TableInfo:
         if table["kind"] != "sequence":
             lines.append("columns:")
             lines += map(_format_column, table["columns"])
-        lines += _format_list("constraints", [f"{item['name']}: {item['definition']}" for item in table["constraints"]])
+        constraints = [f"{item['spelled']}: {item['definition']}" for item in table["constraints"]]
+        lines += _format_list("constraints", constraints)
         lines += _format_list("referred to by", table["referred_by"])
         lines += _format_list("joined through others", table.get("joins", ()))
         lines += self._format_indexes()

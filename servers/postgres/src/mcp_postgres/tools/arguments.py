@@ -8,7 +8,6 @@ from pydantic import Field
 
 from mcp_batteries.server.declaration.trusted import FreeText, trusted
 from mcp_batteries.sql.arguments import DATABASE
-from mcp_batteries.sql.policy import MAX_SQL
 from mcp_postgres.policy import (
     AlterableDatabase,
     PlannerSettings,
@@ -46,8 +45,8 @@ OtherRelation = Annotated[
     trusted(parse_table_name),
     Field(description="Instead of the description, list the rows in which `table` differs from this table or view."),
 ]
-_statements = Field(min_length=1, max_length=MAX_SQL, description="Statements, `;` between them.")
-Sql = Annotated[FreeText, Field(min_length=1, max_length=MAX_SQL, description="One PostgreSQL statement.")]
+_statements = Field(min_length=1, description="Statements, `;` between them.")
+Sql = Annotated[FreeText, Field(min_length=1, description="One PostgreSQL statement.")]
 Statements = Annotated[FreeText, _statements]
 OptionalStatements = Annotated[FreeText | None, _statements]
 Parameters = Annotated[

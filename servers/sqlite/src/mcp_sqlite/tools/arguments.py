@@ -8,7 +8,6 @@ from pydantic import Field
 
 from mcp_batteries.server.declaration.trusted import FreeText, trusted
 from mcp_batteries.sql.arguments import DATABASE
-from mcp_batteries.sql.policy import MAX_SQL
 from mcp_sqlite.policy import (
     AlterableDatabase,
     Policy,
@@ -46,7 +45,7 @@ OtherRelation = Annotated[
 FullTextTable = Annotated[
     TableName | None, trusted(parse_table_name), Field(description="Full-text table, if there are several.")
 ]
-_sql = Field(max_length=MAX_SQL, description="SQLite SQL.")
+_sql = Field(description="SQLite SQL.")
 Sql = Annotated[FreeText, _sql]
 OptionalSql = Annotated[FreeText | None, _sql]
 

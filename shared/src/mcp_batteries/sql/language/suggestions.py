@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 __all__ = ["KEYWORDS", "NO_COMMAND", "RESERVED", "explain_parameter_style", "explain_syntax_error", "suggest_similar"]
 
@@ -24,6 +24,8 @@ RESERVED = frozenset(
         "USING", "WHEN", "WINDOW",
     )
 )  # fmt: skip
+# A table's name follows these words.
+_BEFORE_TABLES = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE")
 # A placeholder of one dialect, driver or template where a value stands; elsewhere most of these are operators.
 _PARAMETER = re.compile(
     r"""(?:[-=<>(,+*/|~]|\b(?:AND|BETWEEN|BY|ELSE|FETCH|FIRST|FROM|IN|I?LIKE|INTERVAL|INTO|LIMIT|NEXT|NOT|OFFSET|OR|SELECT
@@ -33,23 +35,25 @@ _PARAMETER = re.compile(
 )
 
 
-def explain_syntax_error(word: str, sql: str, tables: Sequence[str], columns: Sequence[str]) -> str:
+def explain_syntax_error(word: str, sql: str, tables: Mapping[str, str], columns: Mapping[str, str]) -> str:
     """Say in a sentence what was meant at `word`, where a parser gave up; empty if unknown.
 
     Args:
         sql: the statement, without comments and the insides of texts, or with blanks in their places.
-        columns: of the tables that the statement names.
+        tables: each name, and how SQL spells it.
+        columns: the same, of the tables that the statement names.
     """
     match = re.search(rf"(\w+)\s+{re.escape(word)}(?!\w)", sql)
     # An unknown word before a name was taken for one, and the name is where the parser gave up.
     previous = match[1] if match else ""
-    unquoted = _explain_unquoted_name((word, previous), (*tables, *columns))
+    names = {**columns, **tables}
+    unquoted = _explain_unquoted_blank(word, sql, names) or _explain_unquoted_word(word, previous, names)
     if unquoted:
         return unquoted
     if word.upper() not in RESERVED:
         return _explain_unreserved(word, previous, sql)
-    if re.search(rf"\b(?:FROM|JOIN|INTO|UPDATE|TABLE)\s+{re.escape(word)}(?!\w)", sql, re.IGNORECASE):
-        return suggest_similar(word, tables, 0.7)
+    if previous.upper() in _BEFORE_TABLES:
+        return suggest_similar(word, list(tables), 0.7)
     if re.search(rf",\s*{re.escape(word)}(?!\w)", sql):
         return "There is a comma too many before it."
     if previous.upper() in RESERVED:
@@ -57,14 +61,33 @@ def explain_syntax_error(word: str, sql: str, tables: Sequence[str], columns: Se
     return suggest_similar(previous, KEYWORDS, 0.7)
 
 
-def _explain_unquoted_name(words: Sequence[str], names: Sequence[str]) -> str:
-    """Explain a reserved word that is the name of a table or column; empty if there is none."""
-    for word in words:
-        if word.upper() not in RESERVED:
+def _explain_unquoted_blank(word: str, sql: str, names: Mapping[str, str]) -> str:
+    """Explain a name of several words that stands without quotes around `word`; empty if there is none."""
+    if not word:
+        return ""
+    for name, spelling in names.items():
+        words = name.split()
+        if len(words) < 2 or word.casefold() not in map(str.casefold, words):
             continue
-        for name in names:
-            if name.casefold() == word.casefold():
-                return f'`{word}` is a word of SQL; the name stands in quotes: `"{name}"`.'
+        unquoted = r"\s+".join(map(re.escape, words))
+        if re.search(rf'(?<![\w"]){unquoted}(?![\w"])', sql, re.IGNORECASE):
+            return f"A name of several words stands in quotes: `{spelling}`."
+    return ""
+
+
+def _explain_unquoted_word(word: str, previous: str, names: Mapping[str, str]) -> str:
+    """Explain a reserved word that is the name of a table or column; empty if there is none.
+
+    A parser that took such a word for SQL's own gives up at the next one.
+    """
+    spellings = {name.casefold(): spelling for name, spelling in names.items()}
+    candidates = [word]
+    if previous.upper() not in _BEFORE_TABLES:
+        candidates.append(previous)
+    for candidate in candidates:
+        spelling = spellings.get(candidate.casefold())
+        if spelling and candidate.upper() in RESERVED:
+            return f"`{candidate}` is a word of SQL; the name stands in quotes: `{spelling}`."
     return ""
 
 

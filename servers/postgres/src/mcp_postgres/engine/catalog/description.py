@@ -64,7 +64,7 @@ WITH {LOCKED_RELATIONS} SELECT json_build_object(
   'bytes', {TOTAL_SIZE}, 'locked', (SELECT k.holder FROM locked k WHERE k.oid = c.oid OR c.relkind = 'p'
       AND k.oid IN (SELECT t.relid FROM {PARTITION_TREE} t) LIMIT 1),
   'closed', (SELECT k.holder FROM closed k WHERE k.oid = c.oid LIMIT 1),
-  'owner', pg_get_userbyid(c.relowner), 'security', c.relrowsecurity, 'forced', c.relforcerowsecurity,
+  'owner', quote_ident(pg_get_userbyid(c.relowner)), 'security', c.relrowsecurity, 'forced', c.relforcerowsecurity,
   'unlogged', c.relpersistence = 'u',
   'columns', (SELECT coalesce(json_agg(json_build_object('name', a.attname, 'spelled', quote_ident(a.attname),
       'type', format_type(a.atttypid, a.atttypmod),
@@ -82,7 +82,8 @@ WITH {LOCKED_RELATIONS} SELECT json_build_object(
   'key', (SELECT json_agg(a.attname ORDER BY k.place) FROM pg_index i, unnest(i.indkey) WITH ORDINALITY k (number,
       place)
       JOIN pg_attribute a ON a.attnum = k.number WHERE i.indrelid = c.oid AND i.indisprimary AND a.attrelid = c.oid),
-  'constraints', (SELECT coalesce(json_agg(json_build_object('name', conname, 'definition', CASE
+  'constraints', (SELECT coalesce(json_agg(json_build_object('name', conname, 'spelled', quote_ident(conname),
+      'definition', CASE
       WHEN contype = 'c' AND {_CLOSED} THEN 'CHECK (...)' WHEN contype = 'x' AND {_CLOSED} THEN 'EXCLUDE (...)'
       ELSE pg_get_constraintdef(oid) END) ORDER BY contype, conname), '[]') FROM pg_constraint
       WHERE conrelid = c.oid AND contype <> 'n'),
@@ -108,15 +109,18 @@ WITH {LOCKED_RELATIONS} SELECT json_build_object(
       WHERE i.inhparent = c.oid AND c.relkind <> 'p'),
   'foreign_server', (SELECT quote_ident(s.srvname) FROM pg_foreign_table f
       JOIN pg_foreign_server s ON s.oid = f.ftserver WHERE f.ftrelid = c.oid),
-  'policies', (SELECT coalesce(json_agg(format('%s for %s to %s%s%s', policyname, cmd, array_to_string(roles, ', '),
+  'policies', (SELECT coalesce(json_agg(format('%I for %s to %s%s%s', policyname, cmd,
+      (SELECT string_agg(quote_ident(r), ', ') FROM unnest(roles) r),
       CASE WHEN NOT {_CLOSED} THEN ' using ' || qual END,
       CASE WHEN NOT {_CLOSED} THEN ' with check ' || with_check END) ORDER BY policyname), '[]')
       FROM pg_policies
       WHERE schemaname = n.nspname AND tablename = c.relname),
   'grants', (SELECT coalesce(json_agg(g), '[]') FROM (SELECT format('%s: %s', CASE WHEN a.grantee = 0 THEN 'public'
-      ELSE pg_get_userbyid(a.grantee) END, string_agg(lower(a.privilege_type), ', ' ORDER BY a.privilege_type)) AS g
+      ELSE quote_ident(pg_get_userbyid(a.grantee)) END,
+      string_agg(lower(a.privilege_type), ', ' ORDER BY a.privilege_type)) AS g
       FROM aclexplode(c.relacl) a WHERE a.grantee <> c.relowner GROUP BY a.grantee UNION ALL
-      SELECT format('%s: %s of %s', CASE WHEN g.grantee = 0 THEN 'public' ELSE pg_get_userbyid(g.grantee) END,
+      SELECT format('%s: %s of %s', CASE WHEN g.grantee = 0 THEN 'public' ELSE
+          quote_ident(pg_get_userbyid(g.grantee)) END,
           lower(g.privilege_type), string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum)) FROM pg_attribute a,
           aclexplode(a.attacl) g WHERE a.attrelid = c.oid AND NOT a.attisdropped AND g.grantee <> c.relowner
           GROUP BY g.grantee, g.privilege_type ORDER BY 1) x),

@@ -11,6 +11,7 @@ from typing import Any
 
 from mcp_batteries.errors import NotFound, Problem, Refused, quote
 from mcp_batteries.sql.language import suggestions
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, WHOLE_SCHEMA_LISTED
 from mcp_postgres.engine.catalog.relation_sql import USER_SCHEMA
 from mcp_postgres.engine.catalog.syntax_suggestions import (
@@ -36,6 +37,9 @@ _MIN_SIMILARITY = 0.7
 # Columns that are told where none is like the one that is missing.
 _MAX_COLUMNS = 60
 _POSTGRES_SUGGESTION = re.compile(r'Perhaps you meant to reference the (?:table alias|column) "([^"]+)"')
+
+# A name that SQL takes without quotes.
+_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
 _UNIT_FUNCTIONS = ("date_trunc", "date_part")
 _RELATIONS = f"""
@@ -141,8 +145,8 @@ async def _suggest_at_error(session: Session, message: str, sql: str) -> str:
     word = re.search(r'at or near "(\w+)"', message)
     if word is None:
         return ""
-    tables = _plain_names(await fetch_json(session, _RELATIONS))
-    columns = _plain_names(await fetch_json(session, _COLUMNS, sql))
+    tables = _spell_names(await fetch_json(session, _RELATIONS))
+    columns = _spell_names(await fetch_json(session, _COLUMNS, sql))
     return suggestions.explain_syntax_error(word[1], blank_quoted(sql), tables, columns)
 
 
@@ -198,14 +202,18 @@ async def _suggest_similar(session: Session, missing: MissingName, sql: str, *, 
     return f"There are: {', '.join(map(quote, sorted(names)))}."
 
 
-def _plain_names(rows: list[dict[str, Any]]) -> list[str]:
-    return [str(row["name"]).strip('"') for row in rows]
+def _spell_names(rows: list[dict[str, Any]]) -> dict[str, str]:
+    """Return names, each with how SQL spells it."""
+    return {str(row["name"]).strip('"'): str(row["spelled"]) for row in rows}
 
 
 def _repeat_suggestion(suggested: str, missing: MissingName, syntax: str) -> str:
     """Return PostgreSQL's own suggestion; where a text stands in double quotes, only if it is like the name."""
     if not syntax.startswith("Text"):
-        return missing.fix
+        if _PLAIN_NAME.fullmatch(suggested):
+            return missing.fix
+        # PostgreSQL says such a name without the quotes that it needs.
+        return f"Did you mean {quote(quote_identifier(suggested))}?"
     written = missing.name.rpartition(".")[2].lower()
     if suggested == written:
         return f"Did you mean {quote(suggested)}? In quotes its capitals count."

@@ -13,6 +13,7 @@ import psycopg
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
 
 __all__ = [
+    "NOT_UTF8_ADVICE",
     "LockTimeout",
     "MissingName",
     "hide_values",
@@ -46,7 +47,7 @@ _REMEDIES = (
 # A value, as PostgreSQL repeats it, that was an array, and stood where it could be none.
 _ARRAY_VALUE = re.compile(r': "\{(?:"(?!(?:[^"\\]|\\.)*": )|NULL|\})')
 _ENUM_VALUE = re.compile(r"^invalid input value for enum ")
-_NOT_UTF8 = (
+NOT_UTF8_ADVICE = (
     "A database whose encoding is SQL_ASCII may hold bytes that are not UTF-8. As another encoding, such as LATIN1, a "
     "column is read by convert_from(convert(convert_to(name, 'SQL_ASCII'), 'LATIN1', 'UTF8'), 'SQL_ASCII')."
 )
@@ -318,7 +319,7 @@ def _invalid_problem(report: _Report) -> Problem | None:
         case "0A000" if "cross-database" in report.primary:
             return report.invalid("Leave the database's name out; `database` says which.")
         case "22021" if "0x00" not in report.primary:
-            return report.invalid(_NOT_UTF8)
+            return report.invalid(NOT_UTF8_ADVICE)
         case "22P05":
             return report.invalid("The database's encoding lacks it: write it otherwise.")
         case "22P02" if _ARRAY_VALUE.search(report.primary) and "malformed record" not in report.primary:

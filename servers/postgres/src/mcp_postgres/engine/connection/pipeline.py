@@ -44,7 +44,7 @@ class Answer:
     def columns(self) -> list[tuple[str, int]]:
         """The columns' names, and the numbers of their types in `pg_type`; none where no rows could come."""
         result = self._result
-        return [((result.fname(at) or b"").decode(), result.ftype(at)) for at in range(result.nfields)]
+        return [((result.fname(at) or b"").decode(errors="replace"), result.ftype(at)) for at in range(result.nfields)]
 
     @property
     def tag(self) -> str:

@@ -21,7 +21,8 @@ from typing import Any, Final, TypeVar
 import anyio
 import psycopg
 from psycopg import AsyncConnection, AsyncRawCursor, Notify
-from psycopg.adapt import AdaptersMap
+from psycopg.abc import Buffer
+from psycopg.adapt import AdaptersMap, Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.types.none import NoneDumper
@@ -41,6 +42,7 @@ from mcp_postgres.engine.connection.errors import (
 from mcp_postgres.engine.connection.lock_holders import describe_lock_holders
 from mcp_postgres.engine.connection.passwords import Passwords
 from mcp_postgres.engine.connection.pipeline import Connection
+from mcp_postgres.engine.connection.result_values import NO_ENCODING
 from mcp_postgres.engine.connection.role import READ_ROLE, Role
 from mcp_postgres.engine.connection.session import Opening, Prefetch, ServiceFileState, Session
 from mcp_postgres.policy import Database, VisibleSchema
@@ -83,13 +85,23 @@ _DEFAULT_PARAMETERS: dict[str, Any] = {
 }  # fmt: skip
 
 
+class _BytesLoader(Loader):
+    """Reads texts of a database without an encoding: what is not UTF-8 becomes `NOT_UTF8`."""
+
+    def load(self, data: Buffer) -> str:
+        return bytes(data).decode(errors="replace")
+
+
 class _TextAdapters:
     """Every value comes as PostgreSQL writes it: exact, whatever Python's types can hold."""
 
-    def __init__(self) -> None:
+    def __init__(self, client_encoding: str) -> None:
         self.connection = None
         self.adapters = AdaptersMap()
-        self.adapters.register_loader(0, TextLoader)
+        loader = TextLoader
+        if client_encoding == NO_ENCODING:
+            loader = _BytesLoader
+        self.adapters.register_loader(0, loader)
         self.adapters.register_dumper(str, StrDumperUnknown)
         self.adapters.register_dumper(type(None), NoneDumper)
 
@@ -128,6 +140,7 @@ class ConnectionPool:
         self.has_callers = has_callers
         # As of the last connect.
         self.role: Role | None = None
+        self._client_encoding = "UTF8"
         self._visible_schema = visible_schema
         self._audit = self._new_audit(closed=True)
         self._find_address = find_address
@@ -137,6 +150,11 @@ class ConnectionPool:
         self._open_sessions: set[Session] = set()
         # Those that are being cleaned, whose callers have their answers.
         self._releases: set[asyncio.Task[None]] = set()
+
+    @property
+    def has_encoding(self) -> bool:
+        """Whether texts of the database are in an encoding that PostgreSQL knows, as of the last connect."""
+        return self._client_encoding != NO_ENCODING
 
     @asynccontextmanager
     async def session(
@@ -323,14 +341,14 @@ class ConnectionPool:
             Unavailable: it can't be reached, or the address is wrong.
         """
         try:
-            parameters = await self._connection_parameters()
-            return await AsyncConnection.connect(
-                make_conninfo("", **parameters),
-                autocommit=True,
-                prepare_threshold=None,
-                context=_TextAdapters(),
-                cursor_factory=AsyncRawCursor,
-            )
+            connection = await self._connect_with(self._client_encoding)
+            server_encoding = connection.info.parameter_status("server_encoding")
+            if server_encoding != NO_ENCODING or self._client_encoding == NO_ENCODING:
+                return connection
+            # PostgreSQL would refuse every answer with one name in it that is not UTF-8.
+            await connection.close()
+            self._client_encoding = NO_ENCODING
+            return await self._connect_with(NO_ENCODING)
         except Problem:
             raise
         except psycopg.ProgrammingError:
@@ -340,11 +358,22 @@ class ConnectionPool:
         except (psycopg.Error, OSError) as error:
             raise unreachable_problem(self.database.name, error) from None
 
+    async def _connect_with(self, client_encoding: str) -> Connection:
+        parameters = await self._connection_parameters()
+        parameters["client_encoding"] = client_encoding
+        return await AsyncConnection.connect(
+            make_conninfo("", **parameters),
+            autocommit=True,
+            prepare_threshold=None,
+            context=_TextAdapters(client_encoding),
+            cursor_factory=AsyncRawCursor,
+        )
+
     async def _connection_parameters(self) -> dict[str, Any]:
         address = self.database.address
         if self._find_address is not None:
             address = await self._find_address()
-        parameters = {**_DEFAULT_PARAMETERS, **conninfo_to_dict(address), "client_encoding": "UTF8"}
+        parameters = {**_DEFAULT_PARAMETERS, **conninfo_to_dict(address)}
         if "password" not in parameters:
             password = await self._passwords(parameters)
             if password:

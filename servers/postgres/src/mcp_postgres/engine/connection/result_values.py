@@ -16,9 +16,13 @@ from typing import Any
 
 from mcp_postgres.engine.audit.procedures import FIRST_OWN
 
-__all__ = ["MASK", "Column", "RowWriter", "limit_result"]
+__all__ = ["MASK", "NOT_UTF8", "NO_ENCODING", "Column", "RowWriter", "limit_result"]
 
 MASK = "•••"
+# What PostgreSQL calls the encoding of a database whose texts may be any bytes.
+NO_ENCODING = "SQL_ASCII"
+# Stands for a byte of such a text that is not UTF-8.
+NOT_UTF8 = "\ufffd"
 
 # Types whose values are short, or whose cast to text says something else than they do (inet, bpchar).
 _SHORT_TYPES = {

@@ -28,10 +28,10 @@ from mcp_postgres.engine.admission.statements import (
     transaction_opening,
 )
 from mcp_postgres.engine.catalog.suggestions import add_suggestion
-from mcp_postgres.engine.connection.errors import to_problem
+from mcp_postgres.engine.connection.errors import NOT_UTF8_ADVICE, to_problem
 from mcp_postgres.engine.connection.pipeline import Answer, Row, Statement
 from mcp_postgres.engine.connection.pool import SERVER_ROLE, run_shielded
-from mcp_postgres.engine.connection.result_values import Column, RowWriter, limit_result
+from mcp_postgres.engine.connection.result_values import NOT_UTF8, Column, RowWriter, limit_result
 from mcp_postgres.engine.connection.role import Role
 from mcp_postgres.engine.connection.session import Session, use_role_path
 from mcp_postgres.engine.pools import ConnectionPools
@@ -261,7 +261,10 @@ class ResultPages:
             self._keep(name, result)
             cursor = Cursor.encode("rows", [name, shown_rows + row_count])
         lines = "".join(result.lines[start : start + row_count])
-        return RowPage(result.columns, lines, shown_rows + 1, row_count, cursor, result.cut_cells, result.notes)
+        notes = [*result.notes]
+        if NOT_UTF8 in lines and not self._pools.of(result.statement.database).has_encoding:
+            notes.append(f"{NOT_UTF8} stands for bytes that are not UTF-8. {NOT_UTF8_ADVICE}")
+        return RowPage(result.columns, lines, shown_rows + 1, row_count, cursor, result.cut_cells, notes)
 
     def _keep(self, name: str, result: _Result) -> None:
         self._results[name] = result

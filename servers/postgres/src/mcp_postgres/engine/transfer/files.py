@@ -115,6 +115,8 @@ async def _export_rows(pools: ConnectionPools, statement: ReadStatement, file: N
 async def _export_parquet(
     session: Session, sql: str, statement: ReadStatement, columns: Sequence[Column], output: BinaryIO
 ) -> int:
+    # A file gets no byte replaced: PostgreSQL refuses one that is not UTF-8.
+    await session.fetch_value("SELECT pg_catalog.set_config('client_encoding', 'UTF8', true)")
     async with aclosing(stream_statement(session, sql, statement)) as rows:
         return await write_parquet(output, columns, rows, _MAX_EXPORT_BYTES)
 

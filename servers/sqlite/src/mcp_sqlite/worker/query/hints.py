@@ -295,7 +295,12 @@ def _explain_syntax_error(database: Database, problem: str, sql: str) -> str:
     columns: list[str] = []
     for table in lookup.find_named_tables(sql, tables):
         columns += lookup.list_column_names(database, table)
-    return explain_syntax_error(near_word[1] if near_word else "", sql, tables, columns)
+    word = near_word[1] if near_word else ""
+    return explain_syntax_error(word, sql, _quote_names(tables), _quote_names(columns))
+
+
+def _quote_names(names: Sequence[str]) -> dict[str, str]:
+    return {name: quote_identifier(name) for name in names}
 
 
 def _suggest_object(database: Database, kind: str, name: str) -> str:
