@@ -126,6 +126,40 @@ async def test_tables_that_differ_by_a_number_are_one_line() -> None:
         ], said
 
 
+async def test_schemas_that_are_alike_are_one() -> None:
+    tables = "CREATE TABLE {0}.a (id integer PRIMARY KEY, mood {0}.mood); CREATE TABLE {0}.b (id integer, at date);"
+    names = ["tenant_1", "tenant_2", "tenant_10", '"Acme Inc"', "globex", "initech"]
+    base = make(
+        "".join(
+            f"CREATE SCHEMA {name}; CREATE TYPE {name}.mood AS ENUM ('sad');{tables.format(name)}" for name in names
+        )
+        + "CREATE SCHEMA other; CREATE TABLE other.a (id integer); CREATE TABLE other.b (id integer, at date);"
+        "CREATE FUNCTION globex.f() RETURNS integer LANGUAGE sql AS 'SELECT 1'"
+    )
+    async with inside(base.url("owner")) as wire:
+        listed = text_of(await wire.call("list_objects"))
+        alike = '5 schemas with the same 2 tables and 0 views, 40 kB together: "Acme Inc", initech, tenant_1, tenant_2'
+        assert f'{alike}, tenant_10; below, "Acme Inc" stands for all\n' in listed, listed
+        assert listed.count('"Acme Inc".') == 2 and "tenant_1." not in listed, listed
+        # What has one function more, and what has other columns, stand for themselves.
+        assert "schema globex: 2 tables" in listed and "- globex.a" in listed and "- other.b" in listed, listed
+        first = text_of(await wire.call("list_objects", limit=3))
+        cursor = first.partition("cursor=")[2].partition("]")[0]
+        second = text_of(await wire.call("list_objects", limit=3, cursor=cursor))
+        lines = [line for line in f"{first}\n{second}".splitlines() if line.startswith("- ")]
+        assert sorted(lines) == sorted(line for line in listed.splitlines() if line.startswith("- ")), lines
+        assert "tenant_2.b" in text_of(await wire.call("list_objects", schema="tenant_2"))
+        found = text_of(await wire.call("list_objects", name="b"))
+        assert '- "Acme Inc".b' in found and "- initech.b" in found, found
+
+
+async def test_a_schema_resource_says_what_it_leaves_out() -> None:
+    base = make("".join(f"CREATE TABLE t{number} (id integer);" for number in range(501)))
+    async with inside(f"app={base.url('owner')}") as wire:
+        told = await wire.read("postgres://app/.schema")
+        assert told.endswith("[the first 500 tables and views; `list_objects` lists the others]\n"), told[-200:]
+
+
 async def test_a_table_shows_the_values_of_columns_that_have_few() -> None:
     base = make(SHOP)
     async with inside(f"app={base.url('owner')}") as wire:

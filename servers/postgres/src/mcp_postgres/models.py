@@ -23,6 +23,8 @@ _KINDS_WITHOUT_ROW_COUNT = ("view", "sequence", "foreign table")
 # What a column is, as its description and its line call it.
 _COLUMN_FLAGS = ("masked", "not_null", "identity")
 _RELATED_FACTS = ("sequence", "partition_of", "partition_by", "inherits", "inherited_by", "foreign_server")
+# Names of schemas that are alike.
+_MAX_ALIKE = 5
 # Functions that follow a list of tables.
 MAX_LISTED_FUNCTIONS = 10
 # Lines of tables beyond which a list shows what they refer to, and no columns.
@@ -36,7 +38,7 @@ _SHORT_TYPES = {
 }  # fmt: skip
 _PLAIN_KEY_TYPES = ("integer", "bigint")
 # What tables may differ in that stand in one line.
-_GROUPED_FACTS = ("spelled", "name", "oid", "rows", "bytes")
+_GROUPED_FACTS = ("schema", "spelled", "name", "oid", "rows", "bytes")
 
 
 @dataclass(frozen=True)
@@ -91,10 +93,23 @@ def _format_database(entry: CatalogEntry) -> str:
 def _format_schema(schema: _Json) -> str:
     tables = format_count(schema["tables"], "table")
     views = format_count(schema["views"], "view")
-    contents = f"{tables}, {views}, {format_size(schema['bytes'])}"
+    size = format_size(schema["bytes"])
     if schema["locked"]:
-        contents += f" without {format_count(schema['locked'], 'locked table')}"
-    return f"schema {schema['spelled']}: {contents}{_format_comment(schema)}"
+        size += f" without {format_count(schema['locked'], 'locked table')}"
+    if schema["alike"]:
+        names = _format_alike_names(schema["alike"])
+        return (
+            f"{len(schema['alike'])} schemas with the same {tables} and {views}, {size} together: {names}; "
+            f"below, {schema['spelled']} stands for all"
+        )
+    return f"schema {schema['spelled']}: {tables}, {views}, {size}{_format_comment(schema)}"
+
+
+def _format_alike_names(names: Sequence[str]) -> str:
+    """Return the names of schemas, of many only the first and the last."""
+    if len(names) <= _MAX_ALIKE:
+        return ", ".join(names)
+    return f"{', '.join(names[: _MAX_ALIKE - 1])} … {names[-1]}"
 
 
 def _format_objects(objects: Sequence[_Json]) -> list[str]:

@@ -38,6 +38,8 @@ from mcp_postgres.policy import (
 __all__ = ["read_content"]
 
 _MAX_ROWS = 100
+# Tables and views whose definitions a schema's resource has.
+_MAX_TABLES = 500
 _MAX_BYTES = 100_000
 _ACTIVITY = """
 SELECT pid, usename AS role, application_name AS app, client_addr AS client, state, query_start, xact_start,
@@ -116,10 +118,13 @@ async def _describe_schema(pools: ConnectionPools, database: Database, schema: s
         if schema is not None and schema not in [item["name"] for item in held]:
             raise NotFound(f"There is no schema {quote(schema)}.", "`list_objects` lists them.")
         shown = [item for item in held if schema in (None, item["name"])]
-        objects = await listing.list_objects(session, "tables", schema, 500, 0)
+        objects = await listing.list_objects(session, "tables", schema, _MAX_TABLES + 1, 0)
         # Sizes and counts come and go; what is told here is what DDL changes.
         lines = [f"schema {item['spelled']}" + (f" -- {item['comment']}" if item["comment"] else "") for item in shown]
-        lines += [TableInfo("", told).definition() for told in await description.describe_all(session, objects)]
+        described = await description.describe_all(session, objects[:_MAX_TABLES])
+        lines += [TableInfo("", told).definition() for told in described]
+        if len(objects) > _MAX_TABLES:
+            lines.append(f"[the first {_MAX_TABLES} tables and views; `list_objects` lists the others]")
         return "\n".join(lines) + "\n"
 
     return await pools.within(database, describe)

@@ -13,6 +13,7 @@ from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.results.rows import SearchHits
 from mcp_postgres.engine.catalog import description as descriptions
 from mcp_postgres.engine.catalog import listing
+from mcp_postgres.engine.catalog.schema_groups import FoldedSchemas, fold_alike_schemas
 from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.engine.query.pages import ResultPages
@@ -28,6 +29,8 @@ __all__ = [
     "search_schema",
 ]
 
+# Kinds of which schemas that are alike have the same objects.
+_FOLDED_KINDS = ("tables", "functions")
 _SAMPLE_BYTES = 20_000
 _SAMPLE_CELL = 200
 
@@ -146,15 +149,23 @@ def _decode_position(cursor: str | None, request: Any, names: Sequence[str]) -> 
 async def _list_page(session: Session, *, query: ObjectQuery, limit: int, offset: int) -> _Page:
     """Return one object more than `limit` if there is; with the first tables schemas and functions too."""
     is_first = query.kind == "tables" and not (query.name or offset)
-    schemas: list[dict[str, Any]] = []
-    if is_first and not query.schema:
-        schemas = await listing.list_schemas(session)
-    objects = await listing.list_objects(session, query.kind, query.schema, limit + 1, offset, query.name)
+    folded = FoldedSchemas([], [])
+    if query.kind in _FOLDED_KINDS and not (query.schema or query.name):
+        folded = fold_alike_schemas(await listing.list_schemas(session))
+    objects = await listing.list_objects(
+        session, query.kind, query.schema, limit + 1, offset, query.name, folded.hidden_names
+    )
     if query.schema and not objects and len(query.databases) == 1:
         await _check_schema(session, query.schema)
     functions: list[dict[str, Any]] = []
     if is_first:
-        functions = await listing.list_objects(session, "functions", query.schema, MAX_LISTED_FUNCTIONS + 1, 0)
+        functions = await listing.list_objects(
+            session, "functions", query.schema, MAX_LISTED_FUNCTIONS + 1, 0, hidden_schemas=folded.hidden_names
+        )
+    schemas = folded.schemas
+    if not is_first:
+        # A list that leaves something out says so, whatever part of it this is.
+        schemas = [schema for schema in schemas if schema["alike"]]
     return _Page(schemas, objects, functions)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, SCHEMA_NAMED, WHOLE_SCHEMA_LISTED
@@ -20,6 +22,14 @@ __all__ = ["list_objects", "list_schemas"]
 
 # Labels of an enum that stand with a column.
 _MAX_LABELS = 12
+_READABLE = "(has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT'))"
+# What two schemas have in common that are alike, for the role: relations with their columns, and functions.
+_SHAPE = f"""md5(string_agg(concat_ws(' ', c.relkind, c.relname, (SELECT string_agg(concat_ws(' ', a.attname,
+        y.typname, a.atttypmod), ',' ORDER BY a.attnum) FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)), ';' ORDER BY c.relname)
+        FILTER (WHERE NOT c.relispartition AND {_READABLE})
+    || coalesce((SELECT string_agg(concat_ws(' ', p.proname, p.pronargs), ';' ORDER BY p.proname, p.pronargs)
+        FROM pg_proc p WHERE p.pronamespace = n.oid), ''))"""
 # What every new database says of its schema `public` tells nothing of this one.
 _SCHEMAS = f"""
 WITH {LOCKED_RELATIONS} SELECT coalesce(json_agg(x ORDER BY x.name), '[]')::text FROM (
@@ -28,14 +38,16 @@ WITH {LOCKED_RELATIONS} SELECT coalesce(json_agg(x ORDER BY x.name), '[]')::text
         count(c.oid) FILTER (WHERE c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition) AS tables,
         count(c.oid) FILTER (WHERE c.relkind IN ('v', 'm')) AS views,
         coalesce(sum({TOTAL_SIZE}) FILTER (WHERE c.relkind IN ('r', 'm')), 0) AS bytes,
-        count(*) FILTER (WHERE c.relkind IN ('r', 'm') AND {IS_LOCKED.format(oid="c.oid")}) AS locked
+        count(*) FILTER (WHERE c.relkind IN ('r', 'm') AND {IS_LOCKED.format(oid="c.oid")}) AS locked,
+        {_SHAPE} AS shape
     FROM pg_namespace n LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'f', 'v', 'm')
         AND {RELATION_LISTED}
     WHERE {USER_SCHEMA} AND {SCHEMA_NAMED} AND has_schema_privilege(n.oid, 'USAGE') GROUP BY n.oid) x
 """
 _PAGE = """
 SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT * FROM ({objects}) o
-    WHERE $2::text IS NULL OR strpos(lower(o.name), lower($2)) > 0
+    WHERE ($2::text IS NULL OR strpos(lower(o.name), lower($2)) > 0) AND o.schema <> ALL (ARRAY(
+        SELECT json_array_elements_text($5::json)))
     ORDER BY o.schema, o.name{order} LIMIT $3::int OFFSET $4::int) x
 """
 # Whether an object is in the schema that was named; where none was, in one that people made.
@@ -90,7 +102,7 @@ SELECT n.nspname AS schema, c.relname AS name, c.oid::text, {QUALIFIED_NAME} AS 
         JOIN pg_namespace fn ON fn.oid = f.relnamespace WHERE k.conrelid = c.oid AND k.contype = 'f') AS refers
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ({{kinds}}) AND NOT c.relispartition AND {_IN_SCHEMA} AND {RELATION_LISTED}
-    AND (c.relkind = 'S' OR has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT'))
+    AND (c.relkind = 'S' OR {_READABLE})
     AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.objsubid = 0
         AND d.classid = 'pg_class'::regclass AND d.deptype IN ('e', 'i') AND ($1::text IS NULL OR c.relkind = 'S'))
 """
@@ -216,11 +228,18 @@ async def list_schemas(session: Session) -> list[dict[str, Any]]:
 
 
 async def list_objects(
-    session: Session, kind: str, schema: str | None, limit: int, offset: int, name: str | None = None
+    session: Session,
+    kind: str,
+    schema: str | None,
+    limit: int,
+    offset: int,
+    name: str | None = None,
+    hidden_schemas: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     """Return objects of a kind, partitions folded into their table.
 
     `limit` of them, of those with `name` in their names.
     """
     objects, order = _KINDS[kind]
-    return await fetch_json(session, _PAGE.format(objects=objects, order=order), schema, name, str(limit), str(offset))
+    sql = _PAGE.format(objects=objects, order=order)
+    return await fetch_json(session, sql, schema, name, str(limit), str(offset), json.dumps(hidden_schemas))
