@@ -196,6 +196,8 @@ def postgres(scratch: Path) -> Case:
             ("query_rows", {"sql": "SELEC 1"}),
             ("query_rows", {"sql": "SELECT * FROM nothing"}),
             ("query_rows", {"sql": "COMMIT; DROP TABLE t"}),
+            ("query_rows", {"sql": "SET default_transaction_read_only = off; SELECT 1"}),
+            ("query_rows", {"sql": "SET ROLE nobody_here; SELECT 1"}),
             ("query_rows", {"sql": "SELECT writer()"}),
             ("query_rows", {"sql": f"SELECT pg_read_file('{scratch / 'secret.txt'}')"}),
             ("query_rows", {"sql": "SELECT 1", "database": "other"}),

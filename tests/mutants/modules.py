@@ -84,6 +84,7 @@ MODULES = {
         )
         for name in ("__init__", "addresses", "requests", "targets")
     },
+    "servers/postgres/src/mcp_postgres/policy/call_settings.py": ("tests/postgres/test_call_settings.py",),
     **{
         f"servers/postgres/src/mcp_postgres/engine/{name}.py": (
             "tests/postgres/test_powers.py",

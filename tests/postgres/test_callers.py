@@ -71,6 +71,8 @@ TEXTS = [
 WAYS: list[tuple[str, dict[str, Any]]] = [
     ("query_rows", {"sql": "{q}"}),
     ("query_rows", {"sql": "SELECT 1; {q}; SELECT note FROM shared"}),
+    ("query_rows", {"sql": "SET ROLE bob; {q}"}),
+    ("query_rows", {"sql": "SELECT 1; SELECT set_config('role', 'bob', true); SET app.x = '1'; {q}"}),
     ("query_rows", {"sql": "EXPLAIN (ANALYZE) {q}"}),
     ("explain_query", {"sql": "{q}"}),
     ("explain_query", {"sql": "{q}", "analyze": True}),

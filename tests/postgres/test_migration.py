@@ -317,7 +317,7 @@ async def test_only_what_is_opened() -> None:
             ("CREATE TABLE a (); COMMIT; DROP TABLE t", "`COMMIT` defines nothing"), ("-- only", "no statement"),
             ("CREATE TABLE a (); VACUUM t", "VACUUM can't be part of a transaction"),
             ("CREATE TABLE a (); CREATE INDEX CONCURRENTLY ON t (id)", "can't be part of a transaction"),
-            ("SET ROLE postgres", "defines nothing"), ("CREATE EXTENSION plpgsql", "beyond the database's schema"),
+            ("SET ROLE postgres", "may only be tried"), ("CREATE EXTENSION plpgsql", "beyond the database's schema"),
         ):  # fmt: skip
             result = await wire.call("edit_schema", sql=sql)
             assert result["isError"] and why in text_of(result), f"{sql}: {text_of(result)}"

@@ -7,6 +7,8 @@ __all__ = ["WAYS", "asked"]
 WAYS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "query": ("query_rows", "{q}", {}),
     "one of several": ("query_rows", "SELECT 1; {q}; SELECT 2", {}),
+    "behind settings": ("query_rows", "SET app.tenant = '1'; SET enable_seqscan = off; {q}", {}),
+    "as another role": ("query_rows", "SELECT 1; SET ROLE {r}; {q}", {}),
     "explain in a query": ("query_rows", "EXPLAIN (VERBOSE) {q}", {}),
     "explain analyze in a query": ("query_rows", "EXPLAIN (ANALYZE) {q}", {}),
     "plan": ("explain_query", "{q}", {}),
@@ -27,5 +29,5 @@ WAYS: dict[str, tuple[str, str, dict[str, Any]]] = {
 def asked(way: str, sql: str, *, table: str, role: str) -> tuple[str, dict[str, Any]]:
     """The tool and its arguments that bring `sql` in; `table` has an `id` and a `note`."""
     tool, form, more = WAYS[way]
-    filled = form.replace("{t}", table).replace("{q}", sql)
+    filled = form.replace("{t}", table).replace("{r}", role).replace("{q}", sql)
     return tool, {"sql": filled} | {key: role if value == "{r}" else value for key, value in more.items()}

@@ -14,7 +14,7 @@ from mcp_batteries.sql.language.identifiers import unquote_identifier
 from mcp_batteries.sql.language.table_groups import format_number_ranges, group_numbered_tables
 from mcp_batteries.sql.results.rows import RowPage, format_count, format_size, to_compact_json
 
-__all__ = ["MAX_LISTED_FUNCTIONS", "Catalog", "CatalogEntry", "Export", "Plan", "Report", "TableInfo"]
+__all__ = ["MAX_LISTED_FUNCTIONS", "Catalog", "CatalogEntry", "Export", "Plan", "Report", "RowCount", "TableInfo"]
 
 _Json = Mapping[str, Any]
 _MAX_COLUMNS = 30
@@ -49,6 +49,7 @@ class CatalogEntry:
         remarks: what is to be known of it, such as the role of the server.
         objects: those of one kind on this page.
         functions: where the objects are tables, and these the first; one more than is shown if there is.
+        counts: instead of the objects, how many rows each has.
     """
 
     name: str
@@ -56,6 +57,29 @@ class CatalogEntry:
     schemas: Sequence[_Json] = ()
     objects: Sequence[_Json] = ()
     functions: Sequence[_Json] = ()
+    counts: Sequence[RowCount] = ()
+
+
+@dataclass(frozen=True)
+class RowCount:
+    """How many rows a table has, or why nobody counted them.
+
+    Attributes:
+        table: as SQL spells it.
+        is_filtered: whether policies may hide some from the role.
+    """
+
+    table: str
+    rows: int | None
+    reason: str = ""
+    is_filtered: bool = False
+
+    def text(self) -> str:
+        if self.rows is None:
+            return f"{self.table} not counted: {self.reason}"
+        if self.is_filtered:
+            return f"{self.table} {format_count(self.rows, 'row')} that its policies show to the role"
+        return f"{self.table} {format_count(self.rows, 'row')}"
 
 
 @dataclass(frozen=True)
@@ -81,7 +105,10 @@ class Catalog:
 def _format_database(entry: CatalogEntry) -> str:
     lines = [f"{entry.name}: {entry.remarks}; postgres://{quote(entry.name, safe='')}/.schema"]
     lines += map(_format_schema, entry.schemas)
-    lines += _format_objects(entry.objects)
+    if entry.counts:
+        lines += [f"- {count.text()}" for count in entry.counts]
+    else:
+        lines += _format_objects(entry.objects)
     lines += _format_objects(entry.functions[:MAX_LISTED_FUNCTIONS])
     if len(entry.functions) > MAX_LISTED_FUNCTIONS:
         lines.append("[more functions: `kind` functions]")

@@ -35,6 +35,7 @@ from mcp_batteries.sql.policy import (
     is_complete_text,
 )
 from mcp_postgres.policy.addresses import parse_named_address
+from mcp_postgres.policy.call_settings import NO_ROLE, ROLE, CallSetting, PlannerSettings, parse_planner_settings
 from mcp_postgres.policy.requests import (
     ActivityOf,
     Changes,
@@ -42,9 +43,11 @@ from mcp_postgres.policy.requests import (
     ImportTable,
     Migration,
     Reads,
+    ReadWithSettings,
     Request,
     RoleOf,
     SchemaOf,
+    SettingStatement,
     Table,
     TableOf,
     Writes,
@@ -56,18 +59,19 @@ from mcp_postgres.policy.requests import (
 from mcp_postgres.policy.targets import (
     MAX_STATEMENTS,
     AlterableDatabase,
-    PlannerSettings,
     QueryTarget,
     TableName,
     WritableDatabase,
-    parse_planner_settings,
     parse_table_name,
 )
 
 __all__ = [
     "MAX_STATEMENTS",
+    "NO_ROLE",
+    "ROLE",
     "ActivityOf",
     "AlterableDatabase",
+    "CallSetting",
     "Changes",
     "Database",
     "HealthOf",
@@ -82,6 +86,7 @@ __all__ = [
     "QueryOf",
     "QueryTarget",
     "ReadStatement",
+    "ReadWithSettings",
     "Readable",
     "Reads",
     "Request",
@@ -91,6 +96,7 @@ __all__ = [
     "SchemaOf",
     "SchemaStatement",
     "ServedFile",
+    "SettingStatement",
     "Table",
     "TableName",
     "TableOf",

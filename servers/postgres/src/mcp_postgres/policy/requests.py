@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from mcp_batteries.sql.policy import Database, QueryOf, ReadStatement, RowOf, RowsOf, SchemaStatement, WriteStatement
+from mcp_postgres.policy.call_settings import CallSetting
 
 __all__ = [
     "ActivityOf",
@@ -13,10 +14,12 @@ __all__ = [
     "HealthOf",
     "ImportTable",
     "Migration",
+    "ReadWithSettings",
     "Reads",
     "Request",
     "RoleOf",
     "SchemaOf",
+    "SettingStatement",
     "Table",
     "TableOf",
     "Writes",
@@ -41,6 +44,20 @@ class ImportTable(Table):
     """A table to fill from a file; it may be created if the operator allowed changes to rows and schema."""
 
     make: bool = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class SettingStatement(ReadStatement):
+    """Sets what holds for the statements behind it in the same call."""
+
+    setting: CallSetting
+
+
+@dataclass(frozen=True)
+class ReadWithSettings(ReadStatement):
+    """A statement that reads, and what is set before it in its call."""
+
+    settings: tuple[CallSetting, ...]
 
 
 @dataclass(frozen=True)

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from mcp_batteries.errors import Invalid, TooLarge, quote
 from mcp_batteries.sql import policy as sql
 from mcp_batteries.sql.language.identifiers import unquote_identifier
 from mcp_batteries.sql.policy import Database, NextPage, ReadStatement, check_database_name, check_sql
 from mcp_postgres.input_values import encode_value
-from mcp_postgres.policy.requests import ImportTable, Migration, Reads, Table, Writes
+from mcp_postgres.policy.call_settings import ROLE, CallSetting, parse_call_setting
+from mcp_postgres.policy.requests import (
+    ImportTable,
+    Migration,
+    Reads,
+    ReadWithSettings,
+    SettingStatement,
+    Table,
+    Writes,
+)
 from mcp_postgres.statement_splitter import split_statements, strip_leading_comments
 
 __all__ = [
     "MAX_STATEMENTS",
     "AlterableDatabase",
-    "PlannerSettings",
     "QueryTarget",
     "TableName",
     "WritableDatabase",
     "bind_values",
-    "parse_planner_settings",
     "parse_table_name",
 ]
 
@@ -36,36 +43,8 @@ _EXPLAIN = re.compile(r"\A\s*EXPLAIN(?:\s+VERBOSE)?\s+(?!ANALY[SZ]E\b)(?=\w)", r
 _MODES = r"(?:[\s,]+(?:READ\s+ONLY|READ\s+WRITE|(?:NOT\s+)?DEFERRABLE|ISOLATION\s+LEVEL(?:\s+\w+){1,2}?))*"
 _BEGIN = re.compile(rf"(?:BEGIN(?:\s+(?:WORK|TRANSACTION))?|START\s+TRANSACTION){_MODES}", re.I)
 _END = re.compile(r"(?:COMMIT|END)(?:\s+(?:WORK|TRANSACTION))?", re.I)
+_SETS_BY_FUNCTION = re.compile(r"\bset_config\s*\(", re.I)
 _TABLE_NAME = re.compile(r'\s*(?:("(?:[^"]|"")+"|[^".]+)\.)?("(?:[^"]|"")+"|[^"]+?)\s*')
-
-
-# What only makes the planner choose otherwise, and what a query may use of memory.
-_PLANNER_SETTING = re.compile(
-    r"enable_\w+|jit(?:_\w+)?|geqo(?:_\w+)?|\w+_cost|(?:join|from)_collapse_limit|(?:hash_mem_multiplier|work_mem)"
-    r"|max_parallel_workers_per_gather|min_parallel_(?:table|index)_scan_size|effective_(?:cache_size|io_concurrency)"
-    r"|plan_cache_mode|constraint_exclusion|cursor_tuple_fraction|recursive_worktable_factor"
-)
-
-
-@dataclass(frozen=True)
-class PlannerSettings:
-    """Settings of the planner by their names, for one plan."""
-
-    values: Mapping[str, str]
-
-
-def parse_planner_settings(values: dict[str, str | bool | float]) -> PlannerSettings:
-    """Return settings that change a plan and nothing else.
-
-    Raises:
-        Invalid: one is another setting.
-    """
-    settings: dict[str, str] = {}
-    for name, value in values.items():
-        if not _PLANNER_SETTING.fullmatch(name):
-            raise Invalid(f"{quote(name)} is no setting of the planner.", "Such as `enable_seqscan` or `work_mem`.")
-        settings[name] = check_database_name(str(value))
-    return PlannerSettings(settings)
 
 
 @dataclass(frozen=True)
@@ -114,11 +93,12 @@ class QueryTarget(sql.QueryTarget):
         if len(parts) < 2:
             return self.read(sql, parameters)
         parts = _without_transaction(parts)
-        if len(parts) == 1:
-            return self.read(parts[0], parameters)
         if len(parts) > MAX_STATEMENTS:
             raise TooLarge(f"`sql` has {len(parts)} statements, the limit is {MAX_STATEMENTS}.", "Send some at a time.")
-        return Reads(whole.database, whole.sql, (), _bind_parts(whole.database, parts, parameters))
+        reads = _read_with_settings(_bind_parts(whole.database, parts, parameters))
+        if len(reads) == 1:
+            return reads[0]
+        return Reads(whole.database, whole.sql, (), reads)
 
 
 @dataclass(frozen=True)
@@ -142,8 +122,10 @@ class WritableDatabase:
             Invalid: there are none, or a value can't be bound.
         """
         text = check_sql(sql)
-        parts = _without_transaction(split_statements(text))
-        return Writes(self.database, text, (), _bind_parts(self.database, parts, parameters), role)
+        parts = _bind_parts(self.database, _without_transaction(split_statements(text)), parameters)
+        if any(isinstance(part, SettingStatement) and part.setting.name == ROLE for part in parts):
+            raise Invalid("`write_rows` changes rows as its own role only.", "`as_role` tries it as another one.")
+        return Writes(self.database, text, (), parts, role)
 
     def import_table(self, table: TableName) -> ImportTable:
         """Return a table to fill from a file."""
@@ -190,11 +172,53 @@ def bind_values(parameters: Any) -> tuple[str | None, ...]:
 
 
 def _bind_parts(database: Database, parts: Sequence[str], parameters: Any) -> tuple[ReadStatement, ...]:
-    each: Sequence[Any] = [parameters]
-    if len(parts) > 1:
-        each = _parameters_of_each(parameters, len(parts))
-    bound = [bind_values(values) for values in each]
-    return tuple(ReadStatement(database, part, values) for part, values in zip(parts, bound, strict=True))
+    """Return statements with their values; those that set something have none, and need no entry for it."""
+    settings = [parse_call_setting(part) for part in parts]
+    values = iter(_parameters_of_statements(settings, parameters))
+    bound: list[ReadStatement] = []
+    for part, setting in zip(parts, settings, strict=True):
+        if setting is None:
+            bound.append(ReadStatement(database, part, bind_values(next(values))))
+        else:
+            bound.append(SettingStatement(database, part, (), setting))
+    return tuple(bound)
+
+
+def _parameters_of_statements(settings: Sequence[CallSetting | None], parameters: Any) -> Sequence[Any]:
+    """Return the parameters of each statement that sets nothing; the others may have an entry, which is null."""
+    count = settings.count(None)
+    if count < len(settings) and isinstance(parameters, list):
+        entries = cast("list[Any]", parameters)
+        if len(entries) == len(settings) and all(item is None or isinstance(item, list) for item in entries):
+            return [entry for entry, setting in zip(entries, settings, strict=True) if setting is None]
+    if count == 1:
+        return [parameters]
+    return _parameters_of_each(parameters, count)
+
+
+def _read_with_settings(parts: Sequence[ReadStatement]) -> tuple[ReadStatement, ...]:
+    """Return the statements that read, each with what is set before it.
+
+    Raises:
+        Invalid: none of them reads, or one sets something in a way that would be lost.
+    """
+    settings: list[CallSetting] = []
+    reads: list[ReadStatement] = []
+    for part in parts:
+        if isinstance(part, SettingStatement):
+            settings.append(part.setting)
+        elif settings:
+            reads.append(ReadWithSettings(part.database, part.sql, part.parameters, tuple(settings)))
+        else:
+            reads.append(part)
+    if not reads:
+        raise Invalid("A setting holds for the statements behind it in the same call.", "Send `SET ...; SELECT ...`.")
+    if len(reads) > 1 and any(_SETS_BY_FUNCTION.search(part.sql) for part in reads):
+        raise Invalid(
+            "What `set_config` sets would not hold for the other statements.",
+            "Write `SET app.user = '7';` before them.",
+        )
+    return tuple(reads)
 
 
 def _without_transaction(parts: list[str]) -> list[str]:

@@ -27,6 +27,7 @@ from mcp_postgres.engine import schemas, tuning
 from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.engine.query.comparison import compare_rows
 from mcp_postgres.engine.query.pages import ResultPages
+from mcp_postgres.engine.query.row_counts import count_rows
 from mcp_postgres.models import Catalog, Plan
 from mcp_postgres.tools.arguments import (
     OptionalStatements,
@@ -41,7 +42,7 @@ from mcp_postgres.tools.arguments import (
 __all__ = ["explain_query", "get_table", "list_objects", "query_rows", "search_schema"]
 
 Kind = Literal[
-    "tables", "functions", "types", "sequences", "extensions", "triggers", "policies", "grants", "roles",
+    "tables", "counts", "functions", "types", "sequences", "extensions", "triggers", "policies", "grants", "roles",
 ]  # fmt: skip
 NameText = Annotated[str | None, trusted(check_database_name)]
 
@@ -49,9 +50,10 @@ NameText = Annotated[str | None, trusted(check_database_name)]
 @tool("List objects", seconds=MAX_SECONDS, view=DIAGRAM, also=("list_schemas", "list_tables"))
 async def list_objects(
     pools: ConnectionPools,
+    pages: ResultPages,
     *,
     schema: Annotated[NameText, Field(description="Only this schema.")] = None,
-    kind: Annotated[Kind, Field(description="tables has views too; grants are those of all objects.")] = "tables",
+    kind: Annotated[Kind, Field(description="tables has views too; counts are exact numbers of rows.")] = "tables",
     name: Annotated[NameText, Field(max_length=200, description="Only names that contain this.")] = None,
     database: ServedDbs = default(""),
     limit: Limit = 300,
@@ -63,7 +65,10 @@ async def list_objects(
     more of one table use `get_table`.
     """
     query = schemas.ObjectQuery(database, kind, schema, name)
-    return await schemas.list_objects(pools, query, limit, cursor)
+    catalog = await schemas.list_objects(pools, query, limit, cursor)
+    if kind == "counts":
+        return await count_rows(pools, pages, query.databases, catalog)
+    return catalog
 
 
 @tool("Describe a table", seconds=MAX_SECONDS, adapt=rename_arguments(table_name="table"), also=("describe_table",))

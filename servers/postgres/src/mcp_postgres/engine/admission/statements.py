@@ -18,6 +18,7 @@ from typing import NamedTuple
 import psycopg
 
 from mcp_batteries.errors import Invalid, Problem, Refused, quote
+from mcp_postgres.engine.admission.call_settings import act_as_role, keep_settings_apart
 from mcp_postgres.engine.audit.function_audit import SNAPSHOT
 from mcp_postgres.engine.audit.procedures import Cause, Harm
 from mcp_postgres.engine.catalog.syntax_suggestions import suggest_syntax
@@ -45,6 +46,11 @@ _SHOW_TREES = "SELECT set_config('search_path', $1, true), " + ", ".join(
 # How the tree of a query begins; PREPARE itself has one too, which is not analysed.
 _QUERY_TREE = re.compile(r"(?:\( ?)?\{QUERY [^{]*:utilityStmt <>")
 _SHOW_PARSE_TREE = ", set_config('debug_print_parse', 'on', true)"
+# What to do in place of a function that is refused.
+_INSTEAD = {
+    "set_config()": "Write `SET app.user = '7';` before the statement, in the same call.",
+    "query_to_xml()": "`list_objects` with `kind` counts has the exact number of rows of each table.",
+}
 _READING_VERBS = ("SELECT", "WITH", "VALUES", "TABLE", "EXPLAIN", "SHOW")
 _WRITING_VERBS = ("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE")
 _DEFINING_VERBS = ("CREATE", "ALTER", "DROP", "COMMENT", "GRANT", "REVOKE", "REINDEX", "VACUUM", "ANALYZE")
@@ -115,6 +121,8 @@ async def admit(session: Session, statement: ReadStatement) -> list[Column]:
     prefix = _PREPARE
     try:
         masked = await judge(session, statement)
+        keep_settings_apart(session, statement.sql)
+        await act_as_role(session)
         prefix = _DECLARE
         _, description = await session.run_pipeline(*gate_statements(statement))
     except psycopg.Error as error:
@@ -229,11 +237,14 @@ def _refuse_harm(role: Role, harm: Harm) -> Refused:
                 "who may create objects there by `--trust-database`.",
             )
         case Cause.EFFECT:
+            refusal = f"The role {role.explain_judging()}, and {quote(harm.description)} may do more than read."
+            if harm.description in _INSTEAD:
+                return Refused(refusal, _INSTEAD[harm.description])
             vouch_hint = ""
             if harm.vouch:
                 vouch_hint = f", vouch for it by `--trust-functions {harm.vouch}`"
             return Refused(
-                f"The role {role.explain_judging()}, and {quote(harm.description)} may do more than read.",
+                refusal,
                 "Leave it out. The operator can give the server a role that can only read "
                 f"({CREATE_READER}){vouch_hint}, or "
                 "mark a function of their own STABLE.",

@@ -76,7 +76,7 @@ SELECT n.nspname AS schema, c.relname AS name, c.oid::text, {QUALIFIED_NAME} AS 
     CASE WHEN c.relkind = 'p' THEN (SELECT CASE WHEN max(l.reltuples) < 0 THEN -1 ELSE
       sum(greatest(l.reltuples, 0)) END FROM {PARTITION_TREE} t
         JOIN pg_class l ON l.oid = t.relid WHERE l.relkind <> 'p') ELSE c.reltuples END::bigint AS rows,
-    {UNANALYZED} AS uncounted,
+    {UNANALYZED} AS uncounted, row_security_active(c.oid) AS filtered,
     {TOTAL_SIZE} AS bytes, (SELECT k.holder FROM locked k WHERE k.oid = c.oid OR c.relkind = 'p'
         AND k.oid IN (SELECT t.relid FROM {PARTITION_TREE} t) LIMIT 1) AS locked,
     CASE WHEN c.relkind = 'p' THEN (SELECT count(*) FROM {PARTITION_TREE} t JOIN pg_class l ON l.oid = t.relid
@@ -211,6 +211,7 @@ FROM pg_roles r WHERE r.rolname !~ '^pg_' AND $1::text IS NULL
 """
 _KINDS = {
     "tables": (_TABLES.format(kinds="'r', 'p', 'v', 'm', 'f'"), ""),
+    "counts": (_TABLES.format(kinds="'r', 'p', 'm'"), ""),
     "sequences": (_TABLES.format(kinds="'S'"), ""),
     "functions": (_FUNCTIONS, ", o.oid"),
     "types": (_TYPES, ", o.oid"),

@@ -48,8 +48,7 @@ _COMMANDS = {
     ),
     **dict.fromkeys(
         ("set", "reset"),
-        "No setting outlives a call: name tables with their schemas. What a policy reads is set in the same call, by "
-        "`SELECT set_config('app.user', '7', true);`; `explain_query` takes the planner's as `settings`.",
+        "No setting outlives a call: it holds for the statements behind it, as `SET app.user = '7'; SELECT ...`.",
     ),
     "copy": "`copy_to_file` and `copy_from_file` do that, where they are offered; rows come by SELECT.",
     **dict.fromkeys(("declare", "fetch", "close", "move"), "Send the query itself: a long answer has a `cursor`."),

@@ -30,6 +30,12 @@ WHERE pid = pg_backend_pid() AND locktype = 'transactionid' AND granted
 """
 
 
+# Whether policies hide rows of a table from its owner, who can lift that; nothing where there is no such table.
+_HIDES_FROM_OWNER = """
+SELECT (relforcerowsecurity AND pg_has_role(relowner, 'USAGE'))::text FROM pg_class WHERE oid = to_regclass($1)
+"""
+
+
 class TableNames(NamedTuple):
     """The names of one table, as SQL spells them, before and after a change."""
 
@@ -77,6 +83,8 @@ async def sample_changed_rows(
     ]
     samples: list[Sample] = []
     for table, was, now in zip(changed, before, after, strict=True):
+        if was is None or now is None:
+            continue
         lines_before = _lines_missing_in(was.lines, now.lines)
         lines_after = _lines_missing_in(now.lines, was.lines)
         if lines_before or lines_after:
@@ -84,11 +92,13 @@ async def sample_changed_rows(
     return samples + _sample_rewritten(anew, first_before, first_after)
 
 
-def _sample_rewritten(tables: Iterable[TableNames], before: Iterable[_Rows], after: Iterable[_Rows]) -> list[Sample]:
+def _sample_rewritten(
+    tables: Iterable[TableNames], before: Iterable[_Rows | None], after: Iterable[_Rows | None]
+) -> list[Sample]:
     """Return the first rows of tables that were written anew."""
     samples: list[Sample] = []
     for table, was, now in zip(tables, before, after, strict=True):
-        if was.lines:
+        if was and now and was.lines:
             samples.append(Sample(table.now, now.columns, "".join(was.lines), "".join(now.lines), was.columns))
     return samples
 
@@ -99,7 +109,7 @@ async def _read_transaction_ids(session: Session) -> list[str]:
 
 
 class _RowSampler:
-    """Reads some rows of tables, none where that takes long.
+    """Reads some rows of tables, None where that takes long or can't be done.
 
     Attributes:
         transaction_ids: those of this transaction, as an array of SQL.
@@ -109,40 +119,47 @@ class _RowSampler:
         self.session = session
         self.transaction_ids = transaction_ids
 
-    async def read_first_rows(self, table: str) -> _Rows:
-        return await self._query_quickly(f"SELECT * FROM ONLY {table} LIMIT {_MAX_SHOWN_ROWS}")
+    async def read_first_rows(self, table: str) -> _Rows | None:
+        return await self._query_quickly(table, f"SELECT * FROM ONLY {table} LIMIT {_MAX_SHOWN_ROWS}")
 
-    async def read_written_rows(self, table: str) -> _Rows:
+    async def read_written_rows(self, table: str) -> _Rows | None:
         """Return some rows that the transaction wrote."""
         return await self._read_marked_rows(table, "xmin", "{}")
 
-    async def read_deleted_rows(self, table: str, excluded_rows: str) -> _Rows:
+    async def read_deleted_rows(self, table: str, excluded_rows: str) -> _Rows | None:
         """Return some rows that the transaction took away: those that were rolled back still say so."""
         return await self._read_marked_rows(table, "xmax", excluded_rows)
 
     async def find_locked_rows(self, table: str) -> str:
         """Return the places of rows that the transaction locked, as an array of SQL."""
         sql = f"SELECT ctid::text FROM ONLY {table} WHERE xmax::text = ANY ($1::text[]) LIMIT 1000"
-        rows = await self._query_quickly(sql, self.transaction_ids)
-        places = [json.loads(line)[0] for line in rows.lines]
+        rows = await self._query_quickly(table, sql, self.transaction_ids)
+        places = [json.loads(line)[0] for line in rows.lines] if rows else []
         return "{" + ",".join(f'"{place}"' for place in places) + "}"
 
-    async def _read_marked_rows(self, table: str, mark: str, excluded_rows: str) -> _Rows:
+    async def _read_marked_rows(self, table: str, mark: str, excluded_rows: str) -> _Rows | None:
         condition = f"{mark}::text = ANY ($1::text[]) AND ctid <> ALL ($2::tid[])"
         sql = f"SELECT * FROM ONLY {table} WHERE {condition} LIMIT {_MAX_COMPARED_ROWS}"
-        return await self._query_quickly(sql, self.transaction_ids, excluded_rows)
+        return await self._query_quickly(table, sql, self.transaction_ids, excluded_rows)
 
-    async def _query_quickly(self, sql: str, *values: str) -> _Rows:
-        """Return columns and lines of a query; none where it takes long."""
+    async def _query_quickly(self, table: str, sql: str, *values: str) -> _Rows | None:
+        """Return columns and lines of a query of a table; None where it takes long or fails."""
         session = self.session
         await session.run(
             f"SAVEPOINT mcp_sample; SELECT pg_catalog.set_config('statement_timeout', '{_SAMPLE_MILLISECONDS}', true)"
         )
         try:
+            hides_from_owner = await session.fetch_value(_HIDES_FROM_OWNER, table)
+            if hides_from_owner is None:
+                await session.run("ROLLBACK TO SAVEPOINT mcp_sample")
+                return _Rows((), [])
+            if hides_from_owner == "true":
+                # What a new policy hides is not gone; this too goes back with the savepoint.
+                await session.run(f"ALTER TABLE ONLY {table} NO FORCE ROW LEVEL SECURITY")
             (answer,) = await session.run_pipeline((sql, values))
         except psycopg.Error:
             await session.run("ROLLBACK TO SAVEPOINT mcp_sample")
-            return _Rows((), [])
+            return None
         columns = result_columns(answer)
         writer = RowWriter(columns, _CELL_CHARACTERS)
         lines = [writer.write(row) for row in answer.rows()]

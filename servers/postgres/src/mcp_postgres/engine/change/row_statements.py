@@ -9,6 +9,7 @@ import psycopg
 from mcp_batteries.errors import Invalid, Problem, Refused, quote
 from mcp_batteries.sql.results.changes import Step
 from mcp_batteries.sql.results.rows import RowPage
+from mcp_postgres.engine.admission.call_settings import keep_settings_apart
 from mcp_postgres.engine.admission.statements import judge, result_columns
 from mcp_postgres.engine.connection.errors import to_problem
 from mcp_postgres.engine.connection.pipeline import Answer
@@ -61,6 +62,7 @@ class RowStatements:
             masked = frozenset[int]()
         else:
             masked = await self._admit(part)
+        keep_settings_apart(self.session, part.sql)
         await self._set_role(acting=True)
         (answer,) = await self.session.run_pipeline((part.sql, part.parameters))
         if _TRUNCATE.match(head) and answer.tag == "TRUNCATE TABLE":

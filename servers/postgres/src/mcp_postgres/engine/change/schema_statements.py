@@ -26,6 +26,11 @@ _CELL_CHARACTERS = 500
 _SCHEMA_STATEMENT = re.compile(r"(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE|REFRESH|REASSIGN)\b", re.I)
 _MAINTENANCE = re.compile(r"(?:VACUUM|ANALYZE|REINDEX)\b", re.I)
 _CODE_STATEMENT = re.compile(r"(?:DO|CALL)\b", re.I)
+_PLAIN_ROLE = re.compile(r'CREATE\s+(?:ROLE|USER)\s+(?:\w+|"[^"]+")(?:\s+(?:WITH\s+)?(?:NOLOGIN|LOGIN))?', re.I)
+_WITHOUT_ROLE = (
+    "A dry run can look as a role that is there (SET ROLE), or as the owner whom policies bind too (ALTER TABLE name "
+    "FORCE ROW LEVEL SECURITY)."
+)
 _TAG = re.compile(r"\b(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE|REFRESH|REASSIGN)(?: [A-Z]+)*\b")
 _OBJECTS = (
     "TABLE", "INDEX", "VIEW", "MATERIALIZED VIEW", "SEQUENCE", "SCHEMA", "TYPE", "DOMAIN", "FUNCTION", "PROCEDURE",
@@ -51,16 +56,30 @@ _CODE_TAGS = {"DO", "CALL"}
 _IN_READ_ONLY_TRANSACTION = "25006"
 
 
-async def run_schema_statement(session: Session, part: ReadStatement, head: str, *, is_admin: bool) -> Step:
+async def run_schema_statement(
+    session: Session, part: ReadStatement, head: str, *, is_admin: bool, is_dry_run: bool
+) -> Step:
     """Run one statement, which begins with `head` behind its comments.
+
+    A dry run may make a role without rights, as which its other statements look.
 
     Raises:
         Refused: it reaches beyond the schema, or does another thing than it says.
     """
     await use_role_path(session)
     tag = await _read_tag(session, part, head)
-    _check_tag(tag, is_admin=is_admin)
-    (answer,) = await session.run_pipeline((part.sql, ()))
+    is_trial_role = is_dry_run and _PLAIN_ROLE.fullmatch(head.strip()) is not None
+    if not is_trial_role:
+        _check_tag(tag, is_admin=is_admin)
+    elif session.role.major >= 16:
+        # Who makes a role may not become it since PostgreSQL 16, unless this says so.
+        await session.fetch_value("SELECT pg_catalog.set_config('createrole_self_grant', 'set', true)")
+    try:
+        (answer,) = await session.run_pipeline((part.sql, ()))
+    except psycopg.errors.InsufficientPrivilege as error:
+        if tag != "CREATE ROLE":
+            raise
+        raise Refused(to_problem(error, part.database.name).failure, _WITHOUT_ROLE) from error
     reported_tag = answer.tag or tag
     if tag in MAINTENANCE_TAGS | _CODE_TAGS and reported_tag != tag:
         raise Refused(f"It would do another thing than {tag}: {quote(reported_tag)}.")

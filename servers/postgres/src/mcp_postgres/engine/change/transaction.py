@@ -14,6 +14,7 @@ import psycopg
 from mcp_batteries.errors import Problem, Refused, quote
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.results.changes import Change, Sample, Step
+from mcp_postgres.engine.admission.call_settings import apply_call_setting, check_may_act
 from mcp_postgres.engine.change.commit import (
     CHECK_CONSTRAINTS,
     COMMIT,
@@ -31,7 +32,7 @@ from mcp_postgres.engine.connection.pool import run_shielded
 from mcp_postgres.engine.connection.session import Session, use_catalog_path
 from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.engine.query.pages import ResultPages
-from mcp_postgres.policy import Changes, Migration, ReadStatement, Writes
+from mcp_postgres.policy import ROLE, CallSetting, Changes, Migration, ReadStatement, SettingStatement, Writes
 from mcp_postgres.statement_splitter import strip_leading_comments
 
 __all__ = ["run_change"]
@@ -39,7 +40,6 @@ __all__ = ["run_change"]
 # Rows of a change that are shown at once.
 _MAX_RETURNED_ROWS = 50
 
-_MAY_BECOME = "SELECT pg_has_role(oid, $2)::text FROM pg_roles WHERE rolname = $1"
 _HAS_TEMPORARY_OBJECTS = (
     "SELECT 1::text WHERE pg_my_temp_schema() <> 0 AND ("
     + " OR ".join(
@@ -50,7 +50,7 @@ _HAS_TEMPORARY_OBJECTS = (
 )
 
 # Statements whose effects on definitions the catalog shows; of a role it hides the password.
-_VISIBLE_IN_CATALOG = re.compile(r"(?!ALTER ROLE)(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE)\b")
+_VISIBLE_IN_CATALOG = re.compile(r"(?!ALTER ROLE)(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE|SET)\b")
 _IN_TRANSACTION = "25001"
 
 
@@ -134,7 +134,7 @@ class _ChangeRun:
                 "it with `--admin`.",
             )
         if isinstance(request, Writes) and request.role is not None:
-            await self._check_may_act(request.role)
+            await check_may_act(session, request.role)
             session.acting_role = quote_identifier(request.role)
         self.transaction_id = await session.fetch_value(READ_TRANSACTION_ID) or ""
         options = " ".join(sorted(_named_options(request)))
@@ -189,11 +189,20 @@ class _ChangeRun:
 
     async def _dispatch(self, part: ReadStatement) -> Step:
         """Run a statement as what its first word says."""
+        if isinstance(part, SettingStatement):
+            return await self._set(part.setting)
         head = strip_leading_comments(part.sql)
         request = self.request
         if isinstance(request, Migration) and not is_row_statement(head):
-            return await run_schema_statement(self.session, part, head, is_admin=request.admin)
+            return await run_schema_statement(self.session, part, head, is_admin=request.admin, is_dry_run=self.dry_run)
         return await self.rows.run(part, head)
+
+    async def _set(self, setting: CallSetting) -> Step:
+        """Set what holds for the statements behind this one; what runs as another role is only tried."""
+        if setting.name == ROLE and not self.dry_run:
+            raise Refused("Another role may only be tried.", "Set `dry_run`.")
+        await apply_call_setting(self.session, setting)
+        return Step(f"SET {setting.name}")
 
     async def finish(self, steps: Sequence[Step]) -> Change:
         """Look at what the statements did, and keep it or not."""
@@ -253,13 +262,6 @@ class _ChangeRun:
         only_truncates = catalogs == "pg_class" and all(step.action == "TRUNCATE TABLE" for step in steps)
         if catalogs and not only_truncates:
             raise Refused(f"It would change more than rows: {quote(catalogs)}.", "`edit_schema` changes the schema.")
-
-    async def _check_may_act(self, role: str) -> None:
-        """Check that the caller's role may become it: PostgreSQL asks that of the server's role only."""
-        session = self.session
-        right = "SET" if session.role.major >= 16 else "MEMBER"
-        if session.caller_role and await session.fetch_value(_MAY_BECOME, role, right) != "t":
-            raise Refused(f"Your role can't become {quote(role)}.", "`list_objects` with `roles` lists memberships.")
 
 
 def _count_changed_rows(steps: Sequence[Step]) -> int:

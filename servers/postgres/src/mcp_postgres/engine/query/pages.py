@@ -21,6 +21,7 @@ import psycopg
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, Problem, Refused
 from mcp_batteries.sql.results.rows import Results, RowPage
+from mcp_postgres.engine.admission.call_settings import act_as_role, apply_settings_of
 from mcp_postgres.engine.admission.statements import (
     admit,
     gate_statements,
@@ -35,7 +36,7 @@ from mcp_postgres.engine.connection.result_values import NOT_UTF8, Column, RowWr
 from mcp_postgres.engine.connection.role import Role
 from mcp_postgres.engine.connection.session import Session, use_role_path
 from mcp_postgres.engine.pools import ConnectionPools
-from mcp_postgres.policy import MAX_STATEMENTS, NextPage, Reads, ReadStatement, inner_statement
+from mcp_postgres.policy import MAX_STATEMENTS, NextPage, Reads, ReadStatement, ReadWithSettings, inner_statement
 
 __all__ = ["MAX_CELL", "ResultPages", "stream_statement"]
 
@@ -130,7 +131,7 @@ class ResultPages:
         seconds = self._limits.statement_seconds
 
         def prefetch(role: Role) -> Sequence[Statement]:
-            if role.is_judged or _NO_QUERY.match(statement.sql):
+            if role.is_judged or isinstance(statement, ReadWithSettings) or _NO_QUERY.match(statement.sql):
                 return ()
             executed_sql = self._executed.get(key)
             if executed_sql is None:
@@ -329,6 +330,7 @@ async def _read_result(
     session: Session, statement: ReadStatement, limit: int, max_bytes: int, max_cell: int, skipped_rows: int = 0
 ) -> _Result:
     """Return as many rows of a statement as are kept, behind those that are skipped."""
+    await apply_settings_of(session, statement)
     sql, columns = await _prepare(session, statement)
     result = _Result(statement, [column.name for column in columns], max_cell, skipped_rows)
     writer = RowWriter(columns, max_cell)
@@ -349,7 +351,9 @@ async def _read_result(
             raise
         # A comment behind the last semicolon, say: as it stands, then.
         await session.run("ROLLBACK TO SAVEPOINT mcp_start")
+        await apply_settings_of(session, statement)
         await use_role_path(session)
+        await act_as_role(session)
         await reader.read(sql, skipped_rows)
     result.cut_cells = writer.cut_count
     return result
@@ -411,6 +415,7 @@ async def _prepare(session: Session, statement: ReadStatement) -> tuple[str, lis
     if show is not None:
         # One of the settings is where names are looked up.
         await use_role_path(session)
+        await act_as_role(session)
         return f"{statement.sql} ", [Column(name, _TEXT) for name in _setting_columns(show[1])]
     explain = _EXPLAIN.fullmatch(statement.sql)
     if explain is None:
@@ -421,6 +426,7 @@ async def _prepare(session: Session, statement: ReadStatement) -> tuple[str, lis
         await admit(session, inner)
     else:
         await judge(session, inner, only_planned=True)
+        await act_as_role(session)
     # With options in parentheses nothing but a statement can follow: no second ANALYZE.
     return f"EXPLAIN ({', '.join(options) or 'COSTS'}) {explain['inner']}", [Column("QUERY PLAN", _TEXT)]
 
