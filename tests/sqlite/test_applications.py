@@ -64,7 +64,9 @@ async def test_what_an_application_keeps_for_itself_is_named_and_the_rest_is_rea
         connection.create_collation("unicase", compare_without_case)
         connection.create_function("ST_Area", 1, len, deterministic=True)
         connection.executescript(SCENE)
-    async with served(tmp_path / "app.db") as wire:
+    async with served("--write", tmp_path / "app.db") as wire:
+        said = text_of(await wire.call("write_rows", sql="INSERT INTO places (name) VALUES ('C')"))
+        assert "the trigger `checked` of `places` needs: only that can change it." in said, said
         listed = text_of(await wire.call("list_tables"))
         assert "notetypes 3 rows" in listed and "many rows" not in listed, listed
         assert "tags rows not counted (needs the collation `unicase` of its application)" in listed, listed

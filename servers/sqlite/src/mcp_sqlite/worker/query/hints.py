@@ -158,6 +158,9 @@ def _explain_unreadable_table(database: Database, table: str) -> str:
 
 def _explain_missing_function(database: Database, name: str, sql: str) -> str:
     """Return what of the schema needs a function that the statement does not name."""
+    part = _find_part_that_needs(database, name, sql)
+    if part:
+        return f"It is one of the application that made the database, which {part} needs: only that can change it."
     users = [
         entry.name
         for entry in lookup.list_objects(database)
@@ -168,6 +171,17 @@ def _explain_missing_function(database: Database, name: str, sql: str) -> str:
         f"It is one of the application that made the database{needed_by}. Name the columns that do without, or the "
         "tables of the view: `get_table` has its definition."
     )
+
+
+def _find_part_that_needs(database: Database, function: str, sql: str) -> str:
+    """Return the trigger or index of a table whose rows a statement changes that calls a function; else empty."""
+    if not _CHANGE.match(sql):
+        return ""
+    for kind, part, table, definition in database.run_internal(_PARTS_OF_TABLES):
+        is_needed = database.is_visible(table) and lookup.find_named_tables(definition, [function])
+        if is_needed and lookup.find_named_tables(sql, [table]):
+            return f"the {kind} `{part}` of `{table}`"
+    return ""
 
 
 def _explain_message(message: str) -> str:
@@ -247,6 +261,11 @@ _FOREIGN_KEYS = """
 SELECT m.name, f."from", f."table", coalesce(f."to", 'its primary key') FROM main.sqlite_master m
 JOIN pragma_foreign_key_list(m.name, 'main') f WHERE m.type = 'table' LIMIT 1000
 """
+_CHANGE = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|REPLACE|WITH)\b", re.IGNORECASE)
+# What SQLite runs or keeps up where a table changes.
+_PARTS_OF_TABLES = (
+    "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE type IN ('index', 'trigger') AND sql <> ''"
+)
 _OBJECTS = "SELECT name, tbl_name FROM main.sqlite_master WHERE type = ? AND sql IS NOT NULL"
 # Columns that are listed of the tables that a statement names.
 _MAX_LISTED_COLUMNS = 60
