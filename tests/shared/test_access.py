@@ -64,6 +64,24 @@ async def test_a_token_is_found_by_its_hash_alone() -> None:
         assert await tokens.verify_token(wrong) is None
 
 
+@pytest.mark.slow
+async def test_a_call_inside_another_beyond_the_scopes_is_challenged_like_one_alone(tmp_path: Path) -> None:
+    people: dict[str, str] = {}
+    write = {"name": "write_file", "arguments": {"path": "never", "content": "x"}}
+    reading = {"name": "read_text", "arguments": {"path": "notes.txt"}}
+    async with (
+        served(tmp_path, people, "--tools", "default,call_tools") as (subject, _),
+        HttpWire(subject.url, headers=bearer(people["bob"])) as wire,
+    ):
+        await wire.open()
+        for calls in ([reading, write], json.dumps([{"write_file": write["arguments"]}])):
+            message = wire.message("tools/call", {"name": "call_tools", "arguments": {"calls": calls}})
+            status, said = challenge(await wire.send_raw(json.dumps(message).encode(), wire.headers_for(message)))
+            assert status == 403 and 'error="insufficient_scope"' in said and 'scope="read destroy"' in said
+        assert not (await wire.call("call_tools", calls=[reading])).get("isError")
+    assert not (tmp_path / "files" / "never").exists()
+
+
 async def test_a_token_lasts_to_the_end_of_its_day_and_no_longer() -> None:
     today = datetime.datetime.now(datetime.UTC).date()
     for day, counts in ((today, True), (today - datetime.timedelta(days=3), False)):

@@ -3,7 +3,7 @@
 import itertools
 import json
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +15,16 @@ from mcp import Client
 from mcp.server.auth.middleware.auth_context import auth_context_var
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
-from mcp_types import ElicitRequestParams, ElicitResult, ImageContent, TextContent
+from mcp.server.mcpserver.tools import Tool
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    CallToolResult,
+    ElicitRequestParams,
+    ElicitResult,
+    ImageContent,
+    Request,
+    TextContent,
+)
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.progress import report_progress
@@ -31,6 +40,7 @@ pytestmark = pytest.mark.anyio
 class Room:
     def __init__(self) -> None:
         self.said: list[str] = []
+        self.tools: Mapping[str, Tool] = {}
 
     @tool("Read it")
     async def read_it(self, size: int = 3, max_bytes: int = 100_000) -> str:
@@ -95,6 +105,7 @@ async def served(
         return ElicitResult(action="accept", content={"confirm": True})
 
     server = assemble("toy", settings, rooms=[room], title="Toy", version="1", instructions="")
+    room.tools = tool_table(server)
     user = None
     if scopes is not None:  # as over HTTP, where the rules stand between
         server.middleware.append(Scopes(lambda: tool_table(server)))
@@ -155,9 +166,10 @@ async def test_each_call_is_judged_alone(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert lines[1]["arguments"] == ["word"]
     async with served(scopes=["read"]) as (client, room):
-        failed, said = await asked(client, ("read_it", {"size": 10}), ("say_it", {"word": "a"}), ("read_it", {}))
-        assert failed and "# 1 read_it\nxxxxxxxxx\n# 2 say_it, failed\nThis token lacks the scope `write`." in said
+        with pytest.raises(MCPError, match="lacks the scope `write`"):
+            await asked(client, ("read_it", {"size": 10}), ("say_it", {"word": "a"}), ("read_it", {}))
         assert not room.said
+        assert not (await asked(client, ("read_it", {}), ("list_it", {"size": 10})))[0]
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
@@ -285,6 +297,67 @@ def test_a_call_has_one_form_whoever_reads_it() -> None:
     for _ in range(900):
         deep = {"name": "call_tool", "arguments": deep}
     assert _count({"name": "call_tool", "arguments": deep}) == 1
+
+
+def _write_arguments(arguments: dict[str, Any]) -> list[Any]:
+    """Return `arguments` in each form in which clients write them."""
+    return [arguments, json.dumps(arguments)]
+
+
+def _write_inner_calls(name: str, arguments: dict[str, Any]) -> list[Any]:
+    """Return a call inside another in each form in which models write it."""
+    calls: list[Any] = [{"name": name, **arguments}]
+    for form in _write_arguments(arguments):
+        calls.append({"name": [name], "arguments": form})
+        calls += [{"name": name, key: form} for key in ("arguments", "args", "parameters", "params", "input")]
+    return [*calls, *map(json.dumps, calls)]
+
+
+def _write_calls(name: str, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the parameters of every `tools/call` that calls this tool once, by itself or inside others."""
+    inner = _write_inner_calls(name, arguments)
+    short = [{name: form} for form in _write_arguments(arguments)]
+    lists: list[Any] = []
+    for call in [*inner, *short, *map(json.dumps, short)]:
+        lists += [call, [call], json.dumps([call])]
+    several = [{key: calls} for key in ("calls", "Calls", "CALLS") for calls in lists]
+    written: list[dict[str, Any]] = []
+    for form in _write_arguments(arguments):
+        written += [{"name": name, "arguments": form}, {"name": [name], "arguments": form}]
+    for call in inner:
+        written.append({"name": "call_tool", "arguments": call})
+    for calls in several:
+        for form in _write_arguments(calls):
+            written.append({"name": "call_tools", "arguments": form})
+            written.append({"name": "call_tool", "arguments": {"name": "call_tools", "arguments": form}})
+    return written
+
+
+WRITTEN = _write_calls("say_it", {"word": "a"})
+
+
+async def test_no_form_of_a_call_passes_a_gate_that_another_meets(tmp_path: Path) -> None:
+    """Every way to write a call, at every gate: the count, the scope, the tool that runs and the line of the audit."""
+    assert len(WRITTEN) > 300
+    audit = tmp_path / "audit"
+    async with served(audit=audit) as (client, room):
+        scopes = Scopes(lambda: room.tools, resolve={"speak_it": "say_it"}.get)
+        for params in WRITTEN:
+            assert _count(params) == 1, params
+            assert scopes.missing(["read"], "tools/call", params) == "write", params
+            assert scopes.missing(["write"], "tools/call", params) is None, params
+        for params in _write_calls("speak_it", {"word": "a"}):
+            assert scopes.missing(["read"], "tools/call", params) == "write", params
+        # `call_tool` is only there where tools are found by searching; the tests of `mount` call it.
+        served_calls = [params for params in WRITTEN if params["name"] in ("say_it", ["say_it"], "call_tools")]
+        for params in served_calls:
+            request = Request[dict[str, Any], str](method="tools/call", params=params)
+            answer = await client.session.send_request(request, CallToolResult)
+            assert not answer.is_error and room.said == ["a"], (params, answer.content)
+            room.said.clear()
+    lines = [json.loads(line) for line in audit.read_text("utf-8").splitlines()]
+    said = [line for line in lines if line["name"] == "say_it"]
+    assert len(said) == len(served_calls) and all(line["arguments"] == ["word"] for line in said)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ __all__ = [
     "CALL_TOOL",
     "CALL_TOOLS",
     "MAX_CALLS",
+    "called_tools",
     "count_calls",
     "normalize_call",
     "rename_call",
@@ -101,16 +102,39 @@ def unwrap_call(params: Mapping[str, Any]) -> Mapping[str, Any]:
     return params
 
 
+def called_tools(params: Mapping[str, Any]) -> list[Any]:
+    """Return the names of all tools that a normalized call calls: its own, and those of the calls inside it.
+
+    A name that is no text, which nothing has, is one of them.
+    """
+    call = unwrap_call(params)
+    calls = _calls_inside(call)
+    if calls is None:
+        return [call.get("name")]
+    names: list[Any] = [CALL_TOOLS]
+    for inner in calls:
+        if isinstance(inner, Mapping):
+            names.append(unwrap_call(cast("Mapping[str, Any]", inner)).get("name"))
+    return names
+
+
 def count_calls(params: Mapping[str, Any]) -> int:
     """Return how many calls a normalized call makes, for limits that count them."""
-    call = unwrap_call(params)
+    calls = _calls_inside(unwrap_call(params))
+    if calls is None:
+        return 1
+    return min(max(len(calls), 1), MAX_CALLS)
+
+
+def _calls_inside(call: Mapping[str, Any]) -> list[Any] | None:
+    """Return the calls that a normalized `call_tools` makes; None for any other call."""
     arguments: Any = call.get("arguments")
     if call.get("name") != CALL_TOOLS or not isinstance(arguments, Mapping):
-        return 1
+        return None
     calls: Any = cast("Mapping[str, Any]", arguments).get("calls")
     if not isinstance(calls, list):
-        return 1
-    return min(max(len(cast("list[Any]", calls)), 1), MAX_CALLS)
+        return None
+    return cast("list[Any]", calls)
 
 
 def _normalize_inner_call(call: Mapping[str, Any], depth: int) -> Mapping[str, Any]:

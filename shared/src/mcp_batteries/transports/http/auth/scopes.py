@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_REQUEST
 
 from mcp_batteries.errors import quote
-from mcp_batteries.server.calling.call_params import normalize_call, unwrap_call
+from mcp_batteries.server.calling.call_params import called_tools, normalize_call
 from mcp_batteries.server.calling.tool import StrictTool
 from mcp_batteries.settings import SETTINGS_URI
 
@@ -101,12 +101,19 @@ class Scopes:
         return None
 
     def _missing_for_call(self, scopes: Collection[str], params: Mapping[str, Any]) -> str | None:
-        """Return the scope that a caller lacks for a tool, or for the one that `call_tool` calls."""
-        name = unwrap_call(normalize_call(params)).get("name")
-        tool = self._tools().get(str(self._resolve(name) or name))
-        if tool is None or self._may_call(scopes, tool):
+        """Return the scope that a caller lacks for a call and all calls inside it: of several, the one of most effect.
+
+        A call of `call_tools` is refused as a whole then, because only the status of its answer makes a client ask for
+        the scope.
+        """
+        missing: set[str] = set()
+        for name in called_tools(normalize_call(params)):
+            tool = self._tools().get(str(self._resolve(name) or name))
+            if tool is not None and not self._may_call(scopes, tool):
+                missing.add(_effect(tool))
+        if not missing:
             return None
-        return self._prefix + _effect(tool)
+        return self._prefix + max(missing, key=_EFFECTS.index)
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         token = get_access_token()
