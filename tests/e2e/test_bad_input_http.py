@@ -112,6 +112,12 @@ def in_every_era(wire: HttpWire) -> list[Case]:
         "type in capitals": {"content-type": "Application/JSON"},
         "type with charset": {"content-type": "application/json; charset=UTF-8"},
         "accept anything": {"accept": "*/*"},
+        "accept one message": {"accept": "application/json"},
+        "accept one message of its kind": {"accept": "application/*"},
+        "accept events": {"accept": "text/event-stream"},
+        "accept events rather than a message": {"accept": "*/*, application/json;q=0"},
+        "accept empty": {"accept": ""},
+        "no accept": {"accept": None},
         "accept with weights": {"accept": "application/json;q=0.1, text/event-stream;q=0.9"},
         "host in capitals": {"host": "LOCALHOST"},
         "local origin": {"origin": "http://localhost:6274"},
@@ -147,8 +153,10 @@ def legacy(wire: HttpWire) -> list[Case]:
     def asks(method: str, **params: Any) -> bytes:
         return json.dumps({"jsonrpc": "2.0", "id": 901, "method": method, "params": params}).encode()
 
+    client = {"name": "again", "version": "1"}
+    opening = asks("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=client)
     return [
-        *(Case(f"accept {value}", 406, INVALID, {"accept": value}) for value in _UNACCEPTABLE),
+        *(Case(f"accept {value}", 406, INVALID, {"accept": value}, id=901) for value in _UNACCEPTABLE),
         Case("stream without accept", 406, INVALID, {"accept": "application/json"}, method="GET"),
         Case("no session", 400, INVALID, {"mcp-session-id": None}),
         Case("no session on a stream", 400, INVALID, {"mcp-session-id": None}, method="GET"),
@@ -184,6 +192,28 @@ def legacy(wire: HttpWire) -> list[Case]:
             says="`initialize` agreed on",
         ),
         Case("no revision", 200, headers={"mcp-protocol-version": None}, id=901),
+        *(
+            Case(
+                f"{name} without a session",
+                400,
+                VERSION,
+                {"mcp-session-id": None, "mcp-protocol-version": value},
+                id=901,
+                says="MCP-Protocol-Version is",
+            )
+            for name, value in {"unknown revision": "1999-01-01", "empty revision": "", "no date": "x" * 5000}.items()
+        ),
+        Case(
+            "handshake under a revision without one",
+            400,
+            PARAMS,
+            {"mcp-session-id": None, "mcp-protocol-version": MODERN},
+            asks("initialize", protocolVersion="2025-11-25"),
+            id=901,
+            says="Leave the header out",
+        ),
+        Case("handshake in a session that is gone", 200, None, {"mcp-session-id": "0" * 32}, opening, id=901),
+        Case("handshake in a session of events", 200, None, {"accept": "text/event-stream"}, opening, id=901),
         Case("notification", 202, body=b'{"jsonrpc":"2.0","method":"notifications/nobody_knows"}'),
         Case("answer to nothing", 202, body=b'{"jsonrpc":"2.0","id":98765,"result":{}}'),
         Case("cancel of nothing", 202, body=b'{"jsonrpc":"2.0","method":"notifications/cancelled"}'),
@@ -248,15 +278,24 @@ def modern(wire: HttpWire) -> list[Case]:
         "listen to text": (named("subscriptions/listen"), asks("subscriptions/listen", notifications="all")),
     }
     unknown = "2099-01-01"
+    listen = (named("subscriptions/listen"), asks("subscriptions/listen", notifications={}))
     return [
-        *(Case(f"accept {value}", 406, headers={"accept": value}) for value in _UNACCEPTABLE),
+        *(Case(f"accept {value}", 406, INVALID, {"accept": value}, id=901) for value in _UNACCEPTABLE),
         *(Case(name, 400, MISMATCH, headers, body, id=901) for name, (headers, body) in mismatched.items()),
         *(Case(name, 400, PARAMS, headers, body, id=901) for name, (headers, body) in params.items()),
         Case("stream", 405, method="GET"),
         Case("session to end", 405, method="DELETE"),
         Case("session nobody has", 200, headers={"mcp-session-id": "0" * 32}, id=901),
-        Case("no revision header", 400, INVALID, {"mcp-protocol-version": None}),
-        Case("revision header of the other era", 400, INVALID, {"mcp-protocol-version": "2025-11-25"}),
+        Case("no revision header", 400, MISMATCH, {"mcp-protocol-version": None}, id=901, says="is missing, but"),
+        Case(
+            "revision header of the other era",
+            400,
+            MISMATCH,
+            {"mcp-protocol-version": "2025-11-25"},
+            id=901,
+            says="MCP-Protocol-Version is `2025-11-25`",
+        ),
+        Case("listen to one message", 406, INVALID, {**listen[0], "accept": "application/json"}, listen[1], id=901),
         Case(
             "unknown revision",
             400,
@@ -281,7 +320,7 @@ def modern(wire: HttpWire) -> list[Case]:
     ]
 
 
-_UNACCEPTABLE = ("application/json", "text/event-stream", "text/html", "", "application/jsonp, text/event-streams")
+_UNACCEPTABLE = ("text/html", "application/jsonp, text/event-streams", "*/*;q=0", "application/json;q=0")
 
 
 def shared_with_the_pipe(wire: HttpWire) -> list[Case]:

@@ -196,7 +196,9 @@ class SessionTransport(StreamableHTTPServerTransport):
             anyio.ClosedResourceError: The session is over.
         """
         if self._write_stream is not None:
-            await self._write_stream.send(SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=self._stream_key(request_id), result={})))
+            await self._write_stream.send(
+                SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=self._stream_key(request_id), result={}))
+            )
 
     async def ask(
         self,

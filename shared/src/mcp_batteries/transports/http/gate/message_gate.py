@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from email.message import Message as EmailMessage
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,10 +15,10 @@ import anyio
 from mcp.server.mcpserver import MCPServer
 from mcp.server.transport_security import RequestBodyLimitMiddleware
 from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
-from mcp_types import PROTOCOL_VERSION_META_KEY
 from mcp_types.jsonrpc import (
-    INVALID_PARAMS,
     INVALID_REQUEST,
+    ErrorData,
+    JSONRPCError,
     JSONRPCMessage,
     JSONRPCNotification,
     JSONRPCRequest,
@@ -34,21 +34,32 @@ from mcp_batteries.sdk import Sessions, lowlevel
 from mcp_batteries.server.calling.call_params import count_calls, normalize_call
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.callers import caller_of
+from mcp_batteries.transports.http.gate.answer_forms import (
+    ACCEPTS_BOTH,
+    AnswerForms,
+    parse_accept,
+    send_as_events,
+)
 from mcp_batteries.transports.http.gate.fair_queue import Abandoned
 from mcp_batteries.transports.http.gate.quota import Quota
+from mcp_batteries.transports.http.gate.revision import check_revision
 from mcp_batteries.transports.http.headers import HeaderMap, ParsedRequest
 from mcp_batteries.transports.http.listener.connection import BODY_COMPLETE
 from mcp_batteries.transports.http.refusals import set_reason
 from mcp_batteries.transports.http.requests.batch_replies import answer_each, split_array
 from mcp_batteries.transports.http.requests.in_flight import answering, close_after_stream
+from mcp_batteries.transports.http.requests.json_replies import ACCEPTS_EVENTS
 from mcp_batteries.transports.http.requests.sessions import ReplayedBody, Session
 from mcp_batteries.transports.http.requests.stateless import StatelessRequests
-from mcp_batteries.transports.jsonrpc import Malformed, dump, error, is_heard, parse
+from mcp_batteries.transports.jsonrpc import Malformed, dump, is_heard, parse
 
 __all__ = ["Authorize", "BodyCheck"]
 
 # The values of one message are bounded, because 4 MiB can hold a million lists, which cost everybody seconds to read.
 _MAX_VALUES = 100_000
+
+_JSON = "application/json"
+_BOTH = ACCEPTS_BOTH.decode()
 
 # The declared charsets that are read: UTF-8, and what is a part of it.
 _CHARSETS = {"utf-8", "utf8", "us-ascii", "ascii"}
@@ -68,11 +79,18 @@ class _Post:
 
     Attributes:
         receive: reports when the client leaves.
+        forms: what the answer may be.
     """
 
     scope: Scope
     headers: Headers
     receive: Receive
+    forms: AnswerForms
+
+    def without_session(self) -> _Post:
+        """Return the same request, of no session."""
+        raw_headers = [item for item in self.scope["headers"] if item[0] != b"mcp-session-id"]
+        return replace(self, scope={**self.scope, "headers": raw_headers}, headers=HeaderMap(raw_headers))
 
 
 # Decides whether the caller may send a message that is well formed: returns the answer that refuses it, or None.
@@ -121,47 +139,45 @@ class BodyCheck(RequestBodyLimitMiddleware):
         self._in_flight: dict[_Key, asyncio.Event] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # The SDK answers nothing at all when asked for a history of events, which is not kept: every stream begins with
-        # a notice of all that is watched. And it knows media types in small letters only.
-        raw_headers: list[tuple[bytes, bytes]] = []
-        for name, value in scope["headers"]:
-            if name == b"content-type":
-                raw_headers.append((name, value.lower()))
-            elif name != b"last-event-id":
-                raw_headers.append((name, value))
-        scope = {**scope, "headers": raw_headers}
+        accept = b",".join(value for name, value in scope["headers"] if name == b"accept")
+        forms = parse_accept(accept.decode("latin-1"))
+        raw_headers = _headers_for_sdk(scope["headers"])
+        scope = {**scope, "headers": raw_headers, ACCEPTS_EVENTS: forms.events}
         headers = HeaderMap(raw_headers)
         if "mcp-session-id" not in headers:
             send = _without_dead_session(send)
         try:
             if scope["method"] == "GET":
-                with self._quota.hold_stream(caller_of(scope)):
-                    await self.app(scope, receive, send)
-                return
-            if scope["method"] != "POST":
+                await self._open_stream(scope, receive, send, forms)
+            elif scope["method"] == "POST":
+                await self._receive_messages(_Post(scope, headers, receive, forms), send)
+            else:
                 await self.app(scope, receive, send)
-                return
-            body = await self._read_body(scope, headers, receive)
-            if body is None:
-                return
-            if _has_too_many_values(body):
-                raise _BadRequest(413, f"A message holds at most {_MAX_VALUES:,} values.")
-            messages = split_array(headers, body)
-            message: JSONRPCMessage | None = None
-            if messages is None:
-                message = parse(body)
         except (Unavailable, Malformed, _BadRequest) as problem:
             await _refusal(scope, problem)(scope, receive, send)
+
+    async def _open_stream(self, scope: Scope, receive: Receive, send: Send, forms: AnswerForms) -> None:
+        if not forms.events:
+            raise _not_acceptable("This is answered by a stream of events", "text/event-stream")
+        with self._quota.hold_stream(caller_of(scope)):
+            await self.app(scope, receive, send)
+
+    async def _receive_messages(self, post: _Post, send: Send) -> None:
+        """Answer the message in the body of `post`, or each of those in an array."""
+        body = await self._read_body(post.scope, post.headers, post.receive)
+        if body is None:
             return
-        post = _Post(scope, headers, receive)
-        if message is not None:
-            await self._answer(post, message, len(body), send)
-        elif messages is not None:
+        if _has_too_many_values(body):
+            raise _BadRequest(413, f"A message holds at most {_MAX_VALUES:,} values.")
+        messages = split_array(post.headers, body)
+        if messages is None:
+            await self._answer(post, parse(body), len(body), send)
+            return
 
-            async def answer(text: bytes, member: JSONRPCMessage, send: Send) -> None:
-                await self._answer(post, member, len(text), send)
+        async def answer(text: bytes, member: JSONRPCMessage, send: Send) -> None:
+            await self._answer(post, member, len(text), send)
 
-            await answer_each(answer, messages, send)
+        await answer_each(answer, messages, send, as_events=post.forms.events)
 
     async def _answer(self, post: _Post, message: JSONRPCMessage, size: int, send: Send) -> None:
         """Answer a message of `size` bytes, or refuse it."""
@@ -201,9 +217,17 @@ class BodyCheck(RequestBodyLimitMiddleware):
 
     async def _answer_request(self, post: _Post, request: JSONRPCRequest, size: int, send: Send) -> None:
         """Answer `request` within its caller's limits."""
+        if request.method == "initialize" and "mcp-session-id" in post.headers:
+            # Who begins anew, after a restart or a 404, may still send the id of what has ended.
+            post = post.without_session()
+            send = _without_dead_session(send)
+        problem = check_revision(post.headers, request)
+        if problem is not None:
+            raise _BadRequest(400, problem.message, problem.code, request.id, data=problem.data)
+        self._check_forms(post.forms, request)
+        if not post.forms.json:
+            send = send_as_events(send)
         session = post.headers.get("mcp-session-id")
-        if session is not None:
-            _check_revision(post.headers, request)
         if session in self._owners:
             self._mark_used(session)
         elif session is None and request.method == "initialize":
@@ -227,10 +251,20 @@ class BodyCheck(RequestBodyLimitMiddleware):
                         watched = _spending(watched, spend)
                     await self._pass_on(post, request, watched)
 
+    def _check_forms(self, forms: AnswerForms, request: JSONRPCRequest) -> None:
+        """Refuse a request whose answer the client would not accept in the form that it must have."""
+        if request.method == "subscriptions/listen":
+            if not forms.events:
+                raise _not_acceptable("This is answered by a stream of events", "text/event-stream", request.id)
+        elif self._json and not forms.json:
+            raise _not_acceptable("Answers are one JSON message here (`--json-response`)", _JSON, request.id)
+        elif not (forms.json or forms.events):
+            raise _not_acceptable("An answer is one JSON message or a stream of events", _BOTH, request.id)
+
     async def _read_body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes | None:
         """Return the whole body, or None if the client left."""
         media_type = headers.get("content-type", "").partition(";")[0].strip()
-        if media_type != "application/json" or headers.get("content-encoding", "identity") != "identity":
+        if media_type != _JSON or headers.get("content-encoding", "identity") != "identity":
             raise _BadRequest(415, "A message is application/json, in no other encoding.")
         _check_charset(headers.get("content-type", ""))
         declared = headers.get("content-length", "0")
@@ -321,13 +355,17 @@ class BodyCheck(RequestBodyLimitMiddleware):
         revision = post.headers.get("mcp-protocol-version")
         if revision is None or revision in HANDSHAKE_PROTOCOL_VERSIONS:
             session = self._sessions.of(post.scope, post.headers.get("mcp-session-id", ""))
-            return isinstance(session, Session) and await session.answer(request, message, post.receive, send)
+            streams = post.forms.events and not self._json
+            if not isinstance(session, Session):
+                return False
+            return await session.answer(request, message, post.receive, send, streams=streams)
         if self._exchanges is None:
-            self._exchanges = StatelessRequests(lowlevel(self._server), self._sessions.state, streams=not self._json)
+            self._exchanges = StatelessRequests(lowlevel(self._server), self._sessions.state)
         route = self._exchanges.route(request, message)
         if route is None:
             return False
-        await self._exchanges.answer(request, message, route, post.receive, send)
+        streams = post.forms.events and not self._json
+        await self._exchanges.answer(request, message, route, post.receive, send, streams=streams)
         return True
 
 
@@ -381,12 +419,37 @@ class _BadRequest(Exception):
         code: int = INVALID_REQUEST,
         request_id: RequestId | None = None,
         headers: dict[str, str] | None = None,
+        data: Any = None,
     ) -> None:
-        body = json.loads(dump(error(request_id, code, message)))
+        problem = ErrorData(code=code, message=message)
+        if data is not None:
+            problem.data = data
+        body = json.loads(dump(JSONRPCError(jsonrpc="2.0", id=request_id, error=problem)))
         body.setdefault("id", None)  # JSON-RPC 2.0, section 5: null if the id is unknown.
         self.response = Response(json.dumps(body), status, headers, media_type="application/json")
         if status == 408:
             self.response.headers["connection"] = "close"
+
+
+def _not_acceptable(answer: str, media_type: str, request_id: RequestId | None = None) -> _BadRequest:
+    """Return the refusal of a request whose Accept header excludes the only possible `answer`."""
+    return _BadRequest(406, f"{answer}. Send `Accept: {media_type}`.", request_id=request_id)
+
+
+def _headers_for_sdk(raw_headers: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a request as the SDK can read them.
+
+    It knows media types in small letters only, and clients that accept both forms of an answer. And it answers nothing
+    at all when asked for a history of events, which is not kept: every stream begins with a notice of all that is
+    watched.
+    """
+    headers: list[tuple[bytes, bytes]] = [(b"accept", ACCEPTS_BOTH)]
+    for name, value in raw_headers:
+        if name == b"content-type":
+            headers.append((name, value.lower()))
+        elif name not in (b"accept", b"last-event-id"):
+            headers.append((name, value))
+    return headers
 
 
 def _refusal(
@@ -416,28 +479,6 @@ def _check_charset(content_type: str) -> None:
     raise _BadRequest(
         415, f"A message is UTF-8, not {quote(str(charset))}. Encode it as UTF-8, and declare no charset."
     )
-
-
-def _check_revision(headers: Headers, message: JSONRPCRequest) -> None:
-    """Refuse a request of a session in a revision without sessions.
-
-    The SDK would treat it as one of 2026-07-28, and demand what no client with a session has.
-    """
-    revision = headers.get("mcp-protocol-version")
-    if revision is None or revision in HANDSHAKE_PROTOCOL_VERSIONS:
-        return
-    meta = (message.params or {}).get("_meta")
-    if isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta:
-        return
-    if revision:
-        contradiction = f"and {quote(revision)} has no sessions here"
-    else:
-        contradiction = "but MCP-Protocol-Version is empty"
-    text = (
-        f"A session keeps the revision that `initialize` agreed on, {contradiction}. "
-        "Send the `protocolVersion` of that answer as MCP-Protocol-Version."
-    )
-    raise _BadRequest(400, text, INVALID_PARAMS, message.id)
 
 
 def _has_too_many_values(body: bytes) -> bool:

@@ -1,10 +1,11 @@
-"""Answers to an array of messages over HTTP: events of one stream, each sent as soon as it is ready.
+"""Answers to an array of messages over HTTP: events of one stream, each sent as soon as it is ready, or one array.
 
 (MCP 2025-03-26, Streamable HTTP, "Sending Messages to the Server".)
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 
 import anyio
@@ -19,6 +20,7 @@ __all__ = ["answer_each", "split_array"]
 
 _MAX_MESSAGES = 1_000
 _ID_TWICE = "Another request of this array has this `id`."
+_JSON = (b"content-type", b"application/json")
 _STREAM = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache, no-transform")]
 
 
@@ -38,10 +40,18 @@ def split_array(headers: Headers, body: bytes) -> list[bytes] | None:
 
 
 async def answer_each(
-    answer: Callable[[bytes, JSONRPCMessage, Send], Coroutine[None, None, None]], messages: list[bytes], send: Send
+    answer: Callable[[bytes, JSONRPCMessage, Send], Coroutine[None, None, None]],
+    messages: list[bytes],
+    send: Send,
+    *,
+    as_events: bool,
 ) -> None:
-    """Let `answer` answer all `messages` concurrently."""
-    answers = _Answers(send)
+    """Let `answer` answer all `messages` concurrently.
+
+    Args:
+        as_events: whether the client accepts a stream; otherwise it gets one array.
+    """
+    answers = _EventAnswers(send) if as_events else _ArrayAnswers(send)
     ids: set[RequestId] = set()
     async with anyio.create_task_group() as tasks:
         for text in messages:
@@ -60,12 +70,11 @@ async def answer_each(
     await answers.finish()
 
 
-class _Answers:
-    """One stream of many answers; a plain status if there are none, or no session that could answer."""
+class _Answers(ABC):
+    """Many answers as one; a plain status if there are none, or no session that could answer."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._is_started = False
         self._no_session = b""
 
     def sender_for(self, message: JSONRPCMessage) -> Send:
@@ -79,7 +88,7 @@ class _Answers:
                 return
             body = part.get("body", b"")
             if Headers(raw=start["headers"]).get("content-type", "").startswith("text/event-stream"):
-                await self._send_event(body)
+                await self.send_event(body)
                 return
             plain.extend(body)
             if part.get("more_body", False) or not plain:
@@ -91,25 +100,64 @@ class _Answers:
 
         return send
 
-    async def write(self, line: bytes) -> None:
-        """Send a whole answer."""
-        await self._send_event(b"event: message\r\ndata: " + line.strip() + b"\r\n\r\n")
+    async def finish(self) -> None:
+        """End the answer."""
+        status = 202
+        headers: list[tuple[bytes, bytes]] = []
+        if self._no_session:
+            status = 404
+            headers = [_JSON]
+        await self._send_all(status, headers, self._no_session)
 
-    async def _send_event(self, event: bytes) -> None:
+    async def _send_all(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body})
+
+    @abstractmethod
+    async def write(self, line: bytes) -> None:
+        """Add a whole answer."""
+
+    @abstractmethod
+    async def send_event(self, event: bytes) -> None:
+        """Add events of a stream."""
+
+
+class _EventAnswers(_Answers):
+    """One stream, to which each answer is sent at once."""
+
+    _is_started = False
+
+    async def write(self, line: bytes) -> None:
+        await self.send_event(b"event: message\r\ndata: " + line.strip() + b"\r\n\r\n")
+
+    async def send_event(self, event: bytes) -> None:
         if not self._is_started:
             self._is_started = True
             await self._send({"type": "http.response.start", "status": 200, "headers": _STREAM})
         await self._send({"type": "http.response.body", "body": event, "more_body": True})
 
     async def finish(self) -> None:
-        """End the stream, or answer with a plain status if it has not begun."""
         if self._is_started:
             await self._send({"type": "http.response.body", "body": b""})
             return
-        status = 202
-        headers: list[tuple[bytes, bytes]] = []
-        if self._no_session:
-            status = 404
-            headers = [(b"content-type", b"application/json")]
-        await self._send({"type": "http.response.start", "status": status, "headers": headers})
-        await self._send({"type": "http.response.body", "body": self._no_session})
+        await super().finish()
+
+
+class _ArrayAnswers(_Answers):
+    """One array, sent once the last answer is there."""
+
+    def __init__(self, send: Send) -> None:
+        super().__init__(send)
+        self._lines: list[bytes] = []
+
+    async def write(self, line: bytes) -> None:
+        self._lines.append(line.strip())
+
+    async def send_event(self, event: bytes) -> None:
+        raise RuntimeError("a client without streams was sent an event")
+
+    async def finish(self) -> None:
+        if self._lines:
+            await self._send_all(200, [_JSON], b"[" + b",".join(self._lines) + b"]")
+            return
+        await super().finish()

@@ -10,6 +10,7 @@ sent in the meantime are not kept, so the hub hears of each stream that opens.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Generator
 from contextlib import aclosing, contextmanager
@@ -26,7 +27,10 @@ from starlette.types import Receive, Scope, Send
 
 from mcp_batteries.sdk import SSE_RESPONSE
 
-__all__ = ["json_replies"]
+__all__ = ["ACCEPTS_EVENTS", "json_replies"]
+
+# The key in the scope of a request that says whether its answer may be a stream.
+ACCEPTS_EVENTS = "mcp_batteries.accepts_events"
 
 # Longer calls get their stream, with its signs of life, before a client or proxy counts them as lost.
 _STREAM_AFTER_SECONDS = 1.0
@@ -61,9 +65,12 @@ class _JsonOrStream(EventSourceResponse):
         events = aiter(cast("AsyncIterable[dict[str, str]]", self.body_iterator))
         first: dict[str, str] = {}
         is_result = False
+        seconds = math.inf
+        if scope.get(ACCEPTS_EVENTS, True):
+            seconds = _STREAM_AFTER_SECONDS
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(sender)
-            with anyio.move_on_after(_STREAM_AFTER_SECONDS):
+            with anyio.move_on_after(seconds):
                 first = await anext(events, first)
             is_result = _RESULT.match(first.get("data", "")) is not None
             if not is_result:

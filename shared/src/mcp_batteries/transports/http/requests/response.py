@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import anyio
-from mcp.server.streamable_http import check_accept_headers
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import NoBackChannelError
 from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
@@ -27,7 +25,7 @@ from starlette.types import Receive, Send
 from mcp_batteries.concurrency.timeout_queue import TimeoutQueue
 from mcp_batteries.transports.jsonrpc import dump, dump_answer
 
-__all__ = ["PING_SECONDS", "Call", "accepts"]
+__all__ = ["PING_SECONDS", "Call"]
 
 # After this time a silent stream shows a sign of life, before a proxy closes it.
 PING_SECONDS = 15.0
@@ -38,17 +36,6 @@ _HEADERS = [
     (b"connection", b"keep-alive"),
     (b"x-accel-buffering", b"no"),
 ]
-
-
-def accepts(request: Request, *, streams: bool) -> bool:
-    """Tell whether the client accepts the possible answers: JSON, and events if there are `streams`."""
-    has_json, has_events = _parse_accept(request.headers.get("accept", ""))
-    return has_json and (has_events or not streams)
-
-
-@lru_cache(16)
-def _parse_accept(text: str) -> tuple[bool, bool]:
-    return check_accept_headers(Request({"type": "http", "headers": [(b"accept", text.encode("latin-1"))]}))
 
 
 class Call:

@@ -36,7 +36,7 @@ from starlette.types import Message, Receive, Scope, Send
 from mcp_batteries.concurrency.timeout_queue import TimeoutQueue
 from mcp_batteries.sdk import SESSION_TRANSPORT, Sessions, SessionTransport, connection_of, lowlevel
 from mcp_batteries.transports.dispatch import error_data
-from mcp_batteries.transports.http.requests.response import Call, accepts
+from mcp_batteries.transports.http.requests.response import Call
 from mcp_batteries.transports.jsonrpc import dump
 
 __all__ = ["ReplayedBody", "Session", "answer_sessions_directly"]
@@ -156,16 +156,20 @@ class Session(SessionTransport):
             stream.scope.cancel()
             await stream.ended.wait()
 
-    async def answer(self, request: Request, message: JSONRPCRequest, receive: Receive, send: Send) -> bool:
-        """Answer `message`; return False to leave it to the SDK."""
-        streams = not self.is_json_response_enabled
+    async def answer(
+        self, request: Request, message: JSONRPCRequest, receive: Receive, send: Send, *, streams: bool
+    ) -> bool:
+        """Answer `message`; return False to leave it to the SDK.
+
+        Args:
+            streams: whether notices and questions can come before the result.
+        """
         if (
             self.runner is None
             or self.is_terminated
             or (self.idle_scope is not None and self.idle_scope.cancel_called)
             or message.method == "initialize"
             or not self.runner.connection.initialize_accepted
-            or not accepts(request, streams=streams)
         ):
             return False
         with self:

@@ -25,7 +25,7 @@ from starlette.types import Receive, Send
 
 from mcp_batteries.concurrency.timeout_queue import TimeoutQueue
 from mcp_batteries.transports.dispatch import StatelessDispatcher
-from mcp_batteries.transports.http.requests.response import Call, accepts
+from mcp_batteries.transports.http.requests.response import Call
 
 __all__ = ["StatelessRequests"]
 
@@ -45,12 +45,10 @@ class StatelessRequests:
 
     Args:
         state: the result of the server's lifespan.
-        streams: whether notices are sent before the result; otherwise there is only the result.
     """
 
-    def __init__(self, server: Server[Any], state: Any, *, streams: bool) -> None:
+    def __init__(self, server: Server[Any], state: Any) -> None:
         self._server = server
-        self._streams = streams
         self._exchanges = StatelessDispatcher(server, state)
         self._moment = TimeoutQueue(_MOMENT_SECONDS)
         self._schemas: dict[str, _ToolSchema] = {}
@@ -61,11 +59,7 @@ class StatelessRequests:
         None leaves it to the SDK.
         """
         headers = request.headers
-        if (
-            message.method == "subscriptions/listen"
-            or not accepts(request, streams=self._streams)
-            or find_duplicated_routing_header(headers.items()) is not None
-        ):
+        if message.method == "subscriptions/listen" or find_duplicated_routing_header(headers.items()) is not None:
             return None
         route = classify_inbound_request({"method": message.method, "params": message.params}, headers=headers)
         if not isinstance(route, InboundModernRoute) or not self._headers_repeat(message, headers):
@@ -73,10 +67,21 @@ class StatelessRequests:
         return route
 
     async def answer(
-        self, request: Request, message: JSONRPCRequest, route: InboundModernRoute, receive: Receive, send: Send
+        self,
+        request: Request,
+        message: JSONRPCRequest,
+        route: InboundModernRoute,
+        receive: Receive,
+        send: Send,
+        *,
+        streams: bool,
     ) -> None:
-        """Answer `message`, and stop if its client leaves."""
-        call = _StatelessCall(request, message, receive, send, streams=self._streams, moment=self._moment)
+        """Answer `message`, and stop if its client leaves.
+
+        Args:
+            streams: whether notices are sent before the result; otherwise there is only the result.
+        """
+        call = _StatelessCall(request, message, receive, send, streams=streams, moment=self._moment)
         with call.scope:
             try:
                 result = await self._exchanges.answer(route, call, message.method, message.params)
