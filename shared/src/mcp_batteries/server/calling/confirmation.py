@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 from mcp.server.elicitation import AcceptedElicitation
@@ -48,6 +48,13 @@ class Confirmation(BaseModel):
     confirm: bool = Field(description="Go ahead?")
 
 
+class _Obstacle(NamedTuple):
+    """Why nobody can be asked, and the options without which nothing would be asked."""
+
+    failure: str
+    options: str
+
+
 async def ask_for_confirmation(
     tool: str, arguments: Mapping[str, Any], context: Context[Any, Any], question: Question | None = None
 ) -> InputRequiredResult | None:
@@ -59,11 +66,11 @@ async def ask_for_confirmation(
     Raises:
         Refused: they said no or did not answer in time, or the client cannot ask or does not answer.
     """
-    capabilities = context.client_capabilities
-    if capabilities is None or capabilities.elicitation is None:
-        refusal = f"`{tool}` needs the user's consent here, and this client cannot ask for it."
+    obstacle = _find_obstacle(context)
+    if obstacle is not None:
+        refusal = f"`{tool}` needs the user's consent here, and {obstacle.failure}"
         if question is None:
-            raise Refused(refusal, "The operator can start the server without `--confirm`.")
+            raise Refused(refusal, f"The operator can start the server without {obstacle.options}.")
         raise Refused(f"{refusal} The question was: {question.text}", question.fix)
 
     async def consent() -> Elicit[Confirmation]:
@@ -90,6 +97,26 @@ async def ask_for_confirmation(
     if isinstance(answer, AcceptedElicitation) and answer.data.confirm:  # pyright: ignore[reportUnknownMemberType]
         return None
     raise Refused(f"The user did not consent to `{tool}`; nothing was changed.", "Ask them what they want instead.")
+
+
+def _find_obstacle(context: Context[Any, Any]) -> _Obstacle | None:
+    """Return why the client cannot be asked for consent by a form, or None if it can."""
+    capabilities = context.client_capabilities
+    elicitation = None
+    if capabilities is not None:
+        elicitation = capabilities.elicitation
+    if elicitation is None:
+        return _Obstacle("this client cannot ask for it.", "`--confirm`")
+    # Before there were pages, a client that could ask declared an empty object (MCP 2025-11-25, "Elicitation").
+    if elicitation.url is not None and elicitation.form is None:
+        return _Obstacle("this client can open pages but shows no form to ask for it.", "`--confirm`")
+    is_handshake_era = context.request_context.protocol_version not in MODERN_PROTOCOL_VERSIONS
+    if is_handshake_era and not context.session.can_send_request:
+        return _Obstacle(
+            "no question can come before the answer, which is one JSON message.",
+            "`--json-response` or `--confirm`",
+        )
+    return None
 
 
 def _not_answered(tool: str) -> Refused:
