@@ -30,6 +30,13 @@ ERAS = ("2025-11-25", MODERN)
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture(scope="module")
+async def subject() -> AsyncGenerator[Subject]:
+    """A server for tests that leave nothing behind in it."""
+    async with running(TOY) as running_server:
+        yield running_server
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
 async def test_an_address_others_can_reach_is_refused(host: str) -> None:
     with pytest.raises(Refused, match="--allow-anonymous"):
@@ -92,6 +99,37 @@ async def test_an_allowed_host_and_origin_are_served_and_readable_by_the_page(re
             assert answer.headers["access-control-allow-origin"] == "https://app.example.org"
         refused = await client.get(subject.url, headers={"host": "x.org:8444"})
         assert refused.status_code == 421
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_served"),
+    [
+        ("http://localhost:6274", True), ("http://127.0.0.1", True), ("https://[::1]:8443", True),
+        ("https://evil.example.org", False), ("http://192.168.1.20:8000", False), ("null", False),
+    ],
+)  # fmt: skip
+async def test_a_page_hears_the_same_before_its_request_and_after(
+    origin: str, is_served: bool, subject: Subject
+) -> None:
+    """A browser asks first whether it may send a message, and then whether the page may read the answer."""
+    async with httpx2.AsyncClient(trust_env=False) as client:
+        asked = {"access-control-request-method": "POST", "access-control-request-headers": "content-type,mcp-method"}
+        first = await client.options(subject.url, headers={"origin": origin, **asked})
+        then = await client.post(subject.url, headers={"origin": origin}, json={"jsonrpc": "2.0", "method": "x"})
+        for answer in (first, then):
+            assert answer.headers.get("access-control-allow-origin") == (origin if is_served else None)
+            assert (answer.status_code == 403) == (not is_served)
+        assert not is_served or "mcp-method" in first.headers["access-control-allow-headers"]
+        assert not is_served or "mcp-session-id" in then.headers["access-control-expose-headers"]
+
+
+async def test_any_address_is_a_name_of_this_server(subject: Subject) -> None:
+    """Which of this machine's addresses a client on the network uses is not known, and no name server moves one."""
+    for host, status in (("192.168.1.20:8000", 200), ("[fd00::20]:8000", 200), ("machine.local:8000", 421)):
+        async with HttpWire(subject.url, revision=MODERN, headers={"host": host}) as wire:
+            message = wire.message("tools/list")
+            answer = await wire.send_raw(json.dumps(message).encode(), wire.headers_for(message))
+            assert answer.status_code == status
 
 
 @pytest.mark.share(1)

@@ -23,7 +23,6 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR
 from pydantic import ValidationError
 from starlette.applications import Starlette
-from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -34,7 +33,7 @@ from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.server.calling.results import clean
 from mcp_batteries.server.token_verifier import ServiceTokenVerifier
 from mcp_batteries.settings import Settings
-from mcp_batteries.transports.http.gate.host_check import LOOPBACK, HostCheck, allowed_hosts, allowed_origins
+from mcp_batteries.transports.http.gate.host_check import CrossOrigin, HostCheck, allowed_hosts, allowed_origins
 from mcp_batteries.transports.http.gate.message_gate import BodyCheck
 from mcp_batteries.transports.http.listener.certificate import validate_pair
 from mcp_batteries.transports.http.listener.unix_socket import UnixListener
@@ -113,9 +112,8 @@ async def serve(
     ):
         _keep_logs_short()
         endpoint = _endpoint(listener, settings, tls)
-        if endpoint.host is not None:
+        if settings.socket is None:
             _warn_of_exposure(listener, settings, requires_token=requires_token)
-            hosts.append(endpoint.host)
         server.middleware.insert(0, _make_encodable)
         guard = None
         if is_guarded:
@@ -160,13 +158,11 @@ class _Endpoint:
         path: of the URL.
         url: as a client on this machine writes it.
         label: what the log says of it.
-        host: its name in a Host header; None for a Unix socket.
     """
 
     path: str
     url: str
     label: str
-    host: str | None
 
 
 @dataclass(frozen=True)
@@ -195,11 +191,11 @@ def _endpoint(listener: socket.socket, settings: Settings, tls: tuple[str, str] 
     path = _SSE_PATH if settings.transport == "sse" else _PATH
     scheme = "https" if tls else "http"
     if settings.socket_url is not None:
-        return _Endpoint(path, f"{scheme}://localhost{path}", settings.socket_url, None)
+        return _Endpoint(path, f"{scheme}://localhost{path}", settings.socket_url)
     address, port = listener.getsockname()[:2]
     host = f"[{address}]" if ":" in address else address
     url = f"{scheme}://{host}:{port}{path}"
-    return _Endpoint(path, url, url, host)
+    return _Endpoint(path, url, url)
 
 
 def _layers(
@@ -212,7 +208,7 @@ def _layers(
         _server_card(server, settings),
         partial(HostCheck, hosts=gate.hosts, origins=gate.origins),
         partial(_without_slash, path=path),
-        _cross_origin(gate.origins),
+        partial(CrossOrigin, origins=gate.origins),
     ]
     if gate.metrics is not None:
         layers.append(gate.metrics.counting)
@@ -374,36 +370,10 @@ def _bypass_router(application: Starlette, path: str) -> ASGIApp:
     return bypass_router
 
 
-def _cross_origin(origins: Sequence[str]) -> Layer | None:
-    if not origins:
-        return None
-    return partial(
-        CORSMiddleware,
-        allow_origins=origins,
-        allow_methods=["GET", "POST", "DELETE"],
-        allow_headers=["*"],
-        expose_headers=["mcp-session-id", "www-authenticate"],
-    )
-
-
-def _sdk_security(hosts: Sequence[str], origins: Sequence[str]) -> TransportSecuritySettings:
-    """Return the rules of the SDK, which stay on behind ours whatever the address.
-
-    A wildcard makes them a test of prefixes.
-    """
-    sdk_hosts: list[str] = []
-    for host in hosts:
-        sdk_hosts += [host, f"{host}:*"]
-    sdk_origins = [*origins]
-    for scheme in ("http", "https"):
-        for host in LOOPBACK:
-            sdk_origins += [f"{scheme}://{host}", f"{scheme}://{host}:*"]
-    return TransportSecuritySettings(allowed_hosts=sdk_hosts, allowed_origins=sdk_origins)
-
-
 def _application(server: MCPServer[Any], settings: Settings, limits: Limits, gate: _Gate) -> Starlette:
     """Return the SDK's application with our check of each message."""
-    security = _sdk_security(gate.hosts, gate.origins)
+    # `HostCheck` does it before, and the SDK can't be told that every address is right.
+    security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     if settings.transport == "sse":
         return _sse_app(server, security, limits)
     application = server.streamable_http_app(

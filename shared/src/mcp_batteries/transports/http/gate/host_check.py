@@ -1,10 +1,17 @@
-"""Answers only requests that name this server: a web page may send others (DNS rebinding)."""
+"""Answers only requests that name this server: a web page may send others (DNS rebinding).
+
+A page of `evil.example.org` reaches this server without asking anybody if a name server says that its name is this
+address; the browser then sends that name as Host. No name server is asked about an address, so a Host that is one was
+not rebound, whichever it is, and the page would be of another origin, which is checked.
+"""
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Sequence
 
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -12,10 +19,7 @@ from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.refusals import set_reason
 
-__all__ = ["LOOPBACK", "HostCheck", "allowed_hosts", "allowed_origins", "split_authority"]
-
-# The names of this machine that no name server can point elsewhere, as they stand in a Host header.
-LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+__all__ = ["CrossOrigin", "HostCheck", "allowed_hosts", "allowed_origins", "split_authority"]
 
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?)(?::(\d{1,5}))?")
 _LOOPBACK_ORIGIN = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?")
@@ -33,12 +37,13 @@ def split_authority(text: str) -> tuple[str, str] | None:
 
 
 def allowed_hosts(settings: Settings) -> list[str]:
-    """Return the names accepted in Host, each `name` (any port) or `name:port`.
+    """Return the names accepted in Host beside addresses, each `name` (any port) or `name:port`.
 
     Raises:
         Invalid: A setting holds something else.
     """
-    hosts = [*LOOPBACK]
+    # Browsers ask no name server about this one.
+    hosts = ["localhost"]
     for text in settings.allowed_host:
         authority = split_authority(text)
         if authority is None:
@@ -82,7 +87,7 @@ class HostCheck:
     """Rejects requests for foreign names.
 
     Args:
-        hosts: names accepted in Host, each `name` (any port) or `name:port`.
+        hosts: names accepted in Host beside addresses, each `name` (any port) or `name:port`.
         origins: values accepted in Origin, besides those of loopback. A client without an Origin is not a browser.
     """
 
@@ -138,10 +143,47 @@ class HostCheck:
         if authority is None:
             return False
         name, port = authority
-        return name in self._hosts or f"{name}:{port}" in self._hosts
+        return name in self._hosts or f"{name}:{port}" in self._hosts or _is_address(name)
 
     def _is_allowed_origin(self, origin: str) -> bool:
         return origin in self._origins or _LOOPBACK_ORIGIN.fullmatch(origin) is not None
+
+
+class CrossOrigin:
+    """Lets pages of allowed origins, those of loopback among them, read answers; others `HostCheck` has refused.
+
+    Args:
+        origins: values accepted in Origin, besides those of loopback.
+    """
+
+    def __init__(self, app: ASGIApp, *, origins: Sequence[str]) -> None:
+        self._app = app
+        self._app_for_pages = CORSMiddleware(
+            app,
+            allow_origins=origins,
+            allow_origin_regex=_LOOPBACK_ORIGIN.pattern,
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["*"],
+            expose_headers=["mcp-session-id", "www-authenticate"],
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if any(name == b"origin" for name, _ in scope.get("headers", ())):
+            await self._app_for_pages(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+def _is_address(name: str) -> bool:
+    """Tell whether the host `name` of an authority is an IP address, which stands in brackets if it is IPv6."""
+    try:
+        if name.startswith("["):
+            ipaddress.IPv6Address(name[1:-1])
+        else:
+            ipaddress.IPv4Address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _text(status: int, line: str) -> Response:
