@@ -6,6 +6,7 @@ Conventions tie it to a server's package: see `program.program_of`.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 from mcp_batteries.transports.stdio.cached_handshake import replay
@@ -30,6 +31,8 @@ def run(package: str | Program, arguments: list[str] | None = None) -> NoReturn:
 
     Exit status: 0 done; 1 could not start; 2 bad usage; 130 and 143 after SIGINT and SIGTERM.
     """
+    if arguments is None:
+        _restart_in_utf8_mode()
     handover: replay.Handover | None = None
     if isinstance(package, str) and arguments is None:
         handover = replay.replay(package)
@@ -47,6 +50,20 @@ def run(package: str | Program, arguments: list[str] | None = None) -> NoReturn:
         arguments = sys.argv[1:]
     settings = load(program.settings(), arguments)
     sys.exit(_run(program, settings, handover))
+
+
+def _restart_in_utf8_mode() -> None:
+    """Start this process anew in Python's UTF-8 mode, if the locale has another encoding.
+
+    File names are bytes, and hardly any is of such a locale: under ISO-8859-1 or GBK most would be unreadable, and what
+    a client asks for would name another file. Nothing was read from the client yet. Where nobody says otherwise Python
+    does this by itself, in the C locale, and from 3.15 on in every one (PEP 686).
+    """
+    if sys.flags.utf8_mode or sys.getfilesystemencoding() == "utf-8" or getattr(sys, "frozen", False):
+        return
+    # For the processes that this one starts; of itself it could have been told to ignore its environment.
+    os.environ["PYTHONUTF8"] = "1"
+    os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 
 def _version(settings: Settings) -> str:
