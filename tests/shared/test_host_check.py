@@ -97,7 +97,8 @@ def named(*values: bytes, origins: tuple[bytes, ...] = ()) -> Headers:
         ([b"192.168.1.20:8000"], 0), ([b"10.0.0.7"], 0), ([b"0.0.0.0"], 0), ([b"[FE80::1]:80"], 0),
         ([b"[::ffff:10.0.0.7]"], 0), ([b"[10.0.0.7]"], 421), ([b"[dead.beef]"], 421), ([b"10.0.0.7.evil.org"], 421),
         ([b"10.0.0"], 421), ([b"167772167"], 421), ([b"0x7f.0.0.1"], 421), ([b"10.0.0.256"], 421),
-        ([b"010.0.0.7"], 421), ([b"localhost:"], 421), ([], 400), ([b"localhost", b"localhost"], 400), ([b"localhost", b"evil.org"], 400),
+        ([b"010.0.0.7"], 421),
+        ([b"localhost:"], 421), ([], 400), ([b"localhost", b"localhost"], 400), ([b"localhost", b"evil.org"], 400),
     ],
 )  # fmt: skip
 async def test_only_requests_that_name_this_server_are_answered(hosts: list[bytes], status: int) -> None:

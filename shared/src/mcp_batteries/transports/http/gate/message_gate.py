@@ -49,6 +49,8 @@ from mcp_batteries.transports.http.refusals import set_reason
 from mcp_batteries.transports.http.requests.batch_replies import answer_each, split_array
 from mcp_batteries.transports.http.requests.in_flight import answering, close_after_stream
 from mcp_batteries.transports.http.requests.json_replies import ACCEPTS_EVENTS
+from mcp_batteries.transports.http.requests.kept_answers import KEPT_SECONDS, call_of
+from mcp_batteries.transports.http.requests.response import wait_for_disconnect
 from mcp_batteries.transports.http.requests.sessions import ReplayedBody, Session
 from mcp_batteries.transports.http.requests.stateless import StatelessRequests
 from mcp_batteries.transports.jsonrpc import Malformed, dump, is_heard, parse
@@ -60,6 +62,10 @@ _MAX_VALUES = 100_000
 
 _JSON = "application/json"
 _BOTH = ACCEPTS_BOTH.decode()
+_NOT_KEPT = (
+    f"The answer to this call is not kept: it is longer ago than {KEPT_SECONDS:.0f} s, or there were too many. "
+    "Look whether the call had its effect, then call again."
+)
 
 # The declared charsets that are read: UTF-8, and what is a part of it.
 _CHARSETS = {"utf-8", "utf8", "us-ascii", "ascii"}
@@ -141,6 +147,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         accept = b",".join(value for name, value in scope["headers"] if name == b"accept")
         forms = parse_accept(accept.decode("latin-1"))
+        last_event_id = dict(scope["headers"]).get(b"last-event-id", b"").decode("latin-1")
         raw_headers = _headers_for_sdk(scope["headers"])
         scope = {**scope, "headers": raw_headers, ACCEPTS_EVENTS: forms.events}
         headers = HeaderMap(raw_headers)
@@ -148,7 +155,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
             send = _without_dead_session(send)
         try:
             if scope["method"] == "GET":
-                await self._open_stream(scope, receive, send, forms)
+                await self._open_stream(scope, receive, send, forms, last_event_id)
             elif scope["method"] == "POST":
                 await self._receive_messages(_Post(scope, headers, receive, forms), send)
             else:
@@ -156,10 +163,18 @@ class BodyCheck(RequestBodyLimitMiddleware):
         except (Unavailable, Malformed, _BadRequest) as problem:
             await _refusal(scope, problem)(scope, receive, send)
 
-    async def _open_stream(self, scope: Scope, receive: Receive, send: Send, forms: AnswerForms) -> None:
+    async def _open_stream(
+        self, scope: Scope, receive: Receive, send: Send, forms: AnswerForms, last_event_id: str
+    ) -> None:
+        """Answer with the stream of a session's notifications, or with the answer to one of its calls."""
         if not forms.events:
             raise _not_acceptable("This is answered by a stream of events", "text/event-stream")
         with self._quota.hold_stream(caller_of(scope)):
+            session = self._sessions.of(scope, HeaderMap(scope["headers"]).get("mcp-session-id", ""))
+            if isinstance(session, Session) and call_of(last_event_id) is not None:
+                if await session.resume(last_event_id, scope, receive, send):
+                    return
+                raise _BadRequest(410, _NOT_KEPT)
             await self.app(scope, receive, send)
 
     async def _receive_messages(self, post: _Post, send: Send) -> None:
@@ -243,7 +258,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
                 wait_for_cancel = cancelled.wait
             else:
                 # A client of 2026-07-28 cancels a call by leaving, and has no other way.
-                wait_for_cancel = partial(_wait_for_disconnect, post.receive)
+                wait_for_cancel = partial(wait_for_disconnect, post.receive)
             calls = count_calls(normalize_call(request.params or {}))
             async with self._quota.turn(caller, size, wait_for_cancel, calls=calls) as spend:
                 with answering(post.scope, request.id):
@@ -516,8 +531,3 @@ def _spending(send: Send, spend: Callable[[int], None]) -> Send:
         await send(part)
 
     return send_counted
-
-
-async def _wait_for_disconnect(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

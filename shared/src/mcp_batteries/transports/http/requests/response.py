@@ -8,7 +8,8 @@ only.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import anyio
@@ -25,12 +26,14 @@ from starlette.types import Receive, Send
 from mcp_batteries.concurrency.timeout_queue import TimeoutQueue
 from mcp_batteries.transports.jsonrpc import dump, dump_answer
 
-__all__ = ["PING_SECONDS", "Call"]
+__all__ = ["EVENT", "EVENT_END", "PING", "PING_SECONDS", "STREAM_HEADERS", "Call", "wait_for_disconnect"]
 
 # After this time a silent stream shows a sign of life, before a proxy closes it.
 PING_SECONDS = 15.0
-_PING = b": ping\r\n\r\n"
-_HEADERS = [
+PING = b": ping\r\n\r\n"
+EVENT = b"event: message\r\ndata: "
+EVENT_END = b"\r\n\r\n"
+STREAM_HEADERS = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
     (b"connection", b"keep-alive"),
@@ -118,7 +121,7 @@ class Call:
 
     async def ping_until_client_leaves(self) -> None:
         """Send pings until the client leaves."""
-        leaving = asyncio.ensure_future(self._wait_for_disconnect())
+        leaving = asyncio.ensure_future(wait_for_disconnect(self._receive))
         try:
             while not (await asyncio.wait((leaving,), timeout=PING_SECONDS))[0]:
                 await self.ping()
@@ -128,12 +131,12 @@ class Call:
     async def ping(self) -> None:
         """Send a sign of life, which begins the stream."""
         if self._streams:
-            await self._write(_PING)
+            await self._write(lambda: PING)
 
     async def send_message(self, line: bytes) -> None:
         """Send a message before the answer."""
         if line:
-            await self._write(_event(line))
+            await self._write(partial(self.format_event, line))
 
     def end(self) -> None:
         """Send nothing more except the answer."""
@@ -155,7 +158,7 @@ class Call:
             async with self._lock:
                 pass  # A message that is being sent comes first.
         if self._is_stream:
-            await self._write(_event(line), more=False)
+            await self.end_stream(line)
             return
         headers = [
             (b"content-length", b"%d" % len(line)),
@@ -165,23 +168,35 @@ class Call:
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": line, "more_body": False})
 
-    async def _write(self, event: bytes, *, more: bool = True) -> None:
+    async def end_stream(self, line: bytes) -> None:
+        """Send the answer as the last event of its stream."""
+        await self._write(partial(self.format_event, line), more=False)
+
+    def open_stream(self) -> bytes:
+        """Return what a stream begins with."""
+        return b""
+
+    def format_event(self, line: bytes) -> bytes:
+        """Return the event that carries a message."""
+        return EVENT + line.strip() + EVENT_END
+
+    async def _write(self, make_event: Callable[[], bytes], *, more: bool = True) -> None:
         if self._lock is None:
             self._lock = anyio.Lock()
         async with self._lock:
+            opening = b""
             if not self._is_stream:
-                headers = [*_HEADERS, *self._headers]
+                headers = [*STREAM_HEADERS, *self._headers]
                 await self._send({"type": "http.response.start", "status": 200, "headers": headers})
                 self._is_stream = True
-            await self._send({"type": "http.response.body", "body": event, "more_body": more})
-
-    async def _wait_for_disconnect(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
+                opening = self.open_stream()
+            await self._send({"type": "http.response.body", "body": opening + make_event(), "more_body": more})
 
     def _start_watcher(self) -> None:
         self._watcher = asyncio.get_running_loop().create_task(self.run_beside())
 
 
-def _event(line: bytes) -> bytes:
-    return b"event: message\r\ndata: " + line.strip() + b"\r\n\r\n"
+async def wait_for_disconnect(receive: Receive) -> None:
+    """Wait until the client of a request whose body was read leaves."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

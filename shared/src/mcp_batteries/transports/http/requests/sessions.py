@@ -30,13 +30,24 @@ from mcp_types.jsonrpc import (
     JSONRPCResponse,
     RequestId,
 )
+from mcp_types.version import is_version_at_least
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from mcp_batteries.concurrency.timeout_queue import TimeoutQueue
 from mcp_batteries.sdk import SESSION_TRANSPORT, Sessions, SessionTransport, connection_of, lowlevel
 from mcp_batteries.transports.dispatch import error_data
-from mcp_batteries.transports.http.requests.response import Call
+from mcp_batteries.transports.http.requests.in_flight import answering
+from mcp_batteries.transports.http.requests.kept_answers import KeptAnswer, KeptAnswers, call_of
+from mcp_batteries.transports.http.requests.response import (
+    EVENT,
+    EVENT_END,
+    PING,
+    PING_SECONDS,
+    STREAM_HEADERS,
+    Call,
+    wait_for_disconnect,
+)
 from mcp_batteries.transports.jsonrpc import dump
 
 __all__ = ["ReplayedBody", "Session", "answer_sessions_directly"]
@@ -47,6 +58,8 @@ _STREAM_AFTER_SECONDS = 1.0
 _IDLE_CHECK_SECONDS = 1.0
 # A stream whose client still reads ends within this time; the stream of a client that vanished never would.
 _STREAM_END_SECONDS = 1.0
+# From this revision on, a stream begins with an event that only has an id.
+_PRIMED_SINCE = "2025-11-25"
 _CANCELLED = ErrorData(code=REQUEST_CANCELLED, message="Request cancelled")
 _ENDED = ErrorData(code=CONNECTION_CLOSED, message="Session terminated before the request completed")
 
@@ -90,9 +103,14 @@ class _NotificationStream:
 
 
 class Session(SessionTransport):
-    """One session; until its handshake is done, the SDK handles everything."""
+    """One session; until its handshake is done, the SDK handles everything.
+
+    Attributes:
+        answers: the answers that the sessions of its server keep.
+    """
 
     runner: ServerRunner[Any] | None = None
+    answers = KeptAnswers()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -134,6 +152,56 @@ class Session(SessionTransport):
             return
         while not await self._answer_unless_second(scope, receive, send):
             await self._end_streams()
+
+    async def resume(self, event_id: str, scope: Scope, receive: Receive, send: Send) -> bool:
+        """Send the answer to the call on whose stream the client heard `event_id` last, once it is there.
+
+        Return False, with nothing sent, if it is not kept.
+        """
+        number = call_of(event_id)
+        answer = None
+        if number is not None:
+            answer = self.answers.get(self.mcp_session_id or "", number)
+        if answer is None:
+            return False
+        with self, answering(scope, answer.request_id):
+            answer.followers += 1
+            try:
+                await self._send_kept(answer, receive, send)
+            finally:
+                answer.followers -= 1
+        return True
+
+    async def _send_kept(self, answer: KeptAnswer, receive: Receive, send: Send) -> None:
+        """Send a stream that ends with `answer`, or when the client leaves."""
+
+        async def write(event: bytes, *, more: bool = True) -> None:
+            await send({"type": "http.response.body", "body": event, "more_body": more})
+
+        await send({"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, self.id_header]})
+        await write(self.priming_event(answer) or PING)
+        leaving = asyncio.ensure_future(wait_for_disconnect(receive))
+        arriving = asyncio.ensure_future(answer.is_there.wait())
+        try:
+            while not (leaving.done() or arriving.done()):
+                await asyncio.wait((leaving, arriving), timeout=PING_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                if not arriving.done():
+                    await write(PING)
+        finally:
+            leaving.cancel()
+            arriving.cancel()
+        if answer.line:
+            await write(_format_event(answer, answer.line), more=False)
+
+    @property
+    def id_header(self) -> tuple[bytes, bytes]:
+        return b"mcp-session-id", (self.mcp_session_id or "").encode()
+
+    def priming_event(self, answer: KeptAnswer) -> bytes:
+        """Return the event that tells a client by which id it can ask for `answer`; empty if its revision has none."""
+        if self.runner is None or not is_version_at_least(self.runner.connection.protocol_version, _PRIMED_SINCE):
+            return b""
+        return b"id: " + answer.next_event_id() + b"\r\ndata:" + EVENT_END
 
     async def _answer_unless_second(self, scope: Scope, receive: Receive, send: Send) -> bool:
         """Answer a GET request; return False, with nothing sent, if the session has a stream already."""
@@ -225,7 +293,7 @@ class _SessionCall(Call):
         streams: bool,
     ) -> None:
         self.can_send_request = streams
-        headers = [(b"mcp-session-id", (session.mcp_session_id or "").encode())]
+        headers = [session.id_header]
         metadata = session.metadata(request)
         super().__init__(
             request, message, metadata, receive, send, streams=streams, moment=session.stream_delay, headers=headers
@@ -234,6 +302,7 @@ class _SessionCall(Call):
         self._connection = connection
         self._asking: asyncio.Task[None] | None = None
         self._questions = 0
+        self._kept: KeptAnswer | None = None
         self.stopped: ErrorData | None = None
 
     def stop(self, error: ErrorData) -> None:
@@ -259,6 +328,8 @@ class _SessionCall(Call):
     def close(self) -> None:
         """Leave nothing behind, answered or not."""
         self.end()
+        if self._kept is not None and not self._kept.line:
+            self._session.answers.drop(self._kept)
         if self._asking is not None:
             self._asking.cancel()
 
@@ -270,8 +341,29 @@ class _SessionCall(Call):
         if not self._questions:
             if self._session.idle_seconds is None:
                 return
-            await asyncio.sleep(self._session.idle_seconds)
+            await self._wait_until_abandoned(self._session.idle_seconds)
         self.stop(_CANCELLED)
+
+    async def _wait_until_abandoned(self, seconds: float) -> None:
+        """Wait until the client has not come back for its answer for so long."""
+        while True:
+            await asyncio.sleep(seconds)
+            if self._kept is None or not self._kept.followers:
+                return
+
+    def open_stream(self) -> bytes:
+        self._kept = self._session.answers.begin(self._session.mcp_session_id or "", self.request_id)
+        return self._session.priming_event(self._kept)
+
+    def format_event(self, line: bytes) -> bytes:
+        if self._kept is None:
+            return super().format_event(line)
+        return _format_event(self._kept, line)
+
+    async def end_stream(self, line: bytes) -> None:
+        if self._kept is not None:
+            self._session.answers.keep(self._kept, line)
+        await super().end_stream(line)
 
     async def answer(self, result: dict[str, Any] | ErrorData, status: int = 200) -> None:
         self.can_send_request = False
@@ -293,6 +385,11 @@ class _SessionCall(Call):
                 await self.send_message(dump(item.message))
 
 
+def _format_event(answer: KeptAnswer, line: bytes) -> bytes:
+    """Return the event that carries a message on a stream that ends with `answer`."""
+    return b"id: " + answer.next_event_id() + b"\r\n" + EVENT + line.strip() + EVENT_END
+
+
 @contextmanager
 def answer_sessions_directly(server: MCPServer[Any]) -> Generator[None]:
     """Answer the requests of the SDK's sessions of `server` here, for as long as the block lasts."""
@@ -309,7 +406,8 @@ def answer_sessions_directly(server: MCPServer[Any]) -> Generator[None]:
 
     server.middleware.append(set_runner)
     original = getattr(streamable_http_manager, SESSION_TRANSPORT)
-    setattr(streamable_http_manager, SESSION_TRANSPORT, Session)
+    session_class = type("Session", (Session,), {"answers": KeptAnswers()})
+    setattr(streamable_http_manager, SESSION_TRANSPORT, session_class)
     try:
         yield
     finally:
