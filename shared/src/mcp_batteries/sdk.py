@@ -1,6 +1,7 @@
 """Private names of other packages that we cannot do without, each with its reason.
 
-Everything else in this repository uses public names. `tests/shared/test_sdk.py` fails on the day one of them moves.
+Everything else in this repository uses public names. `tests/shared/private_names.py` says what breaks without each, and
+its test fails on the day one of them moves; `docs/upstream` proposes how they could go.
 Others are imported where they are used, because this module takes long to import or they do:
 `watchfiles._rust_notify.RustNotify` in `subscriptions.kernel_watch`, `set_current_async_library` and `threadlocals` of
 anyio in `threads`, and the class behind `SSE_RESPONSE` in `transports.http.requests.json_replies`.
