@@ -102,8 +102,8 @@ async def fetch_day(
         begin = datetime.combine(day.date, _EVENING, local_time.zone)
         end_of_day = datetime.combine(day.date + timedelta(days=1), _MORNING, local_time.zone)
     end = end_of_day.timestamp()
-    # A day on which clocks change has 23 or 25 hours.
-    hours = math.ceil(end / 3600 - engine.cache.clock() // 3600)
+    # A day on which clocks change has 23 or 25 hours, and the hour that it is has begun already.
+    hours = math.ceil((end - engine.cache.clock()) / 3600) + 1
     forecast = await fetch_forecast(engine, ForecastQuery(place, "hourly", groups, hours, units, models))
     tables = {model: rows_between(table, begin, end_of_day) for model, table in forecast.tables.items()}
     notes = list(forecast.notes)

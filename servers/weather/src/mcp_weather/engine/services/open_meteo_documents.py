@@ -5,6 +5,7 @@ Rows begin at their time: amounts, gusts and chances are of the step that follow
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import date
 from typing import Any, Literal, cast
@@ -138,7 +139,7 @@ def _recount_days(
 
 
 def _read_hours(hourly: dict[str, Any], name: str) -> dict[float, float] | None:
-    """Return the hours behind a value of days by their ends, in seconds; None if the document does not have them."""
+    """Return the hours behind a value of days by their beginnings, in seconds; None if the document has none."""
     day_value = DAY_VALUES.get(name)
     if day_value is None:
         return None
@@ -153,17 +154,22 @@ def _read_hours(hourly: dict[str, Any], name: str) -> dict[float, float] | None:
             continue
         if is_precipitation(day_value.variable):
             amount = max(amount, 0.0)
-        amounts[moment] = amount
+        amounts[moment - _STEP_SECONDS["hourly"]] = amount
     return amounts
 
 
 def _count_day(name: str, amounts: dict[float, float], day: date, document: dict[str, Any]) -> float | None:
-    """Return the value of one day; None if one of its hours is not known."""
+    """Return the value of the hours that begin on one day; None if one of them is not known."""
     begin, end = hours_of_day(day, zone_of(document))
-    known = [amount for moment, amount in amounts.items() if begin < moment <= end]
-    if len(known) < round((end - begin) / _STEP_SECONDS["hourly"]):
+    known = {moment: amount for moment, amount in amounts.items() if begin <= moment < end}
+    if not known:
         return None
-    return round(DAY_VALUES[name].combine(known), 2)
+    hour = _STEP_SECONDS["hourly"]
+    # The hours of a service need not begin at the place's midnight, so a day may have the most of 25 of them.
+    first = begin + (min(known) - begin) % hour
+    if len(known) < math.ceil((end - first) / hour):
+        return None
+    return round(DAY_VALUES[name].combine(list(known.values())), 2)
 
 
 def _is_list_of(value: Any, length: int) -> bool:
