@@ -11,14 +11,14 @@ after(() => Promise.all([browser.close(), server.close()]));
 test("a forecast with its alerts, in other units at a press", async () => {
   const host = await browser.open(server);
   const { view, number } = await host.show("get_forecast", { place: "Birmingham", hours: 72, variables: ["basic", "wind"] });
-  await view.getByText("Blizzard Warning").first().waitFor();
+  await view.getByText("Severe Thunderstorm Warning").first().waitFor();
   const temperature = view.getByRole("region", { name: "Temperature" });
-  assert.match(await temperature.getByRole("img").getAttribute("aria-label"), /: temperature, between 1 and 15\./);
+  assert.match(await temperature.getByRole("img").getAttribute("aria-label"), /: temperature, between 11 and 19\./);
   for (const name of ["Precipitation", "Wind"]) await view.getByRole("region", { name }).locator("canvas").waitFor();
   assert.equal(await view.getByRole("button", { name: "Metric" }).getAttribute("aria-pressed"), "true");
   assert.deepEqual(await host.violations(number), []);
   await view.getByRole("button", { name: "Imperial" }).click();
-  await until(async () => assert.match(await temperature.getByRole("img").getAttribute("aria-label"), /between 33\.8 and 59\./));
+  await until(async () => assert.match(await temperature.getByRole("img").getAttribute("aria-label"), /between 51\.8 and 66\.2/));
   await temperature.getByText("(°F)").first().waitFor();
   await view.getByText("All values as a table").click();
   assert.equal(await view.locator(".values tbody tr").count(), 72);
@@ -43,6 +43,11 @@ test("the weather now, as modelled and as measured, and the days to come", async
   const hours = view.getByRole("list", { name: "Hours" }).getByRole("listitem");
   await until(async () => assert.equal(await hours.count(), 24));
   assert.deepEqual(host.seen.calls.map((call) => call.name), ["get_forecast"]);
+  // The hours of tomorrow are within what its card says.
+  const degrees = async (list) => (await list.allInnerTexts()).map((words) => [...words.matchAll(/(-?\d+)°/g)].map((found) => Number(found[1])));
+  const cards = (await degrees(view.getByRole("list", { name: "Days" }).getByRole("listitem"))).flat();
+  const warmths = (await degrees(hours)).flat();
+  assert.ok(Math.min(...warmths) >= Math.min(...cards) && Math.max(...warmths) <= Math.max(...cards), `${warmths} beside ${cards}`);
   await view.getByRole("button", { name: "Imperial" }).click();
   await measured.getByText("57 °F").waitFor();
   await until(() => assert.equal(host.seen.calls.at(-1).input.units, "imperial"));
