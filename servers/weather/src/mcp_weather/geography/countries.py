@@ -31,7 +31,8 @@ _SCRIPT_LANGUAGES = {
     "ARABIC": ("ar", "fa"), "HEBREW": ("he",), "GREEK": ("el",), "DEVANAGARI": ("hi",), "THAI": ("th",),
     "GEORGIAN": ("ka",), "ARMENIAN": ("hy",), "BENGALI": ("bn",), "TAMIL": ("ta",),
 }  # fmt: skip
-# Latin letters with two marks, as in Hà Nội, are Vietnamese.
+# Latin letters with two marks, as in Hà Nội, are Vietnamese, and so are these.
+_VIETNAMESE_LETTERS = "ƠơƯư"
 _FIRST_VIETNAMESE_LETTER = "\u1ea0"
 _LAST_VIETNAMESE_LETTER = "\u1ef9"
 # What people write and neither CLDR nor ISO 3166 lists.
@@ -57,7 +58,7 @@ def guess_languages(name: str) -> tuple[str, ...]:
     """Return the languages that `name` may be in, judged by its letters; none for Latin ones but Vietnamese."""
     languages: dict[str, None] = {}
     for letter in unicodedata.normalize("NFC", name):
-        if _FIRST_VIETNAMESE_LETTER <= letter <= _LAST_VIETNAMESE_LETTER:
+        if letter in _VIETNAMESE_LETTERS or _FIRST_VIETNAMESE_LETTER <= letter <= _LAST_VIETNAMESE_LETTER:
             languages["vi"] = None
         script = unicodedata.name(letter, "").split(" ")[0]
         languages |= dict.fromkeys(_SCRIPT_LANGUAGES.get(script, ()))
@@ -109,8 +110,22 @@ def find_countries(folded_name: str) -> frozenset[str]:
     """Return the countries with a folded name, in any of the languages, as ISO 3166-1 codes of two letters."""
     code = _COLLOQUIAL_COUNTRIES.get(folded_name) or _load_names()["countries"].get(folded_name)
     if code is None:
+        code = _short_country_names().get(folded_name)
+    if code is None:
         return frozenset()
     return frozenset({code})
+
+
+@cache
+def _short_country_names() -> dict[str, str]:
+    """Return the countries by the parts of names with brackets: `Myanmar (Burma)` is called by either."""
+    countries: dict[str, str] = {}
+    for name, code in _load_names()["countries"].items():
+        if "(" in name:
+            for part in re.split(r"[()]", name):
+                countries.setdefault(part.strip(), code)
+    countries.pop("", None)
+    return countries
 
 
 def find_country(text: str) -> str | None:

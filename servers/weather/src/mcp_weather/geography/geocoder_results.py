@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -46,6 +47,12 @@ class Candidate:
         folded = fold_name(name)
         names = {fold_name(str(result.get("name", ""))) for result in self.results}
         return folded in names or drop_kind(folded) in {drop_kind(item) for item in names}
+
+    def is_spelled(self, name: str) -> bool:
+        """Return whether `name` is its name in one of the languages with all accents, with its kind or without."""
+        spellings = {unicodedata.normalize("NFC", str(result.get("name", ""))).casefold() for result in self.results}
+        written = unicodedata.normalize("NFC", name).casefold()
+        return written in spellings or drop_kind(written) in {drop_kind(item) for item in spellings}
 
     def is_within(self, region: str) -> bool:
         """Return whether it lies in `region`, by its name in one of the languages."""

@@ -15,13 +15,15 @@ _EAST_ASIAN_KIND = re.compile(
 _BEFORE = re.compile(
     r"^(?:city of|province of|state of|county of|town of|stadt|landkreis|kreis|provinz|kanton|canton de|canton of|"
     r"ville de|d[ée]partement de|ciudad de|provincia de|provincia di|citt[àa] di|comune di|cidade de|estado de|"
-    r"gemeente|miasto|wojew[óo]dztwo|powiat|город|гор\.?|г\.|область|місто|м\.|m[ěe]sto|مدينة|محافظة|ولاية|شهر|استان|"
-    r"th[àa]nh ph[ốo]|t[ỉi]nh|tp\.|kota|provinsi|kabupaten|δήμος|เทศบาลนคร|จังหวัด) (?=..)",
+    r"munic[íi]pio de|gemeente|miasto|wojew[óo]dztwo|powiat|город(?:е)?|гор\.?|г\.|область|місто|м\.|m[ěe]sto|"
+    r"مدينة|محافظة|ولاية|شهر|استان|th[àa]nh ph[ốo]|t[ỉi]nh|tp\.?|kota|provinsi|kabupaten|δήμος|νομός) (?=..)"
+    # Thai has no spaces between words.
+    r"|^(?:เทศบาลนคร|เทศบาลเมือง|จังหวัด|อำเภอ|เมือง) ?(?=...)",
     re.IGNORECASE,
 )
 _AFTER = re.compile(
     r"(?<=..) (?:city|province|state|county|district|prefecture|oblast|krai|область|край|район|республика|"
-    r"il[çc]esi|[şs]ehri|l[äa]n|kommun|kommune|fylke|maakunta)$|(?<=..)-(?:si|do|gu|gun|shi|ken|fu|to)$",
+    r"il[çc]esi|[şs]ehri|l[äa]n|kommun|kommune|fylke|maakunta|शहर|नगर|जिला|ज़िला|राज्य)$|(?<=..)-(?:si|do|gu|gun|shi|ken|fu|to)$",
     re.IGNORECASE,
 )
 # Where one place ends and a smaller one begins: kinds of what can hold others, and what follows them.

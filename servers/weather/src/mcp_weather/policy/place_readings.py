@@ -11,6 +11,7 @@ from mcp_batteries.errors import quote
 from mcp_weather.geography.countries import find_countries, fold_name
 from mcp_weather.geography.place_kinds import divide_by_kinds, drop_kind
 from mcp_weather.policy.place_text import PlaceName
+from mcp_weather.policy.weather_words import drop_doubtful_weather_words
 
 __all__ = ["larger_parts", "modern_name", "other_readings"]
 
@@ -50,6 +51,8 @@ def other_readings(place_name: PlaceName) -> list[PlaceName]:
     without_kind = drop_kind(place_name.name)
     if without_kind != place_name.name:
         readings.append(_read(place_name, without_kind, place_name.regions))
+    if "/" in place_name.name:
+        readings += _read_slashes(place_name)
     if len(parts) > 1:
         readings += _read_largest_first(place_name, parts)
     elif " " in place_name.name:
@@ -63,10 +66,22 @@ def other_readings(place_name: PlaceName) -> list[PlaceName]:
     return [reading for reading in dict.fromkeys(readings) if len(reading.name) > 1]
 
 
+def _read_slashes(place_name: PlaceName) -> list[PlaceName]:
+    """Return the readings of `Bonn/Germany`, in either order; as one name, as in `Biel/Bienne`, it is read before."""
+    parts = [part.strip() for part in place_name.name.split("/") if part.strip()]
+    if len(parts) < 2:
+        return []
+    smallest_first = _read(place_name, parts[0], (*parts[1:], *place_name.regions))
+    return [smallest_first, *_read_largest_first(place_name, parts)]
+
+
 def _read_words(place_name: PlaceName) -> list[PlaceName]:
     """Return the readings of words of which the first are the larger place."""
     words = place_name.name.split()
     readings: list[PlaceName] = []
+    without_weather = drop_doubtful_weather_words(place_name.name)
+    if without_weather != place_name.name:
+        readings.append(_read(place_name, without_weather, ()))
     for count in range(1, min(len(words) - 1, _MAX_COUNTRY_WORDS) + 1):
         country = " ".join(words[:count])
         if find_countries(fold_name(country)):
@@ -98,13 +113,22 @@ def _read_largest_first(place_name: PlaceName, parts: list[str]) -> list[PlaceNa
 def _divide(place_name: PlaceName) -> list[PlaceName]:
     """Return the readings of a name without spaces that begins with the larger place: `广东深圳`."""
     name = place_name.name
-    parts = divide_by_kinds(name)
+    parts = _part_country(divide_by_kinds(name))
     if len(parts) > 1:
         return _read_largest_first(place_name, parts)
     readings: list[PlaceName] = []
     for larger, smaller in _list_divisions(name):
         readings += _read_largest_first(place_name, [larger, smaller])
     return readings
+
+
+def _part_country(parts: list[str]) -> list[str]:
+    """Return `parts` with the country that the first begins with as a part of its own: `中国山西省`."""
+    first = parts[0]
+    for length in range(len(first) - 2, 1, -1):
+        if len(parts) > 1 and find_countries(fold_name(first[:length])):
+            return [first[:length], first[length:], *parts[1:]]
+    return parts
 
 
 def _list_divisions(name: str) -> list[tuple[str, str]]:

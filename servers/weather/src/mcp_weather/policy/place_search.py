@@ -70,7 +70,10 @@ async def resolve_name(place_name: PlaceName, geocoder: Geocoder) -> Place:
             if place is not None:
                 return place
         for reading in (*shorten(place_name), *_list_other_readings(place_name, candidates)):
-            place = _choose_exact(reading, await _find_candidates(reading, geocoder))
+            found = await _find_candidates(reading, geocoder)
+            if _is_bare(reading) and not _has_famous(found, reading.name):
+                continue
+            place = _choose_exact(reading, found)
             if place is not None:
                 return place
         for reading in larger_parts(place_name):
@@ -80,10 +83,17 @@ async def resolve_name(place_name: PlaceName, geocoder: Geocoder) -> Place:
             place = _choose_exact(reading, larger)
             if place is not None:
                 return place
+        # The geocoder knows a name in its own language only: in English, Warszawa is a part of a town in Ohio.
         if not place_name.regions:
-            # The geocoder knows a name in its own language only: in English, Warszawa is a part of a town in Ohio.
             results = await geocoder(place_name.name, COMMON_LANGUAGES)
             candidates = merge_candidates(candidates, results)
+        if not _select_called(place_name.name, select_within(candidates, place_name.regions)):
+            for reading in filter(_is_bare, (*_list_first_readings(place_name), *other_readings(place_name))):
+                found = await _find_candidates(reading, geocoder)
+                results = await geocoder(reading.name, COMMON_LANGUAGES)
+                place = _choose_exact(reading, merge_candidates(found, results))
+                if place is not None:
+                    return place
     except Unavailable as problem:
         fix = "Pass coordinates such as `47.37,8.55` until then."
         if problem.retry_after:
@@ -153,13 +163,31 @@ async def _find_candidates(place_name: PlaceName, geocoder: Geocoder) -> list[Ca
     """Return the places with the name, looked up in the languages that it may be in."""
     languages = (None, *guess_languages(place_name.name))
     candidates = merge_candidates([], await geocoder(place_name.name, languages))
-    unknown_regions = [region for region in place_name.regions if not _is_known_region(region, candidates)]
-    if candidates and not unknown_regions:
+    if _is_found(place_name, candidates):
         return candidates
     spoken = _regional_languages(place_name, candidates)
-    if not spoken:
-        return candidates
-    return merge_candidates(candidates, await geocoder(place_name.name, spoken))
+    if spoken:
+        candidates = merge_candidates(candidates, await geocoder(place_name.name, spoken))
+    if _is_foreign(place_name, candidates) and not set(COMMON_LANGUAGES) <= set(spoken):
+        candidates = merge_candidates(candidates, await geocoder(place_name.name, COMMON_LANGUAGES))
+    return candidates
+
+
+def _is_foreign(place_name: PlaceName, candidates: Sequence[Candidate]) -> bool:
+    """Return whether the name may be neither in English nor in its country's language: `Lissabon, Portugal`."""
+    called = _select_called(place_name.name, candidates)
+    if not called:
+        return bool(place_name.regions)
+    countries = [region for region in place_name.regions if find_countries(fold_name(region))]
+    return not all(_is_known_region(country, called) for country in countries)
+
+
+def _is_found(place_name: PlaceName, candidates: Sequence[Candidate]) -> bool:
+    """Return whether one of `candidates` may be the place: the geocoder also returns names that only begin like it."""
+    if not place_name.regions:
+        return bool(candidates)
+    called = _select_called(place_name.name, candidates)
+    return all(_is_known_region(region, called) for region in place_name.regions)
 
 
 def _regional_languages(place_name: PlaceName, candidates: Sequence[Candidate]) -> tuple[str, ...]:
@@ -192,6 +220,11 @@ def _list_first_readings(place_name: PlaceName) -> list[PlaceName]:
     return readings
 
 
+def _is_bare(place_name: PlaceName) -> bool:
+    """Return whether it is a name alone, in letters that many languages share: its language is not known."""
+    return not place_name.regions and not guess_languages(place_name.name)
+
+
 def _list_other_readings(place_name: PlaceName, candidates: Sequence[Candidate]) -> list[PlaceName]:
     """Return the other ways to read a name; none if a place is called just that."""
     if not place_name.regions and _select_called(place_name.name, candidates):
@@ -204,8 +237,14 @@ def _select_called(name: str, candidates: Sequence[Candidate]) -> list[Candidate
 
 
 def _has_famous(candidates: Sequence[Candidate], name: str) -> bool:
-    """Return whether one of the candidates is so large that its name alone means it."""
-    return any(population(item.result) >= _FAMOUS_POPULATION for item in _select_called(name, candidates))
+    """Return whether one of the candidates is so large that its name alone means it.
+
+    Accents may be left out, but who writes `Amã` does not mean Ama in Japan: that is Amman in Portuguese.
+    """
+    called = _select_called(name, candidates)
+    if not name.isascii():
+        called = [item for item in called if item.is_spelled(name)]
+    return any(population(item.result) >= _FAMOUS_POPULATION for item in called)
 
 
 def _choose_exact(place_name: PlaceName, candidates: Sequence[Candidate]) -> Place | None:

@@ -23,6 +23,8 @@ _MAX_DEGREES = 180
 _SEPARATOR = re.compile(r"[,，、،؛;；|()（）\[\]【】「」〔〕]| [-–—>→] ")
 _SEPARATOR_BUT_BRACKETS = re.compile(r"[,，、،؛;；|]| [-–—>→] ")
 _BRACKETS = re.compile(r"[(（\[【「〔].+[)）\]】」〕]")
+# Soft hyphens, spaces without a width and marks of direction come along with copied text.
+_UNSEEN = str.maketrans("", "", "\u00ad\u200b\u200e\u200f\u2060\ufeff")
 _OPENING_BRACKETS = "(（[【「〔"
 
 
@@ -48,7 +50,7 @@ def parse_place(text: str, saved_places: Mapping[str, Place]) -> Place | PlaceNa
     Raises:
         Invalid: it is none of them, or not a point on the globe.
     """
-    words = " ".join(text.split())
+    words = " ".join(text.translate(_UNSEEN).split())
     if uri := RESOURCE_URI.fullmatch(words):
         words = unquote(uri["place"])
     if saved_place := saved_places.get(words.casefold()):
