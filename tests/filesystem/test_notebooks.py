@@ -318,7 +318,7 @@ async def test_what_is_stored_in_another_form_is_not_edited(tmp_path: Path, name
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.rtf", "{\\rtf1 one}"),
+        ("a.rtf", "one, by mistake\n"),
         ("a.svg", "<svg>one</svg>"),
         ("a.html", "<p>one</p>"),
         ("a.ps", "%!PS\n(one) show\n"),

@@ -18,9 +18,12 @@ __all__ = [
     "OLE",
     "PAGE_CPU_SECONDS",
     "RANGE",
+    "RAW_MEMBERS",
     "SAFE_PICTURE",
     "SUFFIXES",
+    "TABLE_KINDS",
     "Kind",
+    "can_hold_files",
     "is_archive",
     "is_document",
     "kind_of",
@@ -50,7 +53,9 @@ _NAMES: dict[Kind, str] = {
     "epub": "epub",
     "pdf": "pdf",
     "mail": "eml",
+    "outlook": "msg",
     "notebook": "ipynb",
+    "rtf": "rtf",
 }
 # Kinds of documents, whose text a search looks through wherever they are; archives are not among them.
 SUFFIXES: dict[str, Kind] = {}
@@ -65,16 +70,32 @@ LABELS: dict[Kind, str] = {
     "epub": "text of a book",
     "pdf": "text of a PDF",
     "mail": "text of a mail",
+    "outlook": "text of a mail",
+    "rtf": "text of a document",
+    "sqlite": "tables of a SQLite database, with the first rows of each",
+    "parquet": "columns of a Parquet table, with its first rows",
     "notebook": "cells of a notebook",
     "zip": "listing of a zip archive",
     "tar": "listing of a tar archive",
 }
 
+# Where the file itself is read, of what people write as text and read in another form.
+RAW_MEMBERS: dict[Kind, str] = {"mail": "message.txt", "notebook": "notebook.json", "rtf": "source.txt"}
+# Of these only the first rows are read, so a search does not say that it has seen them.
+TABLE_KINDS = frozenset({"sqlite", "parquet"})
+
 _ARCHIVES = frozenset({"zip", "jar", "war", "whl", "tar", "tgz", "gz", "tbz", "tbz2", "bz2", "txz", "xz"})
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 # How files of Office before 2007 begin, and newer ones that are locked.
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_COMPRESSED: dict[bytes, Kind] = {b"\x1f\x8b\x08": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
+_STARTS: dict[bytes, Kind] = {
+    b"\x1f\x8b\x08": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"SQLite format 3\x00": "sqlite",
+    b"PAR1": "parquet",
+}
+_FILE_HOLDERS = frozenset({"zip", "tar", "gzip", "bzip2", "xz"})
 
 
 def is_archive(name: str) -> bool:
@@ -96,10 +117,15 @@ def kind_of(name: str, head: bytes) -> Kind | None:
         return "zip"
     if _is_tar(head):
         return "tar"
-    for magic, compression in _COMPRESSED.items():
-        if head.startswith(magic):
-            return compression
+    for start, other_kind in _STARTS.items():
+        if head.startswith(start):
+            return other_kind
     return None
+
+
+def can_hold_files(kind: Kind | None) -> bool:
+    """Return whether a file of this kind is an archive, or compressed."""
+    return kind in _FILE_HOLDERS
 
 
 def _begins_as(kind: Kind, head: bytes) -> bool:
@@ -113,8 +139,12 @@ def _begins_as(kind: Kind, head: bytes) -> bool:
             return b"%PDF-" in head
         case "mail":
             return bool(head) and b"\0" not in head
+        case "outlook":
+            return head.startswith(OLE)
         case "notebook":
             return head.lstrip()[:1] == b"{"
+        case "rtf":
+            return head.startswith(b"{\\rtf")
         case _:
             return False
 

@@ -23,6 +23,7 @@ __all__ = [
     "ColumnKind",
     "UnreadableParquet",
     "column_kinds",
+    "column_types",
     "limit_memory",
     "main",
     "read_rows",
@@ -89,6 +90,20 @@ def column_kinds(file: BinaryIO) -> list[ColumnKind]:
     """
     schema = _opened(file).schema
     return [_kind_of_type(schema.field(number).type) for number in range(len(schema.names))]
+
+
+def column_types(file: BinaryIO) -> list[str]:
+    """Return the types of a file's columns as Arrow names them, such as `Int64` or `Timestamp(ms, "UTC")`.
+
+    Raises:
+        UnreadableParquet: it is not Parquet.
+    """
+    schema = _opened(file).schema
+    types: list[str] = []
+    for number in range(len(schema.names)):
+        name = str(schema.field(number).type).strip()
+        types.append(name.removeprefix("arro3.core.DataType<").removesuffix(">"))
+    return types
 
 
 def _kind_of_type(type_: Any) -> ColumnKind:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 
 from mcp_batteries.errors import Refused, quote
-from mcp_fs.engine.document_kinds import HEAD_BYTES, LABELS, kind_of
+from mcp_fs.engine.document_kinds import HEAD_BYTES, LABELS, RAW_MEMBERS, kind_of
 from mcp_fs.engine.documents.notebook import notebook_cells
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES, detect_encoding
 from mcp_fs.policy import ReadablePath
@@ -95,11 +95,11 @@ def other_form_error(path: ReadablePath, kind: str) -> Refused:
     form = LABELS.get(kind, "what is packed in it")
     label = quote(path.display)
     failure = f"{label} is read as the {form}, and stored in another form; nothing was changed."
-    if kind == "mail":
-        raw_message = quote(f"{path.display}!/message.txt")
+    if kind in RAW_MEMBERS:
+        source = quote(f"{path.display}!/{RAW_MEMBERS[kind]}")
         return Refused(
             failure,
-            f"Read {raw_message}, which is the file itself, and write all of it to {label} with `write_file` and "
+            f"Read {source}, which is the file itself, and write all of it to {label} with `write_file` and "
             "`overwrite`. Or save the text as .md.",
         )
     return Refused(failure, suggest_text_file(path))

@@ -20,7 +20,7 @@ from mcp_fs.engine.changing.binary_formats import check_text_for, is_text_file, 
 from mcp_fs.engine.changing.file_edits import not_text_error, notebook_end_error
 from mcp_fs.engine.changing.folders import with_missing_folders
 from mcp_fs.engine.changing.operations import apply
-from mcp_fs.engine.document_kinds import HEAD_BYTES, kind_of
+from mcp_fs.engine.document_kinds import HEAD_BYTES, RAW_MEMBERS, kind_of
 from mcp_fs.engine.documents.notebook import notebook_cells
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.path_opening import exists, to_problem
@@ -193,7 +193,7 @@ def _copy_and_append(file: BinaryIO, addition: bytes, cancel: CancelToken, fd: i
 
 def _already_exists_error(path: WritablePath, head: bytes) -> Conflict:
     failure = f"{quote(path.display)} exists already."
-    is_written_as_text = kind_of(path.name, head[:HEAD_BYTES]) in ("mail", "notebook")
+    is_written_as_text = kind_of(path.name, head[:HEAD_BYTES]) in RAW_MEMBERS
     if head and not is_written_as_text and not is_text_file(path.name, head):
         return Conflict(failure, f"It is not text, which would be lost: {_lower_first(suggest_text_file(path))}")
     return Conflict(failure, "Change it with `edit_file`, or set `overwrite` to replace all of it.")

@@ -16,7 +16,7 @@ from mcp_fs.engine.documents.archives import ArchiveEntry, read_all
 from mcp_fs.engine.documents.notebook import notebook_cells
 from mcp_fs.engine.documents.office import read_html
 
-__all__ = ["Mail", "Notebook"]
+__all__ = ["Mail", "Notebook", "clean_attachment_name", "unique_name"]
 
 # Python's own table: those in /etc differ between machines, and this process may not read them.
 _MIME_TYPES = mimetypes.MimeTypes()
@@ -88,10 +88,7 @@ class Mail:
         yield ArchiveEntry(self.RAW_MEMBER, self.RAW_MEMBER, len(self._data)), io.BytesIO(self._data)
         names = {self.RAW_MEMBER}
         for number, part in enumerate(self._attachments, 1):
-            name = _attachment_name(part, number)
-            if name in names:
-                name = f"{number}-{name}"
-            names.add(name)
+            name = unique_name(_attachment_name(part, number), number, names)
             content = _attachment_bytes(part)
             yield ArchiveEntry(name, name, len(content)), io.BytesIO(content)
 
@@ -99,10 +96,27 @@ class Mail:
 def _attachment_name(part: MIMEPart, number: int) -> str:
     """Return the name of what is attached, or one of its number and type; of the sender's, only the end is taken."""
     file_name = part.get_filename() or ""
-    name = re.split(r"[/\\]", file_name)[-1].strip("\0 .") or f"part{number}"
+    name = clean_attachment_name(file_name) or f"part{number}"
     if file_name:
         return name
     return name + (_MIME_TYPES.guess_extension(part.get_content_type()) or "")
+
+
+def clean_attachment_name(name: str) -> str:
+    """Return the last name of a path, as it may be asked for; empty where nothing is left."""
+    return re.split(r"[/\\]", name)[-1].strip("\0 .")
+
+
+def unique_name(name: str, number: int, names: set[str]) -> str:
+    """Return the name of an attachment, with its number before it where another has that name.
+
+    Args:
+        names: those before it; learns this one.
+    """
+    if name in names:
+        name = f"{number}-{name}"
+    names.add(name)
+    return name
 
 
 def _is_multipart(part: MIMEPart) -> bool:

@@ -13,7 +13,15 @@ from typing import BinaryIO, cast
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem
-from mcp_fs.engine.document_kinds import HEAD_BYTES, SUFFIXES, is_archive, is_document, kind_of
+from mcp_fs.engine.document_kinds import (
+    HEAD_BYTES,
+    RAW_MEMBERS,
+    SUFFIXES,
+    can_hold_files,
+    is_archive,
+    is_document,
+    kind_of,
+)
 from mcp_fs.engine.documents.converter import Extracted, Output, extract
 from mcp_fs.engine.handles.path_opening import open_file, read_status
 from mcp_fs.policy import ReadablePath
@@ -29,8 +37,6 @@ __all__ = [
     "read_members",
     "to_anonymous_file",
 ]
-
-_RAW_MEMBERS = {"mail": "message.txt", "notebook": "notebook.json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +117,7 @@ def is_in_archive(path: ReadablePath) -> bool:
     """Return whether `path` is an archive, or lies in one."""
     try:
         with _open_file_or_archive(path) as (file, inner):
-            return inner is not None or kind_of(path.name, file.read(HEAD_BYTES)) not in (None, *SUFFIXES.values())
+            return inner is not None or can_hold_files(kind_of(path.name, file.read(HEAD_BYTES)))
     except Problem:
         return False
 
@@ -185,7 +191,7 @@ def to_anonymous_file(data: bytes) -> BinaryIO:
 
 def raw_source_path(path: ReadablePath) -> str | None:
     """Return the path of a file as it is written, where its text is another; None where the text is what is edited."""
-    own = _RAW_MEMBERS.get(SUFFIXES.get(path.name.rpartition(".")[2].lower(), ""))
+    own = RAW_MEMBERS.get(SUFFIXES.get(path.name.rpartition(".")[2].lower(), ""))
     if own is None:
         return None
     return f"{path.display}!/{own}"

@@ -27,7 +27,7 @@ _BLOCK_BYTES = 1024 * 1024
 # Of a text: a larger one would take the place of many.
 _MAX_TEXT_BYTES = 16 * 1024 * 1024
 _WRITES_BETWEEN_TIDYING = 64
-_LIBRARIES = ("pypdfium2", "python-calamine")
+_LIBRARIES = ("compressed-rtf", "olefile", "pypdfium2", "python-calamine", "striprtf")
 
 # What kind of text it is, and the text as UTF-8.
 StoredText = tuple[str, bytes]

@@ -29,6 +29,7 @@ from mcp_fs.engine.document_kinds import (
     PAGE_CPU_SECONDS,
     RANGE,
     SAFE_PICTURE,
+    TABLE_KINDS,
     Kind,
     kind_of,
 )
@@ -51,7 +52,10 @@ from mcp_fs.engine.documents.archives import (
     read_beginning,
 )
 from mcp_fs.engine.documents.messages import Mail, Notebook
+from mcp_fs.engine.documents.outlook import OutlookMail
 from mcp_fs.engine.documents.pdf import Pdf, render_pdf_page
+from mcp_fs.engine.documents.rich_text import RichText
+from mcp_fs.engine.documents.tables import read_parquet, read_sqlite
 from mcp_fs.engine.documents.word import read_word
 from mcp_fs.engine.documents.workbook import Workbook
 from mcp_fs.engine.name_folding import fold_name
@@ -59,13 +63,15 @@ from mcp_fs.engine.name_folding import fold_name
 __all__ = ["main"]
 
 _MAX_MEMORY_BYTES = 1 << 30
-# Their readers stop by themselves before the time is over.
-_SLOW_KINDS = frozenset({"pdf", "sheet"})
+# The readers of PDFs and workbooks stop by themselves before the time is over.
+_SLOW_KINDS = frozenset({"pdf", "rtf", "sheet", "sqlite"})
 _SLOW_OUTPUTS = frozenset({"page", "picture", "safety"})
 _BLOCK_BYTES = 256 * 1024
 _MOST_LISTED = 100_000
 # The name of what is no file in an archive but a part of a document: pages, a sheet, a range of cells.
 _PART = ""
+# What stands for a file that is not searched, as a binary one is not.
+_BINARY = b"\0"
 
 
 class _Pipes:
@@ -285,6 +291,14 @@ def _read_texts(file: BinaryIO, kind: Kind | None) -> Iterable[str] | None:
             return Pdf(file).text()
         case "mail":
             return Mail(file).text()
+        case "outlook":
+            return OutlookMail(file).text()
+        case "rtf":
+            return RichText(file).text()
+        case "sqlite":
+            return read_sqlite(file)
+        case "parquet":
+            return read_parquet(file)
         case "notebook":
             cells = Notebook(file).text()
             if cells is None:
@@ -312,8 +326,12 @@ def _open_as_archive(file: BinaryIO, kind: Kind | None) -> Archive:
     match kind:
         case "mail":
             return Mail(file)
+        case "outlook":
+            return OutlookMail(file)
         case "notebook":
             return Notebook(file)
+        case "rtf":
+            return RichText(file)
         case "sheet" | "pdf":
             _set_cpu_timer(PAGE_CPU_SECONDS)
             return (Workbook if kind == "sheet" else Pdf)(file)
@@ -482,7 +500,7 @@ def _on_one_line(character: str) -> str:
 
 def _send_all(pipes: _Pipes, file: BinaryIO, kind: Kind | None, parts: list[str]) -> None:
     """Send every file of an archive, or of a folder in it: documents as text, archives not at all."""
-    if not parts and kind not in ("zip", "tar", "mail", "notebook"):
+    if not parts and kind not in ("zip", "tar", "mail", "outlook", "notebook", "rtf"):
         pipes.send(b"M")
         _send_file(pipes, file, kind)
         return
@@ -528,14 +546,16 @@ def _is_in_folder(entry: ArchiveEntry, folder: str) -> bool:
 
 def _is_archive_itself(archive: Archive, entry: ArchiveEntry, folder: str) -> bool:
     """Return whether a member is the file of a mail or a notebook as it is written."""
-    return isinstance(archive, Mail | Notebook) and entry.name == archive.RAW_MEMBER and not folder
+    return isinstance(archive, Mail | Notebook | RichText) and entry.name == archive.RAW_MEMBER and not folder
 
 
 def _send_member(pipes: _Pipes, content: BinaryIO, name: str) -> None:
     try:
         data = read_all(content)
         kind = kind_of(name, peek_head(data))
-        if kind is None or (kind in LABELS and kind not in ("zip", "tar")):
+        if kind in TABLE_KINDS:
+            pipes.send_content(b"B", _BINARY)
+        elif kind is None or (kind in LABELS and kind not in ("zip", "tar")):
             _send_file(pipes, data, kind)
     except (Unreadable, NotInstalled):
-        pipes.send_content(b"B", b"\0")  # not searched, as a binary file is not
+        pipes.send_content(b"B", _BINARY)

@@ -19,7 +19,7 @@ from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
 from mcp_batteries.media.pictures import MOST_BYTES, MOST_FILE_BYTES, TYPES, Refusal
 from mcp_fs.engine.document_kinds import HEAD_BYTES, LABELS, SAFE_PICTURE, kind_of
 from mcp_fs.engine.documents.converter import Extracted, Output, extract
-from mcp_fs.engine.documents.source import is_document, open_content, to_anonymous_file
+from mcp_fs.engine.documents.source import open_content, to_anonymous_file
 from mcp_fs.engine.listing.walk import display_path
 from mcp_fs.engine.mime_types import UNKNOWN, mime_type
 from mcp_fs.engine.sounds import AUDIBLE_TYPES, is_whole_sound
@@ -119,7 +119,7 @@ def _describe_file(path: ReadablePath, contents: BinaryIO, head: bytes) -> _Medi
     if kind != _PDF:
         if detect_encoding(head) is not None:
             raise Invalid(f"{quote(path.display)} is text ({kind}).", "Use `read_text`.")
-        if is_document(path.name) and kind_of(path.name, head[:HEAD_BYTES]) in LABELS:
+        if kind_of(path.name, head[:HEAD_BYTES]) in LABELS:
             facts += "; its text: `read_text`"
     return _MediaFile(path, contents, size, kind, facts)
 

@@ -81,7 +81,7 @@ if sys.platform == "linux":
             if kind != _TMPFS or error.errno != errno.EOPNOTSUPP:
                 return False
             length = os.preadv(fd, [buffer], 0)
-        if length != size:
+        if length != size or b"\0" in buffer:  # a database may be all ASCII, and is read by another process
             return False
         try:
             buffer.decode()
