@@ -12,9 +12,11 @@ import pytest
 from compressed_rtf import compress
 
 from filesystem.compound_file import Tree, compound_file
+from filesystem.reading import served
 from filesystem.test_replace import call
 from mcp_batteries.sql.transfer.parquet import ColumnKind, write_rows
 from mcp_fs.engine.documents import tables
+from mcp_fs.engine.reading.media import read_media
 
 pytestmark = pytest.mark.anyio
 
@@ -201,3 +203,10 @@ async def test_rich_text_is_read_without_its_marks_and_kept_from_edits_of_them(t
         tmp_path, "write_file", path="a.rtf", content=source.replace("bold", "thin"), overwrite=True
     )
     assert not failed and "thin" in await read(tmp_path, "a.rtf")
+
+
+@pytest.mark.parametrize("page", [None, 1, 2])
+async def test_who_asks_for_a_page_of_a_pdf_gets_no_base64(tmp_path: Path, page: int | None) -> None:
+    (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7\n" + bytes(20_000))
+    (shown,) = read_media(served(tmp_path).readable("a.pdf"), page)
+    assert shown.kind == "text" and shown.data == b"" and "its bytes are the resource" in shown.note

@@ -368,7 +368,7 @@ def test_what_may_not_be_opened_has_its_facts(
         raise Refused(f"The operating system does not allow this on `{place.display}`: Permission denied.")
 
     monkeypatch.setattr(info_module, opens, denied)
-    found = read_info(served(tmp_path).readable(name))
+    found = read_info(served(tmp_path).readable(name), CancelToken())
     assert found.mode == stat.filemode((tmp_path / name).stat().st_mode)
     assert found.unreadable and "does not allow" in found.unreadable and found.hash is found.entries is None
 
@@ -402,12 +402,13 @@ def test_a_pdf_is_shown_page_by_page_also_where_it_has_text(tmp_path: Path) -> N
     assert notes == ["page 1 of 2; continue with page=2; its text: `read_text`", "page 2 of 2; its text: `read_text`"]
     with pytest.raises(Invalid, match="2 pages"):
         read_media(place, 3)
-    [told] = read_media(served(tmp_path).readable("bad.pdf"))
-    assert (told.kind, told.data) == ("text", b"") and "`page=1` of 1 sends its bytes in base64" in told.note
-    assert told.body == f"00000000  {b'%PDF-1.7 nothing'.hex(' ')}  %PDF-1.7 nothing"
-    [bytes_of_it] = read_media(served(tmp_path).readable("bad.pdf"), 1)
-    assert (bytes_of_it.kind, bytes_of_it.data) == ("blob", b"%PDF-1.7 nothing")
-    assert "it is damaged" in bytes_of_it.note, "read_text sends its callers here"
+    for page in (None, 1):
+        [told] = read_media(served(tmp_path).readable("bad.pdf"), page)
+        assert (told.kind, told.data) == ("text", b"") and "it is damaged" in told.note, (
+            "read_text sends its callers here"
+        )
+        assert "its bytes are the resource" in told.note
+        assert told.body == f"00000000  {b'%PDF-1.7 nothing'.hex(' ')}  %PDF-1.7 nothing"
 
 
 @pytest.mark.parametrize("side", [0, 1, 14_400, 900_000])
@@ -426,14 +427,14 @@ def test_facts_about_an_entry(tmp_path: Path) -> None:
     (tmp_path / "dangling").symlink_to("nowhere")
     (tmp_path / "out").symlink_to("/etc/passwd")
     policy = served(tmp_path)
-    file = read_info(policy.readable("dir/a.py"))
+    file = read_info(policy.readable("dir/a.py"), CancelToken())
     assert (file.kind, file.size, file.encoding, file.hash) == ("file", 3, "utf-8", content_hash("é\n".encode()))
     assert file.uri == policy.readable("dir/a.py").uri
-    assert read_info(policy.readable("dir")).entries == 1
-    link = read_info(policy.readable("link"))
+    assert read_info(policy.readable("dir"), CancelToken()).entries == 1
+    link = read_info(policy.readable("link"), CancelToken())
     assert (link.kind, link.link_to, link.size) == ("file", "dir/a.py", 3)
-    assert "does not exist" in (read_info(policy.readable("dangling")).link_to or "")
-    outside = read_info(policy.readable("out"))
+    assert "does not exist" in (read_info(policy.readable("dangling"), CancelToken()).link_to or "")
+    outside = read_info(policy.readable("out"), CancelToken())
     assert outside.kind == "link"
     assert "passwd" not in outside.text()
 

@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, BinaryIO
 
 from mcp_batteries.media.png import PngDamaged, check_png
@@ -25,11 +26,13 @@ __all__ = [
     "MOST_BYTES",
     "MOST_FILE_BYTES",
     "TYPES",
+    "PhotoFacts",
     "Picture",
     "Refusal",
     "Refused",
     "is_safe",
     "prepare",
+    "read_photo_facts",
 ]
 
 # Pixels of a picture in a conversation with more than 20 pictures; with fewer, Claude takes 8,000.
@@ -51,7 +54,15 @@ _MOST_JPEG_PIXELS = 400_000_000
 _QUALITY = 85
 _FULL_SIZE_QUALITY = 92
 _LOSSY = frozenset({"JPEG", "MPO", "WEBP", "AVIF", "HEIF", "JPEG2000"})
+# Tags of Exif.
 _ORIENTATION = 0x0112
+_MAKE = 0x010F
+_MODEL = 0x0110
+_CHANGED = 0x0132
+_PHOTO_TAGS = 0x8769
+_TAKEN = 0x9003
+_SCANNED = 0x9004
+_MAX_EXIF_CHARACTERS = 200
 _UPRIGHT = 1
 _ON_ITS_SIDE = frozenset({5, 6, 7, 8})
 # Pillow makes no smaller picture of these modes that looks like the original.
@@ -136,6 +147,69 @@ class Picture:
     height: int
     frames: int = 1
     is_reduced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PhotoFacts:
+    """What a picture says of itself.
+
+    Attributes:
+        width: of the picture as it stands upright.
+        taken: when, by the clock of the camera, in ISO 8601 without a time zone; empty if it does not say.
+        camera: maker and model; empty if it does not say.
+    """
+
+    width: int
+    height: int
+    taken: str = ""
+    camera: str = ""
+
+
+def read_photo_facts(file: BinaryIO, mime_type: str) -> PhotoFacts:
+    """Return what a picture says of itself; its pixels are not decoded.
+
+    Raises:
+        Refused: it is damaged, or there is no library for it.
+    """
+    with _open(file, mime_type) as image, warnings.catch_warnings(action="ignore"):
+        width, height = image.size
+        try:
+            return _read_exif(image)
+        except Exception:  # noqa: BLE001 - the size is of use even if the tags are damaged
+            return PhotoFacts(width, height)
+
+
+def _read_exif(image: Any) -> PhotoFacts:
+    width, height = image.size
+    if image.format == "PNG" and "exif" not in image.info:
+        return PhotoFacts(width, height)  # Pillow would decode all of it to look behind its pixels
+    tags = image.getexif()
+    photo_tags = tags.get_ifd(_PHOTO_TAGS)
+    if tags.get(_ORIENTATION, _UPRIGHT) in _ON_ITS_SIDE:
+        width, height = height, width
+    taken = ""
+    for written in (photo_tags.get(_TAKEN), photo_tags.get(_SCANNED), tags.get(_CHANGED)):
+        taken = taken or _parse_exif_time(written)
+    maker = _clean_exif_text(tags.get(_MAKE))
+    model = _clean_exif_text(tags.get(_MODEL))
+    if not model.lower().startswith(maker.lower()):
+        model = f"{maker} {model}".strip()
+    return PhotoFacts(width, height, taken, model)
+
+
+def _parse_exif_time(written: object) -> str:
+    """Return a time of Exif, `2026:11:28 09:30:00`, in ISO 8601; empty where it is none."""
+    try:
+        return datetime.strptime(_clean_exif_text(written), "%Y:%m:%d %H:%M:%S").isoformat()
+    except ValueError:
+        return ""
+
+
+def _clean_exif_text(written: object) -> str:
+    """Return a text of Exif on one line, without the zeros and blanks that cameras put behind it."""
+    if not isinstance(written, str):
+        return ""
+    return " ".join(written.replace("\0", " ").split())[:_MAX_EXIF_CHARACTERS]
 
 
 def prepare(file: BinaryIO, mime_type: str) -> Picture:

@@ -26,6 +26,10 @@ class FileInfo(DataResult):
     mime_type: str | None = None
     encoding: str | None = None
     hash: str | None = None
+    width: int | None = None
+    height: int | None = None
+    taken: str | None = None
+    camera: str | None = None
     unreadable: str | None = None
 
     def links(self) -> Sequence[Link]:

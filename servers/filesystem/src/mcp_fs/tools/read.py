@@ -141,9 +141,9 @@ def read_diff(
 async def get_info(*, path: ReadPath) -> FileInfo:
     """Get kind, size, times, mode, encoding, content hash (for `edit_file`) and URI of a file or folder.
 
-    Follows links (`link_to`). A folder's entries: `list_directory`.
+    Of a photo also pixels, date and camera. Follows links (`link_to`). A folder's entries: `list_directory`.
     """
-    return await run_where_quickest(path, lambda cancel: read_info(path))
+    return await run_where_quickest(path, lambda cancel: read_info(path, cancel))
 
 
 @tool("List a folder", effect="read", view=TREE, also=("list_directory_with_sizes",))

@@ -23,7 +23,7 @@ from mcp_fs.engine.documents.text_store import TextStore
 
 __all__ = ["Extracted", "Output", "extract", "keep_texts", "keep_texts_in"]
 
-Output = Literal["text", "bytes", "all", "page", "picture", "safety"]
+Output = Literal["text", "bytes", "all", "page", "photo", "picture", "safety"]
 
 # A process that waits for its turn on a busy machine is not one that works: five times what it may work.
 _WALL_SECONDS = 10.0
@@ -123,8 +123,8 @@ def extract(
         name: of the file: what it is, that tells in part.
         member_path: names down to the member; none for the file itself.
         label: what the caller calls it.
-        output: of a picture `picture`, a PNG or JPEG that models take, with JSON about it as the label, or `safety`,
-            where the label says whether they take the file as it is.
+        output: of a picture `picture`, a PNG or JPEG that models take, with JSON about it as the label, `photo`, where
+            the label is JSON of what it says of itself, or `safety`, where it says whether they take the file as it is.
         page: of a PDF, from 1; the label is the number of pages then, and there is no data beyond the last.
         mime_type: of a picture, by its first bytes.
 

@@ -15,6 +15,7 @@ import signal
 import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from mcp_batteries.media import pictures
@@ -215,6 +216,8 @@ def _handle_request(pipes: _Pipes, request: dict[str, Any]) -> None:
             if pictures.is_safe(file, request["mime_type"]):
                 verdict = SAFE_PICTURE
             pipes.send(b"K", verdict.encode())
+        case "photo":
+            _send_photo_facts(pipes, file, request["mime_type"])
         case "all":
             file, _, kind = decompress(file, request["name"])
             _send_all(pipes, file, kind, request["path"])
@@ -257,6 +260,15 @@ def _send_picture(pipes: _Pipes, file: BinaryIO, mime_type: str) -> None:
     }
     pipes.send(b"K", json.dumps(facts).encode())
     pipes.send_content(b"B", picture.data)
+
+
+def _send_photo_facts(pipes: _Pipes, file: BinaryIO, mime_type: str) -> None:
+    """Send what a picture says of itself; nothing of one that can't be read."""
+    try:
+        facts = asdict(pictures.read_photo_facts(file, mime_type))
+    except pictures.Refused:
+        facts = {}
+    pipes.send(b"K", json.dumps(facts).encode())
 
 
 def _send_file(pipes: _Pipes, file: BinaryIO, kind: Kind | None) -> None:

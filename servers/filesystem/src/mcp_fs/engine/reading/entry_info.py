@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import stat
 
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem, Refused
 from mcp_fs.engine.handles.path_opening import open_file, open_folder, read_link, read_status
 from mcp_fs.engine.listing.folder_page import format_time
 from mcp_fs.engine.mime_types import mime_type
+from mcp_fs.engine.reading.photos import read_photo
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES, content_hash, detect_encoding
 from mcp_fs.models import FileInfo
 from mcp_fs.paths import is_absolute
@@ -20,8 +22,8 @@ _MAX_HASHED_BYTES = 16 * 1024 * 1024
 _KINDS = {stat.S_IFDIR: "folder", stat.S_IFREG: "file"}
 
 
-def read_info(path: ReadablePath) -> FileInfo:
-    """Return kind, size, times and more of `path`; of a link, what it leads to and how.
+def read_info(path: ReadablePath, cancel: CancelToken) -> FileInfo:
+    """Return kind, size, times and more of `path`; of a link, what it leads to and how; of a photo what it says.
 
     Raises:
         Problem: it does not exist or can't be reached.
@@ -40,7 +42,7 @@ def read_info(path: ReadablePath) -> FileInfo:
         if kind == "folder":
             contents = _describe_folder(path)
         elif kind == "file":
-            contents = _describe_file(path, status.st_size)
+            contents = _describe_file(path, status.st_size, cancel)
     except Refused as problem:
         contents = {"unreadable": problem.failure}  # its mode says why, so it is told all the same
     return _build_info(path, status, kind, link_to=target, **contents)
@@ -51,7 +53,7 @@ def _describe_folder(path: ReadablePath) -> dict[str, str | int | None]:
         return {"entries": len(folder.list_names())}
 
 
-def _describe_file(path: ReadablePath, size: int) -> dict[str, str | int | None]:
+def _describe_file(path: ReadablePath, size: int, cancel: CancelToken) -> dict[str, str | int | None]:
     facts: dict[str, str | int | None] = {}
     with open_file(path) as file:
         head = file.read(SAMPLE_BYTES)
@@ -61,6 +63,12 @@ def _describe_file(path: ReadablePath, size: int) -> dict[str, str | int | None]
             facts["encoding"] = str(encoding)
         if size <= _MAX_HASHED_BYTES:
             facts["hash"] = content_hash(head + file.read(_MAX_HASHED_BYTES))
+        photo = read_photo(file, path, cancel)
+    if photo is not None:
+        facts["width"] = photo.width
+        facts["height"] = photo.height
+        facts["taken"] = photo.taken or None
+        facts["camera"] = photo.camera or None
     return facts
 
 

@@ -211,7 +211,7 @@ def _show_bytes(file: _MediaFile, page: int | None) -> Media:
     """Return the file's bytes, whole when they are a page at most; without a page how it begins."""
     pages = max(1, -(-file.size // _PAGE_BYTES))
     if page is None:
-        return _describe_bytes(file, pages)
+        return _show_head(file, f"no text or picture; `page=1` of {pages:,} sends its bytes in base64")
     _refuse_beyond(file.place, page, pages)
     begin = (page - 1) * _PAGE_BYTES
     file.contents.seek(begin)
@@ -229,8 +229,8 @@ def _show_bytes(file: _MediaFile, page: int | None) -> Media:
     return Media("blob", file.place.display, uri, UNKNOWN, file.size, note, data)
 
 
-def _describe_bytes(file: _MediaFile, pages: int) -> Media:
-    """Return the first bytes of a file as a hex dump, and how to get them all."""
+def _show_head(file: _MediaFile, reason: str) -> Media:
+    """Return the first bytes of a file as a hex dump, and why that is all."""
     file.contents.seek(0)
     head = file.contents.read(_HEX_LINES * _HEX_LINE_BYTES)
     lines: list[str] = []
@@ -238,8 +238,7 @@ def _describe_bytes(file: _MediaFile, pages: int) -> Media:
         piece = head[offset : offset + _HEX_LINE_BYTES]
         text = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in piece)
         lines.append(f"{offset:08x}  {piece.hex(' '):<{3 * _HEX_LINE_BYTES}} {text}")
-    advice = f"no text or picture; `page=1` of {pages:,} sends its bytes in base64"
-    return replace(file.describe(advice), body="\n".join(lines))
+    return replace(file.describe(reason), body="\n".join(lines))
 
 
 def _refuse_beyond(path: ReadablePath, page: int, pages: int) -> None:
@@ -248,13 +247,13 @@ def _refuse_beyond(path: ReadablePath, page: int, pages: int) -> None:
 
 
 def _show_pdf(file: _MediaFile, page: int | None, cancel: CancelToken) -> Media:
-    """Return a page of a PDF, or the bytes of one that can't be shown."""
+    """Return a page of a PDF, or why it can't be shown: whoever asks for a page means no base64."""
     if file.size > _MAX_PDF_BYTES:
-        return _show_bytes(file.with_fact(f"too large to show (limit {_MAX_PDF_BYTES:,})"), page)
+        return _show_head(file, f"too large to show (limit {_MAX_PDF_BYTES:,} bytes)")
     page_or_reason = _show_pdf_page(file, page or 1, cancel)
     if isinstance(page_or_reason, Media):
         return page_or_reason
-    return _show_bytes(file.with_fact(page_or_reason), page)
+    return _show_head(file, page_or_reason)
 
 
 def _show_pdf_page(file: _MediaFile, number: int, cancel: CancelToken) -> Media | str:

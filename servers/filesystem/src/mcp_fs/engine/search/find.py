@@ -30,14 +30,16 @@ from mcp_fs.engine.listing.walk import (
     walk_order,
 )
 from mcp_fs.engine.search.duplicates import find_duplicates
+from mcp_fs.engine.search.photo_dates import clock_seconds, format_photo_date, read_photo_date
 from mcp_fs.engine.search.time_range import TimeRange
 from mcp_fs.models import FilePage
 from mcp_fs.policy import ReadablePath
 
 __all__ = ["FindSort", "find_files"]
 
-# In the order of a walk; the newest, or the largest, first; only files whose contents others have too.
-FindSort = Literal["path", "modified", "size", "duplicates"]
+# In the order of a walk; the newest, the largest or the photo taken last first; only files whose contents others have
+# too.
+FindSort = Literal["path", "modified", "size", "taken", "duplicates"]
 # `{a/,b/}`, which names folders as `{a,b}/` does.
 _FOLDER_BRACES = re.compile(r"(?<!\\)\{((?:[^{},/]+/,)*[^{},/]+)/\}\Z")
 _SortKey = tuple[int, int, tuple[tuple[bool, str], ...]]
@@ -49,7 +51,8 @@ class _Position(NamedTuple):
     Attributes:
         start: number of the start that the path lies below.
         parts: names below the start.
-        measure: time of change in nanoseconds, or bytes; 0 where paths are sorted by name.
+        measure: time of change in nanoseconds, bytes, or when a photo was taken in microseconds; 0 where paths are
+            sorted by name.
     """
 
     start: int
@@ -91,8 +94,8 @@ def find_files(
 
     Args:
         glob: without a slash in it a name at any depth, else a path below the start.
-        sort: the order of `walk`, or the newest or the largest first.
-        changed: when they were changed last; None for any time.
+        sort: the order of `walk`, or the newest, the largest or the photo taken last first.
+        changed: when they were changed last, or of photos sorted by it when they were taken; None for any time.
 
     Raises:
         Invalid: the glob or the cursor can't be read; folders are to be sorted by a size that only their files have.
@@ -100,6 +103,8 @@ def find_files(
     """
     glob = _FOLDER_BRACES.sub(_with_slash_behind_braces, glob)
     walk_filter = walk_filter or WalkFilter()
+    if sort == "taken" and glob.endswith("/"):
+        raise Invalid("Folders are not taken by a camera.", "Name files, such as `*.jpg`.")
     if sort == "size" and glob.endswith("/"):
         raise Invalid(
             "Folders are not found by size.", "`list_directory` with `folder_sizes` and `sort=size` sums up a folder's."
@@ -137,6 +142,7 @@ class _Finder:
     Attributes:
         skipped: what the walk could not look into.
         total: how many paths match, on all pages.
+        undated: how many of them do not say when they were taken, where they are sorted by it.
     """
 
     def __init__(
@@ -152,6 +158,7 @@ class _Finder:
         self.skipped = Skipped.with_deadline()
         self.skipped.tells_links = True
         self.total = 0
+        self.undated = 0
         self._starts = starts
         self._glob = glob
         self._sort: FindSort = sort
@@ -169,6 +176,8 @@ class _Finder:
             *self.skipped.describe_excluded(named=not self.total),
             *self.skipped.describe_links(),
         ]
+        if self.undated:
+            notes.append(f"{self.undated:,} do not say when they were taken and come last")
         if not self.total and self._after is None:
             notes.append("a glob is a whole name or path, in its case: `*part*` fits a part, `name/` a folder")
         return notes
@@ -188,7 +197,10 @@ class _Finder:
 
     def _find_measured(self) -> Iterator[_FoundPath]:
         for start, entries, name in self._match_names():
-            path = _found_path(start, entries, name, _read_measure(entries, name, self._sort))
+            measure = self._read_measure(entries, name)
+            if self._sort == "taken" and not measure:
+                self.undated += 1
+            path = _found_path(start, entries, name, measure)
             if self._after is None or path.sort_key > self._after:
                 yield path
 
@@ -216,7 +228,25 @@ class _Finder:
     def _is_in_time(self, entries: FolderEntries, name: str) -> bool:
         if self._changed is None:
             return True
-        return self._changed.holds(_read_measure(entries, name, "modified") / 1e9)
+        if self._sort == "taken":
+            taken = self._read_measure(entries, name)
+            return taken != 0 and self._changed.holds(clock_seconds(taken))
+        try:
+            return self._changed.holds(entries.folder.stat(name).st_mtime)
+        except OSError:
+            return False  # removed since
+
+    def _read_measure(self, entries: FolderEntries, name: str) -> int:
+        """Return what a path is sorted by; 0 if it was removed since."""
+        if self._sort == "taken":
+            return read_photo_date(entries, name, self.skipped, self._cancel)
+        try:
+            status = entries.folder.stat(name)
+        except OSError:
+            return 0
+        if self._sort == "modified":
+            return status.st_mtime_ns
+        return status.st_size
 
     def _likely_names(self, names: Sequence[str]) -> Sequence[str]:
         """Return the names that end as the glob does: nearly all others are told apart without their paths."""
@@ -273,6 +303,8 @@ def _format_measure(measure: int, sort: FindSort) -> str:
             return format_time(measure / 1e9)
         case "size":
             return f"{measure:,}"
+        case "taken":
+            return format_photo_date(measure)
         case _:
             return ""
 
@@ -280,14 +312,3 @@ def _format_measure(measure: int, sort: FindSort) -> str:
 def _found_path(start: int, entries: FolderEntries, name: str, measure: int) -> _FoundPath:
     position = _Position(start, [*entries.parts, name], measure)
     return _FoundPath(position.sort_key, position, entry_display_path(entries.folder.path, name))
-
-
-def _read_measure(entries: FolderEntries, name: str, sort: FindSort) -> int:
-    """Return what a path is sorted by; 0 if it was removed since."""
-    try:
-        status = entries.folder.stat(name)
-    except OSError:
-        return 0
-    if sort == "modified":
-        return status.st_mtime_ns
-    return status.st_size
