@@ -135,6 +135,13 @@ PROOFS = (
         10_000,
     ),
     Proof(
+        "weather-hours",
+        "Rows, sums, days, pictures and sources agree on weather of which every quarter of an hour is known.",
+        "weather.hours",
+        "places and moments",
+        3000,
+    ),
+    Proof(
         "weather-garbled",
         "No garbled part of an answer of the service reads as a failure of the server.",
         "weather.garbled",

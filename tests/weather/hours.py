@@ -1,25 +1,15 @@
-"""Weather of which every quarter of an hour is known: do rows, sums, days, pictures and sources agree on it?
-
-`python tests/weather/hours.py 3000` tries that many, with another seed each time unless one is given.
-"""
+"""Weather of which every quarter of an hour is known: do rows, sums, days, pictures and sources agree on it?"""
 
 import itertools
 import json
 import math
 import random
 import re
-import sys
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml
 from zoneinfo import ZoneInfo
-
-import anyio
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mcp_batteries.errors import Unavailable
 from mcp_weather.engine.answers.forecasts import ForecastQuery, fetch_day, fetch_forecast, fetch_quarter_hours
@@ -29,6 +19,7 @@ from mcp_weather.engine.requests import upstream as asking
 from mcp_weather.models import Forecast, Table
 from mcp_weather.policy.days import WrittenDay
 from mcp_weather.policy.place import Place, point_at
+from proofs.tally import Tally
 from weather.serving import World
 from weather.upstream import MATERIAL, Upstream, unit
 
@@ -304,14 +295,8 @@ def _rounded(value: object) -> object:
     return round(value, 1) + 0.0 if isinstance(value, int | float) else value
 
 
-async def _main(count: int, seed: int) -> int:
+async def prove(count: int, seed: int) -> Tally:
+    """Look at so many places and moments."""
     with Truth() as truth:
         wrong = await Trial(truth, seed).run(count)
-    print("\n".join(wrong[:20]))
-    print(f"{count} places and moments, seed {seed}: {len(wrong)} wrong; {truth.violations[:3]}")
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    given = [int(word) for word in sys.argv[1:]] + [random.randrange(10**6)]
-    sys.exit(anyio.run(_main, given[0] if len(given) > 1 else 1000, given[1] if len(given) > 1 else given[0]))
+    return Tally.of({"places and moments": count}, wrong)
