@@ -517,12 +517,12 @@ def _patch(said: bytes) -> list[bytes]:
 
 
 def _changed(ours: list[str]) -> list[bytes]:
-    """The patch of an answer, without the message, the list of files and what stands for binary ones."""
+    """The patch of an answer, without the message, the list of files and what names a file whose patch does not."""
     first = next((at for at, line in enumerate(ours) if re.match(r" ?(?:binary|\+\d+ -\d+) ", line)), len(ours))
     rest = ours[first:]
     begin = rest.index("") + 1 if "" in rest else len(rest)
     lines = [re.sub(r" \[[\d,]+ bytes\]$", "", line) for line in rest[begin:]]
-    return [_cut(line) for line in lines if line and not re.match(r"binary |Binary files |index ", line)]
+    return [_cut(line) for line in lines if line and not re.match(r"binary |Binary files |index |\+0 -0 ", line)]
 
 
 def _cut(line: str) -> bytes:

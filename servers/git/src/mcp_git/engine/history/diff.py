@@ -139,6 +139,11 @@ class _ChangedFile:
         return self.prefix + quote_path(self.path)
 
     @property
+    def is_named_by_patch(self) -> bool:
+        """Whether the lines of its patch hold its path: not those of a binary or empty file, or of another mode."""
+        return bool(self.renamed_from or self.added or self.removed)
+
+    @property
     def paths(self) -> list[str]:
         return [os.fsdecode(path) for path in filter(None, (self.renamed_from, self.path))]
 
@@ -459,8 +464,7 @@ class _Page:
     def _add_patch_line(self, line: bytes, text: str, index: int) -> None:
         if not line.startswith(_OMITTED_LINES):
             self.lines.append(text)
-        elif line.startswith(b"diff --git ") and not self.files[index].added and not self.files[index].removed:
-            # What follows may name no file: of a binary one, an empty one, or another mode.
+        elif line.startswith(b"diff --git ") and not self.files[index].is_named_by_patch:
             self.lines.append(self.files[index].line)
 
 
