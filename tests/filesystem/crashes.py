@@ -591,5 +591,5 @@ def not_back(root: Path, scenario: Scenario) -> str | None:
 
 
 if __name__ == "__main__":
-    for found in try_scenarios(*sys.argv[1:]):
-        print(json.dumps(asdict(found)), flush=True)
+    for trials in try_scenarios(*sys.argv[1:]):
+        print(json.dumps(asdict(trials)), flush=True)

@@ -380,7 +380,7 @@ class Asker:
         bases = sorted(line[:7] for line in _texts(said, b"\n"))
         self.same(f"merge base {one} {other}", sorted(row[:7] for row in ours or []), bases[:5])
         numbers = [int(number) for number in counts.split()]
-        found = re.search(r" has ([\d,]+) commits? of its own, .* ([\d,]+)\]$", self.head)
+        found = re.search(r" has ([\d,]+) commits? of its own, .*? ([\d,]+)[\];]", self.head)
         self.same("apart", [int(number.replace(",", "")) for number in found.groups()] if found else None, numbers)
 
     async def resources(self) -> None:
