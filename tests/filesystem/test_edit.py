@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from filesystem.reading import served
 from filesystem.tool_calls import Tools
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge
 from mcp_batteries.server.declaration.call_origin import CallOrigin
-from mcp_fs.engine.changing import file_edits
+from mcp_fs.engine.changing import file_edits, operations
 from mcp_fs.engine.changing.file_edits import FileChange, change_files
 from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
 from mcp_fs.engine.handles import temp_files
@@ -34,7 +34,7 @@ from mcp_fs.engine.journal.store import JournalStore
 from mcp_fs.engine.text.edit import Replacement, apply_replacements, split_lines, unified_diff
 from mcp_fs.engine.text.encodings import content_hash
 from mcp_fs.models import EditResult
-from mcp_fs.policy import WritablePath
+from mcp_fs.policy import ReadablePath, WritablePath
 from mcp_fs.tools.write import Edit
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX attributes")
@@ -511,8 +511,10 @@ class TestFiles:
         path.write_text("old")
 
         class Meddled(JournalEntry):
-            def record(self, planned_changes: Sequence[PlannedChange]) -> Sequence[WritablePath | None]:
-                kept = super().record(planned_changes)
+            def record(
+                self, planned_changes: Sequence[PlannedChange], *, leads: bool = False
+            ) -> Mapping[ReadablePath, WritablePath]:
+                kept = super().record(planned_changes, leads=leads)
                 path.write_text("theirs, longer")
                 return kept
 
@@ -580,6 +582,15 @@ class TestSeveral:
         ]
         assert self.state(three) == {"one": "eins\n", "new": "neu\nneuer\n", "three": "3\n"}
         assert answer.text() == "edited one, line 1 (+1 -1)\ncreated new\ndeleted two"
+
+    def test_each_folder_is_made_durable_once(self, three: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+        (three.root / "sub").mkdir()
+        (three.root / "sub" / "four").write_text("4\n")
+        synced: list[str] = []
+        monkeypatch.setattr(operations, "fsync_folder", lambda folder, *_: synced.append(folder.path.display))
+        changes = [FileChange(three.writable(name), str.strip) for name in ("one", "sub/four", "two")]
+        change_files(changes, dry_run=False, cancel=stop())
+        assert synced == [".", "sub"]
 
     async def test_a_dry_run(self, three: Ground) -> None:
         before = self.state(three)

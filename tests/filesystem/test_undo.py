@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
@@ -18,6 +19,7 @@ from filesystem.places import Told
 from filesystem.tool_calls import Tools
 from mcp_batteries.errors import Conflict, NotFound, Problem
 from mcp_batteries.testing.wire import StdioWire
+from mcp_fs.engine.changing import moving
 from mcp_fs.engine.journal import store
 from mcp_fs.engine.journal.store import JournalStore
 from mcp_fs.policy import Policy, WritablePath
@@ -236,6 +238,25 @@ async def test_what_fails_leaves_no_folder_and_no_step(ground: Ground, path: str
         with pytest.raises(Problem):
             await change
     assert ground.state() == before and not (await ground.tools.undo_changes()).steps
+
+
+async def test_new_folders_go_again_if_what_was_in_them_can_not_come_back(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ground.tools.write_file("d/x/y/n", "n", overwrite=False)
+    await ground.undo()
+    before, step = ground.state(), await ground.last()
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(moving.Rename, "apply", fail)
+        with pytest.raises(Problem, match="d/x/y/n` failed"):
+            await ground.undo(step)
+    assert ground.state() == before and await ground.last() == step
+    await ground.undo(step)
+    assert ground.contents()["d/x/y/n"] == b"n"
 
 
 async def test_what_came_back_by_other_means_is_no_step_any_more(ground: Ground) -> None:

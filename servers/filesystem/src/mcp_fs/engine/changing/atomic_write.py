@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -222,9 +222,9 @@ class _FileOperation(Operation):
     locked_file: LockedFile | None = field(default=None, kw_only=True)
     checks_old: bool = field(default=False, kw_only=True)
 
-    def plan_change(self, journal_entry: JournalEntry) -> PlannedChange:
+    def plan_changes(self, journal_entry: JournalEntry) -> Sequence[PlannedChange]:
         fd = None if self.locked_file is None else self.locked_file.fd
-        return PlannedChange(self.resolved.path, self.folder, self.read_new_state(), fd=fd)
+        return [PlannedChange(self.resolved.path, self.folder, self.read_new_state(), fd=fd)]
 
     def read_new_state(self) -> EntryState | None:
         """Return what will stand there."""

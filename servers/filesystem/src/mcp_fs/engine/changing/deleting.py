@@ -150,8 +150,8 @@ class Deletion(Operation):
     journal_entry: JournalEntry | None
     notes: Sequence[str] = ()
 
-    def plan_change(self, journal_entry: JournalEntry) -> PlannedChange:
-        return PlannedChange(self.resolved.path, self.folder, None, handover_bytes=self.total_bytes)
+    def plan_changes(self, journal_entry: JournalEntry) -> Sequence[PlannedChange]:
+        return [PlannedChange(self.resolved.path, self.folder, None, handover_bytes=self.total_bytes)]
 
     def apply(self, content_path: WritablePath | None) -> None:
         with translate_errors(self.display_path, "part of it is gone" if self.notes else ""):

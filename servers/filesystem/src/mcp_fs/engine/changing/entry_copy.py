@@ -115,9 +115,9 @@ class TreePlacement(Operation):
         remainder = f" and {len(self.skipped) - _MAX_NAMED} more" if len(self.skipped) > _MAX_NAMED else ""
         return [f"without {', '.join(self.skipped[:_MAX_NAMED])}{remainder}"]
 
-    def plan_change(self, journal_entry: JournalEntry) -> PlannedChange:
+    def plan_changes(self, journal_entry: JournalEntry) -> Sequence[PlannedChange]:
         new = read_state(self.folder, self.temporary, thorough=True)
-        return PlannedChange(self.resolved.path, self.folder, new)
+        return [PlannedChange(self.resolved.path, self.folder, new)]
 
     def apply(self, content_path: WritablePath | None = None) -> None:
         try:

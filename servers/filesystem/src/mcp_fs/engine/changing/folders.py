@@ -5,17 +5,18 @@ from __future__ import annotations
 import stat
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, NotFound, Problem, quote
 from mcp_fs.engine.changing.atomic_write import resolve_for_writing
+from mcp_fs.engine.changing.operations import Operation, apply
 from mcp_fs.engine.handles.path_opening import Folder, exists, resolve, translate_errors
 from mcp_fs.engine.journal.journal import Change, JournalEntry
 from mcp_fs.engine.journal.states import NEW_FOLDER, PlannedChange, read_state
 from mcp_fs.models import BatchResult, EditResult, MoveResult, WriteResult
-from mcp_fs.policy import WritablePath
+from mcp_fs.policy import ReadablePath, WritablePath
 from mcp_fs.repositories import COMPLETES_GIT_FOLDER
 
 __all__ = ["create_folder", "create_missing_folders", "with_missing_folders"]
@@ -78,19 +79,17 @@ def create_missing_folders(
 
     What is recorded inside is one step with them. Yields the new ones, each behind the one that it lies in.
     """
-    found_chains = [_find_missing(path, cancel) for path in paths]
-    chains = [chain for chain in found_chains if chain is not None]
-    if journal_entry is not None and chains:
-        _record_new_folders(journal_entry, chains)
-    new_folders: list[WritablePath] = []
+    with ExitStack() as stack:
+        operations = _prepare_creations(paths, stack, cancel)
+        apply(operations, journal_entry, leads=True)
     try:
-        for chain in chains:
-            _make_chain(chain, new_folders, cancel)
+        new_folders: list[WritablePath] = []
+        for operation in operations:
+            new_folders.extend(operation.new_folders)
         yield new_folders
     except BaseException:
-        for new in reversed(new_folders):
-            with suppress(OSError, Problem), resolve(new, follow=False) as resolved:
-                resolved.folder.remove_folder(resolved.name)
+        for operation in reversed(operations):
+            operation.take_back()
         raise
 
 
@@ -144,42 +143,82 @@ def _find_missing(path: WritablePath, cancel: CancelToken) -> _MissingChain | No
     return None
 
 
-def _record_new_folders(journal_entry: JournalEntry, chains: Sequence[_MissingChain]) -> None:
-    """Record that the folders are made, each after the one that it lies in."""
-    new_paths: dict[WritablePath, None] = {}
-    for chain in chains:
-        new_paths.update(dict.fromkeys(chain.paths))
-    journal_entry.record_first([PlannedChange(path, None, NEW_FOLDER) for path in new_paths])
-
-
-def _make_chain(chain: _MissingChain, new_folders: list[WritablePath], cancel: CancelToken) -> None:
-    """Make the folders of a chain, the highest by its path and each other by the handle of the one above.
-
-    Args:
-        new_folders: learns of each as soon as it is there.
-    """
-    with ExitStack() as stack:
+def _prepare_creations(paths: Sequence[WritablePath], stack: ExitStack, cancel: CancelToken) -> list[FolderCreation]:
+    """Return what makes the folders at `paths`; the open folders that are there already close when `stack` ends."""
+    operations: list[FolderCreation] = []
+    known_paths: set[WritablePath] = set()
+    for path in paths:
+        chain = _find_missing(path, cancel)
+        if chain is None:
+            continue
+        planned_paths = [new_path for new_path in chain.paths if new_path not in known_paths]
+        known_paths.update(planned_paths)
         resolved = stack.enter_context(resolve_for_writing(chain.asked))
-        if _make_folder(resolved.folder, resolved.name, chain.asked):
-            new_folders.append(resolved.path)
-            with translate_errors(chain.asked, "it was not created"):
-                resolved.folder.sync()
-        folder = stack.enter_context(resolved.folder.open_folder(resolved.name))
-        for name in chain.names_below:
-            cancel.check()
-            path = folder.path / name
-            if name.casefold() in COMPLETES_GIT_FOLDER:  # of what else is new, nothing can be a repository
-                path.policy.check_folders(path)
+        operations.append(FolderCreation(resolved, chain.asked, chain.names_below, planned_paths, cancel))
+    return operations
+
+
+@dataclass(eq=False)
+class FolderCreation(Operation):
+    """Makes a folder by its path, and those below it each by the handle of the one above.
+
+    Attributes:
+        names_below: of folders, each in the one before.
+        planned_paths: those that no operation before it makes.
+        new_folders: those that it has made, each behind the one that it lies in.
+    """
+
+    names_below: Sequence[str]
+    planned_paths: Sequence[WritablePath]
+    cancel: CancelToken
+    new_folders: list[WritablePath] = field(default_factory=list[WritablePath], init=False)
+
+    @property
+    def changed_folders(self) -> Sequence[Folder[WritablePath]]:
+        """None: each is durable before the next is made in it, and closed."""
+        return []
+
+    def plan_changes(self, journal_entry: JournalEntry) -> Sequence[PlannedChange]:
+        return [PlannedChange(path, None, NEW_FOLDER) for path in self.planned_paths]
+
+    def apply(self, content_path: WritablePath | None) -> None:
+        try:
+            self._make_all()
+        except BaseException:
+            self.take_back()
+            raise
+
+    def _make_all(self) -> None:
+        with ExitStack() as stack:
+            with translate_errors(self.display_path):
+                folder = stack.enter_context(self._make(self.folder, self.name, self.display_path))
+            for name in self.names_below:
+                self.cancel.check()
+                path = folder.path / name
+                if name.casefold() in COMPLETES_GIT_FOLDER:  # of what else is new, nothing can be a repository
+                    path.policy.check_folders(path)
+                with translate_errors(path, "it was not created"):
+                    inner = stack.enter_context(self._make(folder, name, path))
+                folder.close()
+                folder = inner
+
+    def _make(self, folder: Folder[WritablePath], name: str, path: ReadablePath) -> Folder[WritablePath]:
+        """Make a folder that is not there yet; return it, open."""
+        if _make_folder(folder, name, path):
+            self.new_folders.append(folder.path / name)
             with translate_errors(path, "it was not created"):
-                if _make_folder(folder, name, path):
-                    new_folders.append(path)
-                    folder.sync()
-                inner = folder.open_folder(name)
-            folder.close()
-            folder = stack.enter_context(inner)
+                folder.sync()
+        return folder.open_folder(name)
+
+    def take_back(self) -> None:
+        """Remove the new folders again, but for one that holds something by now."""
+        for new in reversed(self.new_folders):
+            with suppress(OSError, Problem), resolve(new, follow=False) as resolved:
+                resolved.folder.remove_folder(resolved.name)
+        self.is_done = False
 
 
-def _make_folder(folder: Folder[WritablePath], name: str, path: WritablePath) -> bool:
+def _make_folder(folder: Folder[WritablePath], name: str, path: ReadablePath) -> bool:
     """Make the folder; return False where there is one.
 
     Raises:
@@ -194,5 +233,5 @@ def _make_folder(folder: Folder[WritablePath], name: str, path: WritablePath) ->
     return True
 
 
-def _not_a_folder_error(path: WritablePath) -> Conflict:
+def _not_a_folder_error(path: ReadablePath) -> Conflict:
     return Conflict(f"{quote(path.display)} exists and is not a folder.", "Choose another path.")

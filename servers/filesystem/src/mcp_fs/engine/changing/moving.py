@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable, describe_os_error, quote
@@ -94,7 +94,7 @@ def move_entry(
             if _is_same_entry(resolved_source, resolved_target):
                 notes: list[str] = []
                 respelled = replace(resolved_target, name=target.name)
-                apply([Rename(respelled, target, resolved_source, overwrite=True, verb="moved to")], None)
+                apply([Rename(respelled, target, resolved_source, overwrite=True)], None)
             else:
                 refuse_served_folder(resolved_target.path)
                 if not overwrite and (target_status := read_status_if_exists(resolved_target)) is not None:
@@ -160,11 +160,8 @@ class Relocation:
             OSError: as rename(2).
         """
         if not _are_on_different_disks(self.resolved_source, self.resolved_target):
-            rename = Rename(
-                self.resolved_target, self.target, self.resolved_source, overwrite=self.overwrite, verb="moved to"
-            )
             try:
-                make(rename)
+                make(Rename(self.resolved_target, self.target, self.resolved_source, self.overwrite))
             except OSError as error:
                 if error.errno != errno.EXDEV:  # what is mounted twice is one file system and yet two
                     raise
@@ -172,17 +169,10 @@ class Relocation:
                 return []
         metadata_copier = MetadataCopier()
         with self._prepare_copy(metadata_copier) as copied:
-            make(
-                MoveBetweenDisks(
-                    self.resolved_target,
-                    self.target,
-                    copied,
-                    self.resolved_source,
-                    self.source,
-                    self.cancel,
-                    verb="moved to",
-                )
+            move = MoveBetweenDisks(
+                self.resolved_target, self.target, copied, self.resolved_source, self.source, self.cancel
             )
+            make(move)
         return metadata_copier.notes
 
     @contextmanager
@@ -220,15 +210,16 @@ class Rename(Operation):
 
     resolved_source: ResolvedPath[WritablePath]
     overwrite: bool
+    verb: str = field(default="moved to", kw_only=True)
 
     @property
     def changed_folders(self) -> Sequence[Folder[WritablePath]]:
         return [self.folder, self.resolved_source.folder]
 
-    def plan_change(self, journal_entry: JournalEntry) -> PlannedChange:
+    def plan_changes(self, journal_entry: JournalEntry) -> Sequence[PlannedChange]:
         source = self.resolved_source
         new = read_moved_state(source.folder, source.name, journal_entry)
-        return PlannedChange(self.resolved.path, self.folder, new, source=source.path)
+        return [PlannedChange(self.resolved.path, self.folder, new, source=source.path)]
 
     def apply(self, content_path: WritablePath | None = None) -> None:
         source = self.resolved_source
@@ -246,16 +237,17 @@ class MoveBetweenDisks(Operation):
     resolved_source: ResolvedPath[WritablePath]
     source: ReadablePath
     cancel: CancelToken
+    verb: str = field(default="moved to", kw_only=True)
 
     @property
     def changed_folders(self) -> Sequence[Folder[WritablePath]]:
         return [self.folder, self.resolved_source.folder]
 
-    def plan_change(self, journal_entry: JournalEntry) -> PlannedChange:
+    def plan_changes(self, journal_entry: JournalEntry) -> Sequence[PlannedChange]:
         source = self.resolved_source
         new = read_moved_state(self.folder, self.copied.temporary, journal_entry)
         origin = read_state(source.folder, source.name, thorough=True)
-        return PlannedChange(self.resolved.path, self.folder, new, source=source.path, copied_source=origin)
+        return [PlannedChange(self.resolved.path, self.folder, new, source=source.path, copied_source=origin)]
 
     def apply(self, content_path: WritablePath | None = None) -> None:
         self.copied.apply()

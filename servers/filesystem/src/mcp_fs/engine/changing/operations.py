@@ -7,7 +7,7 @@ apply the inverse of each of its operations, the last first (`engine/undo/invers
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,7 +52,7 @@ class Operation:
         """The folders whose entries it changes, in the order in which they are made durable."""
         return [self.folder]
 
-    def plan_change(self, journal_entry: JournalEntry) -> PlannedChange:
+    def plan_changes(self, journal_entry: JournalEntry) -> Sequence[PlannedChange]:
         """Return what it will do, for the journal."""
         raise NotImplementedError
 
@@ -94,12 +94,19 @@ class Operation:
         return ""
 
 
-def apply(operations: Sequence[Operation], journal_entry: JournalEntry | None, *, one_by_one: bool = False) -> None:
+def apply(
+    operations: Sequence[Operation],
+    journal_entry: JournalEntry | None,
+    *,
+    leads: bool = False,
+    one_by_one: bool = False,
+) -> None:
     """Make all operations in order, which is one step of the journal, then make them durable.
 
     After a failure those before are taken back that can be; `is_done` tells of each whether it has happened.
 
     Args:
+        leads: whether what is applied next is one step of the journal with it.
         one_by_one: whether each is made durable and its folders are closed before the next, which may remove them:
             Windows removes no folder that is open.
 
@@ -110,9 +117,12 @@ def apply(operations: Sequence[Operation], journal_entry: JournalEntry | None, *
     """
     if not operations:
         return
-    content_paths: Sequence[WritablePath | None] = [None] * len(operations)
+    content_paths: Mapping[ReadablePath, WritablePath] = {}
     if journal_entry is not None:
-        content_paths = journal_entry.record([operation.plan_change(journal_entry) for operation in operations])
+        planned_changes: list[PlannedChange] = []
+        for operation in operations:
+            planned_changes.extend(operation.plan_changes(journal_entry))
+        content_paths = journal_entry.record(planned_changes, leads=leads)
     try:
         for operation in operations:
             operation.flush()
@@ -127,12 +137,14 @@ def apply(operations: Sequence[Operation], journal_entry: JournalEntry | None, *
         _fsync_folders(operations)
 
 
-def _make_all(operations: Sequence[Operation], content_paths: Sequence[WritablePath | None], one_by_one: bool) -> None:
+def _make_all(
+    operations: Sequence[Operation], content_paths: Mapping[ReadablePath, WritablePath], one_by_one: bool
+) -> None:
     try:
-        for operation, content_path in zip(operations, content_paths, strict=True):
+        for operation in operations:
             if len(operations) > 1:
                 operation.keep_backup()
-            operation.apply(content_path)
+            operation.apply(content_paths.get(operation.resolved.path))
             operation.is_done = True
             if one_by_one:
                 _fsync_folders([operation])

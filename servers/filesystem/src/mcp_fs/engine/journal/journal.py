@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any, Protocol, Self, TypeVar
@@ -105,27 +105,29 @@ class JournalEntry:
         except (OSError, Problem):
             return True
 
-    def record(self, planned_changes: Sequence[PlannedChange]) -> Sequence[WritablePath | None]:
+    def record(
+        self, planned_changes: Sequence[PlannedChange], *, leads: bool = False
+    ) -> Mapping[ReadablePath, WritablePath]:
         """Write down what is about to happen, which is one step; what this part has recorded before is not.
 
+        Args:
+            leads: whether it happens first, and what is recorded next is one step with it.
+
         Returns:
-            For each entry the path to which the caller moves what is there; None where nothing is handed over.
+            By path of an entry that is handed over the path to which the caller moves what is there.
         """
-        leading_changes = self._leading_changes
         if self._recorded_changes:
             self.drop()
+        planned_changes = [*self._leading_changes, *planned_changes]
+        if leads:
+            self._leading_changes = planned_changes
         if self._is_disabled:
-            return [None] * len(planned_changes)
+            return {}
         try:
-            return self._record([*leading_changes, *planned_changes])[len(leading_changes) :]
+            return self._record(planned_changes)
         except (OSError, Problem) as failure:
             self._note_failure(failure)
-            return [None] * len(planned_changes)
-
-    def record_first(self, planned_changes: Sequence[PlannedChange]) -> None:
-        """Record what happens first; what is recorded next is one step with it."""
-        self.record(planned_changes)
-        self._leading_changes = [*self._leading_changes, *planned_changes]
+            return {}
 
     def reserve_bytes(self, size: int) -> None:
         """Tell how many bytes all parts keep together; too many are not kept, which the answer says."""
@@ -213,7 +215,7 @@ class JournalEntry:
         """Return the name of what is kept of an entry of this part."""
         return f"{entry_id.name}.{self._earlier_change_count + number}"
 
-    def _record(self, planned_changes: Sequence[PlannedChange]) -> Sequence[WritablePath | None]:
+    def _record(self, planned_changes: Sequence[PlannedChange]) -> Mapping[ReadablePath, WritablePath]:
         old_states = [self._read_old_state(planned) for planned in planned_changes]
         size = sum(bytes_kept for _, bytes_kept in old_states)
         self._refuse_too_large(size)
@@ -237,12 +239,10 @@ class JournalEntry:
             self._part_bytes = size
             if not self._part_offset:
                 self._stack.push(stack.pop_all())
-        handover_paths: list[WritablePath | None] = []
+        handover_paths: dict[ReadablePath, WritablePath] = {}
         for number, planned in enumerate(planned_changes):
-            handover_path = None
             if planned.handover_bytes is not None:
-                handover_path = self._store.path_of(self._content_name(entry_id, number))
-            handover_paths.append(handover_path)
+                handover_paths[planned.path] = self._store.path_of(self._content_name(entry_id, number))
         return handover_paths
 
     def _refuse_too_large(self, size: int) -> None:

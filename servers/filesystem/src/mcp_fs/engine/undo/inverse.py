@@ -71,8 +71,8 @@ class OpenedChange:
 class FolderRemoval(Operation):
     """The inverse of making a folder; one that is not empty stays."""
 
-    def plan_change(self, journal_entry: JournalEntry) -> PlannedChange:
-        return PlannedChange(self.resolved.path, None, None, before=NEW_FOLDER)
+    def plan_changes(self, journal_entry: JournalEntry) -> Sequence[PlannedChange]:
+        return [PlannedChange(self.resolved.path, None, None, before=NEW_FOLDER)]
 
     def apply(self, content_path: WritablePath | None) -> None:
         with translate_errors(self.display_path):
@@ -91,9 +91,9 @@ class PutBack(Operation):
     content: ResolvedPath[WritablePath]
     cancel: CancelToken
 
-    def plan_change(self, journal_entry: JournalEntry) -> PlannedChange:
+    def plan_changes(self, journal_entry: JournalEntry) -> Sequence[PlannedChange]:
         restored = read_state(self.content.folder, self.content.name, thorough=True)
-        return PlannedChange(self.resolved.path, self.folder, restored)
+        return [PlannedChange(self.resolved.path, self.folder, restored)]
 
     def apply(self, content_path: WritablePath | None) -> None:
         with translate_errors(self.display_path):
@@ -117,7 +117,7 @@ class MoveBack(Operation):
     def changed_folders(self) -> Sequence[Folder[WritablePath]]:
         return [self.folder, self.resolved_source.folder]
 
-    def plan_change(self, journal_entry: JournalEntry) -> PlannedChange:
+    def plan_changes(self, journal_entry: JournalEntry) -> Sequence[PlannedChange]:
         source = self.resolved_source
         moved = read_moved_state(self.folder, self.name, journal_entry)
         left_at_source = None
@@ -125,9 +125,9 @@ class MoveBack(Operation):
             left_at_source = read_state(self.content.folder, self.content.name, thorough=True)
         # What has come to stand at the source is replaced, and kept.
         source_folder = source.folder if self.change.recorded.left_at_source else None
-        return PlannedChange(
-            source.path, source_folder, moved, source=self.resolved.path, left_at_source=left_at_source
-        )
+        return [
+            PlannedChange(source.path, source_folder, moved, source=self.resolved.path, left_at_source=left_at_source)
+        ]
 
     def apply(self, content_path: WritablePath | None) -> None:
         with translate_errors(self.display_path):
