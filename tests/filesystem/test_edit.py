@@ -24,12 +24,13 @@ from filesystem.reading import served
 from filesystem.tool_calls import Tools
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge
 from mcp_batteries.server.declaration.call_origin import CallOrigin
-from mcp_fs.engine.changing import file_edits, operations
+from mcp_fs.engine.changing import file_edits
 from mcp_fs.engine.changing.file_edits import FileChange, change_files
 from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
 from mcp_fs.engine.handles import temp_files
+from mcp_fs.engine.journal import operations
 from mcp_fs.engine.journal.journal import JournalEntry
-from mcp_fs.engine.journal.states import PlannedChange
+from mcp_fs.engine.journal.operations import PlannedChange
 from mcp_fs.engine.journal.store import JournalStore
 from mcp_fs.engine.text.edit import Replacement, apply_replacements, split_lines, unified_diff
 from mcp_fs.engine.text.encodings import content_hash

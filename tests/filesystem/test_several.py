@@ -19,10 +19,11 @@ from mcp_batteries.errors import NotFound, Problem, Unavailable
 from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN
-from mcp_fs.engine.changing import deleting, folders, moving, operations
+from mcp_fs.engine.changing import deleting, folders, moving
 from mcp_fs.engine.changing.batch import put_all
 from mcp_fs.engine.handles import open_entries, temp_files
 from mcp_fs.engine.handles.path_opening import Folder
+from mcp_fs.engine.journal import operations
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.store import JournalStore
 from mcp_fs.engine.undo.undo import list_undoable_entries, undo_entries
@@ -354,7 +355,7 @@ async def test_the_one_that_fails_and_those_before_it_are_named(here: Ground, mo
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
         temp_files.remove_all(folder, name, stop)
 
-    monkeypatch.setattr(deleting, "remove_all", remove)
+    monkeypatch.setattr(moving, "remove_all", remove)
     places = [here.writable(path) for path in ("a.bak", "b.txt", "d")]
     with pytest.raises(Unavailable, match=r"1 of 3 were deleted: `a.bak`. The next was not: `b.txt`"):
         deleting.delete_all(places, recursive=True, trash=False, cancel=stop())

@@ -18,11 +18,12 @@ import pytest
 from filesystem.places import Ground, Told, ground, stop
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused
-from mcp_fs.engine.changing import atomic_write, operations, writing
+from mcp_fs.engine.changing import atomic_write, writing
 from mcp_fs.engine.handles import temp_files
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.path_opening import resolve
 from mcp_fs.engine.handles.temp_files import TEMPORARY_PREFIX, clean_in_background, clean_leftovers
+from mcp_fs.engine.journal import operations
 from mcp_fs.models import WriteResult
 from mcp_fs.policy import Policy
 

@@ -167,7 +167,7 @@ def edit_files(
 
     For exact pieces use `edit_file`.
     """
-    return recorder.record(origin, cancel, partial(file_edits.apply_patch, arguments, patch, dry_run=dry_run))
+    return recorder.record(origin, cancel, partial(writing.apply_patch, arguments, patch, dry_run=dry_run))
 
 
 @tool("Create directory", effect="write", idempotent=True, long=False)

@@ -17,7 +17,6 @@ from typing import Any, BinaryIO
 
 from mcp_batteries.errors import Conflict, NotFound, Problem, Refused, quote
 from mcp_fs.engine.changing.binary_formats import binary_format, check_text_for, is_text_file
-from mcp_fs.engine.changing.operations import Operation
 from mcp_fs.engine.handles.locks import LockedFile
 from mcp_fs.engine.handles.path_opening import (
     Folder,
@@ -38,15 +37,9 @@ from mcp_fs.engine.handles.temp_files import (
     remove_quietly,
     temporary_name,
 )
-from mcp_fs.engine.journal.journal import JournalEntry
-from mcp_fs.engine.journal.states import (
-    MAX_HASHED_BYTES,
-    EntryState,
-    PlannedChange,
-    file_state,
-    hash_content,
-    read_state,
-)
+from mcp_fs.engine.journal.entry_state import EntryState
+from mcp_fs.engine.journal.operations import Journal, Operation, PlannedChange
+from mcp_fs.engine.journal.states import MAX_HASHED_BYTES, file_state, hash_content, read_state
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES
 from mcp_fs.policy import ReadablePath, WritablePath
 
@@ -222,7 +215,7 @@ class _FileOperation(Operation):
     locked_file: LockedFile | None = field(default=None, kw_only=True)
     checks_old: bool = field(default=False, kw_only=True)
 
-    def plan_changes(self, journal_entry: JournalEntry) -> Sequence[PlannedChange]:
+    def plan_changes(self, journal_entry: Journal) -> Sequence[PlannedChange]:
         fd = None if self.locked_file is None else self.locked_file.fd
         return [PlannedChange(self.resolved.path, self.folder, self.read_new_state(), fd=fd)]
 

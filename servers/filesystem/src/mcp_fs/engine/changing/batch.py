@@ -15,10 +15,10 @@ from mcp_fs.engine.changing.destinations import Destinations
 from mcp_fs.engine.changing.entry_copy import absolute_names, name_taken_error, read_status_if_exists
 from mcp_fs.engine.changing.folders import with_missing_folders
 from mcp_fs.engine.changing.moving import move_entry, refuse_renaming_secret_folder
-from mcp_fs.engine.changing.operations import NotDurable
 from mcp_fs.engine.handles.named_entries import CopySource
 from mcp_fs.engine.handles.path_opening import resolve, translate_errors
 from mcp_fs.engine.journal.journal import JournalEntry
+from mcp_fs.engine.journal.operations import NotDurable
 from mcp_fs.engine.reading.line_range import open_lines
 from mcp_fs.models import BatchResult, MoveResult
 from mcp_fs.policy import ReadablePath, WritablePath

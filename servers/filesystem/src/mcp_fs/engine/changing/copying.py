@@ -26,7 +26,6 @@ from mcp_fs.engine.changing.entry_copy import (
     prepare_tree_copy,
     read_status_if_exists,
 )
-from mcp_fs.engine.changing.operations import apply
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.named_entries import CopySource
 from mcp_fs.engine.handles.path_opening import (
@@ -38,6 +37,7 @@ from mcp_fs.engine.handles.path_opening import (
 )
 from mcp_fs.engine.handles.temp_files import mark_in_use, remove_quietly, temporary_name
 from mcp_fs.engine.journal.journal import JournalEntry
+from mcp_fs.engine.journal.operations import apply
 from mcp_fs.engine.packing.unzip import Archive, open_archive
 from mcp_fs.engine.reading.line_range import open_lines
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES

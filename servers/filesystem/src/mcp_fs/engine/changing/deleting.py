@@ -11,19 +11,17 @@ from dataclasses import dataclass
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Problem, Unavailable, quote
 from mcp_fs.engine.changing.entry_copy import absolute_names
-from mcp_fs.engine.changing.moving import refuse_served_folder, relocate
-from mcp_fs.engine.changing.operations import Operation, apply
+from mcp_fs.engine.changing.moving import Deletion, refuse_served_folder
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, open_tree, resolve, translate_errors
-from mcp_fs.engine.handles.temp_files import remove_all
 from mcp_fs.engine.journal.journal import JournalEntry
-from mcp_fs.engine.journal.states import PlannedChange
+from mcp_fs.engine.journal.operations import Operation, apply
 from mcp_fs.engine.listing.tree_size import DeletionSize
 from mcp_fs.models import BatchResult, MoveResult, pluralize
 from mcp_fs.paths import to_system_path
 from mcp_fs.policy import ReadablePath, WritablePath
 
-__all__ = ["Deletion", "delete_all"]
+__all__ = ["delete_all"]
 
 _MAX_NAMED = 5
 
@@ -133,43 +131,6 @@ def _describe_emptied(folders: Iterable[WritablePath]) -> list[str]:
     more = f" and {len(empty) - _MAX_NAMED} more"
     verb = "is" if len(empty) == 1 else "are"
     return [f"{names}{more * (len(empty) > _MAX_NAMED)} {verb} empty now"] if empty else []
-
-
-@dataclass(eq=False)
-class Deletion(Operation):
-    """A deletion of an entry, with all that is in it, which goes to the old contents if they are kept.
-
-    Attributes:
-        total_bytes: that it takes.
-        journal_entry: hears if it can't be kept, and then it is deleted all the same; None: then it stays.
-        notes: what the answer says of it.
-    """
-
-    total_bytes: int
-    cancel: CancelToken
-    journal_entry: JournalEntry | None
-    notes: Sequence[str] = ()
-
-    def plan_changes(self, journal_entry: JournalEntry) -> Sequence[PlannedChange]:
-        return [PlannedChange(self.resolved.path, self.folder, None, handover_bytes=self.total_bytes)]
-
-    def apply(self, content_path: WritablePath | None) -> None:
-        with translate_errors(self.display_path, "part of it is gone" if self.notes else ""):
-            if content_path is None or not self._hand_over(content_path):
-                remove_all(self.folder, self.name, self.cancel)
-
-    def _hand_over(self, content_path: WritablePath) -> bool:
-        """Move it to the old contents; return False when that can't be and it is still there."""
-        try:
-            with resolve(content_path, follow=False) as content:
-                relocate(self.resolved, self.display_path, content, content_path, overwrite=False, cancel=self.cancel)
-        except (OSError, Problem) as failure:
-            if self.journal_entry is None:
-                raise
-            if not self.journal_entry.has_received(content_path):
-                self.journal_entry.note_not_kept(self.display_path, failure)
-            return False
-        return True
 
 
 @dataclass(eq=False)

@@ -18,7 +18,6 @@ from mcp_fs.engine.changing.atomic_write import (
     read_regular_status,
     set_new_file_metadata,
 )
-from mcp_fs.engine.changing.operations import Operation
 from mcp_fs.engine.handles.metadata import MetadataCopier
 from mcp_fs.engine.handles.path_opening import (
     Folder,
@@ -33,8 +32,8 @@ from mcp_fs.engine.handles.path_opening import (
 )
 from mcp_fs.engine.handles.syscalls import copy_blocks
 from mcp_fs.engine.handles.temp_files import mark_in_use, remove_quietly, temporary_name
-from mcp_fs.engine.journal.journal import JournalEntry
-from mcp_fs.engine.journal.states import PlannedChange, read_state
+from mcp_fs.engine.journal.operations import Journal, Operation, PlannedChange
+from mcp_fs.engine.journal.states import read_state
 from mcp_fs.engine.listing.tree_size import TreeSize
 from mcp_fs.policy import ReadablePath, WritablePath
 
@@ -115,7 +114,7 @@ class TreePlacement(Operation):
         remainder = f" and {len(self.skipped) - _MAX_NAMED} more" if len(self.skipped) > _MAX_NAMED else ""
         return [f"without {', '.join(self.skipped[:_MAX_NAMED])}{remainder}"]
 
-    def plan_changes(self, journal_entry: JournalEntry) -> Sequence[PlannedChange]:
+    def plan_changes(self, journal_entry: Journal) -> Sequence[PlannedChange]:
         new = read_state(self.folder, self.temporary, thorough=True)
         return [PlannedChange(self.resolved.path, self.folder, new)]
 

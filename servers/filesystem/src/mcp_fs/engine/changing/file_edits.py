@@ -1,4 +1,4 @@
-"""Edits text files by replacements and diffs: one or several under their locks, all or nothing.
+"""Edits text files: one or several under their locks, all or nothing.
 
 Everything that can fail by itself, reading, matching, encoding, writing the new contents to disk, is done for
 all files before the first is replaced. A crash between two renames leaves some files new and the others old, each
@@ -12,11 +12,11 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, TooLarge, quote
 from mcp_fs.engine.changing import notebook_edit
 from mcp_fs.engine.changing.atomic_write import (
     FileRemoval,
@@ -27,27 +27,22 @@ from mcp_fs.engine.changing.atomic_write import (
     resolve_for_writing,
 )
 from mcp_fs.engine.changing.binary_formats import binary_format, check_text_for, other_form_error, suggest_text_file
-from mcp_fs.engine.changing.folders import with_missing_folders
 from mcp_fs.engine.changing.notebook_edit import Notebook
-from mcp_fs.engine.changing.operations import apply
-from mcp_fs.engine.changing.patch import FilePatch, apply_hunks, parse_patch
 from mcp_fs.engine.document_kinds import HEAD_BYTES, LABELS, kind_of
 from mcp_fs.engine.handles.locks import LockedFile, lock_names
-from mcp_fs.engine.handles.named_entries import accept_target
-from mcp_fs.engine.handles.path_opening import ResolvedPath, exists, to_problem
+from mcp_fs.engine.handles.path_opening import ResolvedPath, to_problem
 from mcp_fs.engine.journal.journal import JournalEntry
+from mcp_fs.engine.journal.operations import apply
 from mcp_fs.engine.text import edit
 from mcp_fs.engine.text.edit import Replacement, unified_diff
 from mcp_fs.engine.text.encodings import MAX_EDIT_BYTES, Decoded, content_hash, decode, detect_encoding, encode
 from mcp_fs.engine.text.encodings import replace_undecodable as readable
 from mcp_fs.models import EditResult
 from mcp_fs.policy import WritablePath
-from mcp_fs.policy.path_arguments import PathArguments
 
 __all__ = [
     "MAX_TOTAL_BYTES",
     "FileChange",
-    "apply_patch",
     "change_files",
     "not_text_error",
     "notebook_end_error",
@@ -142,66 +137,6 @@ def replace_pieces(
     in_cells = partial(notebook_edit.replace_in_cells, replacements=replacements, label=label, cancel=cancel)
     change = FileChange(path, revise, in_cells, expected_hash=expected_hash)
     return change_files([change], dry_run=dry_run, cancel=cancel, journal_entry=journal_entry)
-
-
-def apply_patch(
-    arguments: PathArguments,
-    patch: str,
-    *,
-    dry_run: bool,
-    cancel: CancelToken,
-    journal_entry: JournalEntry | None = None,
-) -> EditResult:
-    """Apply a diff to its files.
-
-    Args:
-        arguments: parse the paths in the diff.
-    """
-    changes: list[FileChange] = []
-    new_paths: list[WritablePath] = []
-    mode_notes: list[str] = []
-    for file in parse_patch(patch):
-        path = _find_file(arguments, file)
-        changes.append(_plan_change(path, file, cancel))
-        if file.creates:
-            new_paths.append(path)
-        elif file.mode:
-            mode_notes.append(f"{path.display}: its mode stays, not {file.mode}")
-    if dry_run:
-        new_paths = []
-    change = partial(change_files, changes, dry_run=dry_run)
-    edited = with_missing_folders(new_paths, change, cancel=cancel, journal_entry=journal_entry)
-    return replace(edited, notes=[*edited.notes, *mode_notes])
-
-
-def _find_file(arguments: PathArguments, patch: FilePatch) -> WritablePath:
-    """Find the file of a patch: git puts `a/` before its name, other tools do not."""
-    if patch.path != patch.written_path and not patch.creates:
-        try:
-            literal = arguments.target(patch.written_path).path
-        except Problem:
-            pass
-        else:
-            if exists(literal, follow=False):
-                return literal
-    if not patch.path:
-        raise Invalid("The patch names no file.")
-    target = arguments.target(patch.path)
-    return accept_target(target) if patch.creates else target.path
-
-
-def _plan_change(path: WritablePath, patch: FilePatch, cancel: CancelToken) -> FileChange:
-    """Return what a patch makes of one file."""
-    label = quote(path.display)
-    apply = partial(apply_hunks, patch=patch, label=label, cancel=cancel)
-    return FileChange(
-        path,
-        apply,
-        partial(notebook_edit.apply_patch, apply=apply, label=label),
-        creates=patch.creates,
-        deletes=patch.deletes,
-        executable=patch.mode == "100755",
-    )
 
 
 def change_files(

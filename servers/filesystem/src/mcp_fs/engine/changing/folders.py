@@ -11,10 +11,11 @@ from typing import TypeVar
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, NotFound, Problem, quote
 from mcp_fs.engine.changing.atomic_write import resolve_for_writing
-from mcp_fs.engine.changing.operations import Operation, apply
 from mcp_fs.engine.handles.path_opening import Folder, exists, resolve, translate_errors
+from mcp_fs.engine.journal.entry_state import NEW_FOLDER
 from mcp_fs.engine.journal.journal import Change, JournalEntry
-from mcp_fs.engine.journal.states import NEW_FOLDER, PlannedChange, read_state
+from mcp_fs.engine.journal.operations import Journal, Operation, PlannedChange, apply
+from mcp_fs.engine.journal.states import read_state
 from mcp_fs.models import BatchResult, EditResult, MoveResult, WriteResult
 from mcp_fs.policy import ReadablePath, WritablePath
 from mcp_fs.repositories import COMPLETES_GIT_FOLDER
@@ -178,7 +179,7 @@ class FolderCreation(Operation):
         """None: each is durable before the next is made in it, and closed."""
         return []
 
-    def plan_changes(self, journal_entry: JournalEntry) -> Sequence[PlannedChange]:
+    def plan_changes(self, journal_entry: Journal) -> Sequence[PlannedChange]:
         return [PlannedChange(path, None, NEW_FOLDER) for path in self.planned_paths]
 
     def apply(self, content_path: WritablePath | None) -> None:

@@ -1,4 +1,4 @@
-"""Moves entries: by handle at both ends, links as the links they are.
+"""Moves entries, also to the old contents: by handle at both ends, links as the links they are.
 
 Nothing is ever replaced by accident: whether a name is free is decided by the kernel in the same step that takes
 it, so of two moves to one name one fails.
@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable, describe_os_error, quote
+from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, Unavailable, describe_os_error, quote
 from mcp_fs.engine.changing.atomic_write import (
     FileWrite,
     check_renamed_text,
@@ -30,7 +30,6 @@ from mcp_fs.engine.changing.entry_copy import (
     prepare_tree_copy,
     read_status_if_exists,
 )
-from mcp_fs.engine.changing.operations import NotDurable, Operation, apply, fsync_folder
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.metadata import MetadataCopier
 from mcp_fs.engine.handles.path_opening import (
@@ -43,14 +42,17 @@ from mcp_fs.engine.handles.path_opening import (
     translate_errors,
 )
 from mcp_fs.engine.handles.temp_files import remove_all, temporary_name
+from mcp_fs.engine.journal.entry_state import EntryState
 from mcp_fs.engine.journal.journal import JournalEntry
-from mcp_fs.engine.journal.states import EntryState, PlannedChange, read_state
+from mcp_fs.engine.journal.operations import Journal, NotDurable, Operation, PlannedChange, apply, fsync_folder
+from mcp_fs.engine.journal.states import read_state
 from mcp_fs.engine.listing.tree_size import TreeSize
 from mcp_fs.engine.name_folding import fold_name
 from mcp_fs.models import MoveResult
 from mcp_fs.policy import ReadablePath, WritablePath
 
 __all__ = [
+    "Deletion",
     "Rename",
     "move_entry",
     "read_moved_state",
@@ -216,7 +218,7 @@ class Rename(Operation):
     def changed_folders(self) -> Sequence[Folder[WritablePath]]:
         return [self.folder, self.resolved_source.folder]
 
-    def plan_changes(self, journal_entry: JournalEntry) -> Sequence[PlannedChange]:
+    def plan_changes(self, journal_entry: Journal) -> Sequence[PlannedChange]:
         source = self.resolved_source
         new = read_moved_state(source.folder, source.name, journal_entry)
         return [PlannedChange(self.resolved.path, self.folder, new, source=source.path)]
@@ -243,7 +245,7 @@ class MoveBetweenDisks(Operation):
     def changed_folders(self) -> Sequence[Folder[WritablePath]]:
         return [self.folder, self.resolved_source.folder]
 
-    def plan_changes(self, journal_entry: JournalEntry) -> Sequence[PlannedChange]:
+    def plan_changes(self, journal_entry: Journal) -> Sequence[PlannedChange]:
         source = self.resolved_source
         new = read_moved_state(self.folder, self.copied.temporary, journal_entry)
         origin = read_state(source.folder, source.name, thorough=True)
@@ -277,7 +279,44 @@ class MoveBetweenDisks(Operation):
             raise
 
 
-def read_moved_state(folder: Folder[WritablePath], name: str, journal_entry: JournalEntry) -> EntryState | None:
+@dataclass(eq=False)
+class Deletion(Operation):
+    """A deletion of an entry, with all that is in it, which goes to the old contents if they are kept.
+
+    Attributes:
+        total_bytes: that it takes.
+        journal_entry: hears if it can't be kept, and then it is deleted all the same; None: then it stays.
+        notes: what the answer says of it.
+    """
+
+    total_bytes: int
+    cancel: CancelToken
+    journal_entry: JournalEntry | None
+    notes: Sequence[str] = ()
+
+    def plan_changes(self, journal_entry: Journal) -> Sequence[PlannedChange]:
+        return [PlannedChange(self.resolved.path, self.folder, None, handover_bytes=self.total_bytes)]
+
+    def apply(self, content_path: WritablePath | None) -> None:
+        with translate_errors(self.display_path, "part of it is gone" if self.notes else ""):
+            if content_path is None or not self._hand_over(content_path):
+                remove_all(self.folder, self.name, self.cancel)
+
+    def _hand_over(self, content_path: WritablePath) -> bool:
+        """Move it to the old contents; return False when that can't be and it is still there."""
+        try:
+            with resolve(content_path, follow=False) as content:
+                relocate(self.resolved, self.display_path, content, content_path, overwrite=False, cancel=self.cancel)
+        except (OSError, Problem) as failure:
+            if self.journal_entry is None:
+                raise
+            if not self.journal_entry.has_received(content_path):
+                self.journal_entry.note_not_kept(self.display_path, failure)
+            return False
+        return True
+
+
+def read_moved_state(folder: Folder[WritablePath], name: str, journal_entry: Journal) -> EntryState | None:
     """Read the state that what is `name` in `folder` will have where it is moved to."""
     state = read_state(folder, name, thorough=journal_entry.is_on_other_disk(folder))
     if state is not None and state.kind == "folder":

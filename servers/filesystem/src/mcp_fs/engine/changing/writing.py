@@ -1,14 +1,16 @@
-"""Creates and replaces text files, and adds to them."""
+"""Creates and replaces text files, adds to them and applies diffs to them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import BinaryIO
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Conflict, Invalid, quote
+from mcp_batteries.errors import Conflict, Invalid, Problem, quote
+from mcp_fs.engine.changing import notebook_edit
 from mcp_fs.engine.changing.atomic_write import (
     open_locked,
     prepare_write,
@@ -17,15 +19,17 @@ from mcp_fs.engine.changing.atomic_write import (
     resolve_for_writing,
 )
 from mcp_fs.engine.changing.binary_formats import check_text_for, is_text_file, other_form_error, suggest_text_file
-from mcp_fs.engine.changing.file_edits import not_text_error, notebook_end_error
+from mcp_fs.engine.changing.file_edits import FileChange, change_files, not_text_error, notebook_end_error
 from mcp_fs.engine.changing.folders import with_missing_folders
-from mcp_fs.engine.changing.operations import apply
+from mcp_fs.engine.changing.patch import FilePatch, apply_hunks, parse_patch
 from mcp_fs.engine.document_kinds import HEAD_BYTES, RAW_MEMBERS, kind_of
 from mcp_fs.engine.documents.notebook import notebook_cells
 from mcp_fs.engine.handles.locks import lock_names
+from mcp_fs.engine.handles.named_entries import accept_target
 from mcp_fs.engine.handles.path_opening import exists, to_problem
 from mcp_fs.engine.handles.syscalls import copy_blocks, write_all
 from mcp_fs.engine.journal.journal import JournalEntry
+from mcp_fs.engine.journal.operations import apply
 from mcp_fs.engine.journal.states import MAX_HASHED_BYTES
 from mcp_fs.engine.text import edit
 from mcp_fs.engine.text.encodings import (
@@ -37,10 +41,11 @@ from mcp_fs.engine.text.encodings import (
     read_text_form,
     uniform_newline,
 )
-from mcp_fs.models import WriteResult
+from mcp_fs.models import EditResult, WriteResult
 from mcp_fs.policy import WritablePath
+from mcp_fs.policy.path_arguments import PathArguments
 
-__all__ = ["append_text", "write_file"]
+__all__ = ["append_text", "apply_patch", "write_file"]
 
 # Of the end of a text, to see how its last line ends.
 _ENDING_BYTES = 65_536
@@ -201,3 +206,63 @@ def _already_exists_error(path: WritablePath, head: bytes) -> Conflict:
 
 def _lower_first(sentence: str) -> str:
     return sentence[0].lower() + sentence[1:]
+
+
+def apply_patch(
+    arguments: PathArguments,
+    patch: str,
+    *,
+    dry_run: bool,
+    cancel: CancelToken,
+    journal_entry: JournalEntry | None = None,
+) -> EditResult:
+    """Apply a diff to its files.
+
+    Args:
+        arguments: parse the paths in the diff.
+    """
+    changes: list[FileChange] = []
+    new_paths: list[WritablePath] = []
+    mode_notes: list[str] = []
+    for file in parse_patch(patch):
+        path = _find_file(arguments, file)
+        changes.append(_plan_change(path, file, cancel))
+        if file.creates:
+            new_paths.append(path)
+        elif file.mode:
+            mode_notes.append(f"{path.display}: its mode stays, not {file.mode}")
+    if dry_run:
+        new_paths = []
+    change = partial(change_files, changes, dry_run=dry_run)
+    edited = with_missing_folders(new_paths, change, cancel=cancel, journal_entry=journal_entry)
+    return replace(edited, notes=[*edited.notes, *mode_notes])
+
+
+def _find_file(arguments: PathArguments, patch: FilePatch) -> WritablePath:
+    """Find the file of a patch: git puts `a/` before its name, other tools do not."""
+    if patch.path != patch.written_path and not patch.creates:
+        try:
+            literal = arguments.target(patch.written_path).path
+        except Problem:
+            pass
+        else:
+            if exists(literal, follow=False):
+                return literal
+    if not patch.path:
+        raise Invalid("The patch names no file.")
+    target = arguments.target(patch.path)
+    return accept_target(target) if patch.creates else target.path
+
+
+def _plan_change(path: WritablePath, patch: FilePatch, cancel: CancelToken) -> FileChange:
+    """Return what a patch makes of one file."""
+    label = quote(path.display)
+    apply = partial(apply_hunks, patch=patch, label=label, cancel=cancel)
+    return FileChange(
+        path,
+        apply,
+        partial(notebook_edit.apply_patch, apply=apply, label=label),
+        creates=patch.creates,
+        deletes=patch.deletes,
+        executable=patch.mode == "100755",
+    )

@@ -1,1 +1,1 @@
-"""What the tools changed, recorded before each change, with the old contents."""
+"""Operations, which all changes are made of, and the journal that records them before they happen."""

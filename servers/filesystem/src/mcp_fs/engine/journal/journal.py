@@ -20,7 +20,9 @@ from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_fs.engine.handles.metadata import MetadataCopier
 from mcp_fs.engine.handles.path_opening import Folder, open_regular, resolve
 from mcp_fs.engine.handles.syscalls import copy_attributes, copy_blocks
-from mcp_fs.engine.journal.states import EntryState, PlannedChange, is_unchanged, read_state
+from mcp_fs.engine.journal.entry_state import EntryState
+from mcp_fs.engine.journal.operations import PlannedChange
+from mcp_fs.engine.journal.states import is_unchanged, read_state
 from mcp_fs.engine.journal.store import EntryId, EntryRecord, JournalStore, RecordedChange
 from mcp_fs.models import BatchResult, EditResult, MoveResult, ReplaceResult, WriteResult
 from mcp_fs.paths import file_uri

@@ -1,22 +1,18 @@
-"""The state of an entry, in a form that shows later whether it is still the same, and how it is about to change."""
+"""Reads the state of an entry, and whether what stands there is still the same."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import stat
-from dataclasses import dataclass
 from typing import Any
 
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.handles.path_opening import Folder, open_regular, open_tree
-from mcp_fs.policy import ReadablePath
+from mcp_fs.engine.journal.entry_state import EntryState
 
 __all__ = [
     "MAX_HASHED_BYTES",
-    "NEW_FOLDER",
-    "EntryState",
-    "PlannedChange",
     "file_state",
     "hash_content",
     "is_unchanged",
@@ -25,61 +21,6 @@ __all__ = [
 
 # Bytes of a file up to which its content counts, and not only which file it is.
 MAX_HASHED_BYTES = 8 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class EntryState:
-    """An entry of a folder.
-
-    Attributes:
-        kind: `file`, `link`, `folder`, `tree` for a folder that may have anything in it, `made` for one that has to be
-            empty, or what else there is.
-        inode: its number on its device.
-        modified_ns: when its content was, in nanoseconds; 0 for folders.
-        fingerprint: a file's hash, a link's target, the digest of what is in a folder; empty when it does not matter.
-    """
-
-    kind: str
-    device: int = 0
-    inode: int = 0
-    size: int = 0
-    modified_ns: int = 0
-    fingerprint: str = ""
-
-    @property
-    def identity(self) -> tuple[int, int, int, int]:
-        """What differs between two files, and between a file before and after a change."""
-        return self.device, self.inode, self.size, self.modified_ns
-
-
-NEW_FOLDER = EntryState("made")
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedChange:
-    """What is about to happen to one entry.
-
-    Attributes:
-        path: of the entry, links resolved.
-        folder: the open folder it is in; None while there is none, nor anything to keep.
-        before: what is there, if that is not to be looked at but to be made again by itself.
-        source: where what will be there is moved from.
-        copied_source: what is there, if it is copied first and deleted then.
-        left_at_source: what will then be at the source.
-        fd: the file that is there, open for reading, if it is.
-        handover_bytes: the bytes of what is there, if the caller moves it to the path that `record` returns; else it
-            is kept by another name, or copied.
-    """
-
-    path: ReadablePath
-    folder: Folder[Any] | None
-    after: EntryState | None
-    before: EntryState | None = None
-    source: ReadablePath | None = None
-    copied_source: EntryState | None = None
-    left_at_source: EntryState | None = None
-    fd: int | None = None
-    handover_bytes: int | None = None
 
 
 def read_state(folder: Folder[Any], name: str, *, thorough: bool = False, fd: int | None = None) -> EntryState | None:

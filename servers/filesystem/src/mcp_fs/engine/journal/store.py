@@ -26,7 +26,7 @@ from mcp_batteries.errors import NotFound, Problem, Refused
 from mcp_fs.engine.handles.path_opening import Folder, open_file, open_folder
 from mcp_fs.engine.handles.syscalls import write_all
 from mcp_fs.engine.handles.temp_files import is_in_use, mark_in_use, remove_quietly
-from mcp_fs.engine.journal.states import EntryState
+from mcp_fs.engine.journal.entry_state import EntryState
 from mcp_fs.policy import Policy, WritablePath
 
 __all__ = ["EntryId", "EntryRecord", "JournalStore", "RecordedChange"]

@@ -12,17 +12,21 @@ from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, describe_os_error, quote
 from mcp_batteries.server.declaration.call_origin import CallOrigin
+from mcp_fs.engine.changing.atomic_write import resolve_for_writing
 from mcp_fs.engine.changing.folders import create_missing_folders
-from mcp_fs.engine.changing.operations import apply
+from mcp_fs.engine.changing.moving import Deletion, read_moved_state, relocate
 from mcp_fs.engine.handles.locks import lock_names
-from mcp_fs.engine.handles.path_opening import ResolvedPath, open_file, open_folder, translate_errors
-from mcp_fs.engine.handles.temp_files import mark_in_use
+from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, open_file, open_folder, resolve, translate_errors
+from mcp_fs.engine.handles.temp_files import mark_in_use, remove_all
+from mcp_fs.engine.journal.entry_state import NEW_FOLDER
 from mcp_fs.engine.journal.journal import JournalEntry
+from mcp_fs.engine.journal.operations import Journal, Operation, PlannedChange, apply
+from mcp_fs.engine.journal.states import read_state
 from mcp_fs.engine.journal.store import EntryId, EntryRecord, JournalStore
+from mcp_fs.engine.listing.tree_size import measure_bytes
 from mcp_fs.engine.listing.walk import display_path
 from mcp_fs.engine.text.edit import unified_diff
 from mcp_fs.engine.text.encodings import MAX_EDIT_BYTES, decode, replace_undecodable
-from mcp_fs.engine.undo.inverse import OpenedChange
 from mcp_fs.engine.undo.undoable import UndoableChange, is_absent
 from mcp_fs.models import UndoResult, UndoStep, UndoStepPage
 from mcp_fs.policy import Policy, WritablePath
@@ -32,6 +36,7 @@ __all__ = ["list_undoable_entries", "undo_entries"]
 _log = logging.getLogger(__name__)
 
 _MAX_LISTED = 50
+_VERB = "taken back"
 _MAX_NAMED = 3
 # A step whose change has not happened may still be about to for so long.
 _PENDING_SECONDS = 60.0
@@ -321,7 +326,7 @@ def _undo_entry(undo_entry: _UndoEntry, store: JournalStore, journal_entry: Jour
         removed_folders = [change.path for change in reversed(changes) if change.removes_folder]
         stack.enter_context(create_missing_folders(removed_folders, cancel, journal_entry))
         changes = [change for change in changes if not change.removes_folder]
-        opened_changes = [OpenedChange.open(change, stack) for change in reversed(changes)]
+        opened_changes = [_OpenedChange.open(change, stack) for change in reversed(changes)]
         resolved_paths: list[ResolvedPath[WritablePath]] = []
         for opened in opened_changes:
             resolved_paths.extend(opened.resolved_paths)
@@ -330,3 +335,148 @@ def _undo_entry(undo_entry: _UndoEntry, store: JournalStore, journal_entry: Jour
         apply([opened.invert(cancel) for opened in opened_changes], journal_entry, one_by_one=True)
     with suppress(OSError):  # it is not listed any more in any case
         store.remove_entry(undo_entry.record.entry_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenedChange:
+    """A change with the open folders that it is about.
+
+    Attributes:
+        target: what it changed.
+        source: where that was moved from.
+        content: what was there before, where it is kept.
+    """
+
+    change: UndoableChange
+    target: ResolvedPath[WritablePath]
+    source: ResolvedPath[WritablePath] | None
+    content: ResolvedPath[WritablePath] | None
+
+    @classmethod
+    def open(cls, change: UndoableChange, stack: ExitStack) -> _OpenedChange:
+        """Open the folders until `stack` ends."""
+        target = stack.enter_context(resolve_for_writing(change.path, follow=False))
+        source = None
+        if change.source is not None:
+            source = stack.enter_context(resolve_for_writing(change.source, follow=False))
+        content = None
+        if change.content_path is not None:
+            content = stack.enter_context(resolve(change.content_path, follow=False))
+        return cls(change, target, source, content)
+
+    @property
+    def resolved_paths(self) -> list[ResolvedPath[WritablePath]]:
+        return [self.target] if self.source is None else [self.target, self.source]
+
+    def invert(self, cancel: CancelToken) -> Operation:
+        """Return the operation that takes the change back; a folder that was removed is there again already."""
+        path = self.change.path
+        if self.source is not None:
+            return MoveBack(self.target, path, self.change, self.source, self.content, cancel, verb=_VERB)
+        if self.change.makes_folder:
+            return FolderRemoval(self.target, path, verb=_VERB)
+        if self.content is not None:
+            return PutBack(self.target, path, self.change, self.content, cancel, verb=_VERB)
+        return Deletion(self.target, path, measure_bytes(self.target, cancel), cancel, None, verb=_VERB)
+
+
+@dataclass(eq=False)
+class FolderRemoval(Operation):
+    """The inverse of making a folder; one that is not empty stays."""
+
+    def plan_changes(self, journal_entry: Journal) -> Sequence[PlannedChange]:
+        return [PlannedChange(self.resolved.path, None, None, before=NEW_FOLDER)]
+
+    def apply(self, content_path: WritablePath | None) -> None:
+        with translate_errors(self.display_path):
+            self.folder.remove_folder(self.name)
+
+
+@dataclass(eq=False)
+class PutBack(Operation):
+    """The inverse of a change or a deletion: what was there before takes the place of what is there now.
+
+    Attributes:
+        content: what was there before, where it is kept.
+    """
+
+    change: UndoableChange
+    content: ResolvedPath[WritablePath]
+    cancel: CancelToken
+
+    def plan_changes(self, journal_entry: Journal) -> Sequence[PlannedChange]:
+        restored = read_state(self.content.folder, self.content.name, thorough=True)
+        return [PlannedChange(self.resolved.path, self.folder, restored)]
+
+    def apply(self, content_path: WritablePath | None) -> None:
+        with translate_errors(self.display_path):
+            _put_back(self.change, self.content, self.resolved, self.cancel)
+
+
+@dataclass(eq=False)
+class MoveBack(Operation):
+    """The inverse of a move; what that replaced comes back with it.
+
+    Attributes:
+        content: what the move replaced, where it is kept.
+    """
+
+    change: UndoableChange
+    resolved_source: ResolvedPath[WritablePath]
+    content: ResolvedPath[WritablePath] | None
+    cancel: CancelToken
+
+    @property
+    def changed_folders(self) -> Sequence[Folder[WritablePath]]:
+        return [self.folder, self.resolved_source.folder]
+
+    def plan_changes(self, journal_entry: Journal) -> Sequence[PlannedChange]:
+        source = self.resolved_source
+        moved = read_moved_state(self.folder, self.name, journal_entry)
+        left_at_source = None
+        if self.content is not None:
+            left_at_source = read_state(self.content.folder, self.content.name, thorough=True)
+        # What has come to stand at the source is replaced, and kept.
+        source_folder = source.folder if self.change.recorded.left_at_source else None
+        return [
+            PlannedChange(source.path, source_folder, moved, source=self.resolved.path, left_at_source=left_at_source)
+        ]
+
+    def apply(self, content_path: WritablePath | None) -> None:
+        with translate_errors(self.display_path):
+            self._move_back()
+            if self.content is not None:
+                _put_back(self.change, self.content, self.resolved, self.cancel)
+
+    def _move_back(self) -> None:
+        change = self.change
+        if change.was_never_moved():
+            remove_all(self.folder, self.name, self.cancel)
+            return
+        if change.source is None or read_state(self.folder, self.name) is None or self._has_both_names():
+            return
+        overwrite = change.recorded.left_at_source is not None
+        relocate(self.resolved, change.path, self.resolved_source, change.source, overwrite, self.cancel)
+
+    def _has_both_names(self) -> bool:
+        """Give what is moved back its old name beside the new one, which what it had replaced takes in one step."""
+        if self.content is None:
+            return False
+        source = self.resolved_source
+        try:
+            self.folder.add_name(self.name, source.folder, source.name)
+        except FileExistsError:
+            return True
+        except OSError:  # a folder, or another file system
+            return False
+        return True
+
+
+def _put_back(
+    change: UndoableChange,
+    content: ResolvedPath[WritablePath],
+    target: ResolvedPath[WritablePath],
+    cancel: CancelToken,
+) -> None:
+    assert change.content_path is not None
+    relocate(content, change.content_path, target, change.path, overwrite=True, cancel=cancel)

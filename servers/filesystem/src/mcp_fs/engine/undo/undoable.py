@@ -7,7 +7,8 @@ from typing import Literal
 
 from mcp_batteries.errors import NotFound, Problem
 from mcp_fs.engine.handles.path_opening import resolve
-from mcp_fs.engine.journal.states import NEW_FOLDER, EntryState, is_unchanged
+from mcp_fs.engine.journal.entry_state import NEW_FOLDER, EntryState
+from mcp_fs.engine.journal.states import is_unchanged
 from mcp_fs.engine.journal.store import EntryRecord, JournalStore, RecordedChange
 from mcp_fs.engine.listing.walk import display_path
 from mcp_fs.policy import Policy, WritablePath

@@ -2,23 +2,67 @@
 
 An operation is one change of one name. Whoever makes it has done before all that can fail by itself: it has read and
 checked, and has written new contents beside the name. What is left is a rename, or little more. Undoing a step is to
-apply the inverse of each of its operations, the last first (`engine/undo/inverse.py`).
+apply the inverse of each of its operations, the last first (`engine/undo`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from mcp_batteries.errors import Problem, Unavailable, describe_os_error, quote
 from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath
-from mcp_fs.engine.handles.temp_files import remove_quietly
-from mcp_fs.engine.journal.journal import JournalEntry
-from mcp_fs.engine.journal.states import PlannedChange
+from mcp_fs.engine.journal.entry_state import EntryState
 from mcp_fs.policy import ReadablePath, WritablePath
 
-__all__ = ["NotDurable", "Operation", "apply", "fsync_folder"]
+__all__ = ["Journal", "NotDurable", "Operation", "PlannedChange", "apply", "fsync_folder"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """What is about to happen to one entry.
+
+    Attributes:
+        path: of the entry, links resolved.
+        folder: the open folder it is in; None while there is none, nor anything to keep.
+        before: what is there, if that is not to be looked at but to be made again by itself.
+        source: where what will be there is moved from.
+        copied_source: what is there, if it is copied first and deleted then.
+        left_at_source: what will then be at the source.
+        fd: the file that is there, open for reading, if it is.
+        handover_bytes: the bytes of what is there, if the caller moves it to the path that `record` returns; else it
+            is kept by another name, or copied.
+    """
+
+    path: ReadablePath
+    folder: Folder[Any] | None
+    after: EntryState | None
+    before: EntryState | None = None
+    source: ReadablePath | None = None
+    copied_source: EntryState | None = None
+    left_at_source: EntryState | None = None
+    fd: int | None = None
+    handover_bytes: int | None = None
+
+
+class Journal(Protocol):
+    """What operations are recorded in, an entry of the journal."""
+
+    def record(
+        self, planned_changes: Sequence[PlannedChange], *, leads: bool = False
+    ) -> Mapping[ReadablePath, WritablePath]:
+        """Write down what is about to happen; return by path of an entry where what is there is to be moved."""
+        ...
+
+    def withdraw(self) -> None:
+        """Forget what was recorded last, since nothing of it happened."""
+        ...
+
+    def is_on_other_disk(self, folder: Folder[Any]) -> bool:
+        """Whether what is in `folder` would have to be copied to be kept, and comes back as another file."""
+        ...
 
 
 @dataclass(eq=False)
@@ -52,7 +96,7 @@ class Operation:
         """The folders whose entries it changes, in the order in which they are made durable."""
         return [self.folder]
 
-    def plan_changes(self, journal_entry: JournalEntry) -> Sequence[PlannedChange]:
+    def plan_changes(self, journal_entry: Journal) -> Sequence[PlannedChange]:
         """Return what it will do, for the journal."""
         raise NotImplementedError
 
@@ -96,7 +140,7 @@ class Operation:
 
 def apply(
     operations: Sequence[Operation],
-    journal_entry: JournalEntry | None,
+    journal_entry: Journal | None,
     *,
     leads: bool = False,
     one_by_one: bool = False,
@@ -180,7 +224,8 @@ def _take_back(operations: Sequence[Operation]) -> None:
 def _remove_backups(operations: Sequence[Operation]) -> None:
     for operation in operations:
         if operation.backup is not None:
-            remove_quietly(operation.folder, operation.backup)
+            with suppress(OSError):
+                operation.folder.remove(operation.backup)
 
 
 def _fsync_folders(operations: Sequence[Operation]) -> None:
