@@ -21,6 +21,7 @@ __all__ = [
     "filter_user_entries",
     "find_promised_filter",
     "format_entries",
+    "format_environment",
     "is_partial",
     "list_disbelieved",
     "list_remotes",
@@ -193,6 +194,14 @@ def format_entries(entries: Sequence[Entry]) -> str:
         head = f'{section} "{_escaped(subsection)}"' if subsection else section
         lines.append(f'[{head}]\n\t{name} = "{_escaped(value)}"\n')
     return "".join(lines)
+
+
+def format_environment(entries: Sequence[Entry]) -> dict[str, str]:
+    """Return the variables by which a run of git gets these entries besides its files."""
+    variables = {"GIT_CONFIG_COUNT": str(len(entries))}
+    for number, (key, value) in enumerate(entries):
+        variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return variables
 
 
 def quote_value(text: str) -> str:

@@ -66,7 +66,7 @@ def build(settings: Settings) -> Assembled:
         skills=[PackagedSkills(settings.COMMAND, __file__)],
         title="Git",
         version=version(settings.COMMAND),
-        instructions=_instructions(list(policy.repositories)),
+        instructions=_instructions(list(policy.repositories), runs_hooks=policy.runs_hooks),
     )
 
 
@@ -82,9 +82,10 @@ def confinement(settings: Settings) -> str:
     return f"{find_sandbox().name}: git runs only itself, and reads only what is served"
 
 
-def _instructions(names: Sequence[str]) -> str:
+def _instructions(names: Sequence[str], *, runs_hooks: bool) -> str:
     which = "" if len(names) == 1 else " Name one of them as `repo`."
+    unheeded = "Filters are not run." if runs_hooks else "Hooks and filters are not run."
     return (
         f"Serves the Git repositories {', '.join(names)}.{which} Paths are relative to a repository's top. Begin with "
-        "`get_status`; the first line of an answer says what was cut and how to go on. Hooks and filters are not run."
+        f"`get_status`; the first line of an answer says what was cut and how to go on. {unheeded}"
     )

@@ -42,6 +42,8 @@ class Settings(Common):
     write: bool = Field(False, description="Offer tools that change the index, commits, branches and the work tree.")
     fetch: bool = Field(False, description="Offer to fetch from the remotes of a repository's own configuration.")
     push: bool = Field(False, description="Offer to push to those remotes; the user is asked before each push.")
+    hooks: bool = Field(False, description="Run the hooks of a repository at changes: its own programs, unconfined.")
+    sign: bool = Field(False, description="Sign commits and tags as your own Git configuration says.")
     remote_folder: Annotated[tuple[str, ...], ABSOLUTE] = Field(
         (), description="Local folder that may contain remotes; hooks there do not run; repeatable."
     )

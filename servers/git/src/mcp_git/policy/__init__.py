@@ -18,6 +18,7 @@ from mcp_git import git_config
 from mcp_git.policy.repositories import (
     FetchableRepository,
     NewWorktree,
+    PullableRepository,
     PushableRepository,
     RemovableWorktree,
     Repositories,
@@ -63,6 +64,7 @@ __all__ = [
     "NewWorktree",
     "Policy",
     "PolicySettings",
+    "PullableRepository",
     "PushableRepository",
     "Range",
     "Remote",
@@ -102,6 +104,10 @@ class PolicySettings(Protocol):
     def fetch(self) -> bool: ...
     @property
     def push(self) -> bool: ...
+    @property
+    def hooks(self) -> bool: ...
+    @property
+    def sign(self) -> bool: ...
     @property
     def remote_folder(self) -> Sequence[str]: ...
     @property
@@ -147,6 +153,8 @@ class Policy(Repositories):
 
     Attributes:
         remote_folders: the real paths of the folders that may have remotes.
+        runs_hooks: whether a change runs the hooks of a repository.
+        signs: whether commits and tags are signed as the operator's configuration says.
 
     Raises:
         Unavailable: there are no folders, or none of them can be served.
@@ -161,6 +169,8 @@ class Policy(Repositories):
             fetch=settings.fetch and may_change,
             push=settings.push and may_change,
         )
+        self.runs_hooks = settings.hooks
+        self.signs = settings.sign
         self.remote_folders = [os.path.realpath(folder) for folder in settings.remote_folder]
 
     def remote(

@@ -18,6 +18,7 @@ from mcp_git.repository_paths import Layout, find_layout, refuse_links_below
 __all__ = [
     "FetchableRepository",
     "NewWorktree",
+    "PullableRepository",
     "PushableRepository",
     "RemovableWorktree",
     "Repositories",
@@ -66,6 +67,14 @@ class FetchableRepository:
     """A served repository into which may be fetched."""
 
     repository: Repository
+
+
+@dataclass(frozen=True)
+class PullableRepository:
+    """A served repository into which may be fetched, and which may then be changed."""
+
+    writable: WritableRepository
+    fetchable: FetchableRepository
 
 
 @dataclass(frozen=True)
@@ -205,6 +214,14 @@ class Repositories:
         """
         _refuse_closed(self._fetch, "fetches nothing", "fetch")
         return FetchableRepository(self.repository(name))
+
+    def pullable_repository(self, name: str) -> PullableRepository:
+        """Return the same as `repository`, to pull into.
+
+        Raises:
+            Refused: that is not open, or not possible here.
+        """
+        return PullableRepository(self.writable_repository(name), self.fetchable_repository(name))
 
     def pushable_repository(self, name: str) -> PushableRepository:
         """Return the same as `repository`, to push from.

@@ -12,6 +12,7 @@ from mcp_git.policy import (
     FetchableRepository,
     NewName,
     Policy,
+    PullableRepository,
     PushableRepository,
     Repository,
     RepositoryPath,
@@ -31,6 +32,7 @@ __all__ = [
     "OptionalName",
     "OptionalRef",
     "OptionalRevision",
+    "PullableRepo",
     "PushableRepo",
     "Repo",
     "Rev",
@@ -45,6 +47,7 @@ _REPO = Field(json_schema_extra=in_header("Repo"))
 Repo = Annotated[Repository, trusted(Policy.repository), _REPO]
 WritableRepo = Annotated[WritableRepository, trusted(Policy.writable_repository), _REPO]
 FetchableRepo = Annotated[FetchableRepository, trusted(Policy.fetchable_repository), _REPO]
+PullableRepo = Annotated[PullableRepository, trusted(Policy.pullable_repository), _REPO]
 PushableRepo = Annotated[PushableRepository, trusted(Policy.pushable_repository), _REPO]
 
 Rev = Annotated[Revision, trusted(parse_revision), Field(description="Commit, branch, tag or `HEAD~2`.")]

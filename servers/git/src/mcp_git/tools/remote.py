@@ -20,7 +20,7 @@ from mcp_git.engine.remote.planned_push import PlannedPush
 from mcp_git.engine.remote.push import push
 from mcp_git.models import Answer
 from mcp_git.policy import Policy, Range, RemoteName, Revision, parse_range, parse_remote_name
-from mcp_git.tools.arguments import FetchableRepo, FilePath, OptionalName, OptionalRevision, PushableRepo, WritableRepo
+from mcp_git.tools.arguments import FetchableRepo, FilePath, OptionalName, OptionalRevision, PullableRepo, PushableRepo
 
 __all__ = ["plan_push", "run_fetch", "run_pull", "run_push"]
 
@@ -71,19 +71,18 @@ def run_pull(
     cancel: CancelToken,
     *,
     rebase: Annotated[bool, Field(description="Rebase instead of a merge.")] = False,
-    repo: WritableRepo = default(""),
+    repo: PullableRepo = default(""),
 ) -> Answer:
     """Fetch what the current branch follows, and merge it; stops at conflicts, then `continue_operation`."""
-    upstream = operations.find_upstream(repo, cancel)
+    upstream = operations.find_upstream(repo.writable, cancel)
     fetched = Answer([])
-    if upstream.remote != ".":
-        fetchable = policy.fetchable_repository(repo.repository.name)
-        fetched = fetch(git, policy, fetchable, parse_remote_name(upstream.remote), FetchRequest(), cancel)
+    if upstream.remote is not None:
+        fetched = fetch(git, policy, repo.fetchable, upstream.remote, FetchRequest(), cancel)
 
     def plan(planner: OperationPlanner) -> Operation:
         return planner.rebase(upstream.name) if rebase else planner.merge(upstream.name)
 
-    answer = operations.plan_and_run(repo, plan, cancel)
+    answer = operations.plan_and_run(repo.writable, plan, cancel)
     return Answer([*answer.facts, *fetched.facts], [*answer.lines, *fetched.lines])
 
 

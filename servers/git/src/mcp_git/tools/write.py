@@ -137,7 +137,7 @@ def create_commit(
     amend: Annotated[bool, Field(description="Replace the last commit.")] = False,
     repo: WritableRepo = default(""),
 ) -> Answer:
-    """Commit what is staged, or with `paths` only these. Hooks are not run, nothing is signed.
+    """Commit what is staged, or with `paths` only these.
 
     If the commit fails, the index is as it was before. To stage without a commit use `stage_files`.
     """

@@ -46,6 +46,7 @@ _NEXT_MOVES = {
     "No valid patches|patch fragment without header": "Send a unified diff, with its `---`, `+++` and `@@` lines.",
     "empty commit message": "`create_commit` with a `message` ends it too.",
     "into an empty head": "Leave out the `message`: there is no commit yet to merge with.",
+    "failed to sign the data|gpg failed": "An agent has to hold the key: nobody can be asked for its passphrase here.",
     "renaming .* failed: No such file": "`to` lies in a folder that is not there: make it first.",
     "destination exists": "Choose another `to`, or delete what is there first.",
     "not under version control": "It is not tracked: `stage_files` makes it so.",

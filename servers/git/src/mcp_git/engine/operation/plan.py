@@ -38,11 +38,13 @@ from mcp_git.policy import (
     Message,
     NewName,
     Range,
+    RemoteName,
     Repository,
     RepositoryPath,
     Revision,
     expect,
     parse_ref,
+    parse_remote_name,
     parse_revision,
 )
 from mcp_git.repository_paths import Layout, read_small_file
@@ -83,10 +85,9 @@ class _Upstream(NamedTuple):
 
 
 class Upstream(NamedTuple):
-    """What a branch follows: a remote, `.` for none, a ref there, and the name that has here."""
+    """What a branch follows: a remote, None if it is a branch here, and the name that has here."""
 
-    remote: str
-    ref: str
+    remote: RemoteName | None
     name: Revision
 
 
@@ -223,7 +224,8 @@ class OperationPlanner:
                 f"{quote(branch)} follows no branch of a remote that is here.",
                 "`run_fetch` it, then `run_merge` or `run_rebase` names what comes.",
             )
-        return Upstream(entries["remote"], entries["merge"], parse_revision(name))
+        remote = None if entries["remote"] == "." else parse_remote_name(entries["remote"])
+        return Upstream(remote, parse_revision(name))
 
     def _configure_branch(self, branch: str, key: str, value: str) -> None:
         self.git.configure(self.repository, ["--replace-all", f"branch.{branch}.{key}", value])

@@ -266,7 +266,9 @@ class _Run:
             backup = IndexBackup(self.layout)
         try:
             for step in self.operation.steps:
-                output = self.git.run(self.repository, step.arguments, self.cancel, stdin=step.stdin, writes=True)
+                output = self.git.run(
+                    self.repository, step.arguments, self.cancel, stdin=step.stdin, writes=True, runs_programs=True
+                )
                 self._warnings += _WARNING.findall(output.stderr)[:_MAX_WARNINGS]
         except GitFailed as failure:
             now = read_status(self.git, self.repository, self.cancel, layout=self.layout)

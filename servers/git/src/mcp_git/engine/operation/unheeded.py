@@ -1,4 +1,4 @@
-"""Finds the hooks that were set up for an operation, and whether it was to be signed: none of that is done here."""
+"""Finds the hooks that were set up for an operation, and whether it was to be signed, where none of that is done."""
 
 from __future__ import annotations
 
@@ -30,8 +30,11 @@ _SIGNING_KEYS = {"tag": "tag.gpgsign"} | dict.fromkeys(
 def find_unheeded(git: Git, repository: Repository, layout: Layout, command: str) -> tuple[list[str], bool]:
     """Return the hooks of a command that were not run, and whether what it made was to be signed."""
     configuration = git.read_unheeded_configuration(repository)
-    is_unsigned = configuration.get(_SIGNING_KEYS.get(command, ""), "").lower() in TRUE_VALUES
-    return _list_hooks(layout, configuration.get("core.hookspath"), _HOOKS.get(command, ())), is_unsigned
+    is_to_be_signed = configuration.get(_SIGNING_KEYS.get(command, ""), "").lower() in TRUE_VALUES
+    hooks: list[str] = []
+    if not git.programs.hooks:
+        hooks = _list_hooks(layout, configuration.get("core.hookspath"), _HOOKS.get(command, ()))
+    return hooks, is_to_be_signed and not git.programs.signing
 
 
 def _list_hooks(layout: Layout, configured_folder: str | None, names: Sequence[str]) -> list[str]:

@@ -80,6 +80,10 @@ class Confinements:
             writable_paths |= parts
         return self.plain(self._served_paths | parts | frozenset(readable), writable_paths)
 
+    def signing(self, layout: Layout, scratch: str) -> Confinement:
+        """Return what a git may do that has the operator's own program sign what it makes."""
+        return self._with_operators_programs(layout, scratch)
+
     def remote(
         self,
         layout: Layout,
@@ -130,7 +134,7 @@ class Confinements:
         )
 
     def _with_operators_programs(self, layout: Layout, scratch: str) -> Confinement:
-        """Return what ssh and credential helpers need: agents, keys, known hosts, caches, and programs anywhere.
+        """Return what ssh, credential helpers and programs that sign need: agents, keys, caches, and programs anywhere.
 
         The kernel still refuses to execute anything that is served.
         """

@@ -13,6 +13,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.processes.confinement import Confinement
 from mcp_git import git_config
 from mcp_git.engine.program.git_binary import GitBinary, GitFailed
+from mcp_git.engine.program.operator_programs import OperatorPrograms
 from mcp_git.engine.program.output import Output
 from mcp_git.engine.program.private_git_dir import PrivateGitDir, PrivateGitDirs
 from mcp_git.engine.program.process import Command
@@ -42,6 +43,7 @@ class Git:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self.binary = GitBinary(policy.served_paths)
+        self.programs = OperatorPrograms(policy.runs_hooks, policy.signs)
         self._private_git_dirs = PrivateGitDirs(self.binary)
         self._slots = GitSlots()
 
@@ -80,6 +82,7 @@ class Git:
         writes: bool = False,
         literal_paths: bool = True,
         scratch_index: str = "",
+        runs_programs: bool = False,
     ) -> Output:
         """Run git and return what it prints, at most `max_bytes` of it; of one that writes, what it says besides too.
 
@@ -91,6 +94,7 @@ class Git:
             scratch_index: a folder with an `index` and `objects` that it uses and writes in the place of the
                 repository's, as `copy_index` makes one. `git diff` with the work tree writes the index whatever the
                 environment says, so it gets one.
+            runs_programs: whether it may run what the operator allows for changes.
 
         Raises:
             GitFailed: it ended otherwise.
@@ -108,6 +112,7 @@ class Git:
             literal_paths=literal_paths,
             scratch_index=scratch_index,
             remarks=remarks if writes else None,
+            runs_programs=runs_programs and self.programs.are_allowed,
         ) as stream:
             for piece in stream:
                 pieces.append(piece)
@@ -136,12 +141,14 @@ class Git:
         layout: Layout | None = None,
         scratch_index: str = "",
         remarks: list[str] | None = None,
+        runs_programs: bool = False,
     ) -> Generator[Generator[bytes]]:
         """Run git for a block that takes what it prints piece by piece, and may leave before its end.
 
         Args:
             layout: of the repository, if the policy has just told it.
             remarks: gets what git said besides, once all is read.
+            runs_programs: whether it runs the programs that the operator allows.
 
         Raises:
             GitFailed: it ended otherwise than `exit_codes`, and was read to its end.
@@ -162,16 +169,37 @@ class Git:
         confinement = self._private_git_dirs.confinement(
             layout, private_git_dir, writes=writes, scratch_index=scratch_index
         )
+        if runs_programs:
+            arguments = self.programs.permit(arguments)
+            environment = self._add_operators_environment(layout, private_git_dir, environment)
+            confinement = self._confine_programs(layout)
         with (
             self._slots.hold(cancel),
-            self._start(layout, private_git_dir, arguments, environment, confinement, cancel, stdin, exit_codes) as (
-                pieces,
-                read_stderr,
-            ),
-        ):
+            self._start(
+                layout, private_git_dir, arguments, environment, confinement, cancel, stdin, exit_codes,
+                new_session=runs_programs,
+            ) as (pieces, read_stderr),
+        ):  # fmt: skip
             yield pieces
             if remarks is not None:
                 remarks.append(read_stderr())
+
+    def _add_operators_environment(
+        self, layout: Layout, private: PrivateGitDir, environment: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Return an environment with that of the operator around it, whose home their programs need."""
+        user = private.user_configuration.all_entries
+        own = self.programs.environment(layout, user, private.own_entries)
+        homes = {name: own[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in own}
+        without_homes = {name: value for name, value in environment.items() if name != "XDG_CONFIG_HOME"}
+        # Git hands what is to be signed over in a file.
+        return {**own, **without_homes, **homes, "TMPDIR": self.binary.scratch_folder}
+
+    def _confine_programs(self, layout: Layout) -> Confinement | None:
+        """Return what a git may do that runs the operator's programs; None for hooks, which may do anything."""
+        if self.programs.hooks or self.binary.confinements is None:
+            return None
+        return self.binary.confinements.signing(layout, self.binary.scratch_folder)
 
     def run_remote(
         self,
@@ -208,7 +236,16 @@ class Git:
                 self.binary.scratch_folder,
             )
         with self._start(
-            layout, private_git_dir, arguments, environment, confinement, cancel, stdin, exit_codes, on_stderr
+            layout,
+            private_git_dir,
+            arguments,
+            environment,
+            confinement,
+            cancel,
+            stdin,
+            exit_codes,
+            on_stderr,
+            new_session=True,
         ) as (
             pieces,
             read_stderr,
@@ -228,10 +265,12 @@ class Git:
         stdin: bytes,
         exit_codes: Iterable[int],
         on_stderr: Callable[[str], None] | None = None,
+        *,
+        new_session: bool = False,
     ) -> Generator[tuple[Generator[bytes], Callable[[], str]]]:
         folder = layout.work_tree or layout.git_dir
         command = Command(self.binary.program, arguments, folder, environment, confinement)
-        running = start_git(command, stdin, self.binary.scratch_folder, new_session=on_stderr is not None)
+        running = start_git(command, stdin, self.binary.scratch_folder, new_session=new_session)
         hidden_paths = (
             private.folder, layout.git_dir, layout.common_dir, layout.work_tree, self.binary.scratch_folder
         )  # fmt: skip

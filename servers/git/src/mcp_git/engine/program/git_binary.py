@@ -271,13 +271,10 @@ class GitBinary:
             "GIT_SSH_COMMAND": ssh,
             "GIT_ASKPASS": "",
             "GCM_INTERACTIVE": "never",
-            "GIT_CONFIG_COUNT": str(len(entries)),
             # Only of a partial clone objects are missing, and then of this remote.
             "GIT_NO_LAZY_FETCH": "0",
         }
-        for number, (key, value) in enumerate(entries):
-            environment |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-        return environment
+        return environment | git_config.format_environment(entries)
 
     @cached_property
     def _remote_configuration_file(self) -> str:

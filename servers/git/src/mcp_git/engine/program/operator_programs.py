@@ -1,0 +1,65 @@
+"""The programs that the operator lets a change run: the hooks of a repository, and what signs commits and tags."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcp_git import git_config
+from mcp_git.repository_paths import Layout
+
+__all__ = ["OperatorPrograms"]
+
+# What signs, and with which key, is said by the operator's own configuration.
+_SIGNING_KEYS = re.compile(r"gpg\..+|user\.signingkey|(?:commit|tag)\.gpgsign|tag\.forcesignannotated", re.DOTALL)
+# A repository may say that its commits are to be signed, and which of the operator's keys is for it.
+_REPOSITORY_SIGNING_KEYS = re.compile(r"user\.signingkey|(?:commit|tag)\.gpgsign")
+_WITHOUT_HOOKS = frozenset({"--no-verify"})
+_WITHOUT_SIGNATURE = frozenset({"--no-gpg-sign", "--no-sign"})
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorPrograms:
+    """What the operator allows.
+
+    Attributes:
+        hooks: the hooks of a repository, which are programs that may do anything.
+        signing: the program that signs, as the operator's configuration names it.
+    """
+
+    hooks: bool
+    signing: bool
+
+    @property
+    def are_allowed(self) -> bool:
+        return self.hooks or self.signing
+
+    def permit(self, arguments: Sequence[str]) -> list[str]:
+        """Return the arguments of a command without the options that keep what is allowed from running."""
+        refused: set[str] = set()
+        if self.hooks:
+            refused |= _WITHOUT_HOOKS
+        if self.signing:
+            refused |= _WITHOUT_SIGNATURE
+        return [argument for argument in arguments if argument not in refused]
+
+    def environment(
+        self, layout: Layout, user: Sequence[git_config.Entry], repository: Sequence[git_config.Entry]
+    ) -> dict[str, str]:
+        """Return what is added to the environment of a git that may run them: the operator's own, and configuration.
+
+        Args:
+            user: the operator's own configuration.
+            repository: the repository's.
+        """
+        entries: list[git_config.Entry] = []
+        if self.signing:
+            entries += [entry for entry in user if _SIGNING_KEYS.fullmatch(entry[0])]
+            entries += [entry for entry in repository if _REPOSITORY_SIGNING_KEYS.fullmatch(entry[0])]
+        if self.hooks:
+            folder = os.path.join(layout.common_dir, "hooks")
+            entries.append(("core.hookspath", dict([*user, *repository]).get("core.hookspath", folder)))
+        own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") and name != "GPG_TTY"}
+        return own | git_config.format_environment(entries)
