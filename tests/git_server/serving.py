@@ -116,7 +116,10 @@ async def every_change(asking: Asking, path: str = ".", repo: str = "") -> str:
         ("create_tag", {"name": "v1", "message": "the first"}),
         ("create_worktree", {"name": "linked"}),
         ("delete_worktree", {"name": "linked", "force": True}),
+        ("move_path", {"path": "notes.txt", "to": "moved.txt"}),
+        ("create_branch", {"name": "renamed", "rename": "side"}),
         ("run_fetch", {}),
+        ("run_pull", {}),
         ("run_push", {}),
     ]
     said: list[str] = []

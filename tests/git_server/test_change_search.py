@@ -91,6 +91,6 @@ async def test_where_the_time_is_over_the_answer_says_how_far_it_came(
     async with serving(made.path) as asking:
         hashes, heads = await all_hashes(asking, text="needle 0")
     assert hashes == expected
-    assert "no commits of HEAD; searched back to 2020-" in heads[1], heads
+    assert "no commits so far of HEAD; searched back to 2020-" in heads[1], heads
     # No commit is looked through twice.
     assert len(heads) == len(made.git("log", "--format=%h").split()) // 7 + 1

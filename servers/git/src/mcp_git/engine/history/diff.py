@@ -512,19 +512,25 @@ class _RecordReader:
     def take(self, end: bytes) -> bytes | None:
         """Return what stands before the next `end`, or after the last one; None at the end of all."""
         position = self._data.find(end, self._start)
-        while position < 0:
-            piece = next(self._pieces, b"")
-            unread = self._data[self._start :]
-            self._start = 0
-            if not piece:
-                self._data = b""
-                return unread or None
-            self._data = unread + piece
-            # The rest was looked through already.
-            position = self._data.find(end, len(unread))
+        if position < 0:
+            return self._take_across_pieces(end)
         record = self._data[self._start : position]
         self._start = position + 1
         return record
+
+    def _take_across_pieces(self, end: bytes) -> bytes | None:
+        """Return what stands before the next `end`, which is in a piece that is not read yet."""
+        parts = [self._data[self._start :]]
+        self._data = b""
+        self._start = 0
+        for piece in self._pieces:
+            position = piece.find(end)
+            if position >= 0:
+                self._data = piece
+                self._start = position + 1
+                return b"".join([*parts, piece[:position]])
+            parts.append(piece)
+        return b"".join(parts) or None
 
 
 def _build_arguments(git: Git, repository: Repository, comparison: Comparison) -> list[str]:

@@ -323,13 +323,17 @@ def search_text(
 
 def _split_matches(pieces: Iterable[bytes]) -> Generator[_Match]:
     """Take apart what `git grep -n -z` prints; a path may hold line ends, and its end is a NUL."""
-    unread = b""
+    unfinished: list[bytes] = []
     for piece in pieces:
-        unread += piece
+        unfinished.append(piece)
+        if b"\n" not in piece:
+            continue
+        unread = b"".join(unfinished)
         while len(parts := unread.split(b"\0", 2)) == 3 and b"\n" in parts[2]:
             path, number, following = parts
             text, _, unread = following.partition(b"\n")
             yield _Match(path, number, text)
+        unfinished = [unread]
 
 
 def _explain_failure(

@@ -440,9 +440,9 @@ def _describe_page(query: LogQuery, page: _CommitPage, skip: int, described_line
 def _describe_number(page: _CommitPage, skip: int) -> str:
     if page.commit_count:
         return f"commits {skip + 1:,}-{skip + page.commit_count:,}"
-    if skip:
-        return "no more commits"
-    return "no commits"
+    words = "no more commits" if skip else "no commits"
+    # The search goes on where its time was over.
+    return f"{words} so far" if page.has_more else words
 
 
 def _digest_refs(git: Git, repository: Repository, cancel: CancelToken) -> str:

@@ -26,6 +26,8 @@ __all__ = ["Git", "GitFailed"]
 
 _MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 _MAX_STDERR_BYTES = 16_000
+# Of a git that packs or unpacks what a remote gets or has, or runs other programs.
+_MAX_REMOTE_MEMORY_BYTES = 4 * 1024**3
 _DENIED = "ermission denied"
 _COMMANDS_WITHOUT_PATTERNS = frozenset(
     {"cat-file", "for-each-ref", "log", "ls-files", "ls-tree", "merge-base", "rev-list", "rev-parse", "status"}
@@ -169,15 +171,18 @@ class Git:
         confinement = self._private_git_dirs.confinement(
             layout, private_git_dir, writes=writes, scratch_index=scratch_index
         )
+        max_bytes = 0
         if runs_programs:
+            # What a hook runs may be of any size.
+            max_bytes = _MAX_REMOTE_MEMORY_BYTES
             arguments = self.programs.permit(arguments)
             environment = self._add_operators_environment(layout, private_git_dir, environment)
             confinement = self._confine_programs(layout)
         with (
-            self._slots.hold(cancel),
+            self._slots.hold(cancel) as memory_bytes,
             self._start(
                 layout, private_git_dir, arguments, environment, confinement, cancel, stdin, exit_codes,
-                new_session=runs_programs,
+                new_session=runs_programs, memory_bytes=max_bytes or memory_bytes,
             ) as (pieces, read_stderr),
         ):  # fmt: skip
             yield pieces
@@ -246,6 +251,7 @@ class Git:
             exit_codes,
             on_stderr,
             new_session=True,
+            memory_bytes=_MAX_REMOTE_MEMORY_BYTES,
         ) as (
             pieces,
             read_stderr,
@@ -267,10 +273,13 @@ class Git:
         on_stderr: Callable[[str], None] | None = None,
         *,
         new_session: bool = False,
+        memory_bytes: int,
     ) -> Generator[tuple[Generator[bytes], Callable[[], str]]]:
         folder = layout.work_tree or layout.git_dir
         command = Command(self.binary.program, arguments, folder, environment, confinement)
-        running = start_git(command, stdin, self.binary.scratch_folder, new_session=new_session)
+        running = start_git(
+            command, stdin, self.binary.scratch_folder, new_session=new_session, memory_bytes=memory_bytes
+        )
         hidden_paths = (
             private.folder, layout.git_dir, layout.common_dir, layout.work_tree, self.binary.scratch_folder
         )  # fmt: skip

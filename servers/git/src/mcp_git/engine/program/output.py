@@ -30,13 +30,23 @@ class Output:
 
 
 def split_records(pieces: Iterable[bytes], end: bytes = b"\0") -> Generator[bytes]:
-    """Return what stands between the ends in `pieces`, and behind the last one if there is anything."""
-    unfinished = b""
+    """Return what stands between the ends in `pieces`, and behind the last one if there is anything.
+
+    Each byte is copied once, however many pieces a record has.
+
+    Args:
+        end: one byte.
+    """
+    unfinished: list[bytes] = []
     for piece in pieces:
-        *records, unfinished = (unfinished + piece).split(end)
-        yield from records
-    if unfinished:
-        yield unfinished
+        first, *records = piece.split(end)
+        unfinished.append(first)
+        if records:
+            yield b"".join(unfinished)
+            unfinished = [records.pop()]
+            yield from records
+    if any(unfinished):
+        yield b"".join(unfinished)
 
 
 def split_lines(output: Output) -> list[str]:

@@ -39,9 +39,6 @@ T = TypeVar("T")
 _PIECE_BYTES = 64 * 1024
 # Read ahead of what is taken.
 _MAX_PIECES_AHEAD = 16
-_MAX_MEMORY_BYTES = 1024**3
-# Of one that packs or unpacks what a remote gets or has.
-_MAX_REMOTE_MEMORY_BYTES = 4 * 1024**3
 _POLL_SECONDS = 0.05
 _LAST_STANDARD_DESCRIPTOR = 2
 # Stands for how a process ended of which that can't be learned: never for an end that is fine.
@@ -299,15 +296,10 @@ def terminate(process: Process) -> None:
     process.wait()
 
 
-def limit_memory(process: int, *, is_remote: bool = False) -> None:
-    """Bound what a process may take, where the system can.
-
-    Args:
-        is_remote: whether it talks to a remote, for which whole packs are in memory.
-    """
+def limit_memory(process: int, max_bytes: int) -> None:
+    """Bound what a process may take, where the system can."""
     if sys.platform == "linux":
         import resource
 
-        limit = _MAX_REMOTE_MEMORY_BYTES if is_remote else _MAX_MEMORY_BYTES
         with suppress(OSError, ValueError):
-            resource.prlimit(process, resource.RLIMIT_DATA, (limit, limit))
+            resource.prlimit(process, resource.RLIMIT_DATA, (max_bytes, max_bytes))

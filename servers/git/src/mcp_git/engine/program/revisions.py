@@ -66,7 +66,10 @@ def explain_failure(
     if is_of_missing_contents(failure, git, repository):
         return missing_contents()
     if "ut of memory" in failure.stderr:
-        return TooLarge("This takes git more than 1 GB of memory.", "Name a smaller part of it, by `path` or `rev`.")
+        return TooLarge(
+            "This takes git more than the 1 GB of memory that one alone gets.",
+            "Name a smaller part of it, by `path` or `rev`.",
+        )
     for revision in _list_revisions(named):
         arguments = ["rev-parse", "--verify", "--quiet", revision.text + "^{object}"]
         if not git.run(repository, arguments, cancel, exit_codes=(0, 1, 128)).stdout:

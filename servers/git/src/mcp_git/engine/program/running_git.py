@@ -20,35 +20,45 @@ from mcp_git.engine.program.process import (
 
 __all__ = ["GitSlots", "RunningGit", "start_git"]
 
-# Each may take as much memory as `limit_memory` says, so that this bounds it for all.
 _MAX_RUNNING = 6
 _POLL_SECONDS = 0.05
+# What the git of one call may take, and what those beside it may: 3 GB together, were all to take it.
+_MAX_MEMORY_BYTES = 1024**3
+_MAX_MEMORY_BESIDE_BYTES = 400 * 1024**2
 
 
 class GitSlots:
-    """Lets so many local gits run at a time, besides those that a thread runs inside of its first one."""
+    """Lets so many local gits run at a time, besides those that a thread runs inside of its first one.
+
+    One of them at a time may take much memory.
+    """
 
     def __init__(self, number: int = _MAX_RUNNING) -> None:
         self._slots = threading.BoundedSemaphore(number)
+        self._large_slot = threading.Lock()
         self._of_thread = threading.local()
 
     @contextmanager
-    def hold(self, cancel: CancelToken) -> Generator[None]:
-        """Wait for a slot, unless this thread has one, and hold it for a block.
+    def hold(self, cancel: CancelToken) -> Generator[int]:
+        """Wait for a slot, unless this thread has one, and hold it for a block; return the bytes of memory it has.
 
         Raises:
             WorkCancelled: nobody waits for it any more.
         """
-        if getattr(self._of_thread, "has_slot", False):
-            yield
+        held_bytes: int | None = getattr(self._of_thread, "memory_bytes", None)
+        if held_bytes is not None:
+            yield held_bytes
             return
         while not self._slots.acquire(timeout=_POLL_SECONDS):
             cancel.check()
-        self._of_thread.has_slot = True
+        is_large = self._large_slot.acquire(blocking=False)
+        self._of_thread.memory_bytes = _MAX_MEMORY_BYTES if is_large else _MAX_MEMORY_BESIDE_BYTES
         try:
-            yield
+            yield self._of_thread.memory_bytes
         finally:
-            self._of_thread.has_slot = False
+            self._of_thread.memory_bytes = None
+            if is_large:
+                self._large_slot.release()
             self._slots.release()
 
 
@@ -80,19 +90,22 @@ class RunningGit:
         self.stderr.close()
 
 
-def start_git(command: Command, stdin: bytes, scratch_folder: str, *, new_session: bool = False) -> RunningGit:
+def start_git(
+    command: Command, stdin: bytes, scratch_folder: str, *, new_session: bool = False, memory_bytes: int
+) -> RunningGit:
     """Start a git.
 
     Args:
         stdin: what it reads.
         scratch_folder: for what it reads and says, where the system keeps no unnamed files in memory.
         new_session: as `process.start`.
+        memory_bytes: what it may take.
     """
     with ExitStack() as files:
         stderr = files.enter_context(open_unnamed_file(scratch_folder))
         process = _start(command, stdin, stderr, scratch_folder, new_session)
         files.pop_all()
-    limit_memory(process.pid, is_remote=new_session)
+    limit_memory(process.pid, memory_bytes)
     return RunningGit(process, stderr)
 
 
