@@ -635,3 +635,27 @@ async def test_reading_writes_nothing_even_where_only_times_differ(tmp_path: Pat
     assert all_of_it() == before
     made.git("diff", "--stat", GIT_OPTIONAL_LOCKS="0")
     assert all_of_it() != before, "the case is not armed"
+
+
+@pytest.mark.anyio
+async def test_the_history_of_a_method_is_found_by_its_name(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    text = "class Session:\n    def open(self):\n        return {}\n\n    def close(self):\n        return 2\n"
+    for value in (0, 1):
+        made.commit(f"open {value}", {"session.py": text.format(value)})
+    made.commit("close", {"session.py": text.format(1).replace("2", "3")})
+    async with serving(made.path) as asking:
+        answer = await asking("list_commits", path="session.py", lines="open")
+        assert "lines 2-4: def open(self):" in answer and "open 1" in answer and "close" not in answer, answer
+        assert "Git sees no function `flush`" in await asking("list_commits", path="session.py", lines="flush")
+
+
+@pytest.mark.anyio
+async def test_the_blame_of_a_file_outside_of_a_sparse_checkout_says_where_it_is(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("first", {"in/a.txt": "a\n", "out/b.txt": "b\n"})
+    made.git("sparse-checkout", "set", "in")
+    async with serving(made.path) as asking:
+        assert "With rev=`HEAD`" in await asking("get_blame", path="out/b.txt")
+        assert "1: b" in await asking("get_blame", path="out/b.txt", rev="HEAD")
+        assert "There is no file `out/c.txt`" in await asking("get_blame", path="out/c.txt")

@@ -149,16 +149,17 @@ def resolve_lines(
         commit: that `revision` was when the first page was made.
     """
     failure: GitFailed | None = None
-    for span in _list_spans(lines):
-        arguments = ["blame", "--porcelain", f"-L{span}", f"{commit or revision.text}^!", "--", path.text]
-        try:
-            output = git.run(repository, arguments, cancel).text
-        except GitFailed as failed:
-            failure = failed
-            if "no match" not in failed.stderr:
-                break
-        else:
-            return _read_span(output, with_first_line=bool(lines.function))
+    for options in _list_options(git, repository, lines):
+        for span in _list_spans(lines):
+            arguments = [*options, "blame", "--porcelain", f"-L{span}", f"{commit or revision.text}^!", "--", path.text]
+            try:
+                output = git.run(repository, arguments, cancel).text
+            except GitFailed as failed:
+                failure = failed
+                if "no match" not in failed.stderr:
+                    break
+            else:
+                return _read_span(output, with_first_line=bool(lines.function))
     assert failure is not None
     raise _explain_missing_lines(failure, git, repository, path, revision, lines, cancel)
 
@@ -178,6 +179,17 @@ def _explain_missing_lines(
     if "has only" in failure.stderr:
         return Invalid(f"{failure}".rstrip(), "Name `lines` that the file has.")
     return _explain_failure(failure, git, repository, path, revision, cancel)
+
+
+def _list_options(git: Git, repository: Repository, lines: LineRange) -> list[list[str]]:
+    """Return the options with which git is asked for lines: for a function as it is set up here, and by its language.
+
+    By itself git takes what begins at the left edge for a function, which a method does not.
+    """
+    options: list[list[str]] = [[]]
+    if lines.function:
+        options.append(["-c", f"core.attributesFile={git.find_function_attributes(repository)}"])
+    return options
 
 
 def _list_spans(lines: LineRange) -> list[str]:
@@ -238,10 +250,13 @@ def _explain_failure(
         return Invalid(f"{failure}".rstrip(), "Name a `start_line` that the file has.")
     # Without a revision git begins at HEAD all the same, and there may be none.
     start = revision or HEAD
-    if not re.search("no such path|unsupported file type", failure.stderr):
+    if not re.search("no such path|unsupported file type|Cannot lstat", failure.stderr):
         return explain_failure(failure, git, repository, start, cancel)
     arguments = ["cat-file", "-t", f"{start.text}:{path.text}"]
-    if git.run(repository, arguments, cancel, exit_codes=(0, 128)).text.strip() == "tree":
+    kind = git.run(repository, arguments, cancel, exit_codes=(0, 128)).text.strip()
+    if revision is None and kind == "blob" and "lstat" in failure.stderr:
+        return NotFound(f"`{path.display}` is not in the work tree now.", "With rev=`HEAD` its lines there are shown.")
+    if kind == "tree":
         return Invalid(f"`{path.display}` is a folder.", "Name a file; `list_files` has them.")
     if revision is None:
         fix = suggest_path(git, repository, path, None, cancel)

@@ -15,7 +15,7 @@ from mcp_git import git_config
 from mcp_git.engine.program.git_binary import GitBinary, GitFailed
 from mcp_git.engine.program.operator_programs import OperatorPrograms
 from mcp_git.engine.program.output import Output
-from mcp_git.engine.program.private_git_dir import PrivateGitDir, PrivateGitDirs
+from mcp_git.engine.program.private_git_dir import FUNCTION_ATTRIBUTES, PrivateGitDir, PrivateGitDirs
 from mcp_git.engine.program.process import Command
 from mcp_git.engine.program.running_git import GitSlots, RunningGit, start_git
 from mcp_git.policy import Policy, Repository
@@ -315,6 +315,10 @@ class Git:
         """Return the operator's configuration and the repository's over it, of which git is told a part here."""
         private = self._private_git_dir(repository)
         return dict([*private.user_configuration.all_entries, *private.own_entries])
+
+    def find_function_attributes(self, repository: Repository) -> str:
+        """Return the path of a file of attributes by which git knows functions in the usual languages."""
+        return os.path.join(self._private_git_dir(repository).folder, FUNCTION_ATTRIBUTES)
 
     def find_user_attributes(self, repository: Repository) -> str:
         """Return the path of the file of attributes that the operator's configuration names for a repository."""

@@ -28,7 +28,7 @@ from mcp_git.engine.program.user_configuration import (
 )
 from mcp_git.repository_paths import Layout, refuse_submodules_elsewhere
 
-__all__ = ["PrivateGitDir", "PrivateGitDirs"]
+__all__ = ["FUNCTION_ATTRIBUTES", "PrivateGitDir", "PrivateGitDirs"]
 
 _INDEX_TIMEOUT_SECONDS = 60
 _MAX_CONFIGURATION_BYTES = 1024 * 1024
@@ -36,6 +36,39 @@ _MAX_READS_OF_CONFIGURATION = 5
 _BAD_INDEX = re.compile(rb"(?:^|\0)/|(?:^|[\0/])(?:\.\.?|\.git)?(?:/|\0)", re.I)
 _STAGED = re.compile(rb"(^|\0)\d{6} [0-9a-f]+ \d\t")
 _SUBMODULE = re.compile(rb"(?:^|\0)160000 [0-9a-f]+ \d\t([^\0]+)")
+
+# Attributes that say by which language git knows the functions in a file.
+FUNCTION_ATTRIBUTES = "function-attributes"
+_LANGUAGES = """\
+*.ad[bs] diff=ada
+*.sh diff=bash
+*.c diff=cpp
+*.cc diff=cpp
+*.cpp diff=cpp
+*.cxx diff=cpp
+*.h diff=cpp
+*.hpp diff=cpp
+*.cs diff=csharp
+*.css diff=css
+*.ex diff=elixir
+*.exs diff=elixir
+*.f90 diff=fortran
+*.go diff=golang
+*.html diff=html
+*.java diff=java
+*.kt diff=kotlin
+*.md diff=markdown
+*.m diff=objc
+*.pas diff=pascal
+*.pl diff=perl
+*.pm diff=perl
+*.php diff=php
+*.py diff=python
+*.rb diff=ruby
+*.rs diff=rust
+*.scm diff=scheme
+*.tex diff=tex
+"""
 
 _FIRST_WITH_REFTABLE = (2, 45)
 
@@ -105,6 +138,8 @@ class PrivateGitDirs:
             if private is None:
                 folder = os.path.join(self._binary.scratch_folder, str(len(self._shadows)))
                 os.mkdir(folder)
+                with open(os.path.join(folder, FUNCTION_ATTRIBUTES), "w", encoding="ascii") as file:
+                    file.write(_LANGUAGES)
                 private = self._shadows[layout] = PrivateGitDir(folder)
             return private
 
