@@ -282,7 +282,8 @@ async def run_in_thread(
     except WorkCancelled:
         raise Unavailable(
             f"{description} was stopped after {seconds:g} s, its time limit.",
-            "Ask for less: a smaller folder, a narrower filter.",
+            "Ask for less: a smaller folder, a narrower filter. If that takes as long, leave it: what is read does not "
+            "answer.",
         ) from None
     finally:
         cancel.set()

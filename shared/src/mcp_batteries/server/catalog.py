@@ -234,8 +234,10 @@ class Catalog:
         self, ctx: ServerRequestContext[Any], params: GetPromptRequestParams
     ) -> GetPromptResult | InputRequiredResult:
         if params.name not in self.prompts:
-            names = ", ".join(f"`{name}`" for name in self.prompts)
-            raise to_mcp_error(NotFound(f"There is no prompt {quote(params.name)}.", f"There are: {names}."))
+            fix = "This server has none."
+            if self.prompts:
+                fix = f"There are: {', '.join(f'`{name}`' for name in self.prompts)}."
+            raise to_mcp_error(NotFound(f"There is no prompt {quote(params.name)}.", fix))
         prompt, method = self.prompts[params.name]
         arguments = params.arguments or {}
         _check_prompt_arguments(prompt, arguments)

@@ -85,12 +85,12 @@ async def ask_for_confirmation(
         try:
             resolved = await resolve_arguments(marker, build_resolver_plans(marker, set()), {}, context)
         except ToolError:
-            raise _not_answered(tool) from None
+            raise _not_answered(tool, question) from None
         except MCPError:
             # A handshake-era client answers the question so; later ones send a state back, which may be wrong.
             if context.request_context.protocol_version in MODERN_PROTOCOL_VERSIONS:
                 raise
-            raise _not_answered(tool) from None
+            raise _not_answered(tool, question) from None
         if isinstance(resolved, InputRequiredResult):
             return resolved
         answer = resolved["consent"]
@@ -119,8 +119,11 @@ def _find_obstacle(context: Context[Any, Any]) -> _Obstacle | None:
     return None
 
 
-def _not_answered(tool: str) -> Refused:
-    return Refused(
-        f"`{tool}` needs the user's consent, and the client's answer to the question was none; nothing was changed.",
-        "Ask the user, then call again.",
+def _not_answered(tool: str, question: Question | None) -> Refused:
+    """Return the refusal where the client does not pass the question on: it would not do so another time."""
+    failure = (
+        f"`{tool}` needs the user's consent, and the client's answer to the question was none; nothing was changed."
     )
+    if question is None:
+        return Refused(failure, "The operator can start the server without `--confirm`.")
+    return Refused(f"{failure} The question was: {question.text}", question.fix)

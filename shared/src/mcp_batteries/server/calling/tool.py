@@ -49,6 +49,11 @@ ConfirmationCheck = Callable[[str, Mapping[str, Any]], Awaitable[Question | None
 Explain = Callable[[Exception], Problem | None]
 
 
+# A call with nothing to narrow waits for something that does not answer, such as a pipe that nobody writes to.
+_NEXT_AFTER_TIMEOUT = "Ask for less at once. If that takes as long, what it waits for does not answer: leave it."
+_NEXT_AFTER_UNFINISHED_CHANGE = "It may be done in part: look at what it was to change before you call again."
+
+
 class StrictTool(Tool):
     """The SDK's tool with our argument check, our messages, our result shapes and a time limit.
 
@@ -100,10 +105,8 @@ class StrictTool(Tool):
                 return result
             return to_call_result(result, views=self.meta is not None and client_shows_views(context))
         except TimeoutError:
-            raise Unavailable(
-                f"`{self.name}` was stopped after {self.seconds:g} s, its time limit.",
-                "Ask for less at once.",
-            ) from None
+            fix = _NEXT_AFTER_TIMEOUT if self.effect == "read" else _NEXT_AFTER_UNFINISHED_CHANGE
+            raise Unavailable(f"`{self.name}` was stopped after {self.seconds:g} s, its time limit.", fix) from None
         except (MCPError, ToolError, ResourceError):
             raise
         except (Exception, SystemExit) as defect:

@@ -121,7 +121,9 @@ class Scopes:
             return await call_next(ctx)
         missing = self.missing(token.scopes, ctx.method, ctx.params)
         if missing is not None:
-            raise MCPError(INVALID_REQUEST, f"This token lacks the scope {quote(missing)}.")
+            raise MCPError(
+                INVALID_REQUEST, f"This token lacks the scope {quote(missing)}. Ask for a token that has it."
+            )
         result = await call_next(ctx)
         if not isinstance(result, dict):
             return result

@@ -62,6 +62,8 @@ _MAX_VALUES = 100_000
 
 _JSON = "application/json"
 _BOTH = ACCEPTS_BOTH.decode()
+_NO_SESSION = "Missing session ID. Send `initialize` first, and the Mcp-Session-Id of its answer with every request."
+_ENDED_SESSION = "Session not found: it has ended, or is another caller's. Send `initialize` without Mcp-Session-Id."
 _NOT_KEPT = (
     f"The answer to this call is not kept: it is longer ago than {KEPT_SECONDS:.0f} s, or there were too many. "
     "Look whether the call had its effect, then call again."
@@ -239,6 +241,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
         problem = check_revision(post.headers, request)
         if problem is not None:
             raise _BadRequest(400, problem.message, problem.code, request.id, data=problem.data)
+        self._check_session(post, request)
         self._check_forms(post.forms, request)
         if not post.forms.json:
             send = send_as_events(send)
@@ -265,6 +268,17 @@ class BodyCheck(RequestBodyLimitMiddleware):
                     if spend is not None:
                         watched = _spending(watched, spend)
                     await self._pass_on(post, request, watched)
+
+    def _check_session(self, post: _Post, request: JSONRPCRequest) -> None:
+        """Refuse a request that must be of a session, and names none that its sender has open."""
+        revision = post.headers.get("mcp-protocol-version")
+        if request.method == "initialize" or (revision is not None and revision not in HANDSHAKE_PROTOCOL_VERSIONS):
+            return
+        session = post.headers.get("mcp-session-id")
+        if session is None:
+            raise _BadRequest(400, _NO_SESSION, request_id=request.id)
+        if self._sessions.of(post.scope, session) is None:
+            raise _BadRequest(404, _ENDED_SESSION, request_id=request.id)
 
     def _check_forms(self, forms: AnswerForms, request: JSONRPCRequest) -> None:
         """Refuse a request whose answer the client would not accept in the form that it must have."""
