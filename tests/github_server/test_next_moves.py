@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from github_server.oracle import Oracle
-from github_server.serving import call, refused, served, text_of
+from github_server.serving import EVERYTHING, call, refused, served, text_of
 from github_server.world import issue, not_found, sample
+from mcp_github.requests import graphql_queries
 
 O = {"repo": "octo/app"}  # noqa: E741
 HERE = "/repos/octo/app"
@@ -44,6 +45,79 @@ async def test_a_renamed_repository_is_named_on_writes(oracle: Oracle) -> None:
     async with served(oracle, "--write", "--repos", "octo/app") as client:
         text = await refused(client, "create_issue", **O, title="T")
         assert "new-app" not in text and "Look the repository up" in text
+
+
+def renamed(oracle: Oracle) -> None:
+    """`octo/app` is `octo/new-app` by now, of REST and of GraphQL."""
+    oracle.answer("GET", HERE, status=301, headers={"Location": f"{oracle.url}/repositories/42"})
+    oracle.answer("GET", "/repositories/42", {**sample("repos/get"), "full_name": "octo/new-app"})
+    thread = {"pullRequest": {"number": 5}, "repository": {"nameWithOwner": "octo/new-app"}}
+    oracle.graphql("NodePlace", {"node": {"__typename": "PullRequestReviewThread", **thread}})
+    oracle.graphql("Discussions", {"repository": {"nameWithOwner": "octo/new-app"}})
+
+
+@pytest.mark.anyio
+async def test_graphql_tells_the_new_name_of_a_repository_on_writes_too(oracle: Oracle) -> None:
+    renamed(oracle)
+    async with served(oracle, *EVERYTHING) as client:
+        for tool, more in (
+            ("edit_thread", {"number": 5, "thread": "PRRT_kwDOAAAAAQ"}), ("list_discussions", {}),
+            ("create_comment", {"number": 5, "thread": "PRRT_kwDOAAAAAQ", "body": "B"}),
+        ):  # fmt: skip
+            result = await client.call_tool(tool, {**O, **more})
+            assert not result.is_error and "`octo/app` is `octo/new-app` by now" in text_of(result), text_of(result)
+
+
+@pytest.mark.anyio
+async def test_graphql_shows_no_repository_that_one_was_renamed_to_and_is_not_served(oracle: Oracle) -> None:
+    renamed(oracle)
+    async with served(oracle, *EVERYTHING, "--repos", "octo/app") as client:
+        assert "not served here" in await refused(client, "list_discussions", **O)
+        assert "no thread" in await refused(client, "edit_thread", **O, number=5, thread="PRRT_kwDOAAAAAQ")
+
+
+def test_each_query_of_a_repository_selects_its_name() -> None:
+    texts = [text for name, text in vars(graphql_queries).items() if name.isupper()]
+    of_repositories = [text for text in texts if "repository(owner: $owner, name: $name)" in text]
+    assert len(of_repositories) >= 8
+    assert all("repository(owner: $owner, name: $name) { nameWithOwner" in text for text in of_repositories)
+
+
+@pytest.mark.anyio
+async def test_an_empty_repository_answers_as_one(oracle: Oracle) -> None:
+    empty = {"message": "Git Repository is empty.", "status": "409"}
+    for path in ("commits", "commits/.*", "git/.*"):
+        oracle.answer("GET", f"{HERE}/{path}", empty, status=409)
+    oracle.answer("GET", f"{HERE}/contents/.*", {"message": "This repository is empty."}, status=404)
+    oracle.answer("GET", f"{HERE}/branches", [])
+    oracle.graphql("Blame", {"repository": {"isEmpty": True, "object": None}})
+    async with served(oracle, "--toolsets", "all", "--write") as client:
+        for tool, more in (
+            ("list_files", {}), ("list_files", {"recursive": True}), ("read_file", {"path": "a"}), ("list_commits", {}),
+            ("get_commit", {"ref": "main"}), ("read_blame", {"path": "a"}), ("create_branch", {"branch": "x"}),
+        ):  # fmt: skip
+            text = await refused(client, tool, **O, **more)
+            assert "no commit yet" in text and "`write_files`" in text, text
+        assert "no commit yet" in (await call(client, "list_refs", **O))["note"]
+        assert "note" not in await call(client, "list_refs", **O, kind="tags")
+
+
+@pytest.mark.anyio
+async def test_whatever_takes_a_path_names_the_nearest(oracle: Oracle) -> None:
+    tree = [{"path": "src/parser.py", "type": "blob"}, {"path": "src", "type": "tree"}]
+    oracle.answer("GET", f"{HERE}/git/trees/HEAD", {"tree": tree})
+    oracle.answer("GET", f"{HERE}/commits", [])
+    not_found(oracle, "GET", f"{HERE}/contents/(parser.py|sr)")
+    nobody = {"__typename": "Commit", "blame": {"ranges": []}}
+    oracle.graphql("Blame", {"repository": {"isEmpty": False, "object": nobody}})
+    async with served(oracle, "--toolsets", "all") as client:
+        for tool, more in (("list_files", {"path": "sr"}), ("list_files", {"path": "sr", "recursive": True})):
+            assert "`src`" in await refused(client, tool, **O, **more)
+        assert "`src/parser.py`" in await refused(client, "read_blame", **O, path="parser.py")
+        # GitHub lists no commits of a path that is not there, as of one that nobody changed since.
+        found = await call(client, "list_commits", **O, path="parser.py")
+        assert found["rows"] == [] and "`src/parser.py`" in found["note"]
+        assert "is no folder" in await refused(client, "list_files", **O, path="README.md", recursive=True)
 
 
 @pytest.mark.anyio

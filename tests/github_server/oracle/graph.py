@@ -72,6 +72,9 @@ def _field(source: Any, info: Any, **_: Any) -> Any:
     if info.operation.operation is OperationType.MUTATION and len(path := info.path.as_list()) == 2:
         # The object that it made or changed has what was asked for.
         return echo.mutated(path[0], info.variable_values.coerced.get("input", {}))
+    named = info.variable_values.coerced
+    if info.path.as_list() == ["repository", "nameWithOwner"] and "owner" in named:
+        return f"{named['owner']}/{named['name']}"
     return None if info.field_name in _ABSENT else _made_up(info.return_type, info.field_name)
 
 

@@ -245,6 +245,7 @@ class Api:
             current_call().has_written = True
         _note_hidden(response)
         answer = _parse_graphql(response.body, description, writes=writes)
+        self._judge_repository(answer.data, variables, description)
         if answer.is_missing:
             raise self._graphql_problem(answer.errors, response, description, writes=writes)
         if writes and not _names_what_changed(answer.data):
@@ -259,6 +260,7 @@ class Api:
                     _report_unset(asked, selected, description, "PATCH" if expects else "POST")
         if answer.errors and not internal:
             current_call().add_note(partial_data_note(answer.errors, description))
+        self._note_rename(repo)
         data, removed = self._clean(_without_gaps(answer.data))
         return ApiResponse(data, removed, headers=response.headers)
 
@@ -301,6 +303,21 @@ class Api:
             return name.removeprefix("@")
         user = await self.get("/user", "the user of this token", internal=True)
         return str(user.data.get("login", ""))
+
+    async def is_repo(self, repo: Repo, full_name: str) -> bool:
+        """Return whether what GitHub calls `full_name` is `repo`, which may have had another name."""
+        key = full_name.lower()
+        if key == repo.key:
+            return True
+        try:
+            await self.get(repo.path, f"repository `{repo.full_name}`", internal=True)
+        except Problem:
+            return False
+        return self.current_name(repo).lower() == key
+
+    def current_name(self, repo: Repo) -> str:
+        """Return the `owner/name` that `repo` has by now, as far as an earlier request told."""
+        return self.client.renamed.get(repo.key, repo.full_name)
 
     async def require_insiders(self, path: str, description: str) -> None:
         """Raise `Refused` with `--lockdown` for the changes of the pull request at `path` if it is an outsider's."""
@@ -365,6 +382,20 @@ class Api:
         if writes and isinstance(problem, Unavailable) and problem.retry_after is None:
             return Unavailable(problem.failure, _MAYBE_DONE)
         return problem
+
+    def _judge_repository(self, data: Any, variables: Mapping[str, Any], description: str) -> None:
+        """Remember the new name of a repository that GraphQL found by its old one, as REST does with a redirect.
+
+        Raises:
+            Refused: it is a repository that is not served.
+        """
+        full_name = _repository_name(data)
+        old_name = f"{variables.get('owner')}/{variables.get('name')}".lower()
+        if full_name is None or full_name.lower() == old_name:
+            return
+        if self.policy.allow_list:
+            self.policy.require_redirect_served(full_name, description)
+        self.client.renamed[old_name] = full_name
 
     def _note_redirect(self, repo: Repo | None, description: str, response: Response) -> None:
         """Have the client told where a redirect led, or that the repository has another name."""
@@ -476,6 +507,15 @@ def _names_what_changed(data: Any) -> bool:
         if not name.startswith("delete") and not any(cast("dict[str, Any]", payload).values()):
             return False
     return True
+
+
+def _repository_name(data: Any) -> str | None:
+    """Return the name of the repository that a query asked for, which it selects; None for other queries."""
+    match data:
+        case {"repository": {"nameWithOwner": str(full_name)}}:
+            return full_name
+        case _:
+            return None
 
 
 def _without_gaps(data: Any) -> Any:

@@ -15,7 +15,9 @@ from mcp_github.client.refusals import find_refusal
 from mcp_github.client.response import Response
 from mcp_github.safety.scrub import scrub_text
 
-__all__ = ["graphql_problem_of", "hidden_organisations_note", "partial_data_note", "problem_of"]
+__all__ = [
+    "empty_repository_problem", "graphql_problem_of", "hidden_organisations_note", "partial_data_note", "problem_of",
+]  # fmt: skip
 
 # A feature that is off is answered with any of several statuses: no other token would help against it. A label or
 # branch of the caller's that is called so is quoted without the verb.
@@ -75,9 +77,7 @@ def _refusal_of(response: Response, message: str, description: str, *, has_token
         case 403:
             return _forbidden(response, message, description)
         case 404 | 409 if "is empty" in message:
-            return NotFound(
-                f"GitHub has nothing for {description}: the repository has no commit yet.", "Push a first one."
-            )
+            return empty_repository_problem(description)
         case 404 | 410:
             return _not_found(response, message, description, has_token=has_token)
         case 405 | 409:
@@ -229,6 +229,14 @@ def _sign_on_problem_of(response: Response, description: str) -> Problem | None:
     if url is not None:
         fix = f"The user can do that at {url[1]} within an hour."
     return Refused(f"The organisation of {description} wants the token authorised for single sign-on.", fix)
+
+
+def empty_repository_problem(description: str) -> NotFound:
+    """Return the problem of asking for what only a commit has, in a repository that has none."""
+    return NotFound(
+        f"GitHub has nothing for {description}: the repository has no commit yet.",
+        "`write_files` makes the first one, as does a push.",
+    )
 
 
 def hidden_organisations_note(headers: Mapping[str, str]) -> str:

@@ -220,7 +220,7 @@ async def _commit_by_graphql(api: Api, plan: _PlannedCommit) -> _Commit:
     headline, _, body = plan.message.partition("\n")
     additions = [{"path": path, "contents": _to_base64(content)} for path, content in plan.additions.items()]
     mutation_input = {
-        "branch": {"repositoryNameWithOwner": plan.repo.full_name, "branchName": plan.branch.name},
+        "branch": {"repositoryNameWithOwner": api.current_name(plan.repo), "branchName": plan.branch.name},
         "expectedHeadOid": plan.head,
         "message": {"headline": headline, "body": body.strip()},
         "fileChanges": {"additions": additions, "deletions": [{"path": path} for path in plan.deletions]},

@@ -26,7 +26,7 @@ from mcp_github.safety.scrub import scrub_text
 
 __all__ = [
     "BinaryFile", "Blob", "content_uri", "decode_blob", "fetch_blob", "fetch_contents", "fetch_readme", "list_folder",
-    "read_content",
+    "read_content", "require_path",
 ]  # fmt: skip
 
 _OBJECT_TYPE = "application/vnd.github.object+json"
@@ -117,6 +117,11 @@ async def fetch_contents(
     if isinstance(data, list):
         return {"type": "dir", "entries": data}
     return data
+
+
+async def require_path(api: Api, repo: Repo, path: FilePath, ref: Ref | None) -> None:
+    """Raise `NotFound` with the nearest paths if there is nothing at `path`."""
+    await fetch_contents(api, repo, path, ref)
 
 
 async def _find_nearest(api: Api, repo: Repo, path: FilePath, ref: Ref | None) -> list[str]:
@@ -304,7 +309,8 @@ async def _entries_beneath(api: Api, repo: Repo, path: FilePath, ref: Ref | None
                 f"GitHub cut the tree of `{repo.full_name}` before anything in {quote(path.display_name)}.",
                 "List it without `recursive`.",
             )
-        raise NotFound(f"There is no folder {quote(path.display_name)} in `{repo.full_name}`.", "List its parent.")
+        await require_path(api, repo, path, ref)
+        raise Invalid(f"{quote(path.display_name)} is no folder.", "Use `read_file`.")
     if is_cut:
         return _Entries(items, "GitHub cut this tree: list folders one by one.")
     return _Entries(items)

@@ -80,7 +80,7 @@ mutation Ready($input: MarkPullRequestReadyForReviewInput!) {
 
 MERGE_STATE = """
 query MergeState($owner: String!, $name: String!, $number: Int!) {
-  repository(owner: $owner, name: $name) { pullRequest(number: $number) {
+  repository(owner: $owner, name: $name) { nameWithOwner pullRequest(number: $number) {
     isMergeQueueEnabled mergeQueueEntry { position state estimatedTimeToMerge }
   } }
 }
@@ -88,7 +88,7 @@ query MergeState($owner: String!, $name: String!, $number: Int!) {
 
 PULL_LINKS = """
 query PullLinks($owner: String!, $name: String!, $number: Int!) {
-  repository(owner: $owner, name: $name) { pullRequest(number: $number) {
+  repository(owner: $owner, name: $name) { nameWithOwner pullRequest(number: $number) {
     isMergeQueueEnabled mergeQueueEntry { position state estimatedTimeToMerge }
     closingIssuesReferences(first: 20) { totalCount nodes {
       number title state authorAssociation repository { nameWithOwner }
@@ -119,7 +119,7 @@ mutation CommitOnBranch($input: CreateCommitOnBranchInput!) {
 
 TAGS = """
 query Tags($owner: String!, $name: String!, $first: Int!, $after: String) {
-  repository(owner: $owner, name: $name) {
+  repository(owner: $owner, name: $name) { nameWithOwner
     refs(refPrefix: "refs/tags/", first: $first, after: $after, orderBy: {field: TAG_COMMIT_DATE, direction: DESC}) {
       totalCount pageInfo { hasNextPage endCursor } nodes {
         name target { __typename oid ... on Tag { message tagger { name date user { login } } target { oid } } }
@@ -175,7 +175,7 @@ mutation CreateDiscussion($input: CreateDiscussionInput!) {
 """
 BLAME = """
 query Blame($owner: String!, $name: String!, $ref: String!, $path: String!) {
-  repository(owner: $owner, name: $name) { object(expression: $ref) { __typename
+  repository(owner: $owner, name: $name) { nameWithOwner isEmpty object(expression: $ref) { __typename
     ... on Commit { oid blame(path: $path) { ranges {
       startingLine endingLine
       commit { oid messageHeadline committedDate author { name user { login } } }
@@ -186,7 +186,7 @@ query Blame($owner: String!, $name: String!, $ref: String!, $path: String!) {
 
 CATEGORIES = """
 query Categories($owner: String!, $name: String!) {
-  repository(owner: $owner, name: $name) { id discussionCategories(first: 50) {
+  repository(owner: $owner, name: $name) { nameWithOwner id discussionCategories(first: 50) {
     nodes { id name slug description isAnswerable }
   } }
 }
@@ -194,7 +194,7 @@ query Categories($owner: String!, $name: String!) {
 
 DISCUSSIONS = """
 query Discussions($owner: String!, $name: String!, $category: ID, $answered: Boolean, $first: Int!, $after: String) {
-  repository(owner: $owner, name: $name) {
+  repository(owner: $owner, name: $name) { nameWithOwner
     discussions(categoryId: $category, answered: $answered, first: $first, after: $after,
                 orderBy: {field: UPDATED_AT, direction: DESC}) {
       totalCount pageInfo { hasNextPage endCursor } nodes {
@@ -208,7 +208,7 @@ query Discussions($owner: String!, $name: String!, $category: ID, $answered: Boo
 
 DISCUSSION = """
 query Discussion($owner: String!, $name: String!, $number: Int!, $first: Int!, $after: String) {
-  repository(owner: $owner, name: $name) { discussion(number: $number) {
+  repository(owner: $owner, name: $name) { nameWithOwner discussion(number: $number) {
     id number title body author { login } authorAssociation category { name } isAnswered closed createdAt url
     answer { id }
     comments(first: $first, after: $after) { totalCount pageInfo { hasNextPage endCursor } nodes {

@@ -76,7 +76,7 @@ async def list_thread(
         variables = {"id": thread.text, "last": position.page_size, "before": position.after}
     response = await api.graphql(THREAD, variables, f"the thread {quote(thread.text)}", repo=repo)
     node: dict[str, Any] = response.data.get("node") or {}
-    _require_place(node, repo, number, thread)
+    await _require_place(api, node, repo, number, thread)
     connection = node["comments"]
     if order == "desc":
         connection = _reversed(connection)
@@ -129,12 +129,12 @@ async def _fetch_threads(api: Api, repo: Repo, number: int, position: Connection
 async def _require_thread_of(api: Api, repo: Repo, number: int, thread: NodeId) -> None:
     """Raise `NotFound` unless `thread` is one of that pull request's: an opaque id could be of any repository."""
     response = await api.graphql(NODE_PLACE, {"id": thread.text}, f"the thread {quote(thread.text)}", internal=True)
-    _require_place(response.data.get("node") or {}, repo, number, thread)
+    await _require_place(api, response.data.get("node") or {}, repo, number, thread)
 
 
-def _require_place(node: Mapping[str, Any], repo: Repo, number: int, thread: NodeId) -> None:
-    repo_key = str(pick(node, "repository.nameWithOwner") or "").lower()
-    if repo_key != repo.key or pick(node, "pullRequest.number") != number:
+async def _require_place(api: Api, node: Mapping[str, Any], repo: Repo, number: int, thread: NodeId) -> None:
+    full_name = str(pick(node, "repository.nameWithOwner") or "")
+    if pick(node, "pullRequest.number") != number or not await api.is_repo(repo, full_name):
         raise NotFound(
             f"#{number} of `{repo.full_name}` has no thread {quote(thread.text)}.",
             "`list_reviews` with kind=threads shows them.",

@@ -11,10 +11,12 @@ from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_github.client.api import Api
+from mcp_github.client.errors import empty_repository_problem
 from mcp_github.listing.pages import count_fitting_rows
 from mcp_github.listing.projections import pick
 from mcp_github.models import Listing
 from mcp_github.policy import HEAD
+from mcp_github.requests.files import require_path
 from mcp_github.requests.graphql_queries import BLAME
 from mcp_github.tools.arguments import OptionalRefName, PathName, RepoName
 
@@ -48,10 +50,13 @@ async def read_blame(
         for line_range in line_ranges
         if line_range["endingLine"] >= start_line and line_range["startingLine"] <= last_line
     ]
+    if pick(response.data, "repository.isEmpty"):
+        raise empty_repository_problem(description)
+    if not line_ranges:
+        # GraphQL does not say what is missing; REST does, with what there is instead.
+        await require_path(api, repo, path, ref)
     if not rows:
-        raise NotFound(
-            f"There is nothing to tell about {description} there.", "Look at `ref`, `path` and `start_line`."
-        )
+        raise NotFound(f"There is nothing to tell about {description} there.", "Look at `start_line`, and at `ref`.")
     fitting = count_fitting_rows(rows, DEFAULT_PAGE_BYTES)
     note = None
     if fitting < len(rows):

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, cast
 from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent
 from pydantic import AfterValidator, Field
 
-from mcp_batteries.errors import Conflict, Invalid, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
 from mcp_batteries.media.pictures import Picture
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
@@ -24,7 +24,7 @@ from mcp_github.policy import Change, FileChange, FilePath, Policy, Ref, Repo, W
 from mcp_github.requests.branches import get_default_branch, get_default_ref, refuse_workflows, resolve_sha
 from mcp_github.requests.commit_files import commit_files
 from mcp_github.requests.diffs import diff_source, read_differences
-from mcp_github.requests.files import BinaryFile, list_folder, read_content
+from mcp_github.requests.files import BinaryFile, list_folder, read_content, require_path
 from mcp_github.requests.graphql_queries import TAGS
 from mcp_github.tools.arguments import (
     BranchName,
@@ -196,7 +196,10 @@ async def list_commits(
         # GitHub compares these with when a commit was made, which a rebase changes, and not with when it was written.
         projection = Projection(COMMIT.getters, _COLUMNS_OF_PERIOD)
     query = ListQuery(f"{repo.path}/commits", description, projection, params=params, repo=repo, hint=hint)
-    return await fetch_page(api, query, PageOptions(fields, limit, cursor))
+    page = await fetch_page(api, query, PageOptions(fields, limit, cursor))
+    if path is not None and not page.rows and cursor is None:
+        return await _explain_no_commits(api, page, repo, path, ref)
+    return page
 
 
 @tool("Get a commit", toolset="repos", open_world=True)
@@ -246,7 +249,10 @@ async def list_refs(
             find_connection=lambda data: data["repository"]["refs"], repo=repo,
         )  # fmt: skip
         return await fetch_graphql_page(api, query, options)
-    return await fetch_page(api, ListQuery(f"{repo.path}/{kind}", description, BRANCH, repo=repo), options)
+    page = await fetch_page(api, ListQuery(f"{repo.path}/{kind}", description, BRANCH, repo=repo), options)
+    if kind == "branches" and not page.rows and cursor is None:
+        return page.model_copy(update={"note": "The repository has no commit yet: `write_files` makes the first one."})
+    return page
 
 
 @tool("Commit files", toolset="repos", effect="destroy", open_world=True)
@@ -354,6 +360,15 @@ def _to_resource(file: BinaryFile) -> EmbeddedResource:
     data = base64.b64encode(file.data).decode()
     blob = BlobResourceContents(uri=file.uri, blob=data, mime_type="application/octet-stream")
     return EmbeddedResource(type="resource", resource=blob)
+
+
+async def _explain_no_commits(api: Api, page: Listing, repo: Repo, path: FilePath, ref: Ref | None) -> Listing:
+    """Return an empty page with the nearest paths if there is nothing at `path`: GitHub does not say so."""
+    try:
+        await require_path(api, repo, path, ref)
+    except NotFound as problem:
+        return page.model_copy(update={"note": str(problem)})
+    return page
 
 
 async def _query_commits_of_pull(api: Api, repo: Repo, number: int) -> ListQuery:

@@ -263,8 +263,8 @@ async def _require_comment(api: Api, repo: Repo, number: int, comment: NodeId) -
         graphql_queries.NODE_PLACE, {"id": comment.text}, f"the comment {quote(comment.text)}", internal=True
     )
     discussion: dict[str, Any] = pick(response.data, "node.discussion") or {}
-    repo_key = str(pick(discussion, "repository.nameWithOwner") or "").lower()
-    if repo_key != repo.key or discussion.get("number") != number:
+    full_name = str(pick(discussion, "repository.nameWithOwner") or "")
+    if discussion.get("number") != number or not await api.is_repo(repo, full_name):
         raise NotFound(
             f"Discussion #{number} of `{repo.full_name}` has no comment {quote(comment.text)}.", "Read it again."
         )
