@@ -82,6 +82,13 @@ class ConnectionPage:
             return None
         return self.next_position.encode(kind, scope)
 
+    def to_listing(self, kind: str, scope: Sequence[Any], columns: Sequence[str], *, removed: int) -> Listing:
+        """Return the page as the result of a tool, with the cursor of the next one."""
+        return Listing(
+            cursor=self.encode_cursor(kind, scope), note=self.remaining_note(), total=self.total,
+            removed=removed or None, columns=list(columns), rows=self.rows,
+        )  # fmt: skip
+
     @property
     def remaining_count(self) -> int:
         """How many nodes are to come."""
@@ -126,11 +133,4 @@ async def fetch_graphql_page(api: Api, query: GraphqlQuery, options: PageOptions
         raise NotFound(f"GitHub does not find {query.description}, or hides it from this token.") from None
     rows = [query.projection.to_row(node, columns) for node in nodes]
     page = ConnectionPage.cut(connection, rows, position)
-    return Listing(
-        cursor=page.encode_cursor("nodes", scope),
-        note=page.remaining_note(),
-        total=page.total,
-        removed=response.removed or None,
-        columns=columns,
-        rows=page.rows,
-    )
+    return page.to_listing("nodes", scope, columns, removed=response.removed)

@@ -82,14 +82,7 @@ async def list_thread(
         connection = _reversed(connection)
     rows = [_to_comment_row(comment) for comment in connection["nodes"][position.skip :]]
     page = ConnectionPage.cut(connection, rows, position)
-    return Listing(
-        cursor=page.encode_cursor("thread", scope),
-        note=page.remaining_note(),
-        total=page.total,
-        removed=response.removed or None,
-        columns=list(_COMMENT_COLUMNS),
-        rows=page.rows,
-    )
+    return page.to_listing("thread", scope, _COMMENT_COLUMNS, removed=response.removed)
 
 
 async def reply_in_thread(api: Api, repo: WriteRepo, number: int, thread: NodeId, body: str) -> Done:

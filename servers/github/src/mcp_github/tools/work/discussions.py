@@ -101,14 +101,7 @@ async def list_discussions(
     connection = response.data["repository"]["discussions"]
     rows = [_to_row(node) for node in connection["nodes"][position.skip :]]
     page = ConnectionPage.cut(connection, rows, position)
-    return Listing(
-        cursor=page.encode_cursor("discussions", scope),
-        note=page.remaining_note(),
-        total=page.total,
-        removed=response.removed or None,
-        columns=list(_COLUMNS),
-        rows=page.rows,
-    )
+    return page.to_listing("discussions", scope, _COLUMNS, removed=response.removed)
 
 
 @tool("Get a discussion", toolset="discussions", open_world=True)
