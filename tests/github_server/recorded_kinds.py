@@ -184,6 +184,8 @@ KINDS = [
     Kind(f"{R}/assignees", "list_issue_options", lambda values: {**of(values), "kind": "assignees"}, NamedUser,
          same("login"), takes_fields=False),
     Kind(f"{R}/collaborators", "list_people", of, NamedUser, PERSON),
+    Kind(f"{R}/contributors", "list_people", lambda values: {**of(values), "kind": "contributors"}, NamedUser,
+         {**same("login", "name", "email", "type", "contributions"), "url": "html_url"}),
     Kind(f"{R}/releases", "list_releases", of, GitRelease, {**RELEASE, "id": "id"}),
     Kind(f"{R}/releases/latest", "get_release", of, GitRelease, RELEASE, listed=False, takes_fields=False),
     Kind(f"{R}/releases/tags/{{tag}}", "get_release", lambda values: {**of(values), "tag": values["tag"]}, GitRelease,

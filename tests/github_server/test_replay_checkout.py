@@ -50,6 +50,44 @@ async def test_recordings_of_others_are_replayed(tmp_path: Path) -> None:
     assert read.total() == 3 and not read["of no tool, or no answer"] and complaints == []
 
 
+_HANDLERS = """
+func TestIssues(t *testing.T) {
+	mux.HandleFunc("/repos/octo/app/issues/3", func(w http.ResponseWriter, r *http.Request) {
+		testMethod(t, r, "GET")
+		fmt.Fprint(w, `ISSUE`)
+	})
+	mux.HandleFunc("/repos/octo/app/issues", func(w http.ResponseWriter, r *http.Request) {
+		testMethod(t, r, "POST")
+		fmt.Fprint(w, `{}`)
+	})
+	mux.HandleFunc("/repos/octo/app/labels", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "[{\\"name\\": \\"bug\\", \\"color\\": \\"ff0000\\"}]")
+	})
+	reg.Register(
+		httpmock.REST("GET", "repos/octo/app"),
+		httpmock.FileResponse("./fixtures/repo.json"))
+	reg.Register(
+		httpmock.REST("GET", "gists/1"),
+		httpmock.StatusStringResponse(200, `{"id": 1}`))
+	reg.Register(httpmock.REST("GET", "repos/octo/app/tags"), httpmock.StatusStringResponse(404, `{}`))
+}
+"""
+
+
+@pytest.mark.anyio
+async def test_what_tests_in_go_answer_is_replayed(tmp_path: Path) -> None:
+    (tmp_path / "fixtures").mkdir()
+    (tmp_path / "fixtures/repo.json").write_text(json.dumps(REPO), "utf-8")
+    (tmp_path / "issues_test.go").write_text(_HANDLERS.replace("ISSUE", json.dumps(issue(3))), "utf-8")
+    exchanges = list(exchanges_in(tmp_path))
+    assert [item.path for item in exchanges] == [
+        "/repos/octo/app/issues/3", "/repos/octo/app/labels", "/repos/octo/app", "/gists/1",
+    ]  # fmt: skip
+    read, complaints = await replayed(exchanges)
+    # A part of an object, which their tests are content with, is nobody's mistake.
+    assert read["written by hand and incomplete"] == 1 and read.total() == 4 and complaints == []
+
+
 @pytest.mark.anyio
 async def test_what_differs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded(tmp_path)
