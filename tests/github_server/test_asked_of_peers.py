@@ -111,6 +111,8 @@ async def test_two_refs_are_compared_by_their_commits(oracle: Oracle) -> None:
     async with served(oracle) as client:
         found = await call(client, "list_commits", **O, ref="dev", base="main")
         assert found["note"].startswith("`dev` is 3 ahead of `main` and 2 behind.") and len(found["rows"]) == 3
+        subjects = await call(client, "list_commits", **O, ref="dev", base="main", fields="subject")
+        assert [row[0] for row in subjects["rows"]] == [sample("repos/get-commit")["commit"]["message"]] * 3
         assert "can't go with" in await refused(client, "list_commits", **O, ref="dev", base="main", author="ada")
         assert len((await call(client, "list_pull_requests", **O, commit=SHA))["rows"]) == 1
         assert "can't go with" in await refused(client, "list_pull_requests", **O, commit=SHA, base="main")

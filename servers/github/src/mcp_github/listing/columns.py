@@ -34,6 +34,11 @@ _PERMISSIONS_BY_WIDTH = ("admin", "maintain", "push", "triage", "pull")
 _AUTHOR_COLUMNS: dict[str, Getter] = {"author": author_of, "association": "author_association", "trust": trust_of}
 
 
+def _subject(item: Item) -> str:
+    """Return the first line of a commit's message."""
+    return str(pick(item, "commit.message") or "").partition("\n")[0]
+
+
 def _repo(item: Item) -> Any:
     """Return the `owner/name` of the repository that an issue belongs to."""
     full_name = pick(item, "repository.full_name")
@@ -124,6 +129,7 @@ COMMIT = Projection(
     {
         "sha": "sha",
         "message": clip("commit.message", 300),
+        "subject": lambda item: _subject(item),
         "author": "author.login",
         "name": "commit.author.name",
         "date": "commit.author.date",

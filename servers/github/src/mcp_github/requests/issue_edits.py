@@ -22,6 +22,7 @@ __all__ = ["IssueEdit", "describe_issue", "issue_done", "issue_path"]
 _NAME_LISTS = {"labels": "name", "assignees": "login"}
 _DONE_COLUMNS = ("number", "title", "state", "labels", "assignees", "milestone")
 _MAX_SHOWN_CHARACTERS = 60
+_CHANGED = "changed"
 _NOT_SHOWN = frozenset({"duplicate_issue_id", "issue_field_values"})
 
 
@@ -46,26 +47,31 @@ class IssueEdit:
 
     async def apply_to_all(self, api: Api, numbers: Sequence[int]) -> Done:
         """Change several issues, each as far as GitHub does; what would fail for all the others ends it."""
-        rows: list[list[Any]] = []
-        changed_count = 0
+        results: dict[int, str] = {}
         for number in numbers:
-            report_progress(len(rows), len(numbers), f"#{number}")
+            report_progress(len(results), len(numbers), f"#{number}")
             notes = current_call().notes
             notes_before = len(notes)
             try:
                 await self.apply(api, number)
             except (Refused, Unavailable) as problem:
-                rows.append([number, f"failed: {problem}"])
+                results[number] = f"failed: {problem}"
                 break
             except Problem as problem:
-                rows.append([number, f"failed: {problem}"])
+                results[number] = f"failed: {problem}"
                 continue
-            changed_count += 1
-            rows.append([number, " ".join(["changed", *notes[notes_before:]])])
+            results[number] = " ".join([_CHANGED, *notes[notes_before:]])
             del notes[notes_before:]
-        rows += [[number, "not tried"] for number in numbers[len(rows) :]]
-        done = f"Changed {changed_count} of {len(numbers)} issues."
-        return Done(done=done, uri=self.repo.uri, data={"columns": ["number", "result"], "rows": rows})
+        return self._summarize(numbers, results)
+
+    def _summarize(self, numbers: Sequence[int], results: Mapping[int, str]) -> Done:
+        """Return how many were changed, and of those that are not as was asked what became of them."""
+        changed_count = sum(result.startswith(_CHANGED) for result in results.values())
+        rows = [[number, results.get(number, "not tried")] for number in numbers if results.get(number) != _CHANGED]
+        data = None
+        if rows:
+            data = {"columns": ["number", "result"], "rows": rows}
+        return Done(done=f"Changed {changed_count} of {len(numbers)} issues.", uri=self.repo.uri, data=data)
 
     async def preview(self, api: Api, numbers: Sequence[int]) -> Done:
         """Say what would be different of each issue; nothing is changed."""
