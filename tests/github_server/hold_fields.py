@@ -1,10 +1,12 @@
-"""Holds every field that our tools read of an answer against GitHub's whole description of its API.
+"""Holds our tools' requests, and every field that they read of an answer, against GitHub's description of its API.
 
     cd tests && python -m github_server.hold_fields [FOLDER]
 
-calls every tool over the oracle and notes the names that are looked up in each REST answer. A name that the operation's
-schema has nowhere is printed: it is misspelt, or gone. The description is that of the npm package @octokit/openapi of
-the version the oracle was cut from, fetched by npm; FOLDER names an unpacked one instead.
+calls every tool over the oracle, which judges path, parameters, body, headers and version of each request, and notes
+the names that are looked up in each REST answer. What is wrong with a request is printed, as are operations that GitHub
+is about to give up and names that an operation's schema has nowhere: they are misspelt, or gone. The description is
+that of the npm package @octokit/openapi of the version the oracle was cut from, fetched by npm; FOLDER names an
+unpacked one instead.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from mcp_github.client import api as api_module
 from mcp_github.client.http import Client, Request
 from mcp_github.client.response import Response
 
-__all__ = ["Schemas", "read_fields", "unknown_fields"]
+__all__ = ["Schemas", "deprecated_operations", "judge_requests", "read_fields", "unknown_fields"]
 
 SHARED = {"incomplete_results", "total_count", "role_name", "protected", "run_duration_ms"}
 """Looked for in answers of several operations by the same code, of which only some have them; described there."""
@@ -134,6 +136,32 @@ async def read_fields(calls: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, 
     return read
 
 
+async def judge_requests(calls: Iterable[tuple[str, dict[str, Any]]]) -> tuple[set[str], list[str]]:
+    """The operations of the requests that the calls make, GraphQL's apart, and what is wrong with the requests."""
+    with Oracle() as oracle:
+        prepared(oracle)
+        async with served(oracle, *EVERYTHING) as client:
+            for tool, arguments in calls:
+                await client.call_tool(tool, arguments)
+        operations = set[str]()
+        for seen in oracle.seen:
+            operation = judged(seen.verb, seen.target, seen.headers, seen.body).operation
+            if operation is not None:
+                operations.add(f"{seen.verb} {operation.template}")
+        return operations, oracle.violations
+
+
+def deprecated_operations(operations: Iterable[str], description: dict[str, Any]) -> list[str]:
+    """Those of `operations` that the description calls deprecated, or has no more."""
+    found: list[str] = []
+    for name in sorted(operations):
+        verb, _, template = name.partition(" ")
+        operation = description["paths"].get(template, {}).get(verb.lower())
+        if operation is None or operation.get("deprecated"):
+            found.append(name)
+    return found
+
+
 def unknown_fields(read: dict[str, set[str]], schemas: Schemas) -> list[str]:
     """What was read and no answer of the operation has."""
     found: list[str] = []
@@ -150,12 +178,16 @@ def main() -> int:
         text = (Path(sys.argv[1]) / member).read_bytes()
     else:
         text = fetch(REST, member)
+    description = json.loads(text)
+    operations, wrong = anyio.run(judge_requests, CALLS)
     read = anyio.run(read_fields, CALLS)
-    unknown = unknown_fields(read, Schemas(json.loads(text)))
-    print(*unknown, sep="\n")
+    wrong += [f"deprecated: {name}" for name in deprecated_operations(operations, description)]
+    unknown = unknown_fields(read, Schemas(description))
+    print(*wrong, *unknown, sep="\n")
+    print(f"requests of {len(operations)} operations, {len(wrong)} wrong")
     count = sum(map(len, read.values()))
     print(f"{count} fields of {len(read)} operations, {len(unknown)} of them not described")
-    return bool(unknown)
+    return bool(wrong or unknown)
 
 
 if __name__ == "__main__":
