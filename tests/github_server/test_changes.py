@@ -1,5 +1,6 @@
 """A change upstream reaches whoever follows it: both eras, both transports, one look for all processes."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -135,6 +136,35 @@ async def test_two_processes_ask_once(oracle: Oracle, tmp_path: Path) -> None:
         done.set()
     whole = [seen for seen in looks(oracle, "/repos/octo/app/issues/3") if "if-none-match" not in seen.headers]
     assert len(whole) == 1
+
+
+@pytest.mark.anyio
+async def test_a_tool_reads_what_the_last_check_of_a_follower_left(oracle: Oracle, tmp_path: Path) -> None:
+    change = world(oracle)[ISSUE]
+    path = "/repos/octo/app/issues/3"
+    async with connected("stdio", MODERN, "mcp_github", arguments(oracle, tmp_path / "cache")) as wire:
+        await wire.subscribe(ISSUE)
+        change(2)
+        await told_of(wire, ISSUE, "v2")
+        before = len(looks(oracle, path))
+        result = await wire.request("tools/call", {"name": "get_issue", "arguments": {"repo": "octo/app", "number": 3}})
+        assert "v2" in json.dumps(result)
+    # It is the first read by a tool, and GitHub only says that the answer is still true.
+    current = issue(3, title="v2", updated_at="2026-01-02T00:00:00Z")
+    etag = f'"{hashlib.sha256(json.dumps(current).encode()).hexdigest()[:20]}"'
+    later = looks(oracle, path)[before:]
+    assert later and {seen.headers.get("if-none-match") for seen in later} == {etag}
+
+
+@pytest.mark.anyio
+async def test_a_followed_run_is_read_without_another_request(oracle: Oracle, tmp_path: Path) -> None:
+    world(oracle)
+    slow = [*arguments(oracle, tmp_path / "cache"), "--poll", "600"]
+    async with connected("stdio", MODERN, "mcp_github", slow) as wire:
+        await wire.subscribe(RUN)
+        for _ in range(2):
+            assert "v1" in await wire.read(RUN)
+    assert len(looks(oracle, "/repos/octo/app/actions/runs/9")) == 1
 
 
 @pytest.mark.slow

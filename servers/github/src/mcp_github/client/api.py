@@ -9,12 +9,13 @@ import copy
 import json
 import logging
 import re
+import time
 import traceback
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, Protocol, cast
 from urllib.parse import parse_qsl, urlsplit
 
 from mcp_batteries.errors import Conflict, NotFound, Problem, Unavailable
@@ -31,7 +32,15 @@ from mcp_github.safety.lockdown import hide_outsiders, is_by_outsider
 from mcp_github.safety.scrub import scrub
 from mcp_github.safety.taint import TaintTracker
 
-__all__ = ["NO_CONTENT", "Api", "ApiResponse", "partial_success", "select_paging_params"]
+__all__ = [
+    "NO_CONTENT",
+    "Api",
+    "ApiResponse",
+    "FollowedAnswers",
+    "KeptAnswer",
+    "partial_success",
+    "select_paging_params",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -46,8 +55,30 @@ _MAX_CACHED_RESPONSES = 200
 _MAX_CACHED_BYTES = 300_000
 _MAX_RAW_BYTES = 8_000_000
 
-# Gives the body of what is followed, by path, parameters and media type; None for what nobody follows.
-_ReadFollowed = Callable[[str, Mapping[str, Any], str], Awaitable[bytes | None]]
+
+class FollowedAnswers(Protocol):
+    """Answers that are kept because somebody follows what they are of, by path, parameters and media type."""
+
+    async def read(self, path: str, params: Mapping[str, Any], accept: str) -> bytes | None:
+        """Return the body of what is followed, checked anew if it is due; None for what nobody follows."""
+        ...
+
+    async def find_kept(self, path: str, params: Mapping[str, Any], accept: str) -> KeptAnswer | None:
+        """Return the answer that the last check left, without another; None if there is none."""
+        ...
+
+
+@dataclass(frozen=True)
+class KeptAnswer:
+    """An answer that a check left.
+
+    Attributes:
+        fetched_at: when GitHub last said that it is true, in seconds since the epoch.
+    """
+
+    etag: str
+    body: bytes
+    fetched_at: float
 
 
 @dataclass(frozen=True)
@@ -73,14 +104,21 @@ class ApiResponse:
         return int(last)
 
 
-async def _read_nothing(path: str, params: Mapping[str, Any], accept: str) -> bytes | None:
-    return None
+class _NothingFollowed:
+    """What nobody follows."""
+
+    async def read(self, path: str, params: Mapping[str, Any], accept: str) -> bytes | None:
+        return None
+
+    async def find_kept(self, path: str, params: Mapping[str, Any], accept: str) -> KeptAnswer | None:
+        return None
 
 
 @dataclass
 class _CachedResponse:
     etag: str
     response: ApiResponse
+    fetched_at: float
 
 
 @dataclass
@@ -89,16 +127,17 @@ class _Identity:
 
     Attributes:
         cached: responses that may still be true.
-        read_followed: see `Api.serve_followed_by`.
+        followed: see `Api.serve_followed_by`.
     """
 
     client: Client
     cached: OrderedDict[str, _CachedResponse] = field(default_factory=OrderedDict[str, _CachedResponse])
-    read_followed: _ReadFollowed = _read_nothing
+    followed: FollowedAnswers = field(default_factory=_NothingFollowed)
 
     def remember(self, key: str, response: _CachedResponse) -> None:
         """Keep a response; the one that was used longest ago makes room."""
         self.cached[key] = response
+        self.cached.move_to_end(key)
         if len(self.cached) > _MAX_CACHED_RESPONSES:
             self.cached.popitem(last=False)
 
@@ -159,9 +198,10 @@ class Api:
         api._prefers_followed = True
         return api
 
-    def serve_followed_by(self, read_followed: _ReadFollowed) -> None:
-        """Have resources of the current caller read with `read_followed`, from what is checked for them anyway."""
-        self._identities.current.read_followed = read_followed
+    def serve_followed_by(self, followed: FollowedAnswers) -> None:
+        """Have what the current caller reads taken from what is checked for them anyway: resources without another
+        request, tools with one that costs nothing while the answer is still true."""
+        self._identities.current.followed = followed
 
     async def get_token_owner(self, token: str) -> ApiResponse:
         """Return who `token` belongs to; nothing of it is remembered.
@@ -342,14 +382,14 @@ class Api:
         """Return the answer to `request`, or the one that GitHub says is still true."""
         identity = self._identities.current
         key = json.dumps([request.path, request.params, request.accept], sort_keys=True)
-        cached = identity.cached.get(key)
+        cached = await self._find_cached(identity, key, request)
         if cached is not None:
             request = replace(request, headers={"If-None-Match": cached.etag})
         response = await identity.client.send(request)
         self._note_redirect(repo, request.description, response)
         _note_hidden(response)
         if response.status == 304 and cached is not None:
-            identity.cached.move_to_end(key)
+            identity.remember(key, replace(cached, fetched_at=time.time()))
             return cached.response
         parsed: Any = NO_CONTENT
         if response.status != 204:
@@ -359,14 +399,23 @@ class Api:
         api_response = ApiResponse(data, removed, next_page, response.headers)
         etag = response.headers.get("etag")
         if etag and len(response.body) <= _MAX_CACHED_BYTES:
-            identity.remember(key, _CachedResponse(etag, api_response))
+            identity.remember(key, _CachedResponse(etag, api_response, time.time()))
         return api_response
+
+    async def _find_cached(self, identity: _Identity, key: str, request: Request) -> _CachedResponse | None:
+        """Return the newest answer that may still be true: of an earlier read, or of a check for followers."""
+        cached = identity.cached.get(key)
+        kept = await identity.followed.find_kept(request.path, request.params, request.accept)
+        if kept is None or (cached is not None and cached.fetched_at >= kept.fetched_at):
+            return cached
+        data, removed = self._clean(_parse_json(kept.body, request.description))
+        return _CachedResponse(kept.etag, ApiResponse(data, removed), kept.fetched_at)
 
     async def _read_followed(self, path: str, params: Mapping[str, Any] | None, accept: str) -> bytes | None:
         """Return what somebody follows, for a resource; None for anything else."""
         if not self._prefers_followed:
             return None
-        return await self._identities.current.read_followed(path, params or {}, accept)
+        return await self._identities.current.followed.read(path, params or {}, accept)
 
     def _clean(self, data: Any) -> tuple[Any, int]:
         """Return what of `data` the model is shown, and how many invisible characters were taken out of it."""

@@ -17,7 +17,7 @@ import anyio.to_thread
 
 from mcp_batteries.errors import NotFound, Problem, Unavailable
 from mcp_batteries.remote import Cache, Failed, FetchResult, NotModified, Outcome, Validators, open_store
-from mcp_github.client.api import Api
+from mcp_github.client.api import Api, KeptAnswer
 from mcp_github.client.http import Request
 from mcp_github.client.response import Response
 from mcp_github.listing.projections import pick
@@ -35,6 +35,10 @@ _MIN_FOLLOWED_FOR_LIST = 3
 _LIST_LENGTH = 100
 _LIST_PARAMS = {"state": "all", "sort": "updated", "direction": "desc", "per_page": _LIST_LENGTH}
 _RUN_MEMBERS = ("status", "conclusion", "run_attempt", "updated_at")
+
+
+# Those whose kept bodies are up to date: of the others only what counts is.
+_WHOLE_ANSWERS = (Digest.ALL, Digest.RUN)
 
 
 class _IssuePath(NamedTuple):
@@ -72,7 +76,7 @@ class ConditionalFetcher:
         # How many issues and pull requests are followed, by the path of their repository.
         self._followed_issues: Counter[str] = Counter()
         self._hinted_keys: set[str] = set()
-        api.serve_followed_by(self._read_followed)
+        api.serve_followed_by(self)
 
     async def aclose(self) -> None:
         """Let go of the cache, which may be asked for again."""
@@ -148,14 +152,26 @@ class ConditionalFetcher:
         credentials = self._api.client.credentials
         return [self._api.policy.api_url.base, credentials.fingerprint(b"mcp-github")]
 
-    async def _read_followed(self, path: str, params: Mapping[str, Any], accept: str) -> bytes | None:
+    async def read(self, path: str, params: Mapping[str, Any], accept: str) -> bytes | None:
         """Return what a subscriber reads after a notice, from the cache; None for what nobody follows."""
-        set_params = {name: value for name, value in params.items() if value is not None}
-        key = FollowedUri("", path, accept=accept, params=set_params).key
-        if self._cache is None or key not in self._followed_keys:
+        for digest in _WHOLE_ANSWERS:
+            key = _request_key(path, params, accept, digest)
+            if self._cache is not None and key in self._followed_keys:
+                entry = await self._cache.get(key)
+                return entry.body
+        return None
+
+    async def find_kept(self, path: str, params: Mapping[str, Any], accept: str) -> KeptAnswer | None:
+        """Return what the last check of something that is followed left, of which a tool asks whether it is true."""
+        cache = self._cache
+        key = _request_key(path, params, accept, Digest.ALL)
+        if cache is None or key not in self._followed_keys:
             return None
-        entry = await self._cache.get(key)
-        return entry.body
+        entry = await cache.run_store_work(lambda: cache.store.read(key))
+        # A list has further pages, which the check does not look at.
+        if entry.body is None or not entry.etag or entry.body.lstrip().startswith(b"["):
+            return None
+        return KeptAnswer(entry.etag, entry.body, entry.fetched_at)
 
     def _seconds_to_next_check(self, response: Response | None, unchanged_count: int) -> float:
         """Return when another check makes sense.
@@ -185,6 +201,12 @@ class ConditionalFetcher:
         if cached.body is None:
             return False
         return _is_same_in_list(issue.number, str(json.loads(cached.body).get("updated_at")), changed_last)
+
+
+def _request_key(path: str, params: Mapping[str, Any], accept: str, digest: Digest) -> str:
+    """Return the key of what a request asks for, if it is followed."""
+    set_params = {name: value for name, value in params.items() if value is not None}
+    return FollowedUri("", path, digest, accept, set_params).key
 
 
 def _is_same_in_list(number: str, updated_before: str, changed_last: Sequence[Any]) -> bool:
