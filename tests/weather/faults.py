@@ -13,11 +13,15 @@ from weather.upstream import BIRMINGHAM, Upstream, recording
 
 ANSWERS = {"alerts", "none", "not_covered", "unavailable"}
 BODIES = [
+    b"<rss/>", b"<rss><channel/></rss>", b"<rss><channel><item/></channel></rss>", b"<alert/>",
+    b"<feed><entry/></feed>",
+    b"<alert><info/></alert>", b"<!DOCTYPE a><rss><channel/></rss>",
     b"", b"null", b"[]", b"{}", b"true", b'"none"', b'{"features":', b"<html>", b"\xff\xfe", b'{"features":[]}',
     b'{"type":"FeatureCollection"}', b'{"type":"FeatureCollection","features":null}', b'{"title":"OK"}',
     b'{"type":"FeatureCollection","features":{}}', b'{"error":true,"reason":"?"}',
     b'{"type":"FeatureCollection","features":[],"pagination":{"next":"https://api.weather.gov/alerts?cursor=a"}}',
 ]  # fmt: skip
+WHERE = ["/alerts", "/alerts", "/alerts", "/points", "", "/cap/", "id=", "/v2/cap-alerts"]
 STATUSES = [200, 200, 200, 301, 400, 401, 403, 404, 408, 410, 418, 429, 500, 502, 503, 504]
 VALUES: list[Any] = [
     None,
@@ -78,6 +82,8 @@ class Trial:
             recent = origin is not None and origin.age_s <= 120 and any(abs(at - then) < 62 for at in self.quiet)
             if not confirmed or not recent:
                 wrong.append(f"none: {told}; in effect: {truth}, {world.now}; {answer.explanation} {origin}")
+            if place.country == "AU":
+                wrong.append(f"none of a copy: {told}; {answer.explanation}")
         if answer.status == "not_covered":
             wrong.append(f"not covered: {told}; {answer.explanation}")
         if (answer.status == "alerts") != bool(answer.alerts) or any(not alert.event for alert in answer.alerts):
@@ -86,16 +92,22 @@ class Trial:
 
     def place(self) -> Place:
         latitude, longitude = map(float, BIRMINGHAM.split(","))
-        country = self.random.choice([None, "US"])
+        country = self.random.choice([None, "US", "US", "NZ", "NZ", "AU"])
+        if country == "NZ":
+            return point_at(-41.2866, 174.7756, country="NZ", timezone="Pacific/Auckland", resolved="test")
+        if country == "AU":
+            return point_at(-33.8679, 151.2073, country="AU", timezone="Australia/Sydney", resolved="test")
         return point_at(latitude, longitude, country=country, resolved="test")
 
     def break_something(self, now: float) -> str:
         """Zero to two faults, each for the alerts, the point, or whatever comes first."""
         told: list[str] = []
         for _ in range(self.random.choice([0, 1, 1, 1, 2])):
-            where = self.random.choice(["/alerts", "/alerts", "/alerts", "/points", ""])
+            where = self.random.choice(
+                ["/alerts", "/alerts", "/alerts", "/points", "", "/cap/", "id=", "/v2/cap-alerts"]
+            )
             times = self.random.choice([1, 2, 99])
-            match self.random.randrange(4):
+            match self.random.randrange(5):
                 case 0:
                     self.upstream.fail(where, cut=True, times=times)
                     told.append(f"{where} broken off")
@@ -103,11 +115,25 @@ class Trial:
                     status, body = self.random.choice(STATUSES), self.random.choice(BODIES)
                     self.upstream.fail(where, status, body, times=times)
                     told.append(f"{where} {status} {body!r}")
+                case 3:
+                    self.mangle_messages()
+                    told.append(f"messages {self.upstream.caps}")
                 case _:
                     body = self.mangled(now)
                     self.upstream.fail("/alerts", 200, body, times=times)
                     told.append(f"/alerts with {body[:3000]!r}")
         return " and ".join(told) or "nothing broken"
+
+    def mangle_messages(self) -> None:
+        """Messages of CAP feeds without what says where and until when they are; each is still a warning here."""
+        roll = self.random
+        for messages in self.upstream.caps.values():
+            for message in messages:
+                message["hours"] = roll.choice([6, None])
+                message["link"] = roll.choice([None, None, None, "https://example.org/a.xml", " ", "?"])
+                if message["identifier"] != "north":
+                    message["polygon"] = roll.choice([None, "?", "1,1", "-45,140 -30,140 -30,180 -45,180 -45,140"])
+                message["circle"] = roll.choice([None, None, "?", "nan,nan nan"])
 
     def mangled(self, now: float) -> bytes:
         """The list of alerts with parts missing or of another kind, each alert still an alert."""

@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
+from xml.sax.saxutils import escape
 from zoneinfo import ZoneInfo
 
 from jsonschema import Draft202012Validator
@@ -78,6 +79,14 @@ AIRPORTS = [
     ("LSMD", "Dubendorf AB, ZH, CH", 47.4, 8.65, "LSMD 221450Z VRB02KT 9999 SCT040 01/M02 Q1018", "VFR"),
     ("KBHM", "Birmingham Intl, AL, US", 33.564, -86.754, "KBHM 221453Z 18010G20KT 10SM BKN250 21/09 A3024", "VFR"),
 ]
+# Their polygons are pairs of latitude and longitude.
+WELLINGTON_REGION = "-41.7,174.5 -41,174.5 -41,175.5 -41.7,175.5 -41.7,174.5"
+NORTHLAND = "-36,173 -35,173 -35,174.6 -36,174.6 -36,173"
+CAP_PREFIX = 'xmlns:cap="urn:oasis:names:tc:emergency:cap:1.2"'
+CAP_LINKS = (
+    "https://severeweather.wmo.int/v2/cap-alerts/{folder}/{identifier}.xml",
+    "https://alerts.metservice.com/cap/alert?id={identifier}",
+)
 SERVICES = ("forecast", "geocoding", "air-quality", "marine", "archive", "flood", "ensemble")
 MEMBERS = 51
 BIRMINGHAM = "33.521,-86.812"
@@ -158,6 +167,9 @@ GAZETTEER = [
         "Warsaw", 52.22977, 21.01178, "Europe/Warsaw", 1702139, admin1="Mazovia", country="Poland", country_code="PL",
         told={"pl": {"name": "Warszawa", "admin1": "Mazowieckie", "country": "Polska"}},
     ),
+    place("Wellington", -41.28664, 174.77557, "Pacific/Auckland", 381900, country="New Zealand", country_code="NZ"),
+    place("Auckland", -36.84853, 174.76349, "Pacific/Auckland", 417910, country="New Zealand", country_code="NZ"),
+    place("Sydney", -33.86785, 151.20732, "Australia/Sydney", 5638830, country="Australia", country_code="AU"),
     place("Warszawa", 41.05, -81.5, "America/New_York", None, admin1="Ohio", **_US),
     place(
         "Cairo", 30.06263, 31.24967, "Africa/Cairo", 9606916, admin1="Cairo", country="Egypt", country_code="EG",
@@ -200,6 +212,12 @@ class Upstream:
         self.agents: set[str] = set()
         self.shift = 0.0
         self.alerts = True
+        self.caps: dict[str, list[dict[str, Any]]] = {
+            "metservice": [
+                {"identifier": "windy", "polygon": WELLINGTON_REGION}, {"identifier": "north", "polygon": NORTHLAND},
+            ],
+            "au-bom-en": [{"identifier": "gale", "polygon": "-34.5,150 -33,150 -33,152 -34.5,152 -34.5,150"}],
+        }  # fmt: skip
         # It stands: a minute or a quarter of an hour that begins during a test would change what is answered.
         began = time.time()
         self.now: Callable[[], float] = lambda: began
@@ -242,6 +260,7 @@ class Upstream:
     @property
     def arguments(self) -> list[str]:
         urls = [word for service in SERVICES for word in (f"--{service}-url", self.url)]
+        urls += ["--metservice-url", self.url, "--wmo-url", self.url]
         urls += ["--aviation-url", self.url, "--meteoalarm-url", self.url, "--geomet-url", self.url]
         return [*urls, "--nws-url", self.url, "--contact", "tests@example.org"]
 
@@ -294,6 +313,9 @@ class Upstream:
             if fault is not None and fault.change is not None:
                 fault.change({"reports": listed})
             return send(handler, 200, json.dumps(listed).encode()) if listed else send(handler, 204, b"")
+        if parts.path.startswith(("/cap/", "/v2/cap-alerts/")):
+            status, body = self.cap(parts.path, query)
+            return send(handler, status, body)
         if parts.path.startswith(("/api/v1/warnings/", "/collections/")):
             document = self.warnings(parts.path) if parts.path.startswith("/api") else self.canada(query)
             if fault is not None and fault.change is not None:
@@ -398,6 +420,27 @@ class Upstream:
         member = int(name.partition("_member")[2] or 0)
         return round(10 + self.shift + index * 0.1 + member, 2)
 
+    def cap(self, path: str, query: dict[str, str]) -> tuple[int, bytes]:
+        """The feeds of MetService and of the WMO's copies, and their messages."""
+        if path == "/cap/rss":
+            return 200, cap_index(self.cap_messages("metservice"))
+        if path == "/cap/alert":
+            return self.cap_message("metservice", query["id"])
+        folder, _, name = path.removeprefix("/v2/cap-alerts/").partition("/")
+        if name == "rss.xml":
+            return 200, cap_index(self.cap_messages(folder))
+        return self.cap_message(folder, name.removesuffix(".xml"))
+
+    def cap_message(self, folder: str, identifier: str) -> tuple[int, bytes]:
+        found = [message for message in self.cap_messages(folder) if message["identifier"] == identifier]
+        return (200, cap_xml(found[0])) if found else (404, b"<html>Not Found</html>")
+
+    def cap_messages(self, folder: str) -> list[dict[str, Any]]:
+        """What is in force, by the name that each message has in the links of its feed."""
+        if not self.alerts:
+            return []
+        return [{**message, "now": self.now(), "folder": folder} for message in self.caps.get(folder, ())]
+
     def warnings(self, path: str) -> dict[str, Any]:
         """MeteoAlarm's list for a country: that of the Netherlands is recorded, with one warning among all-clears."""
         if not path.endswith("-netherlands") or not self.alerts:
@@ -454,6 +497,9 @@ def judge(target: str, agent: str) -> list[str]:
     if found := re.fullmatch(r"/api/v1/warnings/feeds-([a-z-]+)", path):
         known = found[1] in METEOALARM and not query
         return [] if known else [f"{path}: no such list, or one with parameters"]
+    if found := re.fullmatch(r"/cap/(rss|alert)|/v2/cap-alerts/[a-z-]+/[a-z0-9./-]+\.xml", path):
+        known = dict(query).keys() == ({"id"} if found[1] == "alert" else set())
+        return [] if known else [f"{path}: no such feed or message"]
     if path == "/api/data/metar":
         wrong = [] if ("ids" in dict(query)) != ("bbox" in dict(query)) else [f"{path}: neither ids nor bbox, or both"]
         return wrong + _judge(f"{path}:", AVIATION, query, {})
@@ -502,6 +548,44 @@ def _judge(where: str, parameters: list[Any], query: list[tuple[str, str]], in_p
         if schema.get("format") == "date" and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", sent[name]):
             wrong.append(f"{where} {name}: {sent[name]} is no date")
     return wrong
+
+
+def cap_index(messages: list[dict[str, Any]]) -> bytes:
+    """A feed as MetService (without times) and the WMO (with `cap:expires`) write it."""
+    items: list[str] = []
+    for message in messages:
+        link = message.get("link") or CAP_LINKS[message["folder"] == "metservice"].format(**message)
+        expires = ""
+        if message["folder"] != "metservice" and message.get("hours", 6) is not None:
+            moment = datetime.fromtimestamp(message["now"] + 3600 * message.get("hours", 6), UTC)
+            expires = f"<cap:expires>{moment:%a, %d %b %Y %H:%M:%S +0000}</cap:expires>"
+        items.append(f"<item><title>{message['identifier']}</title><link>{escape(link)}</link>{expires}</item>")
+    channel = f"<channel><title>Warnings</title>{''.join(items)}</channel>"
+    return f'<?xml version="1.0"?><rss version="2.0" {CAP_PREFIX}>{channel}</rss>'.encode()
+
+
+def cap_xml(message: dict[str, Any]) -> bytes:
+    """A message by the specification of CAP 1.2, with one warning."""
+    sent = datetime.fromtimestamp(message["now"] - 3600 * message.get("age", 1), UTC)
+    expires = ""
+    if message.get("hours", 6) is not None:
+        ends = datetime.fromtimestamp(message["now"] + 3600 * message.get("hours", 6), UTC)
+        expires = f"<expires>{_cap_time(ends)}</expires>"
+    shapes = "".join(f"<{kind}>{message[kind]}</{kind}>" for kind in ("polygon", "circle") if message.get(kind))
+    return f"""<?xml version="1.0" encoding="UTF-8"?><alert xmlns="urn:oasis:names:tc:emergency:cap:1.2">
+<identifier>{message["identifier"]}</identifier><sender>test@example.org</sender><sent>{_cap_time(sent)}</sent>
+<status>{message.get("status", "Actual")}</status><msgType>{message.get("msgType", "Alert")}</msgType>
+<scope>Public</scope>
+<references>{message.get("references", "")}</references>
+<info><language>en-NZ</language><category>Met</category><event>{message.get("event", "Strong Wind Warning")}</event>
+<urgency>Expected</urgency><severity>Severe</severity><certainty>Likely</certainty>{expires}
+<headline>Wind of {message["identifier"]}</headline>
+<area><areaDesc>area of {message["identifier"]}</areaDesc>{shapes}</area>
+</info></alert>""".encode()
+
+
+def _cap_time(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds")
 
 
 def contains(ring: list[list[float]], x: float, y: float) -> bool:

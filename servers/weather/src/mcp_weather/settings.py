@@ -83,6 +83,13 @@ class Settings(CommonSettings):
     geomet_url: str = Field(
         "https://api.weather.gc.ca", description="URL of MSC GeoMet, which has the alerts of Canada."
     )
+    metservice_url: str = Field(
+        "https://alerts.metservice.com", description="URL of MetService, which has the warnings of New Zealand."
+    )
+    wmo_url: str = Field(
+        "https://severeweather.wmo.int",
+        description="URL of the WMO's Severe Weather Information Centre, which has copies of warnings elsewhere.",
+    )
     aviation_url: str = Field(
         "https://aviationweather.gov", description="URL of NOAA's Aviation Weather Center, which has METAR and TAF."
     )
@@ -113,7 +120,7 @@ class Settings(CommonSettings):
             return path
         return to_absolute_path(path)
 
-    @field_validator(*_OPEN_METEO_URLS, "nws_url", "meteoalarm_url", "geomet_url")
+    @field_validator(*_OPEN_METEO_URLS, "nws_url", "meteoalarm_url", "geomet_url", "metservice_url", "wmo_url")
     @classmethod
     def _check_url(cls, url: str) -> str:
         if not url.startswith(("https://", "http://")):
@@ -134,6 +141,8 @@ class Settings(CommonSettings):
             "nws": self.nws_url,
             "meteoalarm": self.meteoalarm_url,
             "canada": self.geomet_url,
+            "metservice": self.metservice_url,
+            "wmo": self.wmo_url,
             "aviation": self.aviation_url,
         }
 

@@ -28,6 +28,7 @@ DIRECTIONS = {
     "west": _Direction(0.0, -1.0), "north-west": _Direction(_DIAGONAL, -_DIAGONAL),
 }  # fmt: skip
 _KM_PER_DEGREE = 111.2  # of latitude
+_EARTH_RADIUS_KM = 6371.0
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,17 @@ class Place:
         longitude = self.longitude + km * vector.east / _KM_PER_DEGREE / math.cos(math.radians(latitude))
         longitude = (longitude + 180) % 360 - 180
         return point_at(latitude, longitude, name=self.name, country=self.country, resolved=self.resolved)
+
+    def distance_km(self, latitude: float, longitude: float) -> float:
+        """Return the distance on the globe to a point, by the haversine formula."""
+        own_latitude = math.radians(self.latitude)
+        other_latitude = math.radians(latitude)
+        longitude_difference = math.radians(longitude - self.longitude)
+        haversine = (
+            math.sin((other_latitude - own_latitude) / 2) ** 2
+            + math.cos(own_latitude) * math.cos(other_latitude) * math.sin(longitude_difference / 2) ** 2
+        )
+        return 2 * _EARTH_RADIUS_KM * math.asin(math.sqrt(min(1.0, haversine)))
 
     def uri(self, kind: str) -> str:
         """Return the URI of the resource that shows `kind` of this place."""

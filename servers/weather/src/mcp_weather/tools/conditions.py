@@ -46,9 +46,9 @@ async def get_alerts(
     place: SomePlace,
     cursor: Annotated[AlertCursor | None, trusted(AlertCursor.parse)] = None,
 ) -> Alerts:
-    """Get official weather warnings in force (US, Canada, Europe), worst first.
+    """Get official weather warnings in force (US, Canada, Europe, NZ; also AU, HK, IN, PH, SG), worst first.
 
-    `status` is alerts, none, not_covered (no service there) or unavailable: an empty list alone does not mean none.
+    `status` is alerts, none, not_covered (no service there) or unavailable: an empty list alone proves nothing.
     For weather and alerts at once use `get_weather`.
     """
     return take_page(await engine.alerts.fetch(place), cursor)
@@ -91,8 +91,8 @@ async def get_marine(
 ) -> Marine:
     """Get waves, swell, sea temperature and currents, now and by hour; with `river` a river's discharge too.
 
-    From a model. The sea may be up to 40 km away; with `river`, which works inland, only the place is looked at. For
-    wind and rain use `get_forecast`.
+    From a model. Without sea at the place it is that within 40 km, but not with `river`, which works inland. For wind
+    and rain use `get_forecast`.
     """
     marine = await fetch_marine(engine, place, units, min(hours, _MAX_HOURS), river=river)
     if marine.table is None:

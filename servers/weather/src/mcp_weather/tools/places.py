@@ -36,8 +36,7 @@ async def find_place(
 ) -> Places:
     """Find places by name, with coordinates, time zone, population and elevation.
 
-    Needed only to tell places of one name apart: other tools take names too. Any script is
-    understood.
+    Only to tell places of one name apart: other tools take names too, in any script.
     """
     if query is None:
         source = "the places file" if saved_places.path else "no places file (set one with --places)"

@@ -94,6 +94,8 @@ def _describe_doubt(answer: ServiceAlerts) -> str:
     """Say why an answer may not be true any more."""
     if answer.origin is None:
         return f"{answer.service} could not be asked. {answer.problem or ''}".rstrip()
+    if answer.gap and not answer.origin.stale:
+        return answer.gap
     content = "had these" if answer.alerts else "had none"
     reason = answer.origin.reason or "Nothing newer is known."
     return f"{answer.service}, last looked at {answer.origin.fetched_at}, {content} then: {reason}"

@@ -12,8 +12,9 @@ from mcp_batteries.remote import Cache
 from mcp_weather.engine.alerts.answer import combine_alerts
 from mcp_weather.engine.computed.timestamps import zone_of
 from mcp_weather.engine.requests import queries
-from mcp_weather.engine.services import canada, meteoalarm
+from mcp_weather.engine.services import canada, cap_feeds, meteoalarm
 from mcp_weather.engine.services.canada import CANADA
+from mcp_weather.engine.services.cap_feeds import FEEDS, METSERVICE, WMO
 from mcp_weather.engine.services.meteoalarm import METEOALARM
 from mcp_weather.engine.services.nws import NationalWeatherService, may_cover
 from mcp_weather.engine.services.nws_documents import NWS
@@ -26,7 +27,7 @@ from mcp_weather.policy.place import Place
 
 __all__ = ["AlertServices"]
 
-_SERVICES = (NWS.name, METEOALARM.name, CANADA.name)
+_SERVICES = (NWS.name, METEOALARM.name, CANADA.name, METSERVICE.name, WMO.name)
 
 
 class _ReadAlerts(Protocol):
@@ -46,7 +47,7 @@ class _CountryService:
 
 @dataclass(frozen=True)
 class AlertServices:
-    """The services for the United States, Europe and Canada.
+    """The services for the United States, Europe, Canada, and parts of Asia and Oceania.
 
     Attributes:
         language: of the alerts, where they are told in it.
@@ -78,6 +79,8 @@ class AlertServices:
             if may_cover(place) and await self.nws.fetch_point(place) is not None:
                 return [queries.nws_alerts_key(place)]
             country = place.country or zone_country(await self.open_meteo.fetch_zone(place))
+            if country in FEEDS:
+                return [FEEDS[country].key]
         except Problem:
             if may_cover(place):
                 return [queries.nws_alerts_key(place)]
@@ -96,7 +99,10 @@ class AlertServices:
             if country is None:
                 return ServiceAlerts("service of this country", problem=f"The country is not known. {problem}")
             zone = zone_of({"timezone": "UTC"})
-        service = _find_service(country or zone_country(zone), place)
+        country = country or zone_country(zone)
+        if country in FEEDS:
+            return await cap_feeds.fetch_alerts(self.cache, FEEDS[country], place, zone, self.language)
+        service = _find_service(country, place)
         if service is None:
             return None
         try:

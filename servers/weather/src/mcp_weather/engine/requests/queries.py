@@ -14,12 +14,11 @@ from mcp_weather.policy.days import Days
 from mcp_weather.policy.place import Place
 
 __all__ = [
-    "ENSEMBLE_MODEL", "NORMAL_VARIABLES", "Group", "Model", "air_key", "airport_key",
-    "airports_keys", "archive_key", "canada_alerts_key", "current_key", "daily_key", "ensemble_key", "geocoding_key",
-    "hourly_key", "hourly_variables", "is_open_meteo", "marine_key", "meteoalarm_warnings_key", "nws_alerts_key",
-    "nws_forecast_key",
-    "nws_observation_key", "nws_point_key", "nws_stations_key", "quarter_hours_key", "recent_days_key", "river_key",
-    "scope_of", "service_of",
+    "CAP_SERVICES", "ENSEMBLE_MODEL", "NORMAL_VARIABLES", "Group", "Model", "air_key", "airport_key", "airports_keys",
+    "archive_key", "canada_alerts_key", "current_key", "daily_key", "ensemble_key", "geocoding_key", "hourly_key",
+    "hourly_variables", "is_cap_index", "is_open_meteo", "marine_key", "meteoalarm_warnings_key", "nws_alerts_key",
+    "nws_forecast_key", "nws_observation_key", "nws_point_key", "nws_stations_key", "quarter_hours_key",
+    "recent_days_key", "river_key", "scope_of", "service_of",
 ]  # fmt: skip
 
 Group = Literal["basic", "wind", "precipitation", "sky", "comfort", "soil"]
@@ -122,14 +121,22 @@ ENSEMBLE_VARIABLES = ("temperature_2m", "precipitation", "wind_speed_10m")
 ENSEMBLE_MODEL = "ecmwf_ifs025"
 
 
+# Those whose answers are feeds and messages of the Common Alerting Protocol, in XML.
+CAP_SERVICES = ("metservice", "wmo")
+_CAP_INDEXES = ("/rss", "/rss.xml")
 _AVIATION_PATH = "aviation/api/data/metar?"
 _FORECAST_PATH = "forecast/v1/forecast"
-_NOT_OPEN_METEO = ("nws", "canada", "meteoalarm", "aviation")
+_NOT_OPEN_METEO = ("nws", "canada", "meteoalarm", "aviation", *CAP_SERVICES)
 _HALF_BOX_DEGREES = 0.0005
 # Pictures have both; texts come from the same document, so that both say the same.
 _SHARED_GROUPS: tuple[Group, ...] = ("basic", "wind")
 
 _QueryValue = str | int | tuple[str, ...]
+
+
+def is_cap_index(key: str) -> bool:
+    """Return whether a key is for the list of a service's messages, and not for one of them, which never changes."""
+    return key.endswith(_CAP_INDEXES)
 
 
 def service_of(key: str) -> str:

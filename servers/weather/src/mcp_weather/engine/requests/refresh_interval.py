@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from mcp_weather.engine.json_values import as_object
+from mcp_weather.engine.requests.queries import CAP_SERVICES, is_cap_index
 from mcp_weather.engine.requests.service_response import ServiceResponse
 
 __all__ = ["refresh_interval"]
@@ -17,7 +18,7 @@ _DAY = 86_400.0
 # Seconds for which a service is known to have nothing newer; forecasts and the Weather Service say it themselves.
 _INTERVALS = {
     "air": _HOUR, "marine": _HOUR, "flood": 6 * _HOUR, "archive": 6 * _HOUR, "geocoding": 30 * _DAY, "canada": 120.0,
-    "meteoalarm": 300.0, "aviation": 300.0, "ensemble": _HOUR,
+    "meteoalarm": 300.0, "aviation": 300.0, "ensemble": _HOUR, "metservice": 120.0, "wmo": 300.0,
 }  # fmt: skip
 _MIN_NWS_INTERVAL = 30.0
 # "None in effect" may be repeated for so many seconds, whatever a proxy says of the answer's age.
@@ -37,6 +38,8 @@ def refresh_interval(
     """
     if response.service == "geocoding":
         return _INTERVALS["geocoding"]
+    if response.service in CAP_SERVICES and not is_cap_index(response.key):
+        return _DAY
     if response.service == "nws":
         interval = _nws_interval(response)
         if "/points/" in response.key or response.key.endswith("/stations"):

@@ -10,6 +10,8 @@ from typing import Any, cast
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.remote import Failed, FetchResult, NotModified, Outcome
 from mcp_weather.engine.json_values import as_object
+from mcp_weather.engine.requests.cap_xml import read_cap_xml
+from mcp_weather.engine.requests.queries import CAP_SERVICES, is_cap_index
 from mcp_weather.engine.requests.refresh_interval import refresh_interval
 from mcp_weather.engine.requests.service_response import ServiceResponse
 
@@ -76,6 +78,8 @@ class ResponseCheck:
         return None
 
     def _judge_document(self, response: ServiceResponse) -> Outcome:
+        if response.service in CAP_SERVICES:
+            return self._judge_cap(response)
         try:
             content: Any = json.loads(response.body)
         except (ValueError, RecursionError):
@@ -92,6 +96,17 @@ class ResponseCheck:
             return Failed(f"{response.name} sent an error in place of an answer.")
         # The time that an answer took differs each time and is nobody's weather.
         document.pop("generationtime_ms", None)
+        return self._accept(response, document)
+
+    def _judge_cap(self, response: ServiceResponse) -> Outcome:
+        if response.status != 200:
+            return Failed(f"{response.name} answered {response.status}.", _MINUTE)
+        document = read_cap_xml(response.body)
+        if document is None or ("entries" in document) != is_cap_index(response.key):
+            return Failed(f"{response.name} sent something that can't be read.")
+        return self._accept(response, document)
+
+    def _accept(self, response: ServiceResponse, document: dict[str, Any]) -> FetchResult:
         return FetchResult(
             json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace"),
             self._interval(response, document),

@@ -9,7 +9,8 @@ __all__ = ["ServiceResponse", "service_name"]
 
 _SERVICE_NAMES = {
     "nws": "The National Weather Service", "canada": "Environment Canada", "meteoalarm": "MeteoAlarm",
-    "aviation": "The Aviation Weather Center",
+    "aviation": "The Aviation Weather Center", "metservice": "MetService",
+    "wmo": "The WMO's Severe Weather Information Centre",
 }  # fmt: skip
 
 

@@ -125,7 +125,7 @@ class Upstream:
             self._client = httpx2.AsyncClient(
                 headers={
                     "User-Agent": f"{command}/{version(command)} ({contact})",
-                    "Accept": "application/geo+json, application/json",
+                    "Accept": "application/geo+json, application/json, application/xml",
                 },
                 timeout=self._settings.timeout,
                 limits=httpx2.Limits(max_connections=16, max_keepalive_connections=8),

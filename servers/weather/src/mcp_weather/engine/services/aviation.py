@@ -26,7 +26,6 @@ __all__ = ["fetch_airport"]
 AVIATION_WEATHER_CENTER = Source("NOAA Aviation Weather Center", "public domain")
 
 _KMH_PER_KNOT = 1.852
-_EARTH_RADIUS_KM = 6371.0
 _MAX_OTHER_AIRPORTS = 4
 _MAX_AGE_SECONDS = 2 * 3600
 
@@ -164,7 +163,7 @@ async def _fetch_reports_near(cache: Cache, place: Place) -> Sequence[_Report]:
 def _read_reports(snapshot: Snapshot, place: Place) -> list[_Report]:
     """Return the reports of an answer."""
     return [
-        _Report(str(fields["icaoId"]), fields, _distance_km(place, fields), snapshot)
+        _Report(str(fields["icaoId"]), fields, place.distance_km(float(fields["lat"]), float(fields["lon"])), snapshot)
         for fields in _newest_reports(snapshot.json())
     ]
 
@@ -258,15 +257,3 @@ def _read_number(value: Any) -> float | None:
     if value == int(value):
         return int(value)
     return float(value)
-
-
-def _distance_km(place: Place, fields: dict[str, Any]) -> float:
-    """Return the distance on the globe from a place to an airport, by the haversine formula."""
-    latitude = math.radians(place.latitude)
-    airport_latitude = math.radians(float(fields["lat"]))
-    longitude_difference = math.radians(float(fields["lon"]) - place.longitude)
-    haversine = (
-        math.sin((airport_latitude - latitude) / 2) ** 2
-        + math.cos(latitude) * math.cos(airport_latitude) * math.sin(longitude_difference / 2) ** 2
-    )
-    return 2 * _EARTH_RADIUS_KM * math.asin(math.sqrt(min(1.0, haversine)))

@@ -1,21 +1,13 @@
-"""MeteoAlarm: warnings of 38 national weather services in CAP 1.2, one list for each country.
-
-The lists are JSON of CAP's own names. An area is a code, a polygon, or a name only; where the name is all there is, the
-warning is told with that doubt.
-"""
+"""MeteoAlarm: warnings of 38 national weather services in CAP 1.2, one list for each country, as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Any, cast
+from typing import Any
 
 from mcp_batteries.errors import Unavailable
-from mcp_weather.engine.computed.timestamps import format_local
 from mcp_weather.engine.json_values import as_object, as_objects
-from mcp_weather.engine.services.cap import NOT_ACTUAL, find_superseded, read_text
-from mcp_weather.engine.services.meteoalarm_areas import area_contains, ring_contains
+from mcp_weather.engine.services.cap_messages import read_messages
 from mcp_weather.engine.services.source import Source
 from mcp_weather.models import Alert
 from mcp_weather.policy.place import Place
@@ -35,10 +27,6 @@ COUNTRIES = {
     "SK": "slovakia", "UA": "ukraine",
 }  # fmt: skip
 
-# Some services send the awareness level green to say that there is no warning.
-_NO_WARNING_LEVEL = "1"
-_DOUBTFUL_AREA = " (not known whether the place is in it)"
-
 
 def read_alerts(document: dict[str, Any], *, place: Place, zone: tzinfo, language: str) -> list[Alert]:
     """Return the warnings for `place`, in `language` if they are told in it, else in English, else as they come.
@@ -49,148 +37,4 @@ def read_alerts(document: dict[str, Any], *, place: Place, zone: tzinfo, languag
     if not isinstance(document.get("warnings"), list):
         raise Unavailable("MeteoAlarm sent a list of warnings that can't be read.", "Try again soon.")
     messages = [as_object(warning.get("alert")) for warning in as_objects(document["warnings"])]
-    superseded = find_superseded(messages)
-    alerts: list[Alert] = []
-    for number, message in enumerate(messages):
-        if _is_in_force(message) and message.get("identifier") not in superseded:
-            identifier = read_text(message.get("identifier")) or f"without an identifier {number}"
-            alerts += _read_message(message, identifier, place, zone, language)
-    return alerts
-
-
-def _is_in_force(message: dict[str, Any]) -> bool:
-    return message.get("status") not in NOT_ACTUAL and message.get("msgType") not in ("Cancel", "Error")
-
-
-def _read_message(message: dict[str, Any], identifier: str, place: Place, zone: tzinfo, language: str) -> list[Alert]:
-    """Return the warnings of one message that may concern `place`."""
-    alerts: list[Alert] = []
-    infos = as_objects(message.get("info")) or [{}]
-    for number, info in enumerate(_select_language(infos, language)):
-        if _is_all_clear(info):
-            continue
-        area = _find_area(info, place)
-        if area is None:
-            continue
-        alert_id = f"{identifier} {number}" if number else identifier
-        alerts.append(_make_alert(info, alert_id, area, zone))
-    return alerts
-
-
-@dataclass(frozen=True)
-class _Area:
-    """An area of a warning.
-
-    Attributes:
-        contains_place: None if it is not known whether the place is in it.
-    """
-
-    name: str | None
-    contains_place: bool | None
-
-    def describe(self) -> str:
-        """Return its name, with a doubt if it is not known whether the place is in it."""
-        name = self.name or "area without a name"
-        if self.contains_place:
-            return name
-        return name + _DOUBTFUL_AREA
-
-
-def _make_alert(info: dict[str, Any], alert_id: str, area: _Area, zone: tzinfo) -> Alert:
-    return Alert(
-        id=alert_id,
-        event=read_text(info.get("event")) or "Warning that can't be read",
-        severity=read_text(info.get("severity")),
-        urgency=read_text(info.get("urgency")),
-        headline=read_text(info.get("headline")),
-        area=area.describe(),
-        onset=format_local(info.get("onset") or info.get("effective"), zone),
-        ends=format_local(info.get("expires"), zone),
-        sender=read_text(info.get("senderName")),
-        description=read_text(info.get("description")),
-        instruction=read_text(info.get("instruction")),
-    )
-
-
-def _select_language(infos: Sequence[dict[str, Any]], language: str) -> list[dict[str, Any]]:
-    """Return the infos in one language: the same warning is told in several."""
-    languages = [str(info.get("language") or "")[:2].lower() for info in infos]
-    chosen = languages[0]
-    for candidate in (language, "en"):
-        if candidate in languages:
-            chosen = candidate
-            break
-    return [info for info, info_language in zip(infos, languages, strict=True) if info_language == chosen]
-
-
-def _is_all_clear(info: dict[str, Any]) -> bool:
-    """Return whether it says that there is no danger."""
-    return _awareness_level(info) == _NO_WARNING_LEVEL or info.get("responseType") in ("AllClear", ["AllClear"])
-
-
-def _awareness_level(info: dict[str, Any]) -> str | None:
-    for parameter in as_objects(info.get("parameter")):
-        if parameter.get("valueName") == "awareness_level":
-            return str(parameter.get("value")).partition(";")[0].strip()
-    return None
-
-
-def _find_area(info: dict[str, Any], place: Place) -> _Area | None:
-    """Return the area that `place` lies in, else the first; None if it certainly lies in none of them."""
-    areas = [_read_area(area, place) for area in as_objects(info.get("area"))]
-    if not areas:
-        return _Area(None, None)
-    if all(area.contains_place is False for area in areas):
-        return None
-    for area in areas:
-        if area.contains_place:
-            return area
-    return areas[0]
-
-
-def _read_area(area: dict[str, Any], place: Place) -> _Area:
-    return _Area(read_text(area.get("areaDesc")), _area_contains(area, place))
-
-
-def _area_contains(area: dict[str, Any], place: Place) -> bool | None:
-    """Return whether `place` lies in `area`; None if that can't be told."""
-    answers = [area_contains(code, place.latitude, place.longitude) for code in _list_codes(area)]
-    answers += [_polygon_contains(polygon, place) for polygon in _list_polygons(area)]
-    if any(answers):
-        return True
-    if not answers or None in answers:
-        return None
-    return False
-
-
-def _list_codes(area: dict[str, Any]) -> list[str]:
-    """Return the EMMA_IDs of an area."""
-    geocodes = as_objects(area.get("geocode"))
-    return [str(geocode.get("value")) for geocode in geocodes if geocode.get("valueName") == "EMMA_ID"]
-
-
-def _list_polygons(area: dict[str, Any]) -> list[str]:
-    """Return the polygons of an area, which may have one or a list of them."""
-    polygons: Any = area.get("polygon")
-    if not polygons:
-        return []
-    if not isinstance(polygons, list):
-        return [str(polygons)]
-    return [str(polygon) for polygon in cast("list[Any]", polygons)]
-
-
-def _polygon_contains(polygon: str, place: Place) -> bool | None:
-    """Return whether `place` lies in `polygon`, which is CAP's pairs of latitude and longitude; None if it is none."""
-    try:
-        corners = [_parse_corner(pair) for pair in polygon.split()]
-    except (ValueError, IndexError):
-        return None
-    if len(corners) < 3:
-        return None
-    return ring_contains(corners, place.latitude, place.longitude)
-
-
-def _parse_corner(pair: str) -> tuple[float, float]:
-    """Return longitude and latitude of CAP's `latitude,longitude`."""
-    numbers = pair.split(",")
-    return float(numbers[1]), float(numbers[0])
+    return read_messages(messages, place, zone, language)

@@ -21,6 +21,7 @@ class ServiceAlerts:
     Attributes:
         zone: of the place, if it was found out on the way.
         problem: why the service did not answer.
+        gap: why its list may lack alerts for the place, as a sentence.
     """
 
     service: str
@@ -28,10 +29,11 @@ class ServiceAlerts:
     origin: Origin | None = None
     zone: tzinfo | None = None
     problem: str | None = None
+    gap: str | None = None
 
     @property
     def is_confirmed(self) -> bool:
         """Whether the service itself said so just now: only then does an empty list mean that there are none."""
-        if self.origin is None or self.origin.stale:
+        if self.origin is None or self.origin.stale or self.gap:
             return False
         return self.origin.age_s <= _MAX_CONFIRMED_AGE_SECONDS
