@@ -142,6 +142,13 @@ PROOFS = (
         3000,
     ),
     Proof(
+        "weather-places",
+        "Places by GeoNames' names in 19 languages, as people write them, are found or asked for, never another.",
+        "weather.place_spellings",
+        "spellings",
+        1900,
+    ),
+    Proof(
         "weather-garbled",
         "No garbled part of an answer of the service reads as a failure of the server.",
         "weather.garbled",

@@ -14,8 +14,7 @@ from weather.upstream import BIRMINGHAM, Upstream, recording
 ANSWERS = {"alerts", "none", "not_covered", "unavailable"}
 BODIES = [
     b"<rss/>", b"<rss><channel/></rss>", b"<rss><channel><item/></channel></rss>", b"<alert/>",
-    b"<feed><entry/></feed>",
-    b"<alert><info/></alert>", b"<!DOCTYPE a><rss><channel/></rss>",
+    b"<feed><entry/></feed>", b"<alert><info/></alert>", b"<!DOCTYPE a><rss><channel/></rss>",
     b"", b"null", b"[]", b"{}", b"true", b'"none"', b'{"features":', b"<html>", b"\xff\xfe", b'{"features":[]}',
     b'{"type":"FeatureCollection"}', b'{"type":"FeatureCollection","features":null}', b'{"title":"OK"}',
     b'{"type":"FeatureCollection","features":{}}', b'{"error":true,"reason":"?"}',
@@ -103,9 +102,7 @@ class Trial:
         """Zero to two faults, each for the alerts, the point, or whatever comes first."""
         told: list[str] = []
         for _ in range(self.random.choice([0, 1, 1, 1, 2])):
-            where = self.random.choice(
-                ["/alerts", "/alerts", "/alerts", "/points", "", "/cap/", "id=", "/v2/cap-alerts"]
-            )
+            where = self.random.choice(WHERE)
             times = self.random.choice([1, 2, 99])
             match self.random.randrange(5):
                 case 0:

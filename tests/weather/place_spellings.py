@@ -1,13 +1,11 @@
 """Places as people write them, by the thousand, of GeoNames' own places and names: found and right, or asked back?
 
-`python tests/weather/place_spellings.py 2000` tries that many spellings in 19 languages, with another seed each time
-unless one is given; a file of `write_gazetteer.py` may follow, whose places are more. It tells each that is wrong.
+`write_gazetteer.py` writes the file of places; with a larger count it has more of them.
 """
 
 import gzip
 import json
 import random
-import sys
 import unicodedata
 from bisect import bisect_left
 from collections import Counter
@@ -15,13 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import anyio
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from mcp_batteries.errors import Invalid, NotFound
 from mcp_weather.policy.policy import Policy
+from proofs.tally import Tally
 
 MATERIAL = Path(__file__).parent / "material"
 # By language: N is the name, M another form of it that GeoNames has, R the region, C the country.
@@ -220,19 +214,11 @@ class Trial:
         return sum(count for (_, said), count in self.counts.items() if said == kind)
 
 
-async def _main(count: int, seed: int, path: Path) -> int:
-    trial = Trial(Gazetteer(path), seed)
+async def prove(count: int, seed: int) -> Tally:
+    """Look up so many spellings, as many in each language."""
+    trial = Trial(Gazetteer(MATERIAL / "gazetteer.json.gz"), seed)
     await trial.run(count)
-    print("\n".join([*trial.wrong[:60], *trial.asked[:60], *trial.missed[:120]]))
-    for language in PATTERNS:
-        print(language, {kind: trial.counts[language, kind] for kind in ("right", "asked", "missed", "wrong")})
-    kinds = {kind: trial.total(kind) for kind in ("right", "asked", "missed", "wrong")}
-    print(f"{count} spellings, seed {seed}: {kinds}, {trial.gazetteer.queries / count:.1f} queries each")
-    return 1 if trial.wrong else 0
-
-
-if __name__ == "__main__":
-    numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
-    files = [Path(word) for word in sys.argv[1:] if not word.isdigit()] or [MATERIAL / "gazetteer.json.gz"]
-    given = [*numbers, random.randrange(10**6)]
-    sys.exit(anyio.run(_main, given[0] if numbers else 1000, given[1] if numbers else given[0], files[0]))
+    counts = {kind: trial.total(kind) for kind in ("right", "asked", "missed")}
+    tally = Tally.of({**counts, "queries": trial.gazetteer.queries}, trial.wrong)
+    tally.odd = trial.missed
+    return tally
