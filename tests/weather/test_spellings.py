@@ -70,6 +70,9 @@ async def test_spellings_of_geonames_own_names_are_found_and_none_is_another_pla
         ("Atina'da hava", "Athens", "GR"),
         ("quel temps fait-il à Varsovie", "Warsaw", "PL"),
         ("中国江苏省苏州", "Suzhou", "CN"),
+        ("廣東省廣州市", "Guangzhou", "CN"),
+        ("廣州天氣", "Guangzhou", "CN"),
+        ("蘇州（江蘇省）", "Suzhou", "CN"),
         ("Rangun, Mjanma (Birma)", "Yangon", "MM"),
         ("Thes\u00adsalo\u00adníki", "Thessaloníki", "GR"),
     ],
@@ -221,3 +224,17 @@ def test_a_part_of_a_country_with_a_code_of_its_own_lies_in_it() -> None:
     assert is_within({"country_code": "PR"}, "USA")
     assert not is_within({"country_code": "CN"}, "Hong Kong")
     assert is_within({"country_code": "CN", "admin1": "广东"}, "广东省")
+
+
+async def test_a_search_knows_both_ways_to_write_chinese() -> None:
+    gazetteer = Gazetteer(MATERIAL / "gazetteer.json.gz")
+    found = await Policy(dict, gazetteer.geocode).find_places("廣州", "zh")
+    assert found[0].place.name.startswith("广州")
+
+
+@pytest.mark.parametrize(
+    ("region", "country"), [("東ティモール", "TL"), ("臺灣", "TW"), ("韓國", "KR"), ("韓国", "KR")]
+)
+def test_countries_are_known_in_all_ways_to_write_them(region: str, country: str) -> None:
+    assert is_within({"country_code": country}, region)
+    assert not is_within({"country_code": "FR"}, region)

@@ -15,6 +15,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, cast
 
+from mcp_weather.geography.chinese_variants import simplify_chinese
 from mcp_weather.geography.place_kinds import drop_kind
 
 __all__ = [
@@ -83,8 +84,8 @@ def is_within(result: Mapping[str, Any], region: str) -> bool:
 
     The name may be in any language.
     """
-    folded = fold_name(region)
-    names = {fold_name(str(result.get(key) or "")) for key in _REGION_KEYS} - {""}
+    folded = simplify_chinese(fold_name(region))
+    names = {simplify_chinese(fold_name(str(result.get(key) or ""))) for key in _REGION_KEYS} - {""}
     if folded in names or folded in _folded_postcodes(result):
         return True
     if drop_kind(folded) in {drop_kind(name) for name in names}:
@@ -94,7 +95,7 @@ def is_within(result: Mapping[str, Any], region: str) -> bool:
         return False
     if _find_subdivision(country, folded) in names:
         return True
-    countries = find_countries(folded)
+    countries = find_countries(fold_name(region))
     return country in countries or _PARTS_OF.get(country) in countries
 
 
@@ -108,9 +109,10 @@ def _folded_postcodes(result: Mapping[str, Any]) -> list[str]:
 @cache
 def find_countries(folded_name: str) -> frozenset[str]:
     """Return the countries with a folded name, in any of the languages, as ISO 3166-1 codes of two letters."""
-    code = _COLLOQUIAL_COUNTRIES.get(folded_name) or _load_names()["countries"].get(folded_name)
+    countries = _load_names()["countries"]
+    code = _COLLOQUIAL_COUNTRIES.get(folded_name) or countries.get(folded_name)
     if code is None:
-        code = _short_country_names().get(folded_name)
+        code = countries.get(simplify_chinese(folded_name)) or _short_country_names().get(folded_name)
     if code is None:
         return frozenset()
     return frozenset({code})

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mcp_weather.geography.chinese_variants import simplify_chinese
 from mcp_weather.geography.countries import fold_name, is_within
 from mcp_weather.geography.place_kinds import drop_kind
 
@@ -44,14 +45,14 @@ class Candidate:
 
     def is_called(self, name: str) -> bool:
         """Return whether `name` is its name in one of the languages, with the word for its kind or without."""
-        folded = fold_name(name)
-        names = {fold_name(str(result.get("name", ""))) for result in self.results}
+        folded = simplify_chinese(fold_name(name))
+        names = {simplify_chinese(fold_name(str(result.get("name", "")))) for result in self.results}
         return folded in names or drop_kind(folded) in {drop_kind(item) for item in names}
 
     def is_spelled(self, name: str) -> bool:
         """Return whether `name` is its name in one of the languages with all accents, with its kind or without."""
-        spellings = {unicodedata.normalize("NFC", str(result.get("name", ""))).casefold() for result in self.results}
-        written = unicodedata.normalize("NFC", name).casefold()
+        spellings = {_normalize(str(result.get("name", ""))) for result in self.results}
+        written = _normalize(name)
         return written in spellings or drop_kind(written) in {drop_kind(item) for item in spellings}
 
     def is_within(self, region: str) -> bool:
@@ -61,6 +62,10 @@ class Candidate:
     def is_within_all(self, regions: Sequence[str]) -> bool:
         """Return whether it lies in all of `regions`."""
         return all(self.is_within(region) for region in regions)
+
+
+def _normalize(name: str) -> str:
+    return simplify_chinese(unicodedata.normalize("NFC", name).casefold())
 
 
 def has_coordinates(result: Result) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from mcp_batteries.errors import Invalid, NotFound, Unavailable, quote
+from mcp_weather.geography.chinese_variants import list_chinese_variants
 from mcp_weather.geography.countries import (
     COMMON_LANGUAGES,
     find_countries,
@@ -122,7 +123,7 @@ async def find_places(place_name: Place | PlaceName, language: str, geocoder: Ge
     readings = [*_list_first_readings(place_name), place_name, *shorten(place_name), *other_readings(place_name)]
     for reading in readings:
         languages = (language, *guess_languages(reading.name))
-        reading_candidates = merge_candidates([], await geocoder(reading.name, languages))
+        reading_candidates = await _look_up(reading.name, languages, geocoder)
         if not candidates:
             candidates = reading_candidates
         # If nobody knows a region by its name, all places count.
@@ -162,7 +163,7 @@ def place_from_result(result: Result, resolved: str) -> Place:
 async def _find_candidates(place_name: PlaceName, geocoder: Geocoder) -> list[Candidate]:
     """Return the places with the name, looked up in the languages that it may be in."""
     languages = (None, *guess_languages(place_name.name))
-    candidates = merge_candidates([], await geocoder(place_name.name, languages))
+    candidates = await _look_up(place_name.name, languages, geocoder)
     if _is_found(place_name, candidates):
         return candidates
     spoken = _regional_languages(place_name, candidates)
@@ -180,6 +181,15 @@ def _is_foreign(place_name: PlaceName, candidates: Sequence[Candidate]) -> bool:
         return bool(place_name.regions)
     countries = [region for region in place_name.regions if find_countries(fold_name(region))]
     return not all(_is_known_region(country, called) for country in countries)
+
+
+async def _look_up(name: str, languages: Sequence[str | None], geocoder: Geocoder) -> list[Candidate]:
+    """Return the places that begin with `name` in some languages, in both ways to write Chinese."""
+    candidates = merge_candidates([], await geocoder(name, languages))
+    if "zh" in languages:
+        for variant in list_chinese_variants(name):
+            candidates = merge_candidates(candidates, await geocoder(variant, ("zh",)))
+    return candidates
 
 
 def _is_found(place_name: PlaceName, candidates: Sequence[Candidate]) -> bool:
