@@ -40,11 +40,11 @@ async def test_a_copy_that_has_no_warning_proves_nothing(upstream: Upstream) -> 
     found = await fetch(upstream, "Sydney")
     assert [alert.id for alert in found.alerts] == [
         "gale"
-    ] and "copies of the Bureau of Meteorology" in found.explanation
+    ] and "These are the copies of the Bureau" in found.explanation
     upstream.alerts = False
     for place in ("Sydney", "-33.86785,151.20732"):
         found = await fetch(upstream, place)
-        assert found.status == "unavailable" and found.explanation.startswith("Not known: WMO Severe Weather")
+        assert found.status == "unavailable" and "None for this place is among the copies" in found.explanation
     async with client(upstream) as asked:
         said = text(await asked.call_tool("get_weather", {"place": "Sydney"}))
         assert "Alerts: Not known" in said

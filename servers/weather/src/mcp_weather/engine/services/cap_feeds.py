@@ -99,7 +99,8 @@ async def fetch_alerts(cache: Cache, feed: CapFeed, place: Place, zone: tzinfo, 
     alerts = read_messages(found.messages, place, zone, language, now=ended_before)
     gaps = list(found.gaps)
     if feed.authority:
-        gaps.append(f"{feed.source.name} has copies of {feed.authority}'s warnings, which may be late or lack some.")
+        content = "These are" if alerts else "None for this place is among"
+        gaps.append(f"{content} the copies of {feed.authority}'s warnings, which may be late or lack some.")
     return ServiceAlerts(feed.source.name, alerts, origin_of(index, feed.source), zone, gap=" ".join(gaps) or None)
 
 
