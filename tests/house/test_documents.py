@@ -44,11 +44,11 @@ def test_no_description_names_a_tool_that_is_turned_off(folder: Path, tmp_path: 
     kind = importlib.import_module(f"{package}.settings").Settings
     (tmp_path / "sample").mkdir()
     words = kind.documented(str(tmp_path / "sample"))
-    flags = {word: kind.model_fields.get(word.removeprefix("--").replace("-", "_")) for word in words}
-    gates = [word for word, field in flags.items() if field and field.annotation is bool and word != "--demo"]
-    ways = [words, [*words, "--read-only"], *([word for word in words if word != gate] for gate in gates)]
+    everything = load(kind, words)
+    gates = [name for name in everything.origins if getattr(everything, name) is True and name != "demo"]
+    ways = [{}, {"read_only": True}, *({gate: False} for gate in gates)]
     for way in ways:
-        server = importlib.import_module(f"{package}.server").build(load(kind, way))
+        server = importlib.import_module(f"{package}.server").build(everything.model_copy(update=way))
         for tool in server.catalog.tools:
             named = set(re.findall(r"`(\w+)`", json.dumps(tool.model_dump(mode="json"))))
             assert not named & server.withheld.keys(), (way, tool.name)

@@ -144,7 +144,8 @@ BEARER = {
 
 @pytest.mark.parametrize("host", [host for host in HOSTS if host != "claude-desktop"])
 def test_an_entry_sends_a_token_in_the_way_of_its_host(host: str) -> None:
-    words = ["--transport", "http", "--public-url", "https://team.example/mcp", "--name", "work", os.sep]
+    words = ["--transport", "http", "--public-url", "https://team.example/mcp", "--print-config", host]
+    words += ["--name", "work", os.sep]
     document = parsed(host, entry(host, load(Settings, ["--auth-tokens", "alice sha256:c4n4ry", *words])))
     inputs = document.pop("inputs", [])
     ((servers),) = document.values()

@@ -58,8 +58,12 @@ def parsed(host: str, text: str) -> dict[str, Any]:
     return json.loads("\n".join(line for line in text.split("\n") if not line.lstrip().startswith("//")))
 
 
+# What says how an entry is written is refused without it; which host it names makes no difference here.
+ACTION = ("--install", "cursor")
+
+
 def settings(*words: str) -> Settings:
-    return load(Settings, [*words, os.sep + "served"])
+    return load(Settings, [*ACTION, *words, os.sep + "served"])
 
 
 EXISTING = {
@@ -768,7 +772,7 @@ def test_one_host_has_several_entries_of_a_server(host: str, tmp_path: Path) -> 
     assert (
         "--name NAME" not in first and "To have both in this host, give each a name of its own: --name NAME." in again
     )
-    message = install(host, load(Settings, ["--name", "work", os.sep + "a"]), where)
+    message = install(host, load(Settings, [*ACTION, "--name", "work", os.sep + "a"]), where)
     assert "Before: " not in message
     assert message.splitlines()[-1].endswith(f"--name work --uninstall {host}")
     servers = parsed(host, path.read_text("utf-8"))[container(host)]
@@ -776,7 +780,7 @@ def test_one_host_has_several_entries_of_a_server(host: str, tmp_path: Path) -> 
     assert "--name" not in json.dumps(servers)
     uninstall(host, load(Settings, []), where)
     assert "fs" not in parsed(host, path.read_text("utf-8"))[container(host)]
-    uninstall(host, load(Settings, ["--name", "work"]), where)
+    uninstall(host, load(Settings, [*ACTION, "--name", "work"]), where)
     assert path.read_bytes() == existing(host).encode()
     assert not folders(where.notes)
 
@@ -784,7 +788,7 @@ def test_one_host_has_several_entries_of_a_server(host: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("name", ["", "a b", "../x", "x" * 65, "é", "-a", 'a"b'])
 def test_a_name_that_a_host_could_not_take_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        load(Settings, [f"--name={name}"])
+        load(Settings, [*ACTION, f"--name={name}"])
     assert "letters, digits, hyphens" in capsys.readouterr().err
 
 
@@ -795,14 +799,14 @@ def test_every_file_of_a_host_gets_its_own_bytes_back(host: str, tmp_path: Path)
     plain.home.mkdir(parents=True)
     for order in itertools.permutations(range(3)):
         where = [plain, project(plain, "one"), project(plain, "two")]
-        words = [[], ["--workspace"], ["--workspace"]]
+        words = [[], [*ACTION, "--workspace"], [*ACTION, "--workspace"]]
         files = [plain.file(host), where[1].workspace_file(host), where[2].workspace_file(host)]
         before = [existing(host).replace("mine", f"mine{number}").encode() for number in range(3)]
         for file, contents in zip(files, before, strict=True):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(contents)
         for number in range(3):
-            message = install(host, settings(*words[number]), where[number])
+            message = install(host, settings(*words[number][2:]), where[number])
             assert str(files[number]) in message
             assert ("names programs and paths of this machine" in message) is (number > 0)
         for number in order:

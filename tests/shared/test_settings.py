@@ -24,6 +24,12 @@ from mcp_batteries.settings import (
     placeholder,
     to_absolute_path,
 )
+from mcp_fs.settings import Settings as Files
+from mcp_git.settings import Settings as Git
+from mcp_github.settings import Settings as Github
+from mcp_postgres.settings import Settings as Database
+from mcp_sqlite.settings import Settings as Sqlite
+from mcp_weather.settings import Settings as Weather
 from tools.docs import package_of
 
 KINDS: list[type[Settings]] = [
@@ -150,9 +156,50 @@ def test_a_word_of_several_is_called_one_of_them(name: str, one: str) -> None:
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
-def test_help_shows_every_setting_and_the_variables(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_shows_what_most_people_set_and_where_the_rest_is(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for kind in (Toy, Files, Git, Github, Database, Sqlite, Weather):
+        with pytest.raises(SystemExit) as caught:
+            load(kind, [flag])
+        assert caught.value.code == 0
+        printed = capsys.readouterr().out
+        assert "\x1b" not in printed and "Examples:" in printed
+        assert printed.rstrip().endswith(f"Every other option: {kind.COMMAND} --help-all")
+        shown = "".join(printed.split())
+        assert "-h,--help" in shown and "--read-only" in shown and "--drain-seconds" not in shown
+        assert printed.count("One of: ") == 1 and printed.count("  --") <= 14
+        assert set(kind.FREQUENT) <= set(kind.model_fields)
+
+
+@pytest.mark.parametrize(("name", "coloured"), [("FORCE_COLOR", True), ("NO_COLOR", False)])
+def test_help_is_coloured_if_the_user_wants_that(
+    name: str, coloured: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv(name, "1")
+    for flag in ("--help", "--help-all"):
+        with pytest.raises(SystemExit):
+            load(Toy, [flag])
+        assert ("\x1b[36m--read-only" in capsys.readouterr().out) is coloured
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "hint"),
+    [
+        (Github, "octo/hello", "'octo/hello' is none. To allow only one repository: mcp-github --repos octo/hello"),
+        (Weather, "Berlin", "'Berlin' is none. Name a place in your question"),
+    ],
+)
+def test_a_word_that_a_server_does_not_take_is_answered_with_its_place(
+    kind: type[Settings], word: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as caught:
-        load(Toy, [flag])
+        load(kind, [word])
+    assert caught.value.code == 2 and hint in capsys.readouterr().err
+
+
+def test_help_all_shows_every_setting_and_the_variables(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        load(Toy, ["--help-all"])
     assert caught.value.code == 0
     printed = capsys.readouterr().out
     # A line may break behind the hyphen of a flag.
@@ -167,7 +214,7 @@ def test_help_lists_own_options_first_then_each_common_one_in_one_group(capsys: 
     grouped = [name for names in Settings.GROUPS.values() for name in names]
     assert sorted(grouped) == sorted(Settings.model_fields)
     with pytest.raises(SystemExit):
-        load(Toy, ["--help"])
+        load(Toy, ["--help-all"])
     printed = capsys.readouterr().out
     places = [
         printed.index(heading)

@@ -118,10 +118,11 @@ def _print_new_token(settings: Settings, request: str) -> int:
 
 def _print_config(settings: Settings, host: str) -> int:
     """Print the entry for `host`, and how to complete it."""
-    from mcp_batteries.cli.hosts import describe_missing_paths, entry, place
+    from mcp_batteries.cli.hosts import describe_missing_paths, entry, place, refuse_incomplete
     from mcp_batteries.errors import Problem
 
     try:
+        refuse_incomplete(settings)
         text = entry(host, settings)
     except Problem as problem:
         return _fail(settings, str(problem))
@@ -205,9 +206,9 @@ def _serve(program: Program, settings: Settings, handover: replay.Handover | Non
     _unblock_child_signals()
     claim: Claim | None = None
     first: AnswerStore | None = None
+    # Asked before the claim, which takes standard input for messages.
+    is_at_terminal = settings.transport == "stdio" and sys.stdin is not None and sys.stdin.isatty()
     if settings.transport == "stdio":
-        if sys.stdin is not None and sys.stdin.isatty():
-            _greet(settings)
         from mcp_batteries.transports.stdio import serve as stdio
 
         # From here on nothing but protocol messages can reach the client, whatever an import prints.
@@ -226,6 +227,9 @@ def _serve(program: Program, settings: Settings, handover: replay.Handover | Non
         server = program.build(settings)
     except Problem as problem:
         return _fail(settings, str(problem))
+    if is_at_terminal:
+        # What keeps it from starting is the only line then.
+        _greet(settings)
     gc.freeze()
     gc.enable()
     try:

@@ -20,6 +20,7 @@ class Settings(Common):
         InstallQuestion("folder", "Folder to serve", "/path/to/folder", "directory", multiple=True),
     )
 
+    FREQUENT: ClassVar[tuple[str, ...]] = ("folders", "allow_secrets")
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         "/path/to/folder",
         "--read-only /path/to/docs /path/to/notes",

@@ -29,6 +29,7 @@ class Settings(Common):
         "worktree_folder": ("write",),
         "remote_timeout": ("fetch", "push"),
     }
+    FREQUENT: ClassVar[tuple[str, ...]] = ("repositories", "write", "fetch", "push")
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         "/path/to/folder",
         "--write /path/to/folder",

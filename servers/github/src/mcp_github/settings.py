@@ -50,6 +50,8 @@ class Settings(Common):
     NEEDS: ClassVar[dict[str, tuple[str, ...]]] = Common.NEEDS | dict.fromkeys(
         ("merge", "delete", "workflow_files", "runs", "releases", "force"), ("write",)
     )
+    FREQUENT: ClassVar[tuple[str, ...]] = ("repos", "toolsets", "write", "merge", "token_file", "auth")
+    PLAIN_HINT: ClassVar[str] = "To allow only one repository: mcp-github --repos {argument}"
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         "",
         "--repos octo-org/website",

@@ -29,6 +29,7 @@ class Settings(Common):
         ),
     )
     SELECTOR_LOOP: ClassVar[bool] = True
+    FREQUENT: ClassVar[tuple[str, ...]] = ("databases", "demo", "write", "ddl", "dba", "create_reader")
     EXAMPLES: ClassVar[tuple[str, ...]] = ("--demo", "postgresql://reader@localhost/shop", "--dba --queries ./sql")
     DOCUMENTED: ClassVar[tuple[str, ...]] = ("--demo", "--write", "--ddl", "--dba", "--files", "{folder}")
 

@@ -42,6 +42,7 @@ class Settings(Common):
     )
     DOCUMENTED: ClassVar[tuple[str, ...]] = ("--demo", "--write", "--ddl", "--files", "{folder}")
 
+    FREQUENT: ClassVar[tuple[str, ...]] = ("databases", "demo", "create", "write", "ddl", "files")
     EXAMPLES: ClassVar[tuple[str, ...]] = ("--demo", "app.db", "--write --ddl --files ./exports app.db")
 
     databases: Annotated[tuple[str, ...], Positional()] = Field(

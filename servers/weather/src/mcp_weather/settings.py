@@ -36,6 +36,8 @@ class Settings(CommonSettings):
     """Serve the weather over MCP: current, forecast and past weather, alerts, air and sea, without configuration."""
 
     COMMAND: ClassVar[str] = "mcp-weather"
+    FREQUENT: ClassVar[tuple[str, ...]] = ("units", "language", "places", "contact", "open_meteo_key")
+    PLAIN_HINT: ClassVar[str] = "Name a place in your question; to save some under names: --places FILE"
     EXAMPLES: ClassVar[tuple[str, ...]] = ("", "--units imperial", "--places ./places.toml")
     DOCUMENTED: ClassVar[tuple[str, ...]] = ()
 

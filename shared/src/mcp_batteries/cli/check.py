@@ -23,6 +23,7 @@ from mcp_batteries.errors import first_exception
 from mcp_batteries.executables import quote_command
 from mcp_batteries.program import Probe, Program, program_of
 from mcp_batteries.settings import ONLY_OVER_HTTP, SETTINGS_URI, Settings, masked, variable
+from mcp_batteries.settings.command_line import colour_choice
 
 __all__ = ["check"]
 
@@ -95,14 +96,8 @@ class _Report:
 
 
 def _say(line: str) -> None:
-    # https://no-color.org and https://force-color.org; without either, colours are for terminals.
-    colours = None
-    if os.environ.get("NO_COLOR"):
-        colours = False
-    elif os.environ.get("FORCE_COLOR"):
-        colours = True
     try:
-        click.echo(masked(line), color=colours)
+        click.echo(masked(line), color=colour_choice())
     except BrokenPipeError:
         # Nobody reads on (`| head`): the steps and the exit code stay what they are.
         nowhere = os.open(os.devnull, os.O_WRONLY)

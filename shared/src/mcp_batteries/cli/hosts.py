@@ -34,6 +34,7 @@ __all__ = [
     "make_start_entry",
     "make_url_entry",
     "place",
+    "refuse_incomplete",
     "server_url",
     "token_hint",
     "token_question",
@@ -266,6 +267,20 @@ def describe_missing_paths(settings: Settings) -> str:
     if not missing:
         return ""
     return f"Not there yet, and the server needs it: {', '.join(missing)}."
+
+
+def refuse_incomplete(settings: Settings) -> None:
+    """Refuse settings with which a host would start a server that has nothing to serve, and so ends at once."""
+    if settings.transport != "stdio":
+        return
+    process, *mounted = settings.parts()
+    for member in mounted or [process]:
+        question = member.unanswered()
+        if question is not None:
+            raise Invalid(
+                f"The command names no {question.name}, and {member.COMMAND} does not start without one.",
+                f"Name one, such as {question.example}.",
+            )
 
 
 def environment(settings: Settings) -> list[InstallQuestion]:

@@ -37,6 +37,7 @@ from mcp_batteries.cli.hosts import (
     entry,
     environment,
     launch,
+    refuse_incomplete,
     server_url,
     token_hint,
     token_question,
@@ -142,7 +143,7 @@ def install(host: str, settings: Settings, places: Places) -> str:
         Conflict: there is another server of that name.
         Unavailable: the file cannot be read, understood or written; then nothing has changed.
     """
-    _refuse_incomplete(settings)
+    refuse_incomplete(settings)
     text = entry(host, settings, absolute=True)
     if load_host(host).install_link and not settings.workspace:
         return _link_message(host, settings.entry_name, text, settings)
@@ -243,20 +244,6 @@ def _commit(target: _Target, edit: _Edit) -> Sequence[str]:
     with target.file.staged(edit.contents) as staged, target.notes.staged() as problems:
         staged.commit()
     return problems
-
-
-def _refuse_incomplete(settings: Settings) -> None:
-    """Refuse settings with which a host would start a server that has nothing to serve, and so ends at once."""
-    if settings.transport != "stdio":
-        return
-    process, *mounted = settings.parts()
-    for member in mounted or [process]:
-        question = member.unanswered()
-        if question is not None:
-            raise Invalid(
-                f"The command names no {question.name}, and {member.COMMAND} does not start without one.",
-                f"Name one, such as {question.example}.",
-            )
 
 
 def _link_message(host: str, name: str, text: str, settings: Settings) -> str:

@@ -32,10 +32,11 @@ from mcp_batteries.settings.declared import (
 from mcp_batteries.settings.paths import to_absolute_path
 from mcp_batteries.settings.text_files import open_text
 
-__all__ = ["load"]
+__all__ = ["colour_choice", "load"]
 
-# `--help` shows so many choices beside the flag; more of them go into its text.
+# The help shows so many choices beside the flag; more of them go into its text.
 _MOST_SHOWN = 5
+_ONE_OF = " One of: "
 
 S = TypeVar("S", bound=Settings)
 
@@ -66,12 +67,15 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
             "max_content_width": 110,
             "show_default": True,
             "allow_interspersed_args": not kind.OPTIONS_FIRST,
+            "allow_extra_args": True,
+            "color": colour_choice(),
         },
     )
     try:
         _refuse_unknown_variables(kind)
         _refuse_other_dashes(arguments)
         with command.make_context(kind.COMMAND, list(arguments), default_map=_secrets_in_files(kind)) as context:
+            _refuse_plain_arguments(kind, context.args)
             try:
                 settings = kind(**context.params)
                 settings.origins.update(
@@ -94,6 +98,13 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
         raise SystemExit(mistake.exit_code) from None
 
 
+def _refuse_plain_arguments(kind: type[Settings], arguments: Sequence[str]) -> None:
+    """Refuse arguments of a server that takes none, and say where such a word belongs."""
+    if arguments:
+        hint = kind.PLAIN_HINT.format(argument=arguments[0])
+        raise click.UsageError(f"{kind.COMMAND} takes options only, and '{arguments[0]}' is none. {hint}".strip())
+
+
 def _origin(context: click.Context, kind: type[Settings], name: str) -> str | None:
     """The source of the value of setting `name`; None for its default."""
     match context.get_parameter_source(name):
@@ -109,37 +120,117 @@ def _origin(context: click.Context, kind: type[Settings], name: str) -> str | No
 
 
 class _Command(click.Command):
-    """A command whose help has the server's own options first, then the common ones in their groups, then examples."""
+    """A command whose help has the server's own options first, then the common ones in their groups, then examples.
+
+    `--help` shows the options that most people set, and `--help-all` every one.
+    """
 
     def __init__(self, kind: type[Settings], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._kind = kind
+        self._shows_all = False
+        self.params.append(
+            click.Option(
+                [_HELP_ALL],
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=self._print_all,
+                help="Show every option and exit.",
+            )
+        )
+
+    def _print_all(self, ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        if value:
+            self._shows_all = True
+            click.echo(self.get_help(ctx), color=ctx.color)
+            ctx.exit()
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        pieces = self.collect_usage_pieces(ctx)
+        formatter.write_usage(ctx.command_path, " ".join(pieces), _heading("Usage: "))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         lines = {option.name: option.get_help_record(ctx) for option in self.get_params(ctx)}
+        help_option = self.get_help_option(ctx)
+        if help_option is not None:
+            # Versions of click give it names of their own.
+            lines["help"] = help_option.get_help_record(ctx)
         for argument in self.params:
             if isinstance(argument, click.Argument) and argument.name:
                 description = str(self._kind.model_fields[argument.name].description)
                 lines[argument.name] = (argument.make_metavar(ctx), description)
-        common = set[str]().union(*self._kind.GROUPS.values())
-        own = tuple(name for name in self._kind.model_fields if name not in common)
-        for heading, names in {f"Options of {self._kind.COMMAND}": own, **self._kind.GROUPS}.items():
-            records = [record for name in names if (record := lines.get(name))]
-            if heading == "Instead of serving" and (help_record := lines.get("help")):
-                records.append(help_record)
+        for heading, names in self._sections().items():
+            records = [(_name(record[0]), record[1]) for name in names if (record := lines.get(name))]
+            if not self._shows_all:
+                records = _without_repeated_hosts(records)
             if records:
-                with formatter.section(heading):
+                with formatter.section(_heading(heading)):
                     formatter.write_dl(records)
 
+    def _sections(self) -> dict[str, Sequence[str]]:
+        """Return the names of the options to show, by their headings."""
+        common = set[str]().union(*self._kind.GROUPS.values())
+        own = [name for name in self._kind.model_fields if name not in common]
+        if not self._shows_all:
+            names = [*_own_frequent(self._kind, own), *Settings.FREQUENT, "help", "help_all"]
+            return {"Options that most people set": names}
+        groups = dict(self._kind.GROUPS)
+        groups[_ACTIONS_HEADING] = (*groups[_ACTIONS_HEADING], "help", "help_all")
+        return {f"Options of {self._kind.COMMAND}": own, **groups}
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Examples"):
+        with formatter.section(_heading("Examples")):
             for example in self._kind.EXAMPLES:
                 formatter.write_text(f"{self._kind.COMMAND} {example}".strip())
         formatter.write_paragraph()
+        if not self._shows_all:
+            formatter.write_text(f"Every other option: {self._kind.COMMAND} {_HELP_ALL}")
+            return
         formatter.write_text(
             f"Every option can also be set as a variable such as {variable(self._kind, 'READ_ONLY')}=1. "
             f"A list is separated like PATH. {file_variable(self._kind, 'BUS')} names a file that holds the secret."
         )
+
+
+_HELP_ALL = "--help-all"
+_ACTIONS_HEADING = "Instead of serving"
+
+
+def _without_repeated_hosts(records: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the lines of options with the names of hosts once, where they are named first."""
+    shortened: list[tuple[str, str]] = []
+    for name, text in records:
+        beginning, hosts, _ = text.partition(_ONE_OF)
+        is_repeated = hosts and any(_ONE_OF in other for _, other in shortened)
+        shortened.append((name, beginning if is_repeated else text))
+    return shortened
+
+
+def _own_frequent(kind: type[Settings], own: Sequence[str]) -> Sequence[str]:
+    if kind.FREQUENT == Settings.FREQUENT:
+        return own
+    return kind.FREQUENT
+
+
+def _heading(text: str) -> str:
+    return click.style(text, bold=True)
+
+
+def _name(text: str) -> str:
+    return click.style(text, fg="cyan")
+
+
+def colour_choice() -> bool | None:
+    """Return what a person has said about colours; None leaves them to terminals.
+
+    See https://no-color.org and https://force-color.org.
+    """
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return None
 
 
 class _Words(click.types.StringParamType):
@@ -188,7 +279,7 @@ def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Param
         choices = get_args(annotation)
         choice_type = _HostName(choices) if set(HOST_NAMES) <= set(choices) else click.Choice(choices)
         if len(choices) > _MOST_SHOWN:
-            common |= {"metavar": "NAME", "help": f"{field.description} One of: {', '.join(choices)}."}
+            common |= {"metavar": "NAME", "help": f"{field.description}{_ONE_OF}{', '.join(choices)}."}
         return click.Option([flag], type=choice_type, **common)
     if annotation is int:
         low = next((item.ge for item in field.metadata if isinstance(item, Ge)), None)

@@ -173,6 +173,12 @@ class Settings(BaseModel):
         "tls_key": ("tls_certificate",),
     }
 
+    # The own options that `--help` shows, by default all; below those of every server. `--help-all` shows the others.
+    FREQUENT: ClassVar[tuple[str, ...]] = ("read_only", "check", "install", "uninstall", "print_config")
+
+    # Where a word belongs that was given as a plain argument, `{argument}`, to a server that takes none.
+    PLAIN_HINT: ClassVar[str] = "--help shows them."
+
     # Command lines for the end of `--help`, without the command itself.
     EXAMPLES: ClassVar[tuple[str, ...]] = ()
 
