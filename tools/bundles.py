@@ -99,14 +99,14 @@ def manifest(server: Member, tools: Sequence[dict[str, Any]], views: Sequence[st
 
 
 def localized(server: Member, tools: Sequence[dict[str, Any]], language: Language) -> dict[str, Any]:
-    """The texts of the manifest in `language`: all of them, because mcpb for .NET requires each."""
+    """The texts of the manifest in `language`; mcpb for .NET requires each key."""
     project = server.project
     return {
         "display_name": server.command,
-        "description": language.say_if_known(project["description"]),
+        "description": language.label(project["description"]),
         "long_description": _long(server, language),
         "author": {"name": _AUTHOR},
-        "keywords": [language.say_if_known(word) for word in project["keywords"]],
+        "keywords": [language.label(word) for word in project["keywords"]],
         "tools": _tools(tools, language),
     }
 
@@ -265,10 +265,13 @@ def _raw(server: Member) -> str:
 
 
 def _tools(tools: Sequence[dict[str, Any]], language: Language) -> list[dict[str, str]]:
-    return [
-        {"name": tool["name"], "description": language.say_if_known(tool["description"].partition("\n")[0])}
-        for tool in tools
-    ]
+    """Return the tools with the first lines of their descriptions, without those that nobody has translated."""
+    described: list[dict[str, str]] = []
+    for tool in tools:
+        description = language.say(tool["description"].partition("\n")[0])
+        if description:
+            described.append({"name": tool["name"], "description": description})
+    return described
 
 
 def _long(server: Member, language: Language) -> str:

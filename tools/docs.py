@@ -22,7 +22,7 @@ from mcp_batteries import user_folders
 from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.settings import Positional, Settings, load, placeholder, variable
 from tools.bundles import LOCALE, localized, manifest, registry_entry
-from tools.languages import ENGLISH, Language, chinese
+from tools.languages import ENGLISH, MISSING, Language, chinese, list_untranslated
 from tools.members import Member, members, package_of
 from tools.pages import badges, host_pages
 
@@ -142,6 +142,7 @@ def generated(root: Path, other: Language | None = None) -> dict[str, str]:
         }
         for name, data in written.items():
             files[f"{server.place}/{name}"] = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    files[MISSING] = list_untranslated(root, other)
     return files
 
 

@@ -43,7 +43,7 @@ def host_pages(servers: Sequence[Member], language: Language = ENGLISH) -> dict[
     found: dict[str, str] = {}
     for name, text in pages.items():
         title, body = text.split("\n", 1)
-        other = language.say("[中文]({name}.zh-CN.md)", name=name)
+        other = language.label("[中文]({name}.zh-CN.md)", name=name)
         found[f"{name}{language.suffix}.md"] = f"{title}\n\n{other}\n{body}"
     return found
 
@@ -51,7 +51,7 @@ def host_pages(servers: Sequence[Member], language: Language = ENGLISH) -> dict[
 def _index(servers: Sequence[Member], language: Language) -> str:
     first = servers[0]
     lines = [
-        f"# {language.say('Hosts')}",
+        f"# {language.label('Hosts')}",
         "",
         language.say("""\
 A host is the program in which the model works. Each page has the entries for every server: from a
@@ -62,7 +62,7 @@ for the way in which that server was installed."""),
         "",
         language.say("Paths and places on Windows are on [a separate page](windows.md)."),
         "",
-        f"## {language.say('Install once')}",
+        f"## {language.label('Install once')}",
         "",
         language.say("""\
 The servers need only [uv](https://docs.astral.sh/uv/). On the public package index other people have their
@@ -84,7 +84,7 @@ names, so no entry here uses the index. From a clone:"""),
 
 def _hosts_table(language: Language) -> str:
     """A line per host, with links to its page."""
-    lines = [language.say("| host | where the entry goes | `--print-config` |"), "| --- | --- | --- |"]
+    lines = [language.label("| host | where the entry goes | `--print-config` |"), "| --- | --- | --- |"]
     for host in HOST_NAMES:
         location = language.say_if_known(place(host, windows=False))
         lines.append(f"| [{load_host(host).title}]({host}{language.suffix}.md) | {location} | `{host}` |")
@@ -137,7 +137,7 @@ Replace the paths with your own. “From a checkout” needs a clone of the repo
 “from git” only uv; “installed” is for after `uv tool install` (see [Hosts](README.md#install-once))."""),
         "",
     ]
-    lines += [language.say_if_known(part) for part in load_host(host).page.paragraphs]
+    lines += [language.say(part) for part in load_host(host).page.paragraphs]
     for server in servers:
         lines += [f"## {server.command}", "", *_server(host, server, language)]
     return "\n".join(lines)
@@ -157,7 +157,7 @@ def _server(host: str, server: Member, language: Language) -> Iterator[str]:
         _Way("{command}: installed", [*server.installed(), *examples]),
     ]
     for variant in variants:
-        yield f"### {language.say(variant.title, command=server.command)}"
+        yield f"### {language.label(variant.title, command=server.command)}"
         yield ""
         yield from _fenced(
             fence,
@@ -165,11 +165,11 @@ def _server(host: str, server: Member, language: Language) -> Iterator[str]:
         )
         if variant.title == _GIT:
             yield from _extras(host, server, language)
-    yield f"### {language.say('{command}: in a container', command=server.command)}"
+    yield f"### {language.label('{command}: in a container', command=server.command)}"
     yield ""
     text = make_start_entry(host, server.name, server.docker(), server.variables)
     yield from _fenced(fence, text)
-    yield f"### {language.say('{command}: over HTTP', command=server.command)}"
+    yield f"### {language.label('{command}: over HTTP', command=server.command)}"
     yield ""
     try:
         remote = make_url_entry(host, server.name, URL)
@@ -235,7 +235,7 @@ def _extras(host: str, server: Member, language: Language) -> Iterator[str]:
     match host:
         case "vscode":
             text = "[Install in VS Code]({link}), or in a dev container's `devcontainer.json`:"
-            yield language.say(text, link=_vscode_link(server))
+            yield language.label(text, link=_vscode_link(server))
             yield ""
             folder = [
                 "/workspaces/project" if question.kind == "directory" else question.example for question in server.plain
@@ -245,12 +245,12 @@ def _extras(host: str, server: Member, language: Language) -> Iterator[str]:
             yield from _fenced("json", json.dumps(entry, indent=2))
         case "cursor":
             if link := _cursor_link(server):
-                yield language.say("[Install in Cursor]({link})", link=link)
+                yield language.label("[Install in Cursor]({link})", link=link)
                 yield ""
         case "goose":
             pairs = [("cmd", words[0]), *(("arg", word) for word in words[1:]), ("id", server.name)]
             pairs.append(("name", server.name))
-            yield language.say("[Install in Goose]({link})", link=f"goose://extension?{urlencode(pairs)}")
+            yield language.label("[Install in Goose]({link})", link=f"goose://extension?{urlencode(pairs)}")
             yield ""
         case _:
             pass

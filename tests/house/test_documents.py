@@ -1,6 +1,5 @@
 """Generated documents are current, and documents name only files that exist."""
 
-import hashlib
 import importlib
 import json
 import re
@@ -14,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 from contract.test_contract import FOLDERS, ROOT
 from mcp_batteries.settings import load
 from tools.docs import filled, generated, package_of, snapshot, tables
-from tools.languages import chinese
+from tools.languages import MISSING, Language, chinese, page_digest
 from tools.members import REPOSITORY
 
 PUBLISHED = [folder for folder in FOLDERS if package_of(folder) and folder.parent.name == "servers"]
@@ -93,36 +92,30 @@ def test_every_room_of_the_common_package_is_described() -> None:
     assert [room for room in sorted(rooms) if f"`{room}`" not in text] == []
 
 
-def _digest(page: Path) -> str:
-    """Of what people wrote in `page` to be translated: what is generated in it is made for every language alike."""
-    text = re.sub(r"<!-- (badges \w+) -->.*?<!-- /\1 -->", "", page.read_text("utf-8"), flags=re.DOTALL)
-    first, tools, _ = text.partition("<!-- tools -->")
-    if tools:
-        # Of a server's page what comes before the tables, what its safety is in short, and privacy.
-        parts = {part.partition("\n")[0]: part for part in text.split("\n## ")}
-        promises = re.findall(r"^- \*\*.+?\*\*", parts.get("Security model", ""), re.MULTILINE | re.DOTALL)
-        text = "\n".join([first.rpartition("\n## ")[0], *promises, parts["Privacy"]])
-    return hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:16]
-
-
-@pytest.mark.parametrize(
-    "page",
-    [*ROOT.glob("*.zh-CN.md"), *ROOT.glob("servers/*/*.zh-CN.md")],
-    ids=lambda page: page.relative_to(ROOT).as_posix(),
-)
-def test_a_translation_is_of_what_the_english_page_says_now(page: Path) -> None:
-    said = re.match(r"<!-- translates (\S+) (\w+) -->\n", page.read_text("utf-8"))
-    assert said, f"{page.name} begins with `<!-- translates PAGE DIGEST -->`"
-    now = _digest(page.parent / said[1])
-    assert said[2] == now, f"{said[1]} has changed: bring {page.name} up to date, then write {now} in its first line"
-
-
-def test_each_sentence_of_what_is_generated_has_one_translation() -> None:
+@pytest.mark.weekly
+def test_everything_is_translated() -> None:
     language = chinese(ROOT)
-    generated(ROOT, language)
-    assert language.unsaid == [], "docs/zh-CN.toml: nobody says this any more"
-    with pytest.raises(ValueError, match="does not say in Chinese: A new sentence"):
-        language.say("A new sentence.")
+    lines = generated(ROOT, language)[MISSING].splitlines()[1:]
+    assert lines == [], f"{MISSING} says what to translate"
+
+
+def test_what_nobody_has_translated_drops_out_of_the_chinese_and_is_listed() -> None:
+    complete = chinese(ROOT)
+    generated(ROOT, complete)
+    forgotten = [
+        "The entry goes into {place}. What it shows: {shows}",
+        "Start it once, for as many clients as you like:",
+        "{command}: over HTTP",
+        "Replace the paths with your own",
+    ]
+    sentences = {key: text for key, text in complete.sentences.items() if not key.startswith(tuple(forgotten))}
+    files = generated(ROOT, Language(".zh-CN", {**sentences, "An old sentence.": "x"}))
+    page = files["docs/hosts/cursor.zh-CN.md"]
+    assert forgotten[1] not in page and "Replace the paths" not in page and "The entry goes into" not in page
+    assert "### mcp-fs: over HTTP" in page, "a heading stays"
+    listed = files[MISSING].splitlines()
+    assert [f"translate: {key}" in listed for key in forgotten[:3]] == [True] * 3
+    assert "remove: An old sentence." in listed
 
 
 def test_a_translation_of_an_older_page_is_found(tmp_path: Path) -> None:
@@ -130,7 +123,7 @@ def test_a_translation_of_an_older_page_is_found(tmp_path: Path) -> None:
     digests: list[str] = []
     for text in ("Old words.\n", "New words.\n", "New\nwords.\n<!-- badges x -->\nx\n<!-- /badges x -->\n"):
         page.write_text(text, "utf-8")
-        digests.append(_digest(page))
+        digests.append(page_digest(page))
     assert digests[0] != digests[1] == digests[2]
 
 
@@ -138,8 +131,8 @@ def test_a_translation_of_a_servers_page_is_of_what_it_translates(tmp_path: Path
     page = tmp_path / "README.md"
     text = "Start.\n## Tools\nx\n<!-- tools -->\n## Security model\n\n- **Safe.** Why.\n## Privacy\n\nNone.\n## More\n"
     page.write_text(text, "utf-8")
-    before = _digest(page)
+    before = page_digest(page)
     changes = {"Start": True, "x\n": False, "Safe": True, "Why": False, "None": True, "More": False}
     for word, counts in changes.items():
         page.write_text(text.replace(word, f"Another {word}"), "utf-8")
-        assert (_digest(page) != before) is counts, word
+        assert (page_digest(page) != before) is counts, word
