@@ -1,8 +1,8 @@
 """The languages of generated files: English is in the code, Chinese in `docs/zh-CN.toml`, sentence by sentence.
 
 A sentence that changed in the code loses its translation: it drops out of the Chinese files, and `MISSING` lists it
-with the pages that are older than their English. Whoever changes the English has nothing else to do; a weekly test fails
-until somebody has translated the list.
+with the pages that are older than their English. Whoever changes the English has nothing else to do; a weekly test
+fails until somebody has translated the list.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ from mcp_postgres.policy import (
     parse_table_name,
     table_uri,
 )
+from mcp_postgres.policy.addresses import parse_named_address
 from mcp_postgres.policy.targets import bind_values
 from mcp_postgres.settings import Settings
 
@@ -46,6 +47,35 @@ def served() -> Policy:
 def test_the_uri_of_a_table_is_one_that_can_be_read(served: Policy) -> None:
     uri = table_uri(served.database("app"), "a/b", "c d")
     assert uri == "postgres://app/a%2Fb/c%20d" and isinstance(served.readable(uri).request, RowsOf)
+
+
+@pytest.mark.parametrize(
+    ("query", "failure", "step"),
+    [
+        ("schema=public", "has `schema`, for another", "Leave out `schema` here; serve one schema with --only."),
+        ("pgbouncer=true", "has `pgbouncer`", "Leave out `pgbouncer` here."),
+        ("sslmode=require&pgbouncer=&connection_limit=1", "`pgbouncer` and `connection_limit`", "with --connections."),
+        ("supa=base-pooler.x", "has `supa`", "Leave out `supa` here."),
+        ("application_name=50%", "A `%` in a database's URL begins no escape.", "Write it as %25."),
+    ],
+)
+def test_what_others_add_to_an_address_is_named_with_the_way(query: str, failure: str, step: str) -> None:
+    with pytest.raises(Unavailable) as raised:
+        parse_named_address(f"postgresql://reader:c4n4ry@localhost:5432/shop?{query}", {})
+    assert failure in str(raised.value) and step in str(raised.value) and "c4n4ry" not in str(raised.value)
+
+
+def test_libpqs_own_options_are_taken() -> None:
+    address = "postgresql://reader:a%40b@localhost/shop?sslmode=require&connect_timeout=3&options=-c%20x%3D1"
+    assert parse_named_address(address, {}) == ("shop", address)
+
+
+def test_the_address_that_frameworks_set_is_served() -> None:
+    environment = {"DATABASE_URL": "postgresql://reader@localhost/shop"}
+    assert list(policy(**environment).databases) == ["shop"]
+    assert list(policy("postgresql://localhost/other", **environment).databases) == ["other"]
+    assert list(policy("--demo", **environment).databases) == ["demo"]
+    assert list(policy(**environment, PGDATABASE="own").databases) == ["own"]
 
 
 @pytest.mark.parametrize("name", ["PGHOST", "PGSERVICE", "PGDATABASE"])

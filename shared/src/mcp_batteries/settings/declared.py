@@ -518,8 +518,9 @@ def remember_secrets(settings: Settings) -> None:
     for value in values:
         # Example addresses have the user's name as the password; to hide that word would make messages unreadable.
         secrets += [password for password in passwords(value) if value.count(password) == 1]
-    # libpq reads this one itself.
+    # libpq reads this one itself, and mcp-postgres the other.
     secrets.append(os.environ.get("PGPASSWORD", ""))
+    secrets += passwords(os.environ.get("DATABASE_URL", ""))
     for value in settings.secrets().values():
         if not passwords(value):
             secrets += [value, *re.split(f"[;{os.pathsep}]", value)]

@@ -161,11 +161,15 @@ class Policy(sql.Policy[Table, Request]):
         addresses = list(settings.databases)
         if not addresses and any(environment.get(name) for name in ("PGHOST", "PGSERVICE", "PGDATABASE")):
             addresses = [""]
+        elif not addresses and not settings.demo and environment.get("DATABASE_URL"):
+            # As frameworks and platforms hand it out.
+            addresses = [environment["DATABASE_URL"]]
         for address in addresses:
             self.serve(*parse_named_address(address, environment))
         if not self.databases:
             raise Unavailable(
-                "There is no database to serve.", "Name one as postgresql://host/name, set PGHOST, or pass --demo."
+                "There is no database to serve.",
+                "Name one as postgresql://host/name, set DATABASE_URL or PGHOST, or pass --demo.",
             )
         self.limit(settings.only, settings.mask)
         self.trusted_functions = self._parse_trusted_functions(settings.trust_functions)

@@ -27,6 +27,20 @@ _LIBPQ_KEYWORDS = (
     "sslmode",
     "options",
 )
+# Options of other libraries in URLs that frameworks hand out; libpq knows none of them and would not connect.
+_FOREIGN_OPTIONS = {
+    "schema": "serve one schema with --only",
+    "pgbouncer": "leave it out",
+    "connection_limit": "limit connections with --connections",
+    "pool_timeout": "leave it out",
+    "socket_timeout": "limit statements with --timeout",
+    "statement_cache_size": "leave it out",
+    "sslaccept": "say it as sslmode=require or sslmode=verify-full",
+    "sslidentity": "name a certificate with sslcert and its key with sslkey",
+    "supa": "leave it out",
+    "workaround": "leave it out",
+}
+_BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _HOST = re.compile(r"(\[[^]]*\]|[^:]*)(:\d*)?")
 
 
@@ -57,6 +71,17 @@ def _database_name(address: str, environment: Mapping[str, str]) -> str:
     return name or environment.get("PGDATABASE") or environment.get("PGSERVICE") or "postgres"
 
 
+def _refuse_foreign_options(options: Mapping[str, str]) -> None:
+    foreign = [name for name in options if name in _FOREIGN_OPTIONS]
+    if foreign:
+        names = " and ".join(f"`{name}`" for name in foreign)
+        steps = dict.fromkeys(_FOREIGN_OPTIONS[name] for name in foreign if _FOREIGN_OPTIONS[name] != "leave it out")
+        raise Unavailable(
+            f"A database's URL has {names}, for another library than PostgreSQL's own.",
+            "; ".join([f"Leave out {names} here", *steps]) + ".",
+        )
+
+
 def _database_of_url(url: str) -> str:
     """Return the name of the database in a URL; empty where there is none.
 
@@ -80,5 +105,8 @@ def _database_of_url(url: str) -> str:
             "A database's URL has an `@` behind its host, or no number for a port.",
             "Write what a password has of / ? # @ : as %2F %3F %23 %40 %3A, or give it by PGPASSWORD.",
         )
-    options = dict(parse_qsl(parts.query))
+    if _BARE_PERCENT.search(url):
+        raise Unavailable("A `%` in a database's URL begins no escape.", "Write it as %25.")
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    _refuse_foreign_options(options)
     return unquote(parts.path.lstrip("/")) or options.get("dbname", "") or options.get("service", "")
