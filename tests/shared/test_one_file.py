@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
+import subprocess
 import threading
+import tomllib
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import anyio
@@ -33,6 +36,7 @@ from typing import Annotated
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.one_file import Server
+from mcp_batteries.progress import report_progress
 
 server = Server("trial")
 threads = []
@@ -51,6 +55,25 @@ def read_sum(numbers: list[int], note: Annotated[str | None, "Words to put befor
 async def delete_all(really: bool) -> str:
     """Break everything."""
     raise RuntimeError("the secret reason")
+
+
+@server.tool
+def read_half(number: int, how: str = "raise") -> int:
+    """Halve an even number."""
+    if how == "library":
+        return int("the secret reason")
+    if how == "subclass":
+        raise UnicodeError("the secret reason")
+    if number % 2:
+        raise ValueError(f"`number` must be even, not {number}.")
+    report_progress(1, 2, "halfway")
+    return number // 2
+
+
+@server.prompt
+def plan_sum(goal: Annotated[str, "What to reach."]) -> str:
+    """Plan which numbers to add."""
+    return f"Find numbers whose sum is {goal}."
 
 
 @server.live("data/notes.txt")
@@ -93,7 +116,7 @@ def said(result: Any) -> str:
 @pytest.mark.anyio
 async def test_a_function_is_a_tool_with_its_own_words(case: Case, trial: ModuleType) -> None:
     async with Client(case.build()) as client:
-        adds, breaks, _ = (await client.list_tools()).tools
+        adds, breaks, *_ = (await client.list_tools()).tools
         assert (adds.title, adds.description) == ("Read sum", "Add numbers.")
         assert adds.input_schema["required"] == ["numbers"] and not adds.input_schema["additionalProperties"]
         assert adds.input_schema["properties"]["note"]["description"] == "Words to put before it."
@@ -106,7 +129,31 @@ async def test_a_function_is_a_tool_with_its_own_words(case: Case, trial: Module
         broken = await client.call_tool("delete_all", {"really": True})
         assert broken.is_error and "secret" not in said(broken)
     async with Client(case.build("--read-only")) as client:
-        assert [tool.name for tool in (await client.list_tools()).tools] == ["read_sum", "list_changes"]
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["read_sum", "read_half", "list_changes"]
+
+
+@pytest.mark.anyio
+async def test_what_an_author_refuses_reaches_the_model_and_what_a_library_says_does_not(case: Case) -> None:
+    async with Client(case.build()) as client:
+        refused = await client.call_tool("read_half", {"number": 3})
+        assert refused.is_error and said(refused).strip() == "`number` must be even, not 3."
+        for how in ("library", "subclass"):
+            broken = await client.call_tool("read_half", {"number": 2, "how": how})
+            assert broken.is_error and "secret" not in said(broken)
+        assert said(await client.call_tool("read_half", {"number": 4})).strip() == "2"
+
+
+@pytest.mark.anyio
+async def test_a_function_is_a_prompt(case: Case) -> None:
+    async with Client(case.build()) as client:
+        (prompt,) = (await client.list_prompts()).prompts
+        assert (prompt.name, prompt.title, prompt.description) == (
+            "plan_sum", "Plan sum", "Plan which numbers to add.",
+        )  # fmt: skip
+        assert prompt.arguments and prompt.arguments[0].description == "What to reach."
+        result = await client.get_prompt("plan_sum", {"goal": "7"})
+        assert isinstance(result.messages[0].content, TextContent)
+        assert result.messages[0].content.text.strip() == "Find numbers whose sum is 7."
 
 
 @pytest.mark.anyio
@@ -193,3 +240,37 @@ def test_a_new_project_is_not_called_as_what_it_is_made_of(tmp_path: Path, monke
         made = CliRunner().invoke(new.main, [name])
         assert made.exit_code == 2 and "choose another name" in made.output
     assert list(tmp_path.iterdir()) == []
+
+
+def git(folder: Path, *words: str) -> None:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]
+    subprocess.run(["git", *identity, "-C", str(folder), *words], check=True, capture_output=True)
+
+
+def test_a_new_project_names_an_address_that_others_can_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkout = tmp_path / "checkout"
+    package = checkout / "shared"
+    package.mkdir(parents=True)
+    (package / "pyproject.toml").touch()
+    direct_url = json.dumps({"url": package.as_uri(), "dir_info": {"editable": True}})
+    monkeypatch.setattr(new, "distribution", lambda _: SimpleNamespace(read_text=lambda _: direct_url))
+
+    def source() -> tuple[dict[str, str], str]:
+        text, note = new._source()
+        return tomllib.loads(f"source = {text}")["source"], note
+
+    used, note = source()
+    assert used == {"path": str(package)} and "Before you give it away" in note
+    git(checkout, "init")
+    git(checkout, "add", ".")
+    git(checkout, "commit", "-m", "first")
+    git(tmp_path, "init", "--bare", "remote")
+    git(checkout, "remote", "add", "origin", str(tmp_path / "remote"))
+    git(checkout, "push", "origin", "main")
+    assert source()[0] == {"path": str(package)}, "a folder of this disk is no address"
+    git(checkout, "remote", "set-url", "origin", "https://git.example.org/us/checkout")
+    used, note = source()
+    assert (used["git"], used["subdirectory"], note) == ("https://git.example.org/us/checkout", "shared", "")
+    assert len(used["rev"]) == 40
+    git(checkout, "commit", "--allow-empty", "-m", "second")
+    assert source()[0] == {"path": str(package)}, "others can't get a commit that was not pushed"

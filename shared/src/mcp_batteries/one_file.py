@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import linecache
 import os
 import sys
+import traceback
 from collections.abc import Awaitable, Callable, Hashable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,7 +21,7 @@ from mcp_types import TextResourceContents
 from pydantic import Field
 
 from mcp_batteries.concurrency.threads import run_in_thread
-from mcp_batteries.errors import NotFound, quote
+from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_batteries.program import Demonstration, Program
 from mcp_batteries.run import run
 from mcp_batteries.server.assemble import Assembled, assemble
@@ -90,6 +92,24 @@ class Server:
 
         def offer(function: F) -> F:
             mark = decorators.tool(title or _words(function), effect, open_world=open_world, seconds=seconds)
+            self._offer(function, mark(_described(function)))
+            return function
+
+        return offer if function is None else offer(function)
+
+    @overload
+    def prompt(self, function: F) -> F: ...
+    @overload
+    def prompt(self, *, title: str = "") -> Callable[[F], F]: ...
+    def prompt(self, function: F | None = None, *, title: str = "") -> F | Callable[[F], F]:
+        """Offer a function as a prompt, which a person picks in the host; its arguments and its result are texts.
+
+        Args:
+            title: for people; by default the function's name in words.
+        """
+
+        def offer(function: F) -> F:
+            mark = decorators.prompt(title or _words(function))
             self._offer(function, mark(_described(function)))
             return function
 
@@ -208,6 +228,27 @@ def _with_field(hint: Any) -> Any:
 
 
 async def _called(function: Callable[..., Any], *words: Any, **arguments: Any) -> Any:
+    try:
+        return await _returned(function, *words, **arguments)
+    except ValueError as error:
+        if _is_of_the_author(error, function):
+            raise Invalid(str(error)) from error
+        raise
+
+
+def _is_of_the_author(error: ValueError, function: Callable[..., Any]) -> bool:
+    """Return whether the file of a function has raised an error itself; what a library says stays inside."""
+    if type(error) is not ValueError or not str(error):
+        return False
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    file = inspect.unwrap(function).__code__.co_filename
+    if frame.f_code.co_filename != file:
+        return False
+    # A function that is written in C, such as `int`, leaves no frame of its own.
+    return linecache.getline(file, line).lstrip().startswith("raise ")
+
+
+async def _returned(function: Callable[..., Any], *words: Any, **arguments: Any) -> Any:
     if inspect.iscoroutinefunction(function):
         value = await function(*words, **arguments)
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import sys
 from importlib.metadata import distribution
 from pathlib import Path
@@ -13,6 +14,8 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import click
+
+from mcp_batteries.executables import find_executable
 
 __all__ = ["main", "project"]
 
@@ -133,20 +136,59 @@ def main(name: str) -> None:
     folder = Path(name)
     if folder.exists():
         raise click.ClickException(f"{folder} exists already: choose another name, or another folder to be in.")
-    for path, text in project(plain, _source()).items():
+    source, note = _source()
+    for path, text in project(plain, source).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, "utf-8", newline="\n")
     click.echo(f"Made {folder}. Next: cd {folder}, then uv run mcp-{plain} --check and uv run pytest")
+    if note:
+        click.echo(note)
 
 
-def _source() -> str:
-    """Where this package came from, so that the project uses the same one: it is not on the package index."""
+def _source() -> tuple[str, str]:
+    """Return where this package came from, so that the project uses the same one, and what to tell the author.
+
+    It is not on the package index. A folder of this disk would be of no use to others, so a checkout is named by its
+    address and commit if others can get that.
+    """
     origin = cast("dict[str, Any]", json.loads(distribution("mcp-batteries").read_text("direct_url.json") or "{}"))
     url = str(origin.get("url", ""))
+    note = ""
     if origin.get("vcs_info"):
         words = {"git": url, "subdirectory": origin.get("subdirectory"), "rev": origin["vcs_info"].get("commit_id")}
     elif url.startswith("file:"):
-        words = {"path": os.path.normpath(url2pathname(urlsplit(url).path))}
+        folder = Path(os.path.normpath(url2pathname(urlsplit(url).path)))
+        words = _published_checkout(folder)
+        if not words:
+            words = {"path": str(folder)}
+            note = (
+                f"It uses mcp-batteries from {folder}. Before you give it away, put an address in the place of that "
+                'path in pyproject.toml: git = "https://..."'
+            )
     else:
         sys.exit("mcp-new: this mcp-batteries was installed from a package index: start mcp-new from a checkout.")
-    return "{ " + ", ".join(f"{key} = {json.dumps(value)}" for key, value in words.items() if value) + " }"
+    return "{ " + ", ".join(f"{key} = {json.dumps(value)}" for key, value in words.items() if value) + " }", note
+
+
+def _published_checkout(folder: Path) -> dict[str, str]:
+    """Return the address and commit of a checkout whose commit a remote has; empty if there is none."""
+    branches = _git(folder, "branch", "--remotes", "--contains", "HEAD", "--format=%(refname:short)").split()
+    if not branches:
+        return {}
+    address = _git(folder, "remote", "get-url", branches[0].partition("/")[0])
+    subdirectory = _git(folder, "rev-parse", "--show-prefix").rstrip("/")
+    commit = _git(folder, "rev-parse", "HEAD")
+    if "://" not in address or address.startswith("file:"):
+        return {}
+    return {"git": address, "subdirectory": subdirectory, "rev": commit}
+
+
+def _git(folder: Path, *words: str) -> str:
+    """Return what git prints; empty if it is not there or fails."""
+    program = find_executable("git")
+    if program is None:
+        return ""
+    done = subprocess.run([program, "-C", str(folder), *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        return ""
+    return done.stdout.strip()
