@@ -212,3 +212,24 @@ async def test_a_trigger_may_leave_out_records(tmp_path: Path) -> None:
         said = text_of(await wire.call("copy_from_file", file="g.csv", table="guarded"))
     assert "Inserted 2 rows" in said, said
     assert base.rows("SELECT id FROM guarded ORDER BY 1") == [(1,), (3,)]
+
+
+async def test_a_file_of_excel_comes_in_by_its_encoding_and_its_words_for_null(tmp_path: Path) -> None:
+    base = make("CREATE TABLE prices (id integer, name text, price numeric, day date)")
+    text = "id;name;price;day\n1;Müller €;1,50;2025-01-31\n2;Café;N/A;-\n3;-;2,25;2025-02-01\n"
+    (tmp_path / "excel.csv").write_bytes(text.encode("cp1252"))
+    async with inside("--write", "--ddl", "--files", tmp_path, f"app={base.url('owner')}") as wire:
+
+        async def copy(table: str, **arguments: object) -> str:
+            return text_of(await wire.call("copy_from_file", file="excel.csv", table=table, **arguments))
+
+        assert "Name its `encoding`" in await copy("prices")
+        assert "There is no encoding `klingon`" in await copy("prices", encoding="klingon")
+        assert "name it in `nulls`" in await copy("prices", encoding="cp1252")
+        tried = await copy("made", encoding="cp1252", dry_run=True)
+        assert 'numeric but for 1: "N/A" in record 2' not in tried and 'date but for 1: "-" in record 2' in tried, tried
+        for table in ("prices", "made"):
+            assert "Inserted 3 rows" in await copy(table, encoding="cp1252", nulls=["N/A", "-"])
+    rows = [(1, "Müller €", "1.50", "2025-01-31"), (2, "Café", None, None), (3, None, "2.25", "2025-02-01")]
+    for table in ("prices", "made"):
+        assert base.rows(f"SELECT id, name, price::text, day::text FROM {table} ORDER BY id") == rows, table

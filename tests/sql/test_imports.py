@@ -12,7 +12,16 @@ from typing import Any
 
 import pytest
 
-from mcp_batteries.sql.transfer.records import ColumnSummary, read_csv_lines, read_csv_records, read_json_records
+from mcp_batteries.errors import Invalid
+from mcp_batteries.sql.policy import parse_encoding
+from mcp_batteries.sql.transfer import records as records_module
+from mcp_batteries.sql.transfer.records import (
+    ColumnSummary,
+    CsvDialect,
+    read_csv_lines,
+    read_csv_records,
+    read_json_records,
+)
 from sql.prove_imports import prove
 
 
@@ -121,3 +130,67 @@ def test_values_are_told_as_sqlite_counts_them(seed: int) -> None:
             " LIMIT 1), (SELECT n FROM t WHERE n <> '' ORDER BY CAST(n AS REAL) DESC LIMIT 1) FROM t"
         )
     assert seen.describe() == [f"{row[0]} different, {row[2]} to {row[3]}, {row[1]} empty"]
+
+
+def classify(value: Any) -> str:
+    if not value:
+        return ""
+    return "number" if str(value).lstrip("-").isdecimal() else "text"
+
+
+def test_what_keeps_a_field_from_its_type_is_named_and_counted() -> None:
+    values = [*map(str, range(20)), "N/A", "N/A", "-", "1,5", "?", ""]
+    summary = ColumnSummary(classify, ())
+    assert len(list(summary.through(iter([["n"], *([value] for value in values)])))) == 27
+    exceptions = '; number but for 5: "N/A" in record 21, "-" in record 23, "1,5" in record 24'
+    assert summary.describe() == [f'24 different, "-" to "N/A", 1 empty{exceptions}']
+
+
+def test_a_summary_of_some_records_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records_module, "_MAX_DESCRIBED_RECORDS", 10)
+    for count, said in ((10, "all different, 0 to 9"), (11, "of the first 10 rows all different, 0 to 9")):
+        summary = ColumnSummary()
+        assert len(list(summary.through(iter([["n"], *([str(number)] for number in range(count))])))) == count + 1
+        assert summary.describe() == [said]
+
+
+def test_words_for_null_are_empty_fields_in_a_record_and_in_its_text() -> None:
+    raw = 'id;price;note\n1;"N/A";-x\n2;1,50;-\n3;"-";""\n'.encode("cp1252")
+    dialect = CsvDialect(";", frozenset([1]), "cp1252", frozenset(("N/A", "-")))
+    lines = list(read_csv_lines(io.BytesIO(raw), lambda *words: AssertionError(words), dialect))
+    assert [row for row, _ in lines[1:]] == [["1", "", "-x"], ["2", "1.50", ""], ["3", "", ""]]
+    assert [text for _, text in lines[1:]] == ["1,,-x", "2,1.50,", '3,,""']
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("a,b,c\n1,2,3\n4,5\n", "Record 2 has 2 fields, the header 3: `4,5`. Add the fields that are missing"),
+    ("a,b\n1,2,3\n", "1 has 3 fields, the header 2: `1,2,3`. Fields are separated by commas; one that holds some"),
+    ("Report\n\nid,name\n1,x\n", "the header 1: `id,name`. The first line names the columns: remove what stands above"),
+    ('id,name\n1,"M\xfcller"\n', "Name its `encoding`, such as cp1252"),
+])  # fmt: skip
+def test_a_file_that_is_not_as_it_should_be_is_told_the_way(text: str, said: str) -> None:
+    with pytest.raises(AssertionError) as raised:
+        list(read_csv_records(io.BytesIO(text.encode("latin-1")), lambda *words: AssertionError(" ".join(words[1:]))))
+    assert said in str(raised.value), raised.value
+
+
+@pytest.mark.parametrize("text", ['[{"a": %s}]', '{"a": 1}\n{"a": %s}\n'])
+def test_json_that_is_too_deep_is_told_as_such(text: str) -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    with pytest.raises(AssertionError, match=r"holds more arrays or objects in one another .* Flatten it"):
+        list(
+            read_json_records(
+                io.BytesIO((text % deep).encode()), lambda *words: AssertionError(" ".join(words[1:])), json.loads
+            )
+        )
+
+
+def test_encodings_are_those_of_texts() -> None:
+    assert [parse_encoding(name).name for name in ("cp1252", "UTF-16", "shift_jis")] == [
+        "cp1252",
+        "UTF-16",
+        "shift_jis",
+    ]
+    for name in ("klingon", "base64", "rot13", "", "a\0"):
+        with pytest.raises(Invalid, match="There is no encoding"):
+            parse_encoding(name)

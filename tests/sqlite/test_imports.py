@@ -106,3 +106,22 @@ async def test_text_that_is_not_utf8_leaves_as_its_bytes(tmp_path: Path, folder:
         said = await wire.call("copy_to_file", file="out.csv", sql=sql)
         assert not said.get("isError"), text_of(said)
     assert (folder / "out.csv").read_text("utf-8").splitlines() == ["t,b", "x'636166e9',x'636166e9'"]
+
+
+@pytest.mark.anyio
+async def test_a_file_of_excel_comes_in_by_its_encoding_and_its_words_for_null(tmp_path: Path) -> None:
+    text = "id;name;price\n1;Müller €;1,50\n2;Café;N/A\n3;-;2,25\n"
+    (tmp_path / "excel.csv").write_bytes(text.encode("cp1252"))
+    make(tmp_path / "app.db")
+    async with served("--write", "--ddl", "--files", tmp_path, tmp_path / "app.db") as wire:
+
+        async def copy(**arguments: object) -> str:
+            return text_of(await wire.call("copy_from_file", file="excel.csv", table="prices", **arguments))
+
+        assert "Name its `encoding`" in await copy()
+        assert "There is no encoding `klingon`" in await copy(encoding="klingon")
+        tried = await copy(encoding="cp1252", nulls=["N/A"], dry_run=True)
+        assert '"price" REAL: all different, 1.50 to 2.25, 1 empty' in tried, tried
+        assert "Inserted 3 rows" in await copy(encoding="cp1252", nulls=["N/A", "-"])
+        said = text_of(await wire.call("query_rows", sql="SELECT * FROM prices"))
+        assert '[1,"Müller €",1.5]\n[2,"Café",null]\n[3,null,2.25]' in said, said

@@ -6,7 +6,7 @@ from mcp_batteries.server.calling.results import TextResult
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.fields import DryRun
 from mcp_batteries.server.declaration.trusted import default
-from mcp_batteries.sql.arguments import MAX_SECONDS, RENAMED_SQL_ARGUMENTS, NewRowFile, RowFile
+from mcp_batteries.sql.arguments import MAX_SECONDS, RENAMED_SQL_ARGUMENTS, Encoding, NewRowFile, Nulls, RowFile
 from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.engine.transfer.files import export_rows, import_rows
 from mcp_postgres.models import Export
@@ -33,6 +33,8 @@ async def copy_from_file(
     file: RowFile,
     table: Relation,
     database: WritableDb = default(""),
+    encoding: Encoding = None,
+    nulls: Nulls = None,
     dry_run: DryRun = False,
 ) -> TextResult:
     """Insert a .csv (with a header), .json, .jsonl or .parquet file of the operator's folder into a table, all or
@@ -40,4 +42,5 @@ async def copy_from_file(
 
     With `edit_schema` a missing table is made; `dry_run` shows its types and values. For a few rows use `write_rows`.
     """
-    return await import_rows(pools, database.import_table(table), file, dry_run=dry_run)
+    written = file.written(encoding, nulls or ())
+    return await import_rows(pools, database.import_table(table), written, dry_run=dry_run)

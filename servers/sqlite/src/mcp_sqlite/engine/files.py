@@ -37,6 +37,8 @@ async def import_rows(pool: WorkerPool, table: ImportTable, file: ServedFile, *,
             "table": table.name,
             "folder": file.folder,
             "name": file.name,
+            "encoding": file.encoding,
+            "null_words": file.null_words,
             "dry_run": dry_run,
             "make": table.make,
         }

@@ -9,7 +9,16 @@ from mcp_batteries.server.calling.results import TextResult
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.fields import DryRun
 from mcp_batteries.server.declaration.trusted import default, trusted
-from mcp_batteries.sql.arguments import DATABASE, MAX_SECONDS, NEW_FILE, RENAMED_SQL_ARGUMENTS, NewRowFile, RowFile
+from mcp_batteries.sql.arguments import (
+    DATABASE,
+    MAX_SECONDS,
+    NEW_FILE,
+    RENAMED_SQL_ARGUMENTS,
+    Encoding,
+    NewRowFile,
+    Nulls,
+    RowFile,
+)
 from mcp_sqlite.engine import files
 from mcp_sqlite.engine.workers.pool import WorkerPool
 from mcp_sqlite.models import Backup, Export
@@ -52,11 +61,19 @@ async def copy_database(
 
 @tool("Import rows", effect="write", gate=("files", "write"), seconds=MAX_SECONDS)
 async def copy_from_file(
-    pool: WorkerPool, *, file: RowFile, table: Relation, database: WritableDb = default(""), dry_run: DryRun = False
+    pool: WorkerPool,
+    *,
+    file: RowFile,
+    table: Relation,
+    database: WritableDb = default(""),
+    encoding: Encoding = None,
+    nulls: Nulls = None,
+    dry_run: DryRun = False,
 ) -> TextResult:
     """Insert a .csv (with a header), .json, .jsonl or .parquet file of the operator's folder into a table, all or
     nothing.
 
     With `edit_schema` a missing table is made; `dry_run` shows its types and values. For a few rows use `write_rows`.
     """
-    return await files.import_rows(pool, database.import_table(table), file, dry_run=dry_run)
+    written = file.written(encoding, nulls or ())
+    return await files.import_rows(pool, database.import_table(table), written, dry_run=dry_run)

@@ -17,6 +17,7 @@ from mcp_batteries.sql.language.database_names import fold_name, to_name
 from mcp_batteries.sql.language.qualified_names import QUALIFIED_NAME_FORMAT, parse_qualified_names
 from mcp_batteries.sql.policy.requests import (
     Database,
+    FileEncoding,
     NamesOf,
     NewFile,
     NextPage,
@@ -31,7 +32,7 @@ from mcp_batteries.sql.policy.requests import (
     WriteStatement,
 )
 from mcp_batteries.sql.policy.targets import QueryTarget, choose_only, list_names
-from mcp_batteries.sql.policy.texts import MAX_SQL, check_database_name, check_sql, is_complete_text
+from mcp_batteries.sql.policy.texts import MAX_SQL, check_database_name, check_sql, is_complete_text, parse_encoding
 from mcp_batteries.sql.saved_queries import SavedQuery
 from mcp_batteries.sql.transfer.files import is_relative_path, to_posix_path
 
@@ -40,6 +41,7 @@ __all__ = [
     "ROW_FILE_SUFFIXES",
     "AnyPolicy",
     "Database",
+    "FileEncoding",
     "NamesOf",
     "NewFile",
     "NextPage",
@@ -59,6 +61,7 @@ __all__ = [
     "check_sql",
     "escape_uri_part",
     "is_complete_text",
+    "parse_encoding",
 ]  # fmt: skip
 
 # Rows are copied to files with these endings.

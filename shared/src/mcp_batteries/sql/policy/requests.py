@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote as percent_encode
 
@@ -10,6 +11,7 @@ from mcp_batteries.errors import Invalid, quote
 
 __all__ = [
     "Database",
+    "FileEncoding",
     "NamesOf",
     "NewFile",
     "NextPage",
@@ -135,11 +137,29 @@ class NewFile:
 
 
 @dataclass(frozen=True)
+class FileEncoding:
+    """An encoding of texts that Python reads."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class ServedFile:
-    """A file to read in the folder for files."""
+    """A file to read in the folder for files.
+
+    Attributes:
+        encoding: the one that the caller named; empty where the file says it.
+        null_words: fields of a CSV file that mean NULL.
+    """
 
     folder: str
     name: str
+    encoding: str = ""
+    null_words: tuple[str, ...] = ()
+
+    def written(self, encoding: FileEncoding | None, null_words: Sequence[str]) -> ServedFile:
+        """Return the file with what the caller knows of how it is written."""
+        return replace(self, encoding=encoding.name if encoding else "", null_words=tuple(null_words))
 
 
 @dataclass(frozen=True)

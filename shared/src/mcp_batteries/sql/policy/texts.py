@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from mcp_batteries.errors import Invalid, quote
+from mcp_batteries.sql.policy.requests import FileEncoding
 from mcp_batteries.sql.results.rows import bare_sql
 
-__all__ = ["MAX_SQL", "check_database_name", "check_sql", "is_complete_text"]
+__all__ = ["MAX_SQL", "check_database_name", "check_sql", "is_complete_text", "parse_encoding"]
 
 # One `sql` argument has at most so many characters.
 MAX_SQL = 100_000
@@ -38,6 +39,22 @@ def check_database_name(name: str) -> str:
     if not name or not is_complete_text(name) or len(name) > 1000:
         raise Invalid(f"{quote(name)} can't be the name of a table.")
     return name
+
+
+def parse_encoding(name: str) -> FileEncoding:
+    """Return an encoding of texts.
+
+    Raises:
+        Invalid: Python has none of that name.
+    """
+    try:
+        # What is none of texts, such as base64, has no decoder here either.
+        b"a".decode(name)
+    except UnicodeError:
+        pass
+    except (LookupError, ValueError):
+        raise Invalid(f"There is no encoding {quote(name)}.", "Such as cp1252, latin-1, utf-16 or shift_jis.") from None
+    return FileEncoding(name)
 
 
 def is_complete_text(text: str) -> bool:

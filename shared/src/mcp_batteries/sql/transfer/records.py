@@ -31,6 +31,12 @@ __all__ = [
 # A line, a field or a JSON array has at most so many characters read at once.
 _MAX_LINE_CHARACTERS = 64_000_000
 
+# So many characters of a record with too many fields, or too few, are shown.
+_MAX_SHOWN_RECORD = 100
+# So many values are shown that keep a column from a type.
+_MAX_EXAMPLES = 3
+# They are looked for among so many values of a kind.
+_MAX_SEARCHED_EXAMPLES = 100
 # The values of so many records are described.
 _MAX_DESCRIBED_RECORDS = 100_000
 # So many different values of a field are counted.
@@ -65,10 +71,14 @@ class CsvDialect(NamedTuple):
         delimiter: between fields.
         decimals: positions of fields whose values all are numbers with decimal commas (`1.234,50`); empty if no comma
             is surely decimal.
+        encoding: the one that the caller named; empty where the file says it.
+        null_words: fields that mean the same as an empty one.
     """
 
     delimiter: str = ","
     decimals: frozenset[int] = frozenset()
+    encoding: str = ""
+    null_words: frozenset[str] = frozenset()
 
     def describe(self, names: list[Any]) -> str:
         """What is unusual, as half a sentence; empty if nothing is."""
@@ -82,20 +92,27 @@ class CsvDialect(NamedTuple):
 
 
 def detect_dialect(
-    raw: BinaryIO, fails: Fails, *, tabs: bool = False, through: Callable[[Iterator[list[Any]]], Iterator[list[Any]]]
+    raw: BinaryIO,
+    fails: Fails,
+    *,
+    known: CsvDialect = CsvDialect(),  # noqa: B008
+    tabs: bool = False,
+    through: Callable[[Iterator[list[Any]]], Iterator[list[Any]]],
 ) -> CsvDialect:
     """Detect how a file is written: the first delimiter, commas first, that makes records as wide as the header.
 
     Args:
+        known: what the caller says of the file.
         tabs: whether only tabs can separate fields.
         through: wraps the iteration over records, which can stop it.
     """
-    delimiter = _delimiter(raw, "\t" if tabs else "".join(_DELIMITERS))
+    delimiter = _delimiter(raw, known.encoding, "\t" if tabs else "".join(_DELIMITERS))
+    dialect = known._replace(delimiter=delimiter)
     if delimiter == ",":
-        return CsvDialect()
+        return dialect
     candidates: set[int] = set()
     certain: set[int] = set()
-    with closing(read_csv_records(raw, fails, CsvDialect(delimiter))) as records:
+    with closing(read_csv_records(raw, fails, dialect)) as records:
         rows = through(records)
         possible = set(range(len(next(rows, ()))))
         for row in rows:
@@ -110,8 +127,8 @@ def detect_dialect(
             if not possible:
                 break
     if not certain & possible:
-        return CsvDialect(delimiter)
-    return CsvDialect(delimiter, frozenset(candidates & possible))
+        return dialect
+    return dialect._replace(decimals=frozenset(candidates & possible))
 
 
 def _is_decimal(value: str) -> bool:
@@ -119,8 +136,8 @@ def _is_decimal(value: str) -> bool:
     return _DECIMAL.fullmatch(value) is not None and sum(map(str.isdecimal, value)) <= _EXACT_DIGITS
 
 
-def _delimiter(raw: BinaryIO, among: str) -> str:
-    text = _open_text(raw)
+def _delimiter(raw: BinaryIO, encoding: str, among: str) -> str:
+    text = _open_text(raw, encoding)
     try:
         sample = text.read(_SAMPLE_CHARACTERS)
     except ValueError:
@@ -186,7 +203,7 @@ def read_csv_records(
     dialect: CsvDialect = CsvDialect(),  # noqa: B008
     lines: list[str] | None = None,
 ) -> Generator[list[str]]:
-    """The header, then the records, all as texts, with decimal points whatever the file uses.
+    """The header, then the records, all as texts, with decimal points and empty fields whatever the file uses.
 
     A quote inside an unquoted field is an ordinary character, as in most programs. Empty lines are not records, unless
     there is only one field.
@@ -197,7 +214,7 @@ def read_csv_records(
     csv.field_size_limit(_MAX_LINE_CHARACTERS)
     number = 0
     width = 0
-    text = _open_text(raw)
+    text = _open_text(raw, dialect.encoding)
 
     def note_lines(lines: list[str]) -> Iterator[str]:
         for line in text:
@@ -215,11 +232,9 @@ def read_csv_records(
                 row = [""]
             width = width or len(row)
             if len(row) != width:
-                failure = f"Record {number} has {len(row)} fields, the header {width}."
-                raise fails("invalid", failure, f"Separate them by {_DELIMITERS[dialect.delimiter]}.")
+                raise _explain_width(row, number, width, dialect, fails)
             if number:
-                for column in dialect.decimals:
-                    row[column] = row[column].replace(".", "").replace(",", ".")
+                _normalize(row, dialect)
             yield row
             number += 1
     except (ValueError, csv.Error) as error:
@@ -227,6 +242,29 @@ def read_csv_records(
     finally:
         if not raw.closed:
             text.detach()
+
+
+def _normalize(row: list[str], dialect: CsvDialect) -> None:
+    """Write the values of a record as most files do."""
+    for column in dialect.decimals:
+        row[column] = row[column].replace(".", "").replace(",", ".")
+    if not dialect.null_words:
+        return
+    for column, value in enumerate(row):
+        if value in dialect.null_words:
+            row[column] = ""
+
+
+def _explain_width(row: list[str], number: int, width: int, dialect: CsvDialect, fails: Fails) -> Exception:
+    """Return what is wrong with a record that has another number of fields than the header."""
+    shown = dialect.delimiter.join(row)[:_MAX_SHOWN_RECORD]
+    failure = f"Record {number} has {len(row)} fields, the header {width}: `{shown}`."
+    if width == 1:
+        return fails("invalid", failure, "The first line names the columns: remove what stands above that line.")
+    if len(row) < width:
+        return fails("invalid", failure, "Add the fields that are missing; an empty one is nothing between separators.")
+    separator = _DELIMITERS[dialect.delimiter]
+    return fails("invalid", failure, f'Fields are separated by {separator}; one that holds some stands in `"`.')
 
 
 def read_csv_lines(
@@ -244,7 +282,7 @@ def read_csv_lines(
         for row in records:
             written = "".join(lines).removesuffix("\n").removesuffix("\r")
             lines.clear()
-            yield row, _separate_by_commas(row, decimals, written, dialect.delimiter)
+            yield row, _separate_by_commas(row, decimals, written, dialect)
             decimals = dialect.decimals
 
 
@@ -254,15 +292,20 @@ _FIELDS = {
 }
 
 
-def _separate_by_commas(row: list[str], decimals: frozenset[int], written: str, delimiter: str) -> str:
+def _separate_by_commas(row: list[str], decimals: frozenset[int], written: str, dialect: CsvDialect) -> str:
     """Return the text of a record with commas between fields."""
-    if delimiter == "," and not any('"' in text for text in row):
-        return written
-    if not decimals and '"' not in written and "," not in written:
-        return written.replace(delimiter, ",")
+    delimiter = dialect.delimiter
+    if not dialect.null_words:
+        if delimiter == "," and not any('"' in text for text in row):
+            return written
+        if not decimals and '"' not in written and "," not in written:
+            return written.replace(delimiter, ",")
     texts: list[str] = []
     for column, (match, value) in enumerate(zip(_FIELDS[delimiter].finditer(written), row, strict=False)):
-        text = value if column in decimals else match[1]
+        text = match[1]
+        is_null = not value and text.replace('"', "") != ""
+        if column in decimals or is_null:
+            text = value
         if text[:1] != '"' and ('"' in text or "," in text):
             text = '"' + text.replace('"', '""') + '"'
         texts.append(text)
@@ -270,20 +313,27 @@ def _separate_by_commas(row: list[str], decimals: frozenset[int], written: str, 
 
 
 def read_json_records(
-    raw: BinaryIO, fails: Fails, loads: Loads, names: list[Any] | None = None, *, grows: bool = False
+    raw: BinaryIO,
+    fails: Fails,
+    loads: Loads,
+    names: list[Any] | None = None,
+    *,
+    grows: bool = False,
+    encoding: str = "",
 ) -> Generator[list[Any]]:
     """The fields' names, then the values: from an array or lines of objects, or from lines of arrays after the names.
 
     Args:
         names: the fields of objects, if known.
         grows: whether to add later fields to the names instead of refusing them.
+        encoding: the one that the caller named.
     """
     number = 0
     if names is not None:
         yield names
     has_started = False
     try:
-        for number, item in enumerate(_documents(_open_text(raw), fails, loads), 1):
+        for number, item in enumerate(_documents(_open_text(raw, encoding), fails, loads), 1):
             if isinstance(item, dict):
                 fields = cast("dict[str, Any]", item)
                 if names is None:
@@ -351,19 +401,24 @@ def _is_whole(line: str) -> bool:
     return True
 
 
-def _open_text(raw: BinaryIO) -> io.TextIOWrapper:
-    """The text of a file in UTF-8, or in UTF-16 with a byte order mark, as spreadsheets write it."""
+def _open_text(raw: BinaryIO, encoding: str) -> io.TextIOWrapper:
+    """The text of a file in the encoding that was named, in UTF-8, or in UTF-16 with a byte order mark."""
     raw.seek(0)
+    if encoding:
+        return io.TextIOWrapper(raw, encoding=encoding, newline="")
     marked = raw.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     raw.seek(0)
     return io.TextIOWrapper(raw, encoding="utf-16" if marked else "utf-8-sig", newline="")
 
 
 def _explain_unreadable(number: int, error: Exception, fails: Fails) -> Exception:
+    if isinstance(error, RecursionError):
+        failure = f"Record {number + 1} holds more arrays or objects in one another than can be read."
+        return fails("invalid", failure, "Flatten it, or give that field as a text.")
     message = str(error) or type(error).__name__
     failure = f"Behind record {number} the file can't be read: {message[:200]}."
     if isinstance(error, UnicodeError):
-        return fails("invalid", failure, "Give CSV or JSON in UTF-8 or UTF-16.")
+        return fails("invalid", failure, "Name its `encoding`, such as cp1252, in which Excel often writes.")
     is_open = isinstance(error, csv.Error) and "end of data" in message
     return fails("invalid", failure, 'A `"` that begins a field is never closed.' if is_open else "")
 
@@ -386,11 +441,20 @@ def _add(found: list[set[str]], row: Iterable[Any]) -> None:
 
 
 class ColumnSummary:
-    """Summarizes what the values of each field are like: all of them, or their number and range."""
+    """Summarizes what the values of each field are like: all of them, or their number and range.
 
-    def __init__(self) -> None:
+    Args:
+        kind: returns the kind of a value, as that of a column is inferred.
+        related: kinds of which a column can have several, and still has a type.
+    """
+
+    def __init__(self, kind: Callable[[Any], str] = lambda value: "", related: Sequence[frozenset[str]] = ()) -> None:
         self.records = 0
         self._fields: list[_Values] = []
+        self._kinds: list[_KindCounts] = []
+        self._kind = kind
+        self._related = related
+        self._is_complete = True
 
     def through(self, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
         """Pass `records` on unchanged, names first, and examine the first values on the way."""
@@ -398,14 +462,56 @@ class ColumnSummary:
         for row in itertools.islice(records, _MAX_DESCRIBED_RECORDS):
             self.records += 1
             self._fields += [_Values() for _ in row[len(self._fields) :]]
-            for field, value in zip(self._fields, row, strict=False):
+            self._kinds += [_KindCounts() for _ in row[len(self._kinds) :]]
+            for field, kinds, value in zip(self._fields, self._kinds, row, strict=False):
                 field.add(value)
+                kinds.add(self._kind(value), value, self.records)
             yield row
-        yield from records
+        for row in records:
+            self._is_complete = False
+            yield row
 
     def describe(self) -> list[str]:
         """Return a line for each field."""
-        return [field.told(self.records) for field in self._fields]
+        part = "" if self._is_complete else f"of the first {self.records:,} rows "
+        return [
+            part + field.told(self.records) + kinds.describe_exceptions(self._related)
+            for field, kinds in zip(self._fields, self._kinds, strict=True)
+        ]
+
+
+class _KindCounts:
+    """Counts the values of a field by their kinds, and keeps the first of each."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._examples: dict[str, dict[str, int]] = {}
+
+    def add(self, kind: str, value: Any, record: int) -> None:
+        if not kind:
+            return
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        examples = self._examples.setdefault(kind, {})
+        # Most kinds have many values, and only few of them are of interest where there are few.
+        if len(examples) < _MAX_EXAMPLES and self._counts[kind] <= _MAX_SEARCHED_EXAMPLES:
+            if isinstance(value, str):
+                value = value[:_MAX_SHOWN_CHARACTERS]
+            examples.setdefault(json.dumps(value, ensure_ascii=False, default=repr)[:_MAX_SHOWN_CHARACTERS], record)
+
+    def describe_exceptions(self, related: Sequence[frozenset[str]]) -> str:
+        """Return how many values keep the field from the kind that most of them have; empty where none does."""
+        if not self._counts:
+            return ""
+        kind = max(self._counts, key=lambda name: self._counts[name])
+        family = next((kinds for kinds in related if kind in kinds), frozenset((kind,)))
+        others = [name for name in self._counts if name not in family]
+        count = sum(self._counts[name] for name in others)
+        if not others or kind.lower() == "text" or 2 * count > sum(self._counts.values()):
+            return ""
+        examples: list[str] = []
+        for name in others:
+            examples += [f"{value} in record {record:,}" for value, record in self._examples[name].items()]
+        return f"; {kind.lower()} but for {count:,}: {', '.join(examples[:_MAX_EXAMPLES])}"
 
 
 class _Values:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from mcp_batteries.errors import Refused, quote
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.policy import NO_ROLE, ROLE, CallSetting, ReadStatement, ReadWithSettings
 
-__all__ = ["act_as_role", "apply_call_setting", "apply_settings_of", "check_may_act", "keep_settings_apart"]
+__all__ = ["apply_call_setting", "apply_settings_of", "check_may_act"]
 
 _MAY_BECOME = "SELECT pg_has_role(oid, $2)::text FROM pg_roles WHERE rolname = $1"
 # Whether a library that a function would load, or has loaded, could have a setting with this prefix.
@@ -17,7 +15,6 @@ _BELONGS_TO_LIBRARY = """
 SELECT (EXISTS (SELECT FROM pg_settings WHERE starts_with(lower(name), $1 || '.')) OR EXISTS (SELECT FROM pg_proc p
     JOIN pg_language l ON l.oid = p.prolang WHERE l.lanname = 'c' AND strpos(lower(p.probin), $1) > 0))::text
 """
-_SETS_BY_FUNCTION = re.compile(r"\bset_config\b", re.I)
 _SET = "SELECT pg_catalog.set_config($1, $2, true)"
 
 
@@ -49,12 +46,6 @@ async def apply_call_setting(session: Session, setting: CallSetting) -> None:
     await session.fetch_value(_SET, setting.name, setting.value)
 
 
-async def act_as_role(session: Session) -> None:
-    """Become the role that the call has set, if any, for the statement that runs next."""
-    if session.acting_role is not None:
-        await session.run(f"SET LOCAL ROLE {session.acting_role}")
-
-
 async def check_may_act(session: Session, role: str) -> None:
     """Check that the caller's role may become another: PostgreSQL asks that of the server's role only.
 
@@ -64,12 +55,6 @@ async def check_may_act(session: Session, role: str) -> None:
     right = "SET" if session.role.major >= 16 else "MEMBER"
     if session.caller_role and await session.fetch_value(_MAY_BECOME, role, right) != "t":
         raise Refused(f"Your role can't become {quote(role)}.", "`list_objects` with `roles` lists memberships.")
-
-
-def keep_settings_apart(session: Session, sql: str) -> None:
-    """Have the session closed behind a statement that may set what the next caller must not meet."""
-    if _SETS_BY_FUNCTION.search(sql):
-        session.must_be_closed = True
 
 
 async def _check_custom_setting(session: Session, prefix: str) -> None:

@@ -18,7 +18,6 @@ from typing import NamedTuple
 import psycopg
 
 from mcp_batteries.errors import Invalid, Problem, Refused, quote
-from mcp_postgres.engine.admission.call_settings import act_as_role, keep_settings_apart
 from mcp_postgres.engine.audit.function_audit import SNAPSHOT
 from mcp_postgres.engine.audit.procedures import Cause, Harm
 from mcp_postgres.engine.catalog.syntax_suggestions import suggest_syntax
@@ -26,7 +25,7 @@ from mcp_postgres.engine.connection.errors import to_problem
 from mcp_postgres.engine.connection.pipeline import Answer, Statement
 from mcp_postgres.engine.connection.result_values import Column
 from mcp_postgres.engine.connection.role import Role
-from mcp_postgres.engine.connection.session import SET_SEARCH_PATH, Opening, Session
+from mcp_postgres.engine.connection.session import SET_SEARCH_PATH, Opening, Session, act_as_role, keep_settings_apart
 from mcp_postgres.policy import ReadStatement
 
 __all__ = ["TransactionLimits", "admit", "gate_statements", "judge", "result_columns", "transaction_opening"]

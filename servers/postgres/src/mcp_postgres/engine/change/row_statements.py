@@ -9,12 +9,11 @@ import psycopg
 from mcp_batteries.errors import Invalid, Problem, Refused, quote
 from mcp_batteries.sql.results.changes import Step
 from mcp_batteries.sql.results.rows import RowPage
-from mcp_postgres.engine.admission.call_settings import keep_settings_apart
 from mcp_postgres.engine.admission.statements import judge, result_columns
 from mcp_postgres.engine.connection.errors import to_problem
 from mcp_postgres.engine.connection.pipeline import Answer
 from mcp_postgres.engine.connection.result_values import RowWriter
-from mcp_postgres.engine.connection.session import Session, use_catalog_path
+from mcp_postgres.engine.connection.session import Session, keep_settings_apart, use_catalog_path
 from mcp_postgres.engine.query.pages import ResultPages
 from mcp_postgres.policy import Changes, Migration, ReadStatement
 from mcp_postgres.statement_splitter import strip_leading_comments

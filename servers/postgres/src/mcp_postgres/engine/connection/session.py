@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
@@ -20,11 +21,14 @@ __all__ = [
     "Prefetch",
     "ServiceFileState",
     "Session",
+    "act_as_role",
     "fetch_json",
+    "keep_settings_apart",
     "use_catalog_path",
     "use_role_path",
 ]
 
+_SETS_BY_FUNCTION = re.compile(r"\bset_config\b", re.I)
 # Says where names are looked up.
 SET_SEARCH_PATH = "SELECT pg_catalog.set_config('search_path', $1, true)"
 
@@ -172,6 +176,18 @@ async def use_role_path(session: Session) -> None:
     """Have names mean what the role's `search_path` says: from here on statements of others run that were judged."""
     if session.role.is_judged:
         await session.run_pipeline((SET_SEARCH_PATH, (session.role.search_path,)))
+
+
+async def act_as_role(session: Session) -> None:
+    """Become the role that the call has set, if any, for the statement that runs next."""
+    if session.acting_role is not None:
+        await session.run(f"SET LOCAL ROLE {session.acting_role}")
+
+
+def keep_settings_apart(session: Session, sql: str) -> None:
+    """Have the session closed behind a statement that may set what the next caller must not meet."""
+    if _SETS_BY_FUNCTION.search(sql):
+        session.must_be_closed = True
 
 
 async def fetch_json(session: Session, sql: str, *values: str | None) -> Any:

@@ -21,7 +21,7 @@ import psycopg
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, Problem, Refused
 from mcp_batteries.sql.results.rows import Results, RowPage
-from mcp_postgres.engine.admission.call_settings import act_as_role, apply_settings_of
+from mcp_postgres.engine.admission.call_settings import apply_settings_of
 from mcp_postgres.engine.admission.statements import (
     admit,
     gate_statements,
@@ -34,7 +34,7 @@ from mcp_postgres.engine.connection.pipeline import Answer, Row, Statement
 from mcp_postgres.engine.connection.pool import SERVER_ROLE, run_shielded
 from mcp_postgres.engine.connection.result_values import NOT_UTF8, Column, RowWriter, limit_result
 from mcp_postgres.engine.connection.role import Role
-from mcp_postgres.engine.connection.session import Session, use_role_path
+from mcp_postgres.engine.connection.session import Session, act_as_role, use_role_path
 from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.policy import MAX_STATEMENTS, NextPage, Reads, ReadStatement, ReadWithSettings, inner_statement
 

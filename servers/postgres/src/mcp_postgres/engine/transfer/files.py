@@ -48,7 +48,7 @@ from mcp_postgres.engine.connection.session import Session, fetch_json, use_cata
 from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.engine.query.pages import stream_statement
 from mcp_postgres.engine.transfer.parquet import read_records, read_types, write_parquet
-from mcp_postgres.engine.transfer.records import column_name, design_table, parse_json
+from mcp_postgres.engine.transfer.records import RELATED_KINDS, choose_classifier, column_name, design_table, parse_json
 from mcp_postgres.input_values import encode_json, encode_record, encode_value
 from mcp_postgres.models import Export
 from mcp_postgres.policy import ImportTable, NewFile, ReadStatement, ServedFile, internal_statement
@@ -60,6 +60,8 @@ __all__ = ["export_rows", "import_rows"]
 _MAX_EXPORT_BYTES = 1_000_000_000
 # What PostgreSQL before version 18 takes for the end of the records, and how it is a text.
 _ESCAPED_ENDS = {"\\.": '"\\."'}
+# A text is none of a column's type.
+_NOT_OF_THE_TYPE = ("22P02", "22007", "22008")
 # Records that are read at once.
 _BATCH_RECORDS = 500
 _AS_CSV = "COPY (\n{sql}\n) TO STDOUT (FORMAT csv, HEADER, ENCODING 'UTF8')"
@@ -194,7 +196,10 @@ async def _import_rows(pools: ConnectionPools, table: ImportTable, file: ServedF
             if added is None:
                 await _refuse_other_changes(session, transaction_id)
         except psycopg.Error as error:
-            raise locate_problem(to_problem(error, table.database.name), _copy_context(session, error)) from error
+            problem = to_problem(error, table.database.name)
+            if source.is_csv and error.sqlstate in _NOT_OF_THE_TYPE:
+                problem = Invalid(problem.failure, "If that stands for nothing, name it in `nulls`.")
+            raise locate_problem(problem, _copy_context(session, error)) from error
         if dry_run:
             await session.run("ROLLBACK")
         else:
@@ -233,10 +238,13 @@ def _keep_texts(source: _ImportSource, columns: Sequence[dict[str, Any]]) -> Non
 
 async def _inspect_file(file: ServedFile, *, dry_run: bool) -> _ImportSource:
     """Read how a file is written, and the names of its fields."""
-    source = _ImportSource(file, CsvDialect(), [], ColumnSummary() if dry_run else None)
+    known = CsvDialect(encoding=file.encoding, null_words=frozenset(file.null_words))
+    source = _ImportSource(file, known, [], None)
+    if dry_run:
+        source.summary = ColumnSummary(choose_classifier(typed=not source.is_csv), RELATED_KINDS)
     with source.open() as raw:
         if source.is_csv:
-            source.dialect = await run_in_thread(lambda cancel: _detect_dialect(raw, file, cancel))
+            source.dialect = await run_in_thread(lambda cancel: _detect_dialect(raw, file, known, cancel))
         source.fields = await run_in_thread(lambda cancel: _read_header(raw, file, source.dialect))
     if not source.fields:
         raise Invalid(f"{quote(file.name)} has no records.", "The first line of a .csv names the columns.")
@@ -317,9 +325,13 @@ def _is_csv(file: ServedFile) -> bool:
     return file.name.lower().endswith((".csv", ".tsv"))
 
 
-def _detect_dialect(raw: BinaryIO, file: ServedFile, cancel: CancelToken) -> CsvDialect:
+def _detect_dialect(raw: BinaryIO, file: ServedFile, known: CsvDialect, cancel: CancelToken) -> CsvDialect:
     return detect_dialect(
-        raw, _make_problem, tabs=file.name.lower().endswith(".tsv"), through=lambda rows: _check_cancelled(rows, cancel)
+        raw,
+        _make_problem,
+        known=known,
+        tabs=file.name.lower().endswith(".tsv"),
+        through=lambda rows: _check_cancelled(rows, cancel),
     )
 
 
@@ -337,7 +349,7 @@ def _open_records(
         return read_csv_records(raw, _make_problem, dialect)
     if file.name.lower().endswith(".parquet"):
         return read_records(raw)
-    return read_json_records(raw, _make_problem, parse_json, fields, grows=grows)
+    return read_json_records(raw, _make_problem, parse_json, fields, grows=grows, encoding=dialect.encoding)
 
 
 def _read_header(raw: BinaryIO, file: ServedFile, dialect: CsvDialect) -> list[Any]:

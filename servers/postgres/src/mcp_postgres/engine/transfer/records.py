@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +12,7 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.transfer.records import infer_column_kinds
 
-__all__ = ["column_name", "design_table", "parse_json"]
+__all__ = ["RELATED_KINDS", "choose_classifier", "column_name", "design_table", "parse_json"]
 
 _MAX_COLUMNS = 500
 # Bytes of a name that PostgreSQL keeps.
@@ -31,6 +31,8 @@ _KINDS = (
 )  # fmt: skip
 _TIMES = ("date", "timestamp", "timestamptz")
 _WIDER = ({"bigint", "numeric"}, "numeric"), ({"date", "timestamp"}, "timestamp")
+# Kinds that a column can have together.
+RELATED_KINDS = tuple(frozenset(kinds) for kinds, _ in _WIDER)
 
 
 class _ExactNumber(float):
@@ -74,7 +76,7 @@ def design_table(
     Raises:
         Invalid: the fields have no usable names.
     """
-    fields, kinds_by_field = infer_column_kinds(records, _kind_of_value if typed else _kind_of_text)
+    fields, kinds_by_field = infer_column_kinds(records, choose_classifier(typed=typed))
     names = [column_name(field) for field in fields]
     if not _can_name_columns(names):
         raise Invalid(
@@ -86,6 +88,13 @@ def design_table(
     kinds = [known or inferred for known, inferred in zip(known_types, inferred_types, strict=True)]
     columns = [f"{quote_identifier(name)} {kind}" for name, kind in zip(names, kinds, strict=True)]
     return fields, columns, f"CREATE TABLE {table} (\n    " + ",\n    ".join(columns) + "\n)"
+
+
+def choose_classifier(*, typed: bool) -> Callable[[Any], str]:
+    """Return what tells the kind of a value."""
+    if typed:
+        return _kind_of_value
+    return _kind_of_text
 
 
 def _can_name_columns(names: Sequence[str]) -> bool:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.transfer.records import infer_column_kinds
 from mcp_sqlite.worker.language.failure import Failure
 
-__all__ = ["InferredTable", "find_numeric_texts", "infer_table"]
+__all__ = ["NUMBER_KINDS", "InferredTable", "choose_classifier", "find_numeric_texts", "infer_table"]
 
+# Kinds that a column of numbers can have together.
+NUMBER_KINDS = (frozenset(("INTEGER", "LONG")), frozenset(("INTEGER", "REAL")))
 _MAX_COLUMNS = 500
 # Without leading zeros: those are codes, and would be lost.
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
@@ -54,7 +56,7 @@ def infer_table(table: str, records: Iterator[list[Any]], *, typed: bool, types:
     if types:
         fields = next(records, list[Any]())
     else:
-        fields, kinds = infer_column_kinds(records, _classify_value if typed else _classify_text)
+        fields, kinds = infer_column_kinds(records, choose_classifier(typed=typed))
         types = [_choose_type(column_kinds, typed=typed) for column_kinds in kinds]
     names = [str(name).strip() for name in fields]
     _check_names(names)
@@ -62,6 +64,13 @@ def infer_table(table: str, records: Iterator[list[Any]], *, typed: bool, types:
     return InferredTable(
         fields, columns, f"CREATE TABLE {quote_identifier(table)} (\n    " + ",\n    ".join(columns) + "\n)"
     )
+
+
+def choose_classifier(*, typed: bool) -> Callable[[Any], str]:
+    """Return what tells the kind of a value."""
+    if typed:
+        return _classify_value
+    return _classify_text
 
 
 def _check_names(names: Sequence[str]) -> None:

@@ -27,11 +27,13 @@ class RecordFile(NamedTuple):
     Attributes:
         folder: the one that the operator serves.
         name: the path of the file from there on.
+        written: what the caller knows of how it is written.
     """
 
     folder: str
     name: str
     interrupt: Interrupt
+    written: CsvDialect = CsvDialect()
 
     @property
     def is_csv(self) -> bool:
@@ -75,8 +77,10 @@ class RecordFile(NamedTuple):
     def dialect(self, file: BinaryIO) -> CsvDialect:
         """Return how the file is written, if it is CSV."""
         if not self.is_csv:
-            return CsvDialect()
-        return detect_dialect(file, Failure, tabs=self._has_ending(".tsv"), through=self.until_interrupted)
+            return self.written
+        return detect_dialect(
+            file, Failure, known=self.written, tabs=self._has_ending(".tsv"), through=self.until_interrupted
+        )
 
     def types(self, file: BinaryIO) -> list[str]:
         """Return the columns' types, where the format has any."""
@@ -95,7 +99,7 @@ class RecordFile(NamedTuple):
             return read_csv_records(file, Failure, dialect)
         if self.is_parquet:
             return read_parquet(file)
-        return read_json_records(file, Failure, _parse_json, fields, grows=grows)
+        return read_json_records(file, Failure, _parse_json, fields, grows=grows, encoding=self.written.encoding)
 
     def until_interrupted(self, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
         """Return `records` until the time is up."""

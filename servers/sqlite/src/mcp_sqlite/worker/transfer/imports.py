@@ -18,7 +18,7 @@ from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.failure import Failure
 from mcp_sqlite.worker.language.parameters import parse_parameters
 from mcp_sqlite.worker.query.errors import explain_error
-from mcp_sqlite.worker.record_files.infer_schema import InferredTable, infer_table
+from mcp_sqlite.worker.record_files.infer_schema import NUMBER_KINDS, InferredTable, choose_classifier, infer_table
 from mcp_sqlite.worker.record_files.record_file import RecordFile
 from mcp_sqlite.worker.schema.lookup import (
     Column,
@@ -44,7 +44,8 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
     convert, an empty field as NULL where the column takes it, from Parquet as each column's type has it.
     """
     database = connections.writer(request["path"])
-    source = RecordFile(request["folder"], request["name"], database.interrupt)
+    written = CsvDialect(encoding=request.get("encoding", ""), null_words=frozenset(request.get("null_words", ())))
+    source = RecordFile(request["folder"], request["name"], database.interrupt, written)
     new_table: _NewTable | None = None
     try:
         table = find_table(database, request["table"])
@@ -86,7 +87,7 @@ class _NewTable:
 
 
 def _plan_table(database: Database, source: RecordFile, table: str, *, is_dry_run: bool) -> _NewTable:
-    contents = ColumnSummary()
+    contents = ColumnSummary(choose_classifier(typed=not source.is_csv), NUMBER_KINDS)
     with source.open() as file:
         types = source.types(file)
         dialect = source.dialect(file)
