@@ -41,6 +41,23 @@ async def test_a_change_tells_what_it_broke_and_counts_the_rest(tmp_path: Path) 
         )
 
 
+async def test_keys_are_not_looked_through_for_what_breaks_none(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    run(
+        path,
+        f"{BEFORE} CREATE TABLE t (p REFERENCES p, x); INSERT INTO t VALUES (7, 1); CREATE UNIQUE INDEX u ON p (id)",
+    )
+    for harmless in (
+        "CREATE INDEX i ON t (p); CREATE VIEW v AS SELECT 1; ANALYZE",
+        "/* off */ DROP INDEX i",
+        "ALTER TABLE t ADD COLUMN y INTEGER DEFAULT 5; ALTER TABLE t DROP COLUMN y",
+    ):
+        said = await changed(path, harmless)
+        assert said.startswith("Done") and "nowhere" not in said, said
+    for other in ("DROP INDEX u", "ALTER TABLE t ADD z REFERENCES p", "CREATE TABLE other (x)"):
+        assert "pointed nowhere before: 1" in await changed(path, other), other
+
+
 @pytest.mark.share(1)
 @pytest.mark.parametrize("without", ["", " WITHOUT ROWID"])
 async def test_nothing_is_broken_beside_what_was(without: str, tmp_path: Path) -> None:

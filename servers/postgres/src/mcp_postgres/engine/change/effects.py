@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import psycopg
 
 from mcp_batteries.sql.results.changes import Sample
-from mcp_batteries.sql.results.rows import format_count, format_size
+from mcp_batteries.sql.results.rows import format_size
 from mcp_postgres.engine.catalog.relation_sql import RELATION_WORD, USER_SCHEMA
 from mcp_postgres.engine.change.catalog_diff import CatalogTraces, read_changed_objects, read_traces, start_tracing
 from mcp_postgres.engine.change.database_object import ObjectKind, ObjectsByKey, has_kind
@@ -260,12 +260,11 @@ class Effects:
         return []
 
     def _describe_reads(self, counted: Mapping[str, _RowCounters]) -> list[str]:
-        """Return the tables that were read as a whole."""
-        return [
-            f"{relation.name}: {format_count(relation.read, 'row')}"
-            for oid, relation in counted.items()
-            if relation.read > 0 and self._is_old(oid)
-        ]
+        """Return the tables that were read as a whole.
+
+        How many rows that were is not known: what parallel workers read is counted elsewhere, and old versions count.
+        """
+        return [relation.name for oid, relation in counted.items() if relation.read > 0 and self._is_old(oid)]
 
     def _is_old(self, oid: str) -> bool:
         return oid in self.old_traces.relations or oid not in self.new_traces.relations

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from mcp_batteries.sql.language.identifiers import unquote_identifier
 from mcp_sqlite.worker.change import foreign_keys
 from mcp_sqlite.worker.change.objects import SchemaSnapshot, describe_difference, read_objects
 from mcp_sqlite.worker.change.samples import sample_changes
@@ -42,6 +43,19 @@ _MAX_RETURNED_BYTES = 10_000
 _SPOOL_BUFFER_BYTES = 1 << 18
 _LEADING_BLANK = re.compile(BLANK)
 _DROP_TABLE = re.compile(BLANK + r"DROP\s+TABLE\b", re.IGNORECASE)
+# Statements that make no foreign key point nowhere: to look through all keys may take longer than they do. A column
+# that is dropped is part of no key, and of no unique index.
+_KEEPS_KEYS = re.compile(
+    BLANK
+    + r"""(?:CREATE\s+INDEX|CREATE\s+(?:TEMP\s+|TEMPORARY\s+)?(?:VIEW|TRIGGER)|DROP\s+(?:VIEW|TRIGGER)|ANALYZE|REINDEX
+    |ALTER\s+TABLE\s+(?:\w+|"[^"]+")\s+(?:DROP|ADD(?!.*\bREFERENCES\b)))\b""",
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+_DROP_INDEX = re.compile(BLANK + r"DROP\s+INDEX\s+(?:IF\s+EXISTS\s+)?(?P<name>\w+|\"[^\"]+\")\s*", re.IGNORECASE)
+_UNIQUE_INDEX = """
+SELECT 1 FROM sqlite_master m, pragma_index_list(m.tbl_name) i
+WHERE m.type = 'index' AND m.name = ?1 COLLATE NOCASE AND i.name = m.name AND i."unique"
+"""
 _DEFERRED_KEYS = "SELECT 1 FROM sqlite_master WHERE sql LIKE '%INITIALLY%DEFERRED%' LIMIT 1"
 # Keys that are named whose rows point nowhere now.
 _MAX_BROKEN_KEYS = 10
@@ -135,11 +149,12 @@ class _Change:
             # A commit looks for keys that were deferred, which a dry run never gets to.
             checks_keys = self.defers_keys or (self.is_dry_run and bool(self.database.run_internal(_DEFERRED_KEYS)))
             broken_before: foreign_keys.BrokenKeys | None = None
-            if checks_keys:
+            can_break_keys = any(map(self._can_break_keys, self.statements))
+            if checks_keys and can_break_keys:
                 broken_before = foreign_keys.find_broken(self.database)
             for number in range(len(self.statements)):
                 self._run_statement(number, undo)
-            if checks_keys or self.is_migration:
+            if can_break_keys and (checks_keys or self.is_migration):
                 answer |= self._check_keys(broken_before, refuses=checks_keys)
             after = self._read_objects()
             if self.is_migration:
@@ -152,6 +167,13 @@ class _Change:
                     answer["undo"] = undo.statements
         answer["steps"] = [step.to_frame() for step in self.steps]
         return answer
+
+    def _can_break_keys(self, statement: str) -> bool:
+        """Return whether a foreign key may point nowhere because of a statement."""
+        dropped_index = _DROP_INDEX.fullmatch(statement)
+        if dropped_index is not None:
+            return bool(self.database.run_internal(_UNIQUE_INDEX, [unquote_identifier(dropped_index["name"])]))
+        return _KEEPS_KEYS.match(statement) is None
 
     def _read_objects(self) -> SchemaSnapshot:
         if self.is_migration:
