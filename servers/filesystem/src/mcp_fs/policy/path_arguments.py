@@ -23,6 +23,7 @@ __all__ = [
     "GlobName",
     "LineRange",
     "MovePair",
+    "PackTarget",
     "PathArguments",
     "PathGlob",
     "TargetPath",
@@ -33,6 +34,7 @@ _P = TypeVar("_P", bound=ReadablePath)
 
 _SEPARATOR = re.compile(r"[/\\]" if os.sep == "\\" else "/")
 _ARCHIVE_PART = re.compile(r"(.+\.zip)!(?:[/\\](.*))?", re.DOTALL | re.IGNORECASE)
+_ARCHIVE_NAME = re.compile(r".+\.(?:zip|jar|whl|7z|tar|tgz|gz|bz2|xz)!", re.DOTALL | re.IGNORECASE)
 _LINE_RANGE = re.compile(r"(.+):(?:(\d{1,9})(?:-(\d{1,9})?)?|-([1-9]\d{0,8}))", re.DOTALL)
 
 
@@ -119,6 +121,22 @@ class ArchivePart:
         return self.place.name.rpartition(".")[0] or self.place.name
 
 
+@dataclass(frozen=True, slots=True)
+class PackTarget:
+    """Where `a.zip!/docs/` puts what is copied: into a new archive.
+
+    Attributes:
+        folder: the entry of the very name `a.zip!`; if it is there, it is meant.
+        names: down to the name that it gets in the archive, or to the folder it goes into; none for the top.
+        is_folder: whether they are those of a folder.
+    """
+
+    archive: WritablePath
+    folder: ReadablePath
+    names: tuple[str, ...]
+    is_folder: bool
+
+
 @dataclass(frozen=True)
 class FileName:
     """A file, or if there is none of that name, lines of one or what is in an archive.
@@ -159,11 +177,13 @@ class CopyPair:
 
     Attributes:
         source_ends_in_slash: whether the caller spells the source as a folder.
+        packing: set if the target can lie in an archive.
     """
 
     source: FileName | PathGlob[ReadablePath]
     target: TargetPath
     source_ends_in_slash: bool = False
+    packing: PackTarget | None = None
 
 
 @dataclass(frozen=True)
@@ -211,7 +231,8 @@ class PathArguments:
             name = parse_glob(self._policy.readable, source) or self._parse_file_name(source)
             if isinstance(name, FileName) and name.lines is None and isinstance(name.entry, Problem):
                 raise name.entry
-            pairs.append(CopyPair(name, self.target(target), _ends_in_slash(source)))
+            packing = self._parse_pack_target(target)
+            pairs.append(CopyPair(name, self.target(target), _ends_in_slash(source), packing))
         return pairs
 
     def move_pairs(self, targets: dict[str, str]) -> list[MovePair]:
@@ -257,6 +278,17 @@ class PathArguments:
             return None
         return ArchivePart(place, inner, text)
 
+    def _parse_pack_target(self, text: str) -> PackTarget | None:
+        match = _ARCHIVE_PART.fullmatch(text)
+        if match is None:
+            return None
+        names = tuple(name for name in _SEPARATOR.split(match[2] or "") if name not in ("", "."))
+        if ".." in names:
+            return None
+        archive = self._policy.writable(match[1])
+        folder = self._policy.readable(f"{match[1]}!")
+        return PackTarget(archive, folder, names, not names or _ends_in_slash(text))
+
     def _parse_readable(self, path: str) -> ReadablePath | Problem:
         try:
             return self._policy.readable(path)
@@ -267,6 +299,15 @@ class PathArguments:
         """Find where a mistyped name begins in `path`, which is `writable_path`."""
         if is_uri(path):
             return None
+        for depth, name in enumerate(writable_path.parts, 1):
+            if _ARCHIVE_NAME.fullmatch(name):
+                refusal = Invalid(
+                    f"{quote(path)} lies in an archive, into which nothing is written.",
+                    "`copy_file` packs files into a new archive, target `a.zip!/`, and unpacks one, source `a.zip!/`.",
+                )
+                return Typo(
+                    ReadablePath(writable_path.root, writable_path.parts[:depth], writable_path.policy), refusal
+                )
         mistake = detect_typo(writable_path.parts)
         if mistake is None:
             return None

@@ -225,7 +225,8 @@ def copy_file(
 ) -> BatchResult:
     """Copy files or folders. Fails if a target exists; `overwrite` replaces files.
 
-    Only lines: `a.md:3-16`. Unzips `a.zip!/` or `a.zip!/b`. To rename use `move_file`.
+    Only lines: `a.md:3-16`. Unzips `a.zip!/` or `a.zip!/b`; a target `a.zip!/` makes an archive. To rename use
+    `move_file`.
     """
     return recorder.record(origin, cancel, partial(copy_all, plan.destinations, overwrite=overwrite))
 

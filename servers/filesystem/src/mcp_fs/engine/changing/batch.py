@@ -15,8 +15,8 @@ from mcp_fs.engine.changing.destinations import Destinations
 from mcp_fs.engine.changing.entry_copy import absolute_names, name_taken_error, read_status_if_exists
 from mcp_fs.engine.changing.folders import with_missing_folders
 from mcp_fs.engine.changing.moving import move_entry, refuse_renaming_secret_folder
-from mcp_fs.engine.handles.named_entries import CopySource
-from mcp_fs.engine.handles.path_opening import resolve, translate_errors
+from mcp_fs.engine.handles.named_entries import CopySource, Packing
+from mcp_fs.engine.handles.path_opening import read_status, resolve, translate_errors
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.operations import NotDurable
 from mcp_fs.engine.reading.line_range import open_lines
@@ -184,6 +184,10 @@ def _check_pairs(pairs: Sequence[tuple[CopySource, WritablePath]], overwrite: bo
             with resolve(source.place) as start, translate_errors(source.place):
                 source_status = start.folder.stat(start.name)
             read_paths_by_names[tuple(absolute_names(start.path))] = source.place
+        elif isinstance(source, Packing):
+            source_status = read_status(source.entries[0].path)
+            for entry in source.entries:
+                read_paths_by_names[tuple(absolute_names(entry.path))] = entry.path
         else:
             with resolve(source, follow=False) as start, translate_errors(source):
                 source_status = start.folder.stat(start.name)

@@ -27,7 +27,7 @@ from mcp_fs.engine.changing.entry_copy import (
     read_status_if_exists,
 )
 from mcp_fs.engine.handles.locks import lock_names
-from mcp_fs.engine.handles.named_entries import CopySource
+from mcp_fs.engine.handles.named_entries import CopySource, Packing
 from mcp_fs.engine.handles.path_opening import (
     ResolvedPath,
     open_file,
@@ -39,13 +39,16 @@ from mcp_fs.engine.handles.temp_files import mark_in_use, remove_quietly, tempor
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.operations import apply
 from mcp_fs.engine.packing.unzip import Archive, open_archive
+from mcp_fs.engine.packing.zip_files import ZipWriter
 from mcp_fs.engine.reading.line_range import open_lines
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES
-from mcp_fs.models import MoveResult
+from mcp_fs.models import MoveResult, pluralize
 from mcp_fs.policy import ReadablePath, WritablePath
 from mcp_fs.policy.path_arguments import ArchivePart, LineRange
 
 __all__ = ["copy_entry"]
+
+_MAX_NAMED = 5
 
 
 def copy_entry(
@@ -72,6 +75,8 @@ def copy_entry(
         return _copy_lines(source, target, overwrite=overwrite, cancel=cancel, journal_entry=journal_entry)
     if isinstance(source, ArchivePart):
         return _unpack(source, target, cancel=cancel, journal_entry=journal_entry)
+    if isinstance(source, Packing):
+        return _pack(source, target, overwrite=overwrite, cancel=cancel, journal_entry=journal_entry)
     link = describe_link(source)
     follows = link is not None and _is_served_file(source)
     with (
@@ -147,6 +152,30 @@ def _prepare_unpacked_folder(
                 count = archive.unpack(folder)
                 set_new_folder_mode(folder)
         yield TreePlacement(resolved_target, target, temporary, "nothing was unpacked", verb="unpacked to"), count
+
+
+def _pack(
+    source: Packing, target: WritablePath, *, overwrite: bool, cancel: CancelToken, journal_entry: JournalEntry | None
+) -> MoveResult:
+    """Write a new archive of files and folders; with `overwrite` in the place of an old one."""
+    with (
+        resolve_for_writing(target, follow=False) as resolved_target,
+        lock_names([resolved_target], cancel),
+    ):
+        old_status = read_regular_status(resolved_target, target)
+        if old_status is not None and not overwrite:
+            raise name_taken_error(target, old_status, "nothing is added to an archive", overwrite=False)
+        writer = ZipWriter(source, resolved_target.path, cancel)
+        preparation = prepare_write(
+            resolved_target, writer.write, old_status, target, verb="packed to", overwrite=overwrite
+        )
+        with preparation as write:
+            apply([write], journal_entry)
+    names = source.display
+    if len(source.entries) > _MAX_NAMED:
+        names = pluralize(len(source.entries), "source")
+    notes = [pluralize(writer.count, "file"), *writer.notes(), *write.notes]
+    return MoveResult("packed", names, target.display, notes)
 
 
 def _is_served_file(path: ReadablePath) -> bool:

@@ -9,15 +9,25 @@ from typing import Generic, TypeVar
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
-from mcp_fs.engine.handles.named_entries import CopySource, accept_target, find_source
+from mcp_fs.engine.handles.named_entries import CopySource, PackedEntry, Packing, accept_target, find_source
 from mcp_fs.engine.handles.path_opening import exists, read_status
 from mcp_fs.engine.listing.expand_glob import expand_glob
 from mcp_fs.models import pluralize
 from mcp_fs.policy import ReadablePath, WritablePath
-from mcp_fs.policy.path_arguments import CopyPair, FileName, LineRange, MovePair, PathGlob, TargetPath
+from mcp_fs.policy.path_arguments import (
+    ArchivePart,
+    CopyPair,
+    FileName,
+    LineRange,
+    MovePair,
+    PackTarget,
+    PathGlob,
+    TargetPath,
+)
 
 __all__ = ["Destinations", "find_copy_destinations", "find_move_destinations"]
 
+_ARCHIVE_SUFFIX = ".zip"
 _S = TypeVar("_S", bound=CopySource)
 
 
@@ -80,15 +90,77 @@ def find_copy_destinations(pairs: Sequence[CopyPair], limit: int, cancel: Cancel
         Problem: one can't be meant.
     """
     destinations = Destinations[CopySource]()
+    packed_entries: dict[WritablePath, list[PackedEntry]] = {}
     for pair in pairs:
-        if isinstance(pair.source, FileName):
+        if pair.packing is not None and not exists(pair.packing.folder, follow=False):
+            entries = packed_entries.setdefault(pair.packing.archive, [])
+            entries += _find_packed_entries(pair, pair.packing, destinations, limit, cancel)
+        elif isinstance(pair.source, FileName):
             source = find_source(pair.source)
-            destinations.pairs.append((source, _find_target(source, pair.target, pair.source_ends_in_slash)))
+            target = _find_target(source, pair.target, pair.source_ends_in_slash)
+            _refuse_folder_as_archive(source, target)
+            destinations.pairs.append((source, target))
         else:
             folder = _accept_folder(pair.target, pair.source.text)
             destinations.add_glob(*expand_glob(pair.source, limit, cancel, for_change=True), folder)
+    for archive, entries in packed_entries.items():
+        _check_packed_names(entries, archive)
+        destinations.pairs.append((Packing(entries), archive))
     destinations.check(limit)
     return destinations
+
+
+def _refuse_folder_as_archive(source: CopySource, target: WritablePath) -> None:
+    """Check that no folder gets the name of an archive by a copy that was meant to make one.
+
+    Raises:
+        Invalid: it would.
+    """
+    if not target.name.lower().endswith(_ARCHIVE_SUFFIX) or not isinstance(source, ReadablePath):
+        return
+    if _is_folder(source) and not source.name.lower().endswith(_ARCHIVE_SUFFIX):
+        raise Invalid(
+            f"{quote(source.display)} is a folder, and its copy {quote(target.display)} would be no archive.",
+            f"Write the target as {quote(target.display + '!/')} to pack it.",
+        )
+
+
+def _find_packed_entries(
+    pair: CopyPair, target: PackTarget, destinations: Destinations[CopySource], limit: int, cancel: CancelToken
+) -> list[PackedEntry]:
+    """Return what one source of a copy, or a glob, puts into an archive."""
+    if isinstance(pair.source, PathGlob):
+        paths, notes = expand_glob(pair.source, limit, cancel, for_change=True)
+        destinations.has_globs = True
+        destinations.notes += notes
+        return [PackedEntry(path, (*target.names, path.name)) for path in paths]
+    source = find_source(pair.source)
+    if isinstance(source, LineRange | ArchivePart | Packing):
+        raise Invalid(
+            f"{quote(source.display)} can't go into an archive; nothing was packed.",
+            "Copy it to a file, then pack that.",
+        )
+    names = target.names
+    if target.is_folder and not (pair.source_ends_in_slash and _is_folder(source)):
+        names = (*names, source.name)
+    return [PackedEntry(source, names)]
+
+
+def _check_packed_names(entries: Sequence[PackedEntry], archive: WritablePath) -> None:
+    """Check that there are some, and no two for one name.
+
+    Raises:
+        Invalid: there are not, or two.
+    """
+    names: dict[tuple[str, ...], PackedEntry] = {}
+    for entry in entries:
+        other = names.setdefault(entry.names, entry)
+        if other is not entry and entry.names:
+            raise Invalid(
+                f"{quote(other.path.display)} and {quote(entry.path.display)} would both be "
+                f"{quote('/'.join(entry.names))} in {quote(archive.display)}; nothing was packed.",
+                f"Give each a target of its own, such as {quote(archive.display + '!/b/')}.",
+            )
 
 
 def find_move_destinations(pairs: Sequence[MovePair], limit: int, cancel: CancelToken) -> Destinations[WritablePath]:
@@ -132,6 +204,7 @@ def _find_target(source: CopySource, target: TargetPath, source_ends_in_slash: b
 def _name_of(source: CopySource) -> str:
     if isinstance(source, LineRange):
         return source.place.name
+    assert not isinstance(source, Packing)
     return source.name
 
 

@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.handles.path_opening import exists
 from mcp_fs.policy import ReadablePath, WritablePath
 from mcp_fs.policy.path_arguments import ArchivePart, FileName, LineRange, TargetPath
 
-__all__ = ["CopySource", "accept_target", "find_source"]
+__all__ = ["CopySource", "PackedEntry", "Packing", "accept_target", "find_source"]
 
-CopySource = ReadablePath | LineRange | ArchivePart
+
+@dataclass(frozen=True, slots=True)
+class PackedEntry:
+    """A file or a folder that goes into an archive.
+
+    Attributes:
+        names: those that it gets there; none for a folder whose contents go to the top.
+    """
+
+    path: ReadablePath
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """All that goes into one new archive."""
+
+    entries: Sequence[PackedEntry]
+
+    @property
+    def display(self) -> str:
+        return ", ".join(entry.path.display for entry in self.entries)
+
+
+CopySource = ReadablePath | LineRange | ArchivePart | Packing
 
 
 def find_source(name: FileName) -> CopySource:
