@@ -20,7 +20,7 @@ from urllib.request import url2pathname
 
 from mcp_batteries.cli.spelling import spell, spell_json
 from mcp_batteries.errors import Invalid, quote, well_formed
-from mcp_batteries.executables import find_executable
+from mcp_batteries.executables import find_executable, quote_command
 from mcp_batteries.hosts.definition import HostDefinition, load_host
 from mcp_batteries.settings import InstallQuestion, Settings, masked, variable
 
@@ -38,6 +38,7 @@ __all__ = [
     "server_url",
     "token_hint",
     "token_question",
+    "typed_command",
 ]
 
 
@@ -88,6 +89,17 @@ def launch(command: str, file: str | None = None, extra: str | None = None) -> l
 
 # Folders of uv's cache for environments; one in the last disappears with its process.
 _CACHE_FOLDERS = {"archive-v0", "builds-v0"}
+
+
+def typed_command(settings: Settings, *words: str) -> str:
+    """Return how a person types this server's command: by name if a shell finds the same program."""
+    command = launch(settings.COMMAND, settings.FILE)
+    program = command[0]
+    name = os.path.basename(program).removesuffix(".exe")
+    executable = find_executable(name)
+    if executable and os.path.isfile(program) and os.path.samefile(executable, program):
+        command = [name, *command[1:]]
+    return quote_command([*command, *words])
 
 
 def _address(installed: Distribution, extra: str | None = None) -> str | None:

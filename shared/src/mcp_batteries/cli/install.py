@@ -36,11 +36,11 @@ from mcp_batteries.cli.hosts import (
     describe_missing_paths,
     entry,
     environment,
-    launch,
     refuse_incomplete,
     server_url,
     token_hint,
     token_question,
+    typed_command,
 )
 from mcp_batteries.cli.journal import (
     JOURNAL,
@@ -54,12 +54,11 @@ from mcp_batteries.cli.journal import (
 )
 from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote
-from mcp_batteries.executables import find_executable, quote_command
 from mcp_batteries.hosts import HOST_NAMES
 from mcp_batteries.hosts.definition import load_host
 from mcp_batteries.settings import Settings
 
-__all__ = ["install", "typed_command", "uninstall", "uninstall_all"]
+__all__ = ["install", "uninstall", "uninstall_all"]
 
 _ATTEMPTS = 5
 
@@ -253,17 +252,6 @@ def _link_message(host: str, name: str, text: str, settings: Settings) -> str:
     missing = ", ".join(sorted(str(question.variable) for question in environment(settings)))
     after = f" Set {missing} in its settings then." if missing else ""
     return f"Open this link: {definition.title} takes the entry `{name}` from it.{after}\n{link}"
-
-
-def typed_command(settings: Settings, *words: str) -> str:
-    """Return how a person types this server's command: by name if a shell finds the same program."""
-    command = launch(settings.COMMAND, settings.FILE)
-    program = command[0]
-    name = os.path.basename(program).removesuffix(".exe")
-    executable = find_executable(name)
-    if executable and os.path.isfile(program) and os.path.samefile(executable, program):
-        command = [name, *command[1:]]
-    return quote_command([*command, *words])
 
 
 def _target(host: str, settings: Settings, places: Places, path: Path) -> _Target:

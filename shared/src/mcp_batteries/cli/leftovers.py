@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcp_batteries.cli.install import typed_command
+from mcp_batteries.cli.hosts import typed_command
 from mcp_batteries.cli.journal import ORIGINAL, Journal, backup_of, folder_of, folders, locked
 from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Problem, describe_os_error

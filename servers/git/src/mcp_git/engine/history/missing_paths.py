@@ -10,8 +10,8 @@ from difflib import get_close_matches
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, quote
 from mcp_git.engine.program.git import Git, GitFailed
+from mcp_git.engine.program.git_binary import missing_contents
 from mcp_git.engine.program.output import split_names, split_records
-from mcp_git.engine.program.revisions import missing_contents
 from mcp_git.path_quoting import escape_line_breaks, quote_path
 from mcp_git.policy import Repository, RepositoryPath
 

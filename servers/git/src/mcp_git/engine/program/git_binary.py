@@ -20,7 +20,7 @@ from mcp_git import git_config
 from mcp_git.engine.program.confinement import Confinements, choose_program, prove
 from mcp_git.repository_paths import is_inside_any
 
-__all__ = ["GitBinary", "GitFailed"]
+__all__ = ["GitBinary", "GitFailed", "missing_contents"]
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +66,14 @@ class GitFailed(Problem):
         )
         words = message[1] if message else f"it ended with {exit_code}"
         super().__init__(f"git: `{words[:300]}`.", "")
+
+
+def missing_contents() -> Unavailable:
+    """Return the problem of a partial clone in which an object is missing."""
+    return Unavailable(
+        "This is a partial clone, and contents that this needs are not here.",
+        "Names, dates and messages are. `run_fetch` with `contents` gets them, if the server runs with --fetch.",
+    )
 
 
 class GitBinary:

@@ -9,8 +9,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, Unavailable, quote
+from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, quote
 from mcp_git.engine.program.git import Git, GitFailed
+from mcp_git.engine.program.git_binary import missing_contents
 from mcp_git.policy import Range, Repository, Revision
 
 __all__ = [
@@ -20,7 +21,6 @@ __all__ = [
     "explained_missing_contents",
     "find_commits",
     "head_has_commit",
-    "missing_contents",
     "resolve_commits",
 ]
 
@@ -96,14 +96,6 @@ def explained_missing_contents(git: Git, repository: Repository) -> Generator[No
         if is_of_missing_contents(failure, git, repository):
             raise missing_contents() from None
         raise
-
-
-def missing_contents() -> Unavailable:
-    """Return the problem of a partial clone in which an object is missing."""
-    return Unavailable(
-        "This is a partial clone, and contents that this needs are not here.",
-        "Names, dates and messages are. `run_fetch` with `contents` gets them, if the server runs with --fetch.",
-    )
 
 
 def _list_revisions(named: Revision | Range | None) -> list[Revision]:
