@@ -118,6 +118,7 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "pop": ("run_stash", {"action": "pop"}),
     "apply": ("run_stash", {"action": "apply"}),
     "drop": ("run_stash", {"action": "drop"}),
+    "move": ("move_path", {"path": "side.txt", "to": "moved.txt"}),
     "merge": ("run_merge", {"rev": "topic"}),
     "squash": ("run_merge", {"rev": "topic", "squash": True}),
     "pick": ("run_cherry_pick", {"rev": "topic"}),

@@ -96,7 +96,7 @@ def list_commits(
     regex: Annotated[bool, Field(description="`author`, `message` and `text` (of a line) are POSIX regexes.")] = False,
     since: Annotated[FreeText | None, Field(description="Earliest date: `2026-01-31`, `2 weeks ago`.")] = None,
     until: Annotated[FreeText | None, Field(description="Latest date.")] = None,
-    all_branches: Annotated[bool, Field(description="Of all branches, tags and remotes.")] = False,
+    all_branches: Annotated[bool, Field(description="Of all branches and tags.")] = False,
     follow: Annotated[bool, Field(description="Go on before renames of `path`.")] = False,
     graph: Annotated[bool, Field(description="Draw how they join.")] = False,
     limit: Limit = 50,
@@ -211,13 +211,11 @@ def list_refs(
     *,
     kind: RefKind = "branches",
     repo: Repo = default(""),
-    name: Annotated[Revision, trusted(parse_ref), Field(description="For kind=reflog: whose reflog.")] = default(
-        "HEAD"
-    ),
-    pattern: Annotated[FreeText, Field(description="Branches, tags: by name, such as `v2.*`.")] = "",
-    contains: Annotated[OptionalRevision, Field(description="Only those that have this commit.")] = None,
+    name: Annotated[Revision, trusted(parse_ref), Field(description="For kind=reflog: whose.")] = default("HEAD"),
+    pattern: Annotated[FreeText, Field(description="By name, such as `v2.*`.")] = "",
+    contains: Annotated[OptionalRevision, Field(description="Only those with this commit.")] = None,
     merged: Annotated[OptionalRevision, Field(description="Only those merged into this.")] = None,
-    not_merged: Annotated[OptionalRevision, Field(description="Only those with commits that this lacks.")] = None,
+    not_merged: Annotated[OptionalRevision, Field(description="Only those not merged into this.")] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Answer:
@@ -267,7 +265,7 @@ def list_files(
     path: FilePath = default(""),
     repo: Repo = default(""),
     rev: Rev = default("HEAD"),
-    recursive: Annotated[bool, Field(description="All files below it too.")] = False,
+    recursive: Annotated[bool, Field(description="All files below it.")] = False,
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> Answer:
