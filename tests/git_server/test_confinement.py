@@ -326,7 +326,9 @@ def test_check_says_what_confines_git(
     made.commit("first", {"a.txt": "one\n"})
     settings = load(Settings, ["--check", str(made.path)])
     with suppress(NoSandbox):
-        assert find_sandbox().name in confinement(settings)
+        assert find_sandbox().name in confinement(settings) and "--hooks" not in confinement(settings)
+        opened = load(Settings, ["--write", "--hooks", "--sign", *settings.repositories])
+        assert "nothing confines (--hooks)" in confinement(opened) and "(--sign)" in confinement(opened)
     forbid_sandbox(monkeypatch)
     assert check(program_of("mcp_git"), settings) == 0
     assert "sandbox" in (said := capsys.readouterr().out) and "none: the test has none" in said

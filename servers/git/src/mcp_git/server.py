@@ -79,7 +79,12 @@ def confinement(settings: Settings) -> str:
             f"none: {installed.why_unconfined}; so a repository with links in its git directory is refused, and one "
             "with others in its work tree is not changed"
         )
-    return f"{find_sandbox().name}: git runs only itself, and reads only what is served"
+    line = f"{find_sandbox().name}: git runs only itself, and reads only what is served"
+    if settings.hooks:
+        line += "; at changes hooks run, which nothing confines (--hooks)"
+    if settings.sign:
+        line += "; at changes your own program signs, and nothing that is served runs (--sign)"
+    return line
 
 
 def _instructions(names: Sequence[str], *, runs_hooks: bool) -> str:

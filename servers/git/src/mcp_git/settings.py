@@ -27,6 +27,8 @@ class Settings(Common):
     NEEDS: ClassVar[dict[str, tuple[str, ...]]] = Common.NEEDS | {
         "remote_folder": ("fetch", "push"),
         "worktree_folder": ("write",),
+        "hooks": ("write",),
+        "sign": ("write",),
         "remote_timeout": ("fetch", "push"),
     }
     FREQUENT: ClassVar[tuple[str, ...]] = ("repositories", "write", "fetch", "push")
