@@ -51,7 +51,7 @@ _KEEPS_KEYS = re.compile(
     |ALTER\s+TABLE\s+(?:\w+|"[^"]+")\s+(?:DROP|ADD(?!.*\bREFERENCES\b)))\b""",
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
-_DROP_INDEX = re.compile(BLANK + r"DROP\s+INDEX\s+(?:IF\s+EXISTS\s+)?(?P<name>\w+|\"[^\"]+\")\s*", re.IGNORECASE)
+_DROP_INDEX = re.compile(BLANK + r"DROP\s+INDEX\s+(?:IF\s+EXISTS\s+)?(?P<name>\w+|\"[^\"]+\")[\s;]*", re.IGNORECASE)
 _UNIQUE_INDEX = """
 SELECT 1 FROM sqlite_master m, pragma_index_list(m.tbl_name) i
 WHERE m.type = 'index' AND m.name = ?1 COLLATE NOCASE AND i.name = m.name AND i."unique"
