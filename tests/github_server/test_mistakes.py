@@ -326,3 +326,21 @@ async def test_what_a_list_does_not_tell_is_not_called_unknown(oracle: Oracle) -
         hits = await call(client, "search_github", kind="pull_requests", query="x", fields="merged,merged_at,head")
         assert hits["rows"] == [[True, "2026-01-02T00:00:00Z", None]] and "`head`" in hits["note"]
         assert "note" not in await call(client, "list_pull_requests", **O)
+
+
+async def test_zero_leaves_an_optional_number_out(oracle: Oracle) -> None:
+    """Models in strict modes have to send every argument, and no bound in the schemas says that 0 is none."""
+    oracle.answer("GET", "/repos/octo/app/contents/a", file("a", b"one\n"))
+    async with served(oracle, *EVERYTHING) as client:
+        for tool, arguments in (
+            ("list_issues", {"limit": 0, "milestone": 0}), ("list_checks", {"ref": "main", "number": 0, "limit": 0}),
+            ("read_file", {"path": "a", "start_line": 0, "lines": 0}), ("list_commits", {"number": 0, "limit": 0}),
+            ("edit_issue", {"number": 3, "title": "T", "duplicate_of": 0, "numbers": []}),
+            ("create_issue", {"title": "T", "milestone": 0, "parent": 0}),
+            ("create_reaction", {"number": 3, "comment": 0, "reaction": "heart"}),
+        ):  # fmt: skip
+            result = await client.call_tool(tool, {**O, **arguments})
+            assert not result.is_error, f"{tool}: {text_of(result)}"
+        assert "milestone" not in oracle.sent("GET", "/issues")[0].query
+        assert "1 or more" in await refused(client, "get_issue", **O, number=0)
+    assert "milestone" not in oracle.sent("POST", "/issues")[0].json

@@ -9,9 +9,11 @@ import re
 from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, ValidationInfo, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic_core import PydanticUseDefault
 
 __all__ = [
-    "REPO_ADDRESS", "Comment", "Number", "OptionalComment", "OptionalNumber", "is_on_lines",
+    "REPO_ADDRESS", "Comment", "Number", "NumberOrDefault", "OptionalComment", "OptionalNumber", "is_on_lines",
+    "leave_out_zero",
 ]  # fmt: skip
 
 # Where an address has the number, by the argument's name.
@@ -103,6 +105,13 @@ def _parse_comment(value: object, handler: ValidatorFunctionWrapHandler, info: V
     return comment
 
 
+def leave_out_zero(value: object) -> object:
+    """Return `value`; 0 is how clients write that an argument is left out, whose default then counts."""
+    if value == 0 and not isinstance(value, bool):
+        raise PydanticUseDefault
+    return value
+
+
 def _check_positive(number: int | None) -> int | None:
     if number is not None and number < 1:
         raise ValueError("must be 1 or more")
@@ -110,6 +119,13 @@ def _check_positive(number: int | None) -> int | None:
 
 
 Number = Annotated[int, BeforeValidator(_parse_number), AfterValidator(_check_positive)]
-OptionalNumber = Annotated[int | None, BeforeValidator(_parse_number), AfterValidator(_check_positive)]
+_ZERO_IS_NOTHING = BeforeValidator(leave_out_zero)
+OptionalNumber = Annotated[
+    int | None, BeforeValidator(_parse_number), _ZERO_IS_NOTHING, AfterValidator(_check_positive)
+]
+# One with a default of its own.
+NumberOrDefault = Annotated[Number, _ZERO_IS_NOTHING]
 Comment = Annotated[int, WrapValidator(_parse_comment), AfterValidator(_check_positive)]
-OptionalComment = Annotated[int | None, WrapValidator(_parse_comment), AfterValidator(_check_positive)]
+OptionalComment = Annotated[
+    int | None, WrapValidator(_parse_comment), _ZERO_IS_NOTHING, AfterValidator(_check_positive)
+]

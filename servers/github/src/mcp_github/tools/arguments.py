@@ -23,7 +23,7 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declaration.fields import EMPTY_COUNTS, in_header
 from mcp_batteries.server.declaration.trusted import FreeText, trusted
 from mcp_github.client.polling import MAX_WAIT_SECONDS, Poller
-from mcp_github.number_forms import REPO_ADDRESS
+from mcp_github.number_forms import REPO_ADDRESS, leave_out_zero
 from mcp_github.policy import (
     DeleteReleaseRepo,
     DeleteRepo,
@@ -243,7 +243,7 @@ Fields = Annotated[
     # One text is what models write with the fewest tokens; a list is taken as well.
     WithJsonSchema({"type": "string", "description": "Only these: `a,b`"}),
 ]
-Limit = Annotated[int, AfterValidator(_check_limit)]
+Limit = Annotated[int, BeforeValidator(leave_out_zero), AfterValidator(_check_limit)]
 _LOGIN_FIELD = Field(description="Login")
 Login = Annotated[FreeText | None, _LOGIN_FIELD]
 OwnerName = Annotated[Owner, trusted(Policy.owner), _LOGIN_FIELD]

@@ -18,7 +18,7 @@ from mcp_github.listing.line_window import LineWindow
 from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_notes
 from mcp_github.listing.projections import Item, Projection, clip, same_names
 from mcp_github.models import Done, Listing, Record, Text
-from mcp_github.number_forms import Number, OptionalNumber
+from mcp_github.number_forms import Number, NumberOrDefault, OptionalNumber
 from mcp_github.policy import FilePath, Policy, Repo, Workflow
 from mcp_github.requests.branches import get_default_branch, refuse_workflows, resolve_sha
 from mcp_github.requests.runs.artifacts import read_artifact_file
@@ -247,7 +247,7 @@ async def read_artifact(
     artifact: Number,
     path: Annotated[FilePath | None, trusted(Policy.file), Field(description="In the artifact")] = None,
     pattern: Annotated[FreeText | None, Field(description="Lines with this")] = None,
-    start_line: Number = 1,
+    start_line: NumberOrDefault = 1,
 ) -> Text:
     """List an artifact's files, or read the one at `path` in pages. Logs: `read_job_log`."""
     return await read_artifact_file(api, repo, artifact, path, start_line=start_line, pattern=pattern)

@@ -19,7 +19,7 @@ from mcp_github.listing.graphql_pages import GraphqlQuery, fetch_graphql_page
 from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_notes
 from mcp_github.listing.projections import Projection, clip, pick
 from mcp_github.models import Done, Listing, Record, Text
-from mcp_github.number_forms import Number, OptionalNumber
+from mcp_github.number_forms import NumberOrDefault, OptionalNumber
 from mcp_github.policy import Change, FileChange, FilePath, Policy, Ref, Repo, WriteRepo
 from mcp_github.requests.branches import get_default_branch, get_default_ref, refuse_workflows, resolve_sha
 from mcp_github.requests.commit_files import commit_files
@@ -114,7 +114,7 @@ async def read_file(
     repo: RepoName,
     path: PathName,
     ref: OptionalRefName = None,
-    start_line: Number = 1,
+    start_line: NumberOrDefault = 1,
     lines: OptionalNumber = None,
 ) -> Text | EmbeddedResource | ImageContent:
     """Read a file, at `ref` or on the default branch; long text in pages, an image as a picture.

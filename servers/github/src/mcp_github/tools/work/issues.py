@@ -153,7 +153,7 @@ async def list_issues(
     """
     params: dict[str, Any] = {
         "state": state, "assignee": await _resolve_login(api, assignee), "creator": await _resolve_login(api, creator),
-        "milestone": milestone, "type": type, "since": since, "sort": sort, "direction": order,
+        "milestone": milestone or None, "type": type, "since": since, "sort": sort, "direction": order,
     }  # fmt: skip
     if custom:
         values = await _resolve_custom_fields(api, repo, custom)
@@ -262,7 +262,7 @@ async def create_issue(
 ) -> Done:
     """Create an issue (under `parent`); labels need push rights. Later: `edit_issue`."""
     people = await resolve_names(api, assignees, _resolve_assignee)
-    issue = drop_unset(title=title, body=body, labels=labels, assignees=people, milestone=milestone, type=type)
+    issue = drop_unset(title=title, body=body, labels=labels, assignees=people, milestone=milestone or None, type=type)
     if dry_run:
         return await draft_result(api.taint, repo, "issue", issue | drop_unset(parent=parent))
     description = f"the issues of `{repo.full_name}`"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
 from mcp_batteries.server.declaration.decorators import tool
@@ -20,7 +20,7 @@ from mcp_github.listing.columns import PULL, REVIEW
 from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_notes
 from mcp_github.listing.projections import clip, clip_note, pick
 from mcp_github.models import Done, Listing, Record
-from mcp_github.number_forms import Number, OptionalNumber
+from mcp_github.number_forms import Number, OptionalNumber, leave_out_zero
 from mcp_github.policy import Head, HeadFilter, NodeId, Policy, Ref, Repo, ReviewComment, WriteRepo
 from mcp_github.requests import review_threads, reviews
 from mcp_github.requests.branches import changed_names
@@ -204,7 +204,7 @@ async def list_checks(
     state: CheckState | None = None,
     name: Annotated[FreeText | None, Field(description="Part of it")] = None,
     wait: Waiting = None,
-    limit: Annotated[int, AfterValidator(_check_count)] = 200,
+    limit: Annotated[int, BeforeValidator(leave_out_zero), AfterValidator(_check_count)] = 200,
     cursor: Cursor = None,
 ) -> Listing:
     """List the CI checks of a pull request (`number`) or commit (`ref`), failures first, and whether all is green.
