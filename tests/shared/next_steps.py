@@ -25,7 +25,6 @@ class Step(NamedTuple):
     walk: str
 
 
-_INSTALL = "tests/shared/test_install.py"
 _PERSON = "a person at this machine has done it; a program reads --check instead"
 
 STEPS = (
@@ -34,7 +33,7 @@ STEPS = (
     Step("Save the file as UTF-8, then try again.", _PERSON, ""),
     Step("Close the host, then try again.", _PERSON, ""),
     Step("Mend the file, then try again, or edit it by hand: --print-config {} prints the entry.", _PERSON, ""),
-    Step("Remove or rename that entry, then try again.", _PERSON, ""),
+    Step("Change into the folder of the project, then try again.", _PERSON, ""),
     Step("{}; a server may be using it: close its hosts, then try again.", _PERSON, ""),
     Step(
         "Ask for less: a smaller folder, a narrower filter. If that takes as long, leave it: what is read does not "

@@ -75,7 +75,9 @@ def text_of_node(node: ast.AST) -> str:
 
 
 def test_each_next_step_is_in_the_table_with_the_state_in_which_it_helps() -> None:
-    assert set(sentences()) == {step.text for step in STEPS}
+    said = set(sentences())
+    listed = {step.text for step in STEPS}
+    assert said == listed, f"add to next_steps.py: {said - listed}; remove from it: {listed - said}"
     assert all(step.helps_when for step in STEPS)
 
 
