@@ -39,6 +39,15 @@ HOSTS = {
 LANDING = ROOT / "docs/landing.md"
 """What the site's first page says in place of the head of `docs/README.md`, as GitHub cannot show it."""
 
+GUIDES = {
+    "Understand": ["how-it-fits.md", "subscriptions.md", "views.md", "skills.md", "size.md"],
+    "Use": ["recipes.md", "servers.md", "settings.md", "faq.md", "troubleshooting.md", "upgrade.md"],
+    "Run": ["http.md", "containers.md", "one-process.md", "bundles.md", "windows.md", "macos.md"],
+    "Trust": ["security.md", "privacy.md"],
+    "Your own server": ["one-file.md", "write-a-server.md", "publish.md"],
+}
+"""The pages of `docs/`, in the order in which somebody needs them."""
+
 _LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|[a-z]+:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
 
 
@@ -47,13 +56,13 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     hosts = sorted(f"hosts/{page.name}" for page in (ROOT / "docs/hosts").glob("*.md") if page.stem != "README")
     (servers, servers_zh), (hosts, hosts_zh) = (_by_language(pages) for pages in (servers, hosts))
     decisions = sorted(f"decisions/{page.name}" for page in (ROOT / "docs/decisions").glob("*.md"))
-    pages = sorted(page.name for page in (ROOT / "docs").glob("*.md") if page.name not in ("README.md", LANDING.name))
+    switch = sorted(f"switch/{page.name}" for page in (ROOT / "docs/switch").glob("*.md"))
     own = ["contributing.md", "conduct.md", "house.md", "package.md", "example.md", "changelog.md"]
     config.nav = [
         {"Start": "README.md"},
         {"Servers": servers},
         {"Hosts": ["hosts/README.md", *hosts]},
-        {"How it works": ["security.md", *pages]},
+        {"Guides": [*({title: pages} for title, pages in GUIDES.items()), {"Coming from another server": switch}]},
         {"For contributors": [*own, {"Decisions": decisions}]},
         {"中文": ["zh-CN.md", {"服务器": servers_zh}, {"宿主": ["hosts/README.zh-CN.md", *hosts_zh]}]},
     ]
@@ -86,6 +95,25 @@ def on_page_markdown(markdown: str, page: Any, config: MkDocsConfig, files: File
         page.meta["hide"] = ["navigation", "toc"]
         markdown = LANDING.read_text("utf-8") + markdown[markdown.index("\n## Ways to install\n") :]
     return relinked(markdown, f"docs/{page.file.src_uri}", page.file.src_uri, str(config.repo_url))
+
+
+def on_page_content(html: str, page: Any, config: MkDocsConfig, files: Files) -> None:
+    _markdown[page.file.dest_uri] = (str(page.title), page.markdown)
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Give models what people read: the Markdown of each page beside it, and a list of them in `llms.txt`."""
+    lines = [f"# {config.site_name}", "", f"> {config.site_description}", ""]
+    for address, (title, markdown) in sorted(_markdown.items()):
+        target = posixpath.join(posixpath.dirname(address), "index.md")
+        (Path(config.site_dir) / target).write_text(markdown, "utf-8")
+        if not address.startswith("decisions/") and ".zh-CN" not in address:
+            lines.append(f"- [{title}]({target})")
+    (Path(config.site_dir) / "llms.txt").write_text("\n".join(lines) + "\n", "utf-8")
+
+
+_markdown: dict[str, tuple[str, str]] = {}
+"""The title and the Markdown of each page of this build, by its address."""
 
 
 def tabbed(text: str) -> str:

@@ -130,6 +130,7 @@ def _page(host: str, servers: Sequence[Member], language: Language) -> str:
     lines = [
         f"# {load_host(host).title}",
         "",
+        *_install_line(host, servers[0], language),
         language.say("The entry goes into {place}. What it shows: {shows}", place=location, shows=shows),
         "",
         language.say("""\
@@ -141,6 +142,20 @@ Replace the paths with your own. “From a checkout” needs a clone of the repo
     for server in servers:
         lines += [f"## {server.command}", "", *_server(host, server, language)]
     return "\n".join(lines)
+
+
+def _install_line(host: str, server: Member, language: Language) -> Iterator[str]:
+    """Yield the command that adds a server to a host, for hosts whose file or link we know."""
+    location = load_host(host).location
+    if not (location.path or location.linux or load_host(host).install_link):
+        return
+    yield language.say(
+        "Add a server, here `{command}` with one of your folders; `--uninstall {host}` takes it out again:",
+        command=server.command,
+        host=host,
+    )
+    yield ""
+    yield from _fenced("sh", shlex.join([*server.git(), "--install", host, *server.examples()]))
 
 
 def _server(host: str, server: Member, language: Language) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The site builds without a warning, and the server that its pages teach works."""
 
+import ast
 import os
 import re
 import subprocess
@@ -22,6 +23,10 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "site/servers/filesystem/index.html").exists()
+    listed = (tmp_path / "site/llms.txt").read_text("utf-8")
+    assert "- [Recipes](recipes/index.md)" in listed and "中文" not in listed
+    for target in re.findall(r"\]\((\S+)\)", listed):
+        assert (tmp_path / "site" / target).read_text("utf-8").strip(), target
     for host in [host + language for host in get_args(Host) for language in ("", ".zh-CN")]:
         page = (tmp_path / f"site/hosts/{host}/index.html").read_text("utf-8")
         # A set of servers, and in each a set of ways; every entry of the page is in one of them.
@@ -30,6 +35,18 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
         assert 2 * len(re.findall(r'<div class="[^"]*highlight"', page)) == len(
             re.findall("^```", text, re.MULTILINE)
         ), host
+
+
+def test_each_page_is_in_one_group_of_the_menu() -> None:
+    groups = ast.parse((ROOT / "docs/hooks.py").read_text("utf-8"))
+    (guides,) = (
+        ast.literal_eval(node.value)
+        for node in groups.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "GUIDES"
+    )
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md", "landing.md"}
+    listed = [page for group in guides.values() for page in group]
+    assert sorted(listed) == sorted(pages | {"security.md"}), "docs/hooks.py, GUIDES"
 
 
 @pytest.mark.anyio
