@@ -15,7 +15,7 @@ from urllib.request import url2pathname
 
 import click
 
-from mcp_batteries.executables import find_executable
+from mcp_batteries.executables import NO_WINDOW, find_executable
 
 __all__ = ["main", "project"]
 
@@ -188,7 +188,8 @@ def _git(folder: Path, *words: str) -> str:
     program = find_executable("git")
     if program is None:
         return ""
-    done = subprocess.run([program, "-C", str(folder), *words], capture_output=True, text=True, check=False)
+    command = [program, "-C", str(folder), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, creationflags=NO_WINDOW)
     if done.returncode:
         return ""
     return done.stdout.strip()
