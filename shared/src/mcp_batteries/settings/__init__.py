@@ -7,8 +7,7 @@ server's prefix and a value out of range each stop the start with one line that 
 
 from __future__ import annotations
 
-from mcp_batteries.settings.combinations import ONLY_OVER_HTTP
-from mcp_batteries.settings.command_line import load
+from mcp_batteries.settings.command_line import ONLY_OVER_HTTP, load
 from mcp_batteries.settings.declared import (
     ALL_HOSTS,
     SETTINGS_URI,

@@ -16,7 +16,6 @@ from pydantic.fields import FieldInfo
 
 from mcp_batteries.errors import describe_os_error
 from mcp_batteries.hosts import HOST_NAMES
-from mcp_batteries.settings.combinations import refuse_options_without_effect
 from mcp_batteries.settings.declared import (
     ALL_HOSTS,
     Positional,
@@ -32,7 +31,7 @@ from mcp_batteries.settings.declared import (
 from mcp_batteries.settings.paths import to_absolute_path
 from mcp_batteries.settings.text_files import open_text
 
-__all__ = ["colour_choice", "load"]
+__all__ = ["ONLY_OVER_HTTP", "colour_choice", "load"]
 
 # The help shows so many choices beside the flag; more of them go into its text.
 _MOST_SHOWN = 5
@@ -42,6 +41,25 @@ S = TypeVar("S", bound=Settings)
 
 
 _OTHER_DASH = re.compile("[\u2010-\u2015\u2212][-\u2010-\u2015\u2212]?([a-z].*)")
+# What is done instead of serving; the first that is set would win over the others.
+_ACTIONS = ("version", "new_token", "print_config", "install", "uninstall", "purge", "check")
+_TOGETHER = {"uninstall", "purge"}
+# These look at no option of a server, so that a command of `--install` can be repeated with one of them.
+_LOOKS_AT_NOTHING = ("version", "new_token", "uninstall", "purge")
+ONLY_OVER_HTTP = (
+    "host",
+    "port",
+    "socket",
+    "public_url",
+    "server_card",
+    "json_response",
+    "param_headers",
+    "allowed_host",
+    "allowed_origin",
+    "metrics",
+    *Settings.GROUPS["Access over HTTP"],
+    *Settings.GROUPS["Limits over HTTP"],
+)
 
 
 def _refuse_other_dashes(arguments: Sequence[str]) -> None:
@@ -81,7 +99,7 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
                 settings.origins.update(
                     {name: origin for name in context.params if (origin := _origin(context, kind, name))}
                 )
-                refuse_options_without_effect(settings)
+                _refuse_options_without_effect(settings)
                 remember_secrets(settings)
                 return settings
             except ValidationError as error:
@@ -328,3 +346,47 @@ def _refuse_unknown_variables(kind: type[Settings]) -> None:
         if name.upper().startswith(variable(kind, "")) and name.upper() not in variables:
             similar = difflib.get_close_matches(name.upper(), variables, n=1)
             raise click.UsageError(f"No such variable: {name}" + (f". Did you mean {similar[0]}?" if similar else "."))
+
+
+def _refuse_options_without_effect(settings: Settings) -> None:
+    """Refuse options that these settings would ignore, so that nobody relies on them.
+
+    A variable is not judged: it may be set for several servers, or in an image for every way to start it.
+
+    Raises:
+        UsageError: there is one.
+    """
+    typed = [name for name, origin in settings.origins.items() if origin.startswith("--")]
+    actions = [name for name in _ACTIONS if name in typed]
+    _refuse_two_actions(actions)
+    for name in typed:
+        needed = type(settings).NEEDS.get(name, ())
+        if needed and not any(getattr(settings, other) for other in needed):
+            raise click.UsageError(f"{_flag(name)} has no effect without {_flags(needed)}: add it, or leave this out.")
+    if settings.dry_run and settings.purge:
+        raise click.UsageError("--dry-run does not go with --purge: --uninstall alone names what --purge would remove.")
+    if not any(action in _LOOKS_AT_NOTHING for action in actions):
+        _refuse_ignored_addresses(settings, typed)
+
+
+def _refuse_two_actions(actions: Sequence[str]) -> None:
+    if len(actions) > 1 and not set(actions) <= _TOGETHER:
+        first, second, *_ = actions
+        raise click.UsageError(f"{_flag(first)} does not go with {_flag(second)}: do one after the other.")
+
+
+def _refuse_ignored_addresses(settings: Settings, typed: Sequence[str]) -> None:
+    for name in ONLY_OVER_HTTP:
+        if name in typed and settings.transport == "stdio":
+            raise click.UsageError(f"{_flag(name)} has no effect over stdio: add --transport http, or leave it out.")
+    for name in ("host", "port"):
+        if name in typed and settings.socket is not None:
+            raise click.UsageError(f"{_flag(name)} has no effect beside --socket: leave out one of them.")
+
+
+def _flags(names: Sequence[str]) -> str:
+    return " or ".join(_flag(name) for name in names)
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
