@@ -26,7 +26,7 @@ _CELL_CHARACTERS = 500
 _SCHEMA_STATEMENT = re.compile(r"(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE|REFRESH|REASSIGN)\b", re.I)
 _MAINTENANCE = re.compile(r"(?:VACUUM|ANALYZE|REINDEX)\b", re.I)
 _CODE_STATEMENT = re.compile(r"(?:DO|CALL)\b", re.I)
-_PLAIN_ROLE = re.compile(r'CREATE\s+(?:ROLE|USER)\s+(?:\w+|"[^"]+")(?:\s+(?:WITH\s+)?(?:NOLOGIN|LOGIN))?', re.I)
+_PLAIN_ROLE = re.compile(r'CREATE\s+(?:ROLE|USER)\s+(?P<name>\w+|"[^"]+")(?:\s+(?:WITH\s+)?(?:NOLOGIN|LOGIN))?', re.I)
 _WITHOUT_ROLE = (
     "A dry run can look as a role that is there (SET ROLE), or as the owner whom policies bind too (ALTER TABLE name "
     "FORCE ROW LEVEL SECURITY)."
@@ -68,8 +68,10 @@ async def run_schema_statement(
     """
     await use_role_path(session)
     tag = await _read_tag(session, part, head)
-    is_trial_role = is_dry_run and _PLAIN_ROLE.fullmatch(head.strip()) is not None
-    if not is_trial_role:
+    trial_role = None
+    if is_dry_run:
+        trial_role = _PLAIN_ROLE.fullmatch(head.strip())
+    if trial_role is None:
         _check_tag(tag, is_admin=is_admin)
     elif session.role.major >= 16:
         # Who makes a role may not become it since PostgreSQL 16, unless this says so.
@@ -80,6 +82,8 @@ async def run_schema_statement(
         if tag != "CREATE ROLE":
             raise
         raise Refused(to_problem(error, part.database.name).failure, _WITHOUT_ROLE) from error
+    if trial_role is not None and session.role.major < 16:
+        await session.run(f"GRANT {trial_role['name']} TO CURRENT_USER")
     reported_tag = answer.tag or tag
     if tag in MAINTENANCE_TAGS | _CODE_TAGS and reported_tag != tag:
         raise Refused(f"It would do another thing than {tag}: {quote(reported_tag)}.")
