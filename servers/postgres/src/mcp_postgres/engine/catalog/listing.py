@@ -126,7 +126,9 @@ SELECT n.nspname AS schema, t.typname AS name, format('%I.%I', n.nspname, t.typn
             WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped)
         WHEN 'r' THEN (SELECT ' over ' || format_type(r.rngsubtype, NULL) FROM pg_range r WHERE r.rngtypid = t.oid)
         WHEN 'd' THEN ' over ' || format_type(t.typbasetype, t.typtypmod) || coalesce(' ' || (SELECT
-            string_agg(pg_get_constraintdef(k.oid), ' ') FROM pg_constraint k WHERE k.contypid = t.oid), '') END
+            string_agg(pg_get_constraintdef(k.oid), ' ') FROM pg_constraint k WHERE k.contypid = t.oid), '') ||
+            CASE WHEN t.typnotnull AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.contypid = t.oid
+                AND k.contype = 'n') THEN ' NOT NULL' ELSE '' END END
                 AS signature
 FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace LEFT JOIN pg_class c ON c.oid = t.typrelid
 WHERE {_IN_SCHEMA} AND {WHOLE_SCHEMA_LISTED} AND t.typtype IN ('e', 'd', 'c', 'r') AND coalesce(c.relkind, 'c') = 'c'
