@@ -66,7 +66,9 @@ class _FilePage:
             seen_bytes += len(line) + 1
             if self.line_count < first:
                 continue
-            text = clip(line.decode("utf-8", "replace").rstrip("\r"), _MAX_LINE_BYTES)
+            # A character has at most four bytes, so that what is left is still too long to be shown whole.
+            shown = line[: _MAX_LINE_BYTES + 4]
+            text = clip(shown.decode("utf-8", "replace").rstrip("\r"), _MAX_LINE_BYTES)
             remaining_bytes -= len(text.encode("utf-8", "replace")) + 1
             is_full = remaining_bytes < 0 and self.lines
             if is_full or (last is not None and self.line_count > last):
