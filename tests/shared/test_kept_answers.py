@@ -150,9 +150,12 @@ class CuttingLine:
 
 @pytest.mark.slow
 async def test_the_clients_of_the_sdk_get_their_answer_over_a_line_that_broke() -> None:
-    async with running(TOY) as subject, anyio.create_task_group() as tasks:
+    async with (
+        running(TOY) as subject,
+        await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0) as listener,
+        anyio.create_task_group() as tasks,
+    ):
         line = CuttingLine(subject.address)
-        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
         tasks.start_soon(listener.serve, line.serve)
         port = listener.extra(anyio.abc.SocketAttribute.local_port)
         url = f"http://127.0.0.1:{port}/mcp"
