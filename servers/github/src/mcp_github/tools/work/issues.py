@@ -102,8 +102,9 @@ MoreNumbers = Annotated[
     list[Number] | None,
     BeforeValidator(_split_numbers),
     AfterValidator(_check_numbers),
-    Field(description="Others to change alike"),
+    Field(description="Others to change alike; then `dry_run` is the default"),
 ]
+OptionalDryRun = Annotated[bool | None, Field(description="Only show what it would do.")]
 Custom = Annotated[dict[FreeText, Any] | None, Field(description="Values by field name")]
 Review = Annotated[bool, Field(description="One on lines of code")]
 
@@ -292,7 +293,7 @@ async def edit_issue(
     type: Type = None,  # noqa: A002
     custom: Custom = None,
     duplicate_of: Annotated[OptionalNumber, Field(description="Closes it")] = None,
-    dry_run: Annotated[bool | None, Field(description="Only show changes; with `numbers` the default")] = None,
+    dry_run: OptionalDryRun = None,
 ) -> Done:
     """Change an issue, or several alike; a pull request's labels, assignees, milestone (else `edit_pull_request`)."""
     if numbers:
