@@ -336,8 +336,6 @@ class TestPatch:
     @pytest.mark.parametrize(
         ("patch", "said"),
         [
-            ("diff --git a/x b/y\nsimilarity index 100%\nrename from x\nrename to y\n",
-             "makes `y` of another file. Use `move_file`"),
             ("diff --git a/y b/x\nold mode 100644\nnew mode 100755\n", "makes `x` of another file"),
             ("--- x.orig\n+++ x\n@@ -1 +1 @@\n-a\n+b\n", "what changes then goes with `x` as `---` and as `+++`"),
             ("diff --git a/x b/x\nold mode 100644\nnew mode 100755\n", "only the mode of `x`. Leave it out"),
@@ -897,7 +895,7 @@ class TestForms:
         [
             ("*** Begin Patch\n*** End Patch", "names no file"),
             ("*** Begin Patch\n*** Update File: f\n*** End Patch", "changes nothing in `f`"),
-            ("*** Begin Patch\n*** Update File: f\n*** Move to: g\n@@\n-c\n+C\n", "Use `move_file`"),
+            ("*** Begin Patch\n*** Add File: g\n*** Move to: h\n+C\n", "moves `g`, which it does not update"),
             ("*** Begin Patch\n*** Update File: f\nc\n", "must begin with"),
         ],
     )

@@ -220,6 +220,12 @@ class PathArguments:
             raise Invalid(f"{quote(path)} ends as folders do.", "Leave out the last slash, or use `create_directory`.")
         return self.target(path)
 
+    def patch(self, text: str) -> str | ReadablePath:
+        """Parse a patch: one line is the path of a file that holds it."""
+        if "\n" in text.strip():
+            return text
+        return self._policy.readable(text.strip())
+
     def file_names(self, paths: list[str]) -> list[FileName | GlobName]:
         """Parse files and lines of files; one that is refused stops no other."""
         return [self._parse_name(path) for path in paths]

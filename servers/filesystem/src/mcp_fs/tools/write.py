@@ -25,7 +25,7 @@ from mcp_fs.engine.journal.journal import ChangeRecorder
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.text.edit import Replacement
 from mcp_fs.models import BatchResult, EditResult, MoveResult, ReplaceResult, WriteResult
-from mcp_fs.policy import WritablePath
+from mcp_fs.policy import ReadablePath, WritablePath
 from mcp_fs.policy.path_arguments import PathArguments, TargetPath
 from mcp_fs.tools.arguments import WritePath
 from mcp_fs.tools.consent import (
@@ -153,17 +153,26 @@ def edit_file(
     return recorder.record(origin, cancel, edit_pieces)
 
 
-@tool("Edit files", effect="destroy", view=DIFF, adapt=rename_arguments(diff="patch", input="patch"))
+@tool(
+    "Edit files",
+    effect="destroy",
+    view=DIFF,
+    adapt=rename_arguments(diff="patch", input="patch", path="patch", patch_file="patch"),
+)
 def edit_files(
     arguments: PathArguments,
     recorder: ChangeRecorder,
     origin: CallOrigin,
     cancel: CancelToken,
     *,
-    patch: Annotated[FreeText, Field(description="Unified diff; /dev/null creates or deletes a file.")],
+    patch: Annotated[
+        str | ReadablePath,
+        trusted(PathArguments.patch),
+        Field(description="Unified diff, or a file that holds one; /dev/null creates or deletes a file."),
+    ],
     dry_run: DryRun = False,
 ) -> EditResult:
-    """Apply a unified diff to one or several files, all or none; its context must match exactly.
+    """Apply a unified diff, renames too, to one or several files, all or none; its context must match exactly.
 
     For exact pieces use `edit_file`.
     """

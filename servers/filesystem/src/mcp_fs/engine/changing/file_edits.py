@@ -26,11 +26,17 @@ from mcp_fs.engine.changing.atomic_write import (
     read_regular_status,
     resolve_for_writing,
 )
-from mcp_fs.engine.changing.binary_formats import binary_format, check_text_for, other_form_error, suggest_text_file
+from mcp_fs.engine.changing.binary_formats import (
+    binary_format,
+    check_text_for,
+    is_text_file,
+    other_form_error,
+    suggest_text_file,
+)
 from mcp_fs.engine.changing.notebook_edit import Notebook
 from mcp_fs.engine.document_kinds import HEAD_BYTES, LABELS, kind_of
 from mcp_fs.engine.handles.locks import LockedFile, lock_names
-from mcp_fs.engine.handles.path_opening import ResolvedPath, to_problem
+from mcp_fs.engine.handles.path_opening import ResolvedPath, open_file, to_problem
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.operations import apply
 from mcp_fs.engine.text import edit
@@ -44,6 +50,7 @@ __all__ = [
     "MAX_TOTAL_BYTES",
     "FileChange",
     "change_files",
+    "keep_text",
     "not_text_error",
     "notebook_end_error",
     "replace_pieces",
@@ -68,6 +75,8 @@ class FileChange:
         deletes: whether the file goes when the new text is empty.
         executable: whether a new file can be run.
         expected_hash: the SHA-256 that the file must have, or its first digits.
+        renamed_from: the file whose contents and attributes it gets; another change deletes that.
+        is_renamed: whether the file goes because another change puts it under its new path.
     """
 
     path: WritablePath
@@ -77,6 +86,8 @@ class FileChange:
     deletes: bool = False
     executable: bool = False
     expected_hash: str | None = None
+    renamed_from: WritablePath | None = None
+    is_renamed: bool = False
 
 
 @dataclass(slots=True)
@@ -97,7 +108,10 @@ class _PreparedChange:
 
     @property
     def outcome(self) -> tuple[str, str]:
-        return self.change.path.display, self._verb
+        path = self.change.path.display
+        if self.change.renamed_from is not None:
+            return f"{self.change.renamed_from.display} to {path}", "renamed"
+        return path, self._verb
 
     @property
     def _verb(self) -> str:
@@ -173,9 +187,10 @@ def change_files(
             cancel.check()
             apply(operations, journal_entry)
             notes = _prefixed_notes(operations)
+    told = [item for item in prepared if not item.change.is_renamed]
     return EditResult(
-        [item.outcome for item in prepared],
-        [item.diff for item in prepared],
+        [item.outcome for item in told],
+        [item.diff for item in told],
         dry_run,
         notes,
         prepared[0].hash if len(prepared) == 1 else None,
@@ -231,6 +246,9 @@ def _prepare_operation(
     change = prepared.change
     if prepared.data is None:
         return FileRemoval(resolved, change.path, prepared.old_status, locked_file=locked_file, checks_old=True)
+    template_fd = None
+    if change.renamed_from is not None:
+        template_fd = stack.enter_context(open_file(change.renamed_from)).fileno()
     write = prepare_write(
         resolved,
         prepared.data,
@@ -238,6 +256,7 @@ def _prepare_operation(
         change.path,
         checks_old=True,
         locked_file=locked_file,
+        template_fd=template_fd,
         executable=change.executable,
     )
     return stack.enter_context(write)
@@ -248,7 +267,7 @@ def _resolve(change: FileChange, stack: ExitStack, dry_run: bool) -> ResolvedPat
     try:
         return stack.enter_context(resolve_for_writing(change.path))
     except NotFound:
-        if not (dry_run and change.creates):
+        if not dry_run or (not change.creates and change.renamed_from is None):
             raise
         return None
 
@@ -258,6 +277,10 @@ def _prepare(
 ) -> _PreparedChange:
     """Read the file and compute its new contents."""
     cancel.check()
+    if change.renamed_from is not None:
+        return _prepare_rename(change, change.renamed_from, resolved, locked_file)
+    if change.is_renamed and resolved is not None:
+        return _PreparedChange(change, read_regular_status(resolved, change.path, locked_file), None, None, "")
     old = _read_old_contents(change, resolved, locked_file)
     try:
         old_text, new_text, stored_text = _revise(change, old.decoded, old.data)
@@ -274,6 +297,50 @@ def _prepare(
     return _PreparedChange(change, old.status, old.hash, data, diff)
 
 
+def _prepare_rename(
+    change: FileChange,
+    source: WritablePath,
+    resolved: ResolvedPath[WritablePath] | None,
+    locked_file: LockedFile | None,
+) -> _PreparedChange:
+    """Read the file under its old path and compute what it holds under the new one."""
+    path = change.path
+    if resolved is not None and read_regular_status(resolved, path, locked_file) is not None:
+        raise Conflict(f"{quote(path.display)} exists already; nothing was renamed.", "Choose another name.")
+    with open_file(source) as file:
+        _refuse_too_large(source, os.fstat(file.fileno()))
+        data = file.read()
+    if change.revise is keep_text:
+        if is_text_file("", data):
+            check_text_for(path, data, b"")
+        diff = f"rename from {source.display}\nrename to {path.display}\n"
+        return _PreparedChange(change, None, None, data, diff)
+    decoded = decode(data)
+    if decoded is None:
+        raise not_text_error(source, data)
+    old_text, new_text, stored_text = _revise(change, decoded, data)
+    new_data = encode(stored_text, decoded)
+    if len(new_data) > MAX_EDIT_BYTES:
+        raise too_large_error(path)
+    check_text_for(path, new_data, b"")
+    diff = unified_diff(readable(old_text), readable(new_text), source.display, to=path.display)
+    return _PreparedChange(change, None, None, new_data, diff)
+
+
+def keep_text(text: str) -> str:
+    """Return the text of a file whose name changes and nothing else."""
+    return text
+
+
+def _refuse_too_large(path: WritablePath, status: os.stat_result) -> None:
+    if status.st_size > MAX_EDIT_BYTES:
+        raise TooLarge(
+            f"{quote(path.display)} has {status.st_size:,} bytes; up to {MAX_EDIT_BYTES:,} can be edited.",
+            "`write_file` with `append` adds to a file of any size, and `copy_file` takes lines out of it, such as "
+            f"{quote(path.display + ':1-5000')}.",
+        )
+
+
 def _read_old_contents(
     change: FileChange, resolved: ResolvedPath[WritablePath] | None, locked_file: LockedFile | None
 ) -> _OldContents:
@@ -286,12 +353,7 @@ def _read_old_contents(
         if not change.creates:
             raise to_problem(FileNotFoundError(2, ""), path)
         return _OldContents()
-    if status.st_size > MAX_EDIT_BYTES:
-        raise TooLarge(
-            f"{quote(path.display)} has {status.st_size:,} bytes; up to {MAX_EDIT_BYTES:,} can be edited.",
-            "`write_file` with `append` adds to a file of any size, and `copy_file` takes lines out of it, such as "
-            f"{quote(path.display + ':1-5000')}.",
-        )
+    _refuse_too_large(path, status)
     with open_locked(resolved, locked_file, path) as file:
         status = os.fstat(file.fileno())
         data = file.read()

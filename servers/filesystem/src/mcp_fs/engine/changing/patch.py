@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mcp_batteries.concurrency.cancellation import CancelToken
@@ -33,6 +33,7 @@ _EMPTY_FILE = re.compile(
     r"(?P<mode>new|deleted) file mode \d+\n(?:index .*\n?)?\s*\Z"
 )
 _FILE_MODE = re.compile(r"^new (?:file )?mode (\d+)$", re.MULTILINE)
+_RENAMED = re.compile(r"^rename from (.+)\nrename to (.+)$", re.MULTILINE)
 _NO_FILE = "/dev/null"
 _BLOCK_CONTINUATIONS = (")", "]", "}", "{", "else", "elif", "except", "finally", "catch", "end")
 _FORMAT_FIX = "Send a unified diff with its `---` and `+++` lines, as `diff -u` and git write it."
@@ -69,6 +70,7 @@ class FilePatch:
         written_path: as the diff has it.
         deletes_any_content: whether it deletes the file whatever is in it.
         mode: as git names it, if it is a new one.
+        renamed_from: the path that it has before; empty where it keeps it.
     """
 
     path: str
@@ -78,38 +80,51 @@ class FilePatch:
     hunks: tuple[Hunk, ...]
     deletes_any_content: bool = False
     mode: str | None = None
+    renamed_from: str = ""
 
 
 def parse_patch(patch: str) -> list[FilePatch]:
     """Parse a unified diff and return its files in order.
 
     Raises:
-        Invalid: it is none, or does what text can't: renames, modes, binary contents.
+        Invalid: it is none, or does what text can't: copies, modes, binary contents.
     """
     if envelope := _ENVELOPE.search(patch):
         return _parse_envelope(_normalize_line_ends(patch[envelope.end() :]).split("\n"))
     files = _parse_unified_diff(patch)
     if not files:
         raise Invalid("The patch names no file.", _FORMAT_FIX)
-    return [_to_file_patch(file, mode) for file, mode in files]
+    return files
 
 
-def _parse_unified_diff(patch: str) -> list[tuple[PatchedFile, str | None]]:
-    """Return the files of a unified diff, each with the mode that it gives the file."""
+def _parse_unified_diff(patch: str) -> list[FilePatch]:
+    """Return what a unified diff does to each file."""
     # Half of its cost is compiling its expressions: paid by the first patch, not by every start.
     from unidiff.errors import UnidiffParseError
     from unidiff.patch import PatchSet
 
-    files: list[tuple[PatchedFile, str | None]] = []
+    files: list[FilePatch] = []
     try:
-        for part, mode in _split_by_file(_fix_hunk_headers(patch)):
-            files.extend((file, mode) for file in PatchSet(part))
+        for part in _split_by_file(_fix_hunk_headers(patch)):
+            if part.rename is not None and not part.has_names:
+                files.append(_to_plain_rename(*part.rename))
+                continue
+            for file in PatchSet(part.text):
+                files.append(_to_file_patch(file, part))
     except UnidiffParseError as error:
         raise Invalid(f"The patch can't be read: {error}.", _FORMAT_FIX) from None
     return files
 
 
-def _to_file_patch(file: PatchedFile, mode: str | None) -> FilePatch:
+def _to_plain_rename(old: str, new: str) -> FilePatch:
+    return FilePatch(new, new, creates=False, deletes=False, hunks=(), renamed_from=old)
+
+
+def _to_file_patch(file: PatchedFile, part: _PatchPart) -> FilePatch:
+    if part.rename is not None:
+        old, new = part.rename
+        return replace(_to_plain_rename(old, new), hunks=_to_hunks(file), mode=part.mode)
+    mode = part.mode
     path = _unquote_path(file.path)
     _refuse_non_text(file, path, mode)
     creates = file.source_file == _NO_FILE
@@ -430,7 +445,7 @@ _ENVELOPE = re.compile(
     r"\A(?:(?!--- |\+\+\+ |@@ -|diff ).*\n)*?(?=\*\*\* (?:Begin Patch|(?:Add|Update|Delete) File: ))"
 )
 _ENVELOPE_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
-_RENAME = "*** Move to:"
+_MOVE_TARGET = "*** Move to:"
 
 
 def _parse_envelope(lines: Sequence[str]) -> list[FilePatch]:
@@ -442,8 +457,8 @@ def _parse_envelope(lines: Sequence[str]) -> list[FilePatch]:
         header = _ENVELOPE_FILE.fullmatch(line.removesuffix("\r"))
         if header is not None:
             sections.append(_EnvelopeSection(header[1], header[2]))
-        elif line.startswith(_RENAME) and not sections:
-            raise _rename_error("")
+        elif line.startswith(_MOVE_TARGET):
+            sections[-1:] = [section.renamed_by(line) for section in sections[-1:]]
         elif sections and not line.startswith("*** End"):
             sections[-1].body.append(line)
     if not sections:
@@ -457,26 +472,30 @@ class _EnvelopeSection:
 
     Attributes:
         operation: `Add`, `Update` or `Delete`.
+        new_path: that a file gets which is updated; empty where it keeps its own.
     """
 
     operation: str
     path: str
     body: list[str] = field(default_factory=list[str])
+    new_path: str = ""
+
+    def renamed_by(self, line: str) -> _EnvelopeSection:
+        """Return the section with what a line says that names the new path."""
+        if self.operation != "Update":
+            raise Invalid(f"The patch moves `{self.path}`, which it does not update.", _FORMAT_FIX)
+        return replace(self, new_path=line.removeprefix(_MOVE_TARGET).strip())
 
     def to_patch(self) -> FilePatch:
-        if any(line.startswith(_RENAME) for line in self.body):
-            raise _rename_error(self.path)
         parts = _split_hunks(self.body)
         states_line_ends = any("\r" in "".join(lines) for lines, _ in parts)
         hunks = [_create_unnumbered_hunk(lines, headings, states_line_ends) for lines, headings in parts]
+        if self.new_path:
+            return replace(_to_plain_rename(self.path, self.new_path), hunks=tuple(hunks))
         if self.operation == "Update" and not hunks:
             raise Invalid(f"The patch changes nothing in `{self.path}`.", _FORMAT_FIX)
         is_deletion = self.operation == "Delete"
         return FilePatch(self.path, self.path, self.operation == "Add", is_deletion, tuple(hunks), is_deletion)
-
-
-def _rename_error(path: str) -> Invalid:
-    return Invalid(f"The patch renames `{path}`.", "Use `move_file` to rename.")
 
 
 def _split_hunks(body: Sequence[str]) -> list[tuple[list[str], list[str]]]:
@@ -525,18 +544,48 @@ def _create_unnumbered_hunk(body: Sequence[str], headings: Sequence[str], states
     return _create_hunk(0, old, new, (False, False), states_line_ends, headings)
 
 
-def _split_by_file(patch: str) -> list[tuple[str, str | None]]:
-    """Split `patch` into parts of one file each, with the mode that it gives the file.
+@dataclass(frozen=True, slots=True)
+class _PatchPart:
+    """What a patch says of one file, or of several where it does not part them.
+
+    Attributes:
+        mode: that it gives the file.
+        rename: the old path and the new one.
+        has_names: whether `---` and `+++` name the file.
+    """
+
+    text: str
+    mode: str | None
+    rename: tuple[str, str] | None
+    has_names: bool
+
+
+def _split_by_file(patch: str) -> list[_PatchPart]:
+    """Split `patch` into parts of one file each.
 
     A part has at most one line of git's that names two files, which then has to name them.
 
     Where `---` and `+++` do, it is left out: it does not say where a name with blanks ends.
     """
-    parts: list[tuple[str, str | None]] = []
-    for part in _GIT_HEADER.split(patch):
-        names = _FILE_NAMES.search(part)
-        mode = _FILE_MODE.search(part, 0, names.start() if names else len(part))
-        parts.append((part[names.start() :] if names else _EMPTY_FILE.sub(_name_empty_file, part), mode and mode[1]))
+    parts: list[_PatchPart] = []
+    for text in _GIT_HEADER.split(patch):
+        names = _FILE_NAMES.search(text)
+        head = text
+        if names is not None:
+            head = text[: names.start()]
+            text = text[names.start() :]
+        else:
+            text = _EMPTY_FILE.sub(_name_empty_file, text)
+        mode = _FILE_MODE.search(head)
+        rename = _RENAMED.search(head)
+        parts.append(
+            _PatchPart(
+                text,
+                mode and mode[1],
+                rename and (_unquote_path(rename[1]), _unquote_path(rename[2])),
+                names is not None,
+            )
+        )
     return parts
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -19,14 +20,20 @@ from mcp_fs.engine.changing.atomic_write import (
     resolve_for_writing,
 )
 from mcp_fs.engine.changing.binary_formats import check_text_for, is_text_file, other_form_error, suggest_text_file
-from mcp_fs.engine.changing.file_edits import FileChange, change_files, not_text_error, notebook_end_error
+from mcp_fs.engine.changing.file_edits import (
+    FileChange,
+    change_files,
+    keep_text,
+    not_text_error,
+    notebook_end_error,
+)
 from mcp_fs.engine.changing.folders import with_missing_folders
 from mcp_fs.engine.changing.patch import FilePatch, apply_hunks, parse_patch
 from mcp_fs.engine.document_kinds import HEAD_BYTES, RAW_MEMBERS, kind_of
 from mcp_fs.engine.documents.notebook import notebook_cells
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.named_entries import accept_target
-from mcp_fs.engine.handles.path_opening import exists, to_problem
+from mcp_fs.engine.handles.path_opening import exists, open_file, read_status, to_problem
 from mcp_fs.engine.handles.syscalls import copy_blocks, write_all
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.operations import apply
@@ -37,12 +44,13 @@ from mcp_fs.engine.text.encodings import (
     NEWLINE_NAMES,
     SAMPLE_BYTES,
     Decoded,
+    decode,
     encode,
     read_text_form,
     uniform_newline,
 )
 from mcp_fs.models import EditResult, WriteResult
-from mcp_fs.policy import WritablePath
+from mcp_fs.policy import ReadablePath, WritablePath
 from mcp_fs.policy.path_arguments import PathArguments
 
 __all__ = ["append_text", "apply_patch", "write_file"]
@@ -210,7 +218,7 @@ def _lower_first(sentence: str) -> str:
 
 def apply_patch(
     arguments: PathArguments,
-    patch: str,
+    patch: str | ReadablePath,
     *,
     dry_run: bool,
     cancel: CancelToken,
@@ -220,11 +228,19 @@ def apply_patch(
 
     Args:
         arguments: parse the paths in the diff.
+        patch: the diff, or the file that holds it.
     """
+    if isinstance(patch, ReadablePath):
+        patch = _read_patch(patch)
     changes: list[FileChange] = []
     new_paths: list[WritablePath] = []
     mode_notes: list[str] = []
     for file in parse_patch(patch):
+        if file.renamed_from:
+            rename = _plan_rename(arguments, file, cancel)
+            changes += rename
+            new_paths.append(rename[0].path)
+            continue
         path = _find_file(arguments, file)
         changes.append(_plan_change(path, file, cancel))
         if file.creates:
@@ -236,6 +252,35 @@ def apply_patch(
     change = partial(change_files, changes, dry_run=dry_run)
     edited = with_missing_folders(new_paths, change, cancel=cancel, journal_entry=journal_entry)
     return replace(edited, notes=[*edited.notes, *mode_notes])
+
+
+def _read_patch(path: ReadablePath) -> str:
+    """Return the text of a file that holds a diff.
+
+    Raises:
+        Invalid: it is not text, or too long.
+    """
+    with open_file(path) as file:
+        data = file.read(MAX_EDIT_BYTES + 1)
+    decoded = decode(data)
+    if decoded is None or len(data) > MAX_EDIT_BYTES:
+        raise Invalid(
+            f"{quote(path.display)} is no patch: it is not text, or has more than {MAX_EDIT_BYTES:,} bytes.",
+            "Name a file with a unified diff, or send the diff itself.",
+        )
+    return decoded.text
+
+
+def _plan_rename(arguments: PathArguments, patch: FilePatch, cancel: CancelToken) -> list[FileChange]:
+    """Return what puts a file under its new path, with its hunks, and what takes it away from its old one."""
+    source = arguments.target(patch.renamed_from).path
+    target = accept_target(arguments.target(patch.path))
+    if exists(source, follow=False) and stat.S_ISLNK(read_status(source, follow=False).st_mode):
+        raise Invalid(f"The patch renames {quote(source.display)}, which is a link.", "Use `move_file` for it.")
+    change = replace(_plan_change(target, patch, cancel), renamed_from=source)
+    if not patch.hunks:
+        change = replace(change, revise=keep_text)
+    return [change, FileChange(source, lambda text: "", deletes=True, is_renamed=True)]
 
 
 def _find_file(arguments: PathArguments, patch: FilePatch) -> WritablePath:
