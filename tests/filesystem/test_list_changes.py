@@ -463,3 +463,33 @@ async def test_a_glob_below_what_is_not_there_is_refused(tmp_path: Path) -> None
     async with connected("stdio", "2025-11-25", "mcp_fs", [str(tmp_path)]) as wire:
         with pytest.raises(WireError, match="gone"):
             await wire.subscribe(f"{tmp_path.as_uri()}/gone/*.py")
+
+
+@posix
+@pytest.mark.parametrize("uri", ["logs/app.log", "logs/*.log", "*.log", "logs"])
+@pytest.mark.parametrize("large", [False, True])
+async def test_lines_written_before_a_log_was_rotated_are_told(tmp_path: Path, uri: str, large: bool) -> None:
+    log = tmp_path / "logs/app.log"
+    put(log, "old\n" * (100_000 if large else 1))
+    put(tmp_path / "logs/app.log.bak", "other\n")
+    async with serving(tmp_path) as client:
+        following = Following(client)
+        await following.begin(uri)
+        with log.open("a") as file:
+            file.write("last before\n")
+            log.rename(tmp_path / "logs/app.log.1")
+            put(log, "first after\n")
+            file.flush()
+            said = await following.news()
+            assert "renamed" in said and "logs/app.log to logs/app.log.1\n+last before" in said, said
+            assert "logs/app.log, another file, the old one is logs/app.log.1\n+first after" in said, said
+        assert "[no changes;" in await following.news()
+        with log.open("a") as file:
+            file.write("more\n")
+            log.rename(tmp_path / "logs/app.log-20261129")
+            file.flush()
+            said = await following.news()
+            assert "logs/app.log to logs/app.log-20261129\n+more" in said and "deleted" not in said, said
+            put(log, "anew\n")
+        said = await following.news()
+        assert "logs/app.log, another file, the old one is logs/app.log-20261129" in said and "1 line" in said, said

@@ -6,7 +6,9 @@ is kept, so that a change can be shown; of large ones their end, so that what wa
 
 from __future__ import annotations
 
+import bisect
 import hashlib
+import itertools
 import json
 import os
 import stat
@@ -169,7 +171,12 @@ class TreeSnapshot:
             self._departed = {path: self._files[path] for path in gone}
             self._departed_names = {path: self._names.pop(path) for path in gone}
         for path in gone:
-            poll.changes.append(Change(self._departed_names[path], "deleted", self._files[path].text))
+            rotated = self._find_unfollowed(path, self._files[path], poll)
+            if rotated is None:
+                poll.changes.append(Change(self._departed_names[path], "deleted", self._files[path].text))
+            else:
+                poll.changes.append(rotated.describe(self._files[path], self._departed_names[path]))
+                self._departed[path] = rotated.snapshot
 
     def _old_file(self, path: str) -> _FileSnapshot | None:
         """Return the file that was at a path at the last poll, or just before."""
@@ -240,7 +247,11 @@ class TreeSnapshot:
                 is_renamed = new_paths.get(new.old_path) == path
                 changes.append(self._describe_arrival(path, new, poll, is_renamed=is_renamed))
             elif path in new_paths:
-                note = self._describe_rotation(new_paths[path])
+                note = _describe_rotation(self._names[new_paths[path]])
+                changes.append(Change(self._names[path], "changed", "", new.snapshot.text, note=note))
+            elif rotated := self._find_unfollowed(path, before, poll):
+                changes.append(rotated.describe(before, self._names[path]))
+                note = _describe_rotation(rotated.name)
                 changes.append(Change(self._names[path], "changed", "", new.snapshot.text, note=note))
             elif not _is_unchanged(before, new.snapshot):
                 added = new.added
@@ -249,16 +260,13 @@ class TreeSnapshot:
                 changes.append(_describe_edit(self._names[path], before, new.snapshot, added))
         return changes
 
-    def _describe_rotation(self, new_path: str) -> str:
-        return f"another file, the old one is {self._names[new_path]}"
-
     def _describe_arrival(self, path: str, new: _NewFile, poll: _Poll, *, is_renamed: bool) -> Change:
         """Return how a file came to a path where none was."""
         name = self._names[path]
         if not is_renamed:
-            rotated_path = self._find_rotated(path, poll)
-            if rotated_path:
-                note = self._describe_rotation(rotated_path)
+            rotated_name = self._find_rotated(path, poll)
+            if rotated_name:
+                note = _describe_rotation(rotated_name)
                 return Change(name, "created", "", new.snapshot.text, note=note)
             return Change(name, "created", after=new.snapshot.text)
         old = self._old_file(new.old_path)
@@ -268,14 +276,54 @@ class TreeSnapshot:
         return replace(edit, what="created", origin=old_name)
 
     def _find_rotated(self, path: str, poll: _Poll) -> str:
-        """Return where the log is now that was at a path before the last poll; empty for anything else."""
+        """Return what the log is called now that was at a path before the last poll; empty for anything else."""
         departed = self._departed.get(path)
         if departed is None:
             return ""
         for other_path, snapshot in poll.files.items():
             if snapshot.identity == departed.identity and _is_rotated(path, other_path):
-                return other_path
-        return ""
+                return self._names[other_path]
+        rotated = self._find_unfollowed(path, departed, poll)
+        if rotated is None:
+            return ""
+        if not _is_unchanged(departed, rotated.snapshot):
+            poll.changes.append(_describe_edit(rotated.name, departed, rotated.snapshot, rotated.added))
+        return rotated.name
+
+    def _find_unfollowed(self, path: str, old: _FileSnapshot, poll: _Poll) -> _RotatedLog | None:
+        """Return a log that got a number or a date and is not among what is followed; None if it did not.
+
+        Args:
+            path: that it had.
+            old: what it was then.
+        """
+        *folders, name = path.split("/")
+        start = self.subtree.start
+        try:
+            place = start.at(start.root, (*start.parts, *folders))
+            for other_name in poll.names_after(place, name):
+                other_path = "/".join((*folders, other_name))
+                if _is_rotated(name, other_name) and other_path not in poll.files:
+                    rotated = self._read_rotated(place, other_name, old, poll)
+                    if rotated is not None:
+                        return rotated
+        except (OSError, Problem):
+            return None
+        return None
+
+    def _read_rotated(self, place: ReadablePath, name: str, old: _FileSnapshot, poll: _Poll) -> _RotatedLog | None:
+        """Return the file of a name in a folder if it is `old` and may be read; None if it is another."""
+        _ = place / name
+        with open_folder(place) as folder:
+            status = folder.stat(name)
+            snapshot = _FileSnapshot.from_status(status)
+            if snapshot.identity != old.identity or not stat.S_ISREG(status.st_mode):
+                return None
+            snapshot, added = self._read_contents(_ListedFile(folder, name, name), snapshot, old)
+            display_name = entry_display_path(poll.root_of(folder.path), name)
+        if not _is_moved(old, snapshot, added):
+            return None
+        return _RotatedLog(display_name, snapshot, added)
 
     def _iterate_files(self, folders: set[tuple[str, ...]], cancel: CancelToken) -> Iterator[_ListedFile]:
         """Yield each file that is there and meant; `folders` learns where they lie."""
@@ -374,6 +422,23 @@ class _NewFile(NamedTuple):
     added: str | None
 
 
+class _RotatedLog(NamedTuple):
+    """A log that got a number or a date, and is not among what is followed.
+
+    Attributes:
+        name: as answers show it.
+        added: what was added to a large one since it was looked at last.
+    """
+
+    name: str
+    snapshot: _FileSnapshot
+    added: str | None
+
+    def describe(self, old: _FileSnapshot, old_name: str) -> Change:
+        """Return that it was renamed, with what was added before."""
+        return replace(_describe_edit(self.name, old, self.snapshot, self.added), what="created", origin=old_name)
+
+
 class _ListedFile(NamedTuple):
     """A file that a poll comes to.
 
@@ -405,6 +470,21 @@ class _Poll:
     new_files: dict[str, _NewFile] = field(default_factory=dict[str, _NewFile])
     old_paths: dict[tuple[int, int], str] | None = None
     _roots: dict[tuple[str, ...], ReadablePath] = field(default_factory=dict[tuple[str, ...], ReadablePath])
+    _names_by_folder: dict[tuple[str, ...], list[str]] = field(default_factory=dict[tuple[str, ...], list[str]])
+
+    def names_after(self, folder: ReadablePath, name: str) -> list[str]:
+        """Return the names in a folder that begin with a name and go on."""
+        names = self._names_by_folder.get(folder.parts)
+        if names is None:
+            with open_folder(folder) as opened:
+                names = sorted(opened.list_names())
+            self._names_by_folder[folder.parts] = names
+        longer_names: list[str] = []
+        for other_name in itertools.islice(names, bisect.bisect_right(names, name), None):
+            if not other_name.startswith(name):
+                break
+            longer_names.append(other_name)
+        return longer_names
 
     def root_of(self, folder: ReadablePath) -> ReadablePath:
         """Return a folder as part of the innermost served folder that it lies in."""
@@ -550,6 +630,10 @@ def _share_lines(one: _FileSnapshot, other: _FileSnapshot) -> bool:
     if one.text is None or other.text is None:
         return False
     return any(line.strip() for line in {*one.text.splitlines()} & {*other.text.splitlines()})
+
+
+def _describe_rotation(new_name: str) -> str:
+    return f"another file, the old one is {new_name}"
 
 
 def _describe_edit(name: str, before: _FileSnapshot, now: _FileSnapshot, added: str | None) -> Change:
