@@ -231,3 +231,16 @@ async def test_links_to_folders_are_named_where_nobody_follows_them(
     assert note in said and "a.js" not in said, said
     _, said = await call(served_folder, tool, path="modules/pkg", **arguments)
     assert "did not follow" not in said and "a.js" in said, said
+
+
+@pytest.mark.skipif(os.name != "posix", reason="has no links for everybody")
+@pytest.mark.anyio
+@pytest.mark.parametrize(("glob", "named"), [("app/**/*.js", True), ("app/*.js", False)])
+async def test_a_glob_that_finds_nothing_names_links_that_it_does_not_follow(
+    tmp_path: Path, glob: str, named: bool
+) -> None:
+    fill(tmp_path, {"store/index.js": "x", "app/.keep": ""})
+    (tmp_path / "app/lib").symlink_to("../store")
+    for tool in ("read_files", "delete_file"):
+        _, said = await call(tmp_path, tool, paths=[glob])
+        assert "means no file" in said and ("did not follow 1 link to a folder (app/lib)" in said) == named, said

@@ -493,3 +493,19 @@ async def test_lines_written_before_a_log_was_rotated_are_told(tmp_path: Path, u
             put(log, "anew\n")
         said = await following.news()
         assert "logs/app.log, another file, the old one is logs/app.log-20261129" in said and "1 line" in said, said
+
+
+@posix
+async def test_links_that_are_not_followed_are_named(tmp_path: Path) -> None:
+    put(tmp_path / "data/x.csv", "1\n")
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app/lib").symlink_to("../data")
+    async with serving(tmp_path) as client:
+        following = Following(client)
+        told = "did not follow 1 link to a folder (app/lib)"
+        assert told in await following.begin("app") and told in await following.news()
+        put(tmp_path / "data/x.csv", "2\n")
+        assert "[no changes;" in await following.news()
+        await following.begin("app/lib")
+        put(tmp_path / "data/x.csv", "3\n")
+        assert ("changed", "data/x.csv") in await following.changes()

@@ -161,11 +161,13 @@ class TreeWatcher:
         tree = self._trees.get(key)
         if tree is None:
             return None
-        left_out = tree.snapshot.skipped.describe_excluded(named=False)
-        if not left_out:
-            return None
-        examples = ", ".join(tree.snapshot.skipped.excluded_examples)
-        return f"{left_out[0]} ({examples}), which a path or a glob that names them follows"
+        skipped = tree.snapshot.skipped
+        phrases: list[str] = []
+        for left_out in skipped.describe_excluded(named=False):
+            examples = ", ".join(skipped.excluded_examples)
+            phrases.append(f"{left_out} ({examples}), which a path or a glob that names them follows")
+        phrases += skipped.describe_links()
+        return "; ".join(phrases) or None
 
     def _note_touched(self, folders: Collection[Hashable]) -> None:
         for folder in folders:

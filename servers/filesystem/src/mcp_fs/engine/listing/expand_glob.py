@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, quote
 from mcp_fs.engine.handles.path_opening import exists
-from mcp_fs.engine.listing.selection import Chooser, compile_choosers
+from mcp_fs.engine.listing.selection import Chooser, compile_choosers, compile_relevance
 from mcp_fs.engine.listing.walk import FolderEntries, Skipped, WalkFilter, entry_display_path, walk
 from mcp_fs.policy import ReadablePath
 from mcp_fs.policy.path_arguments import PathGlob
@@ -45,6 +45,8 @@ def expand_glob(
         glob = path_glob.glob
     (chooses,) = compile_choosers([path_glob.start], glob)
     expansion = _Expansion(path_glob.start, chooses, folders=path_glob.glob.endswith("/"))
+    expansion.skipped.tells_links = is_any_depth or "/" in path_glob.glob.rstrip("/")
+    expansion.skipped.is_relevant = compile_relevance([path_glob.start], path_glob.start, glob, chooses)
     for entries in walk(path_glob.start, WalkFilter(), cancel, expansion.skipped):
         count_before = len(expansion.paths)
         expansion.add(entries)
@@ -53,12 +55,12 @@ def expand_glob(
         if len(expansion.paths) > limit:
             raise TooLarge(f"{name} means more than {limit:,}.", "Narrow it, or do a part at a time.")
     if not expansion.paths:
-        notes = "".join(f"; {note}" for note in expansion.skipped.notes())
+        notes = "".join(f"; {note}" for note in (*expansion.skipped.notes(), *expansion.skipped.describe_links()))
         raise NotFound(
             f"{name} means no file that is not hidden or git-ignored{notes}.",
             "`find_files` lists those too; then name them one by one. `**/*.x` is at any depth, `x/` a folder.",
         )
-    return expansion.paths, expansion.skipped.notes()
+    return expansion.paths, [*expansion.skipped.notes(), *expansion.skipped.describe_links()]
 
 
 def _ambiguous_depth_error(path_glob: PathGlob[_P], example: ReadablePath) -> Invalid:

@@ -334,7 +334,7 @@ class TreeSnapshot:
                     folders.add(start.parts)
                     yield _ListedFile(folder, self.subtree.name, self.subtree.name)
                 return
-            skipped = Skipped(is_relevant=self._is_left_out)
+            skipped = Skipped(is_relevant=self._is_left_out, tells_links=True)
             for entries in walk(start, WalkFilter(), cancel, skipped):
                 folders.add(entries.folder.path.parts)
                 yield from self._choose_files(entries)
