@@ -47,7 +47,9 @@ def plan_deletion(
     cancel: CancelToken,
     *,
     paths: Annotated[
-        list[WritablePath | PathGlob[WritablePath]], trusted(PathArguments.deletions), Field(min_length=1)
+        list[WritablePath | PathGlob[WritablePath]],
+        trusted(PathArguments.deletions),
+        Field(min_length=1, description="`./*.bak` is in the folder itself, `**/*.bak` at any depth"),
     ],
 ) -> PlannedDeletion:
     """Find what the paths and globs of a deletion mean.
@@ -100,13 +102,13 @@ Copies = Annotated[
     list[CopyPair],
     trusted(PathArguments.copy_pairs),
     AfterValidator(_limit_count),
-    Field(description="Target by source; `dir/` takes `./*.pdf`"),
+    Field(description="The target of each source; a target `dir/` takes all that `./*.pdf` means"),
 ]
 Moves = Annotated[
     list[MovePair],
     trusted(PathArguments.move_pairs),
     AfterValidator(_limit_count),
-    Field(description="Target by source; `dir/` takes `./*.pdf`"),
+    Field(description="The target of each source; a target `dir/` takes all that `./*.pdf` means"),
 ]
 
 

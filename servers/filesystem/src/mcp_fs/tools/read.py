@@ -77,8 +77,8 @@ async def read_text(
 ) -> TextSlice:
     """Read a text file: a range of lines, its first lines (`head`) or its last (`tail`).
 
-    Documents (docx, pdf, ipynb ...) come as text, files in archives by `a.zip!/b.txt`. The first line says how to
-    go on. Several files: `read_files`.
+    Documents (docx, pdf, msg ...), databases and Parquet come as text, pages of a PDF by `a.pdf!/3-9`, files in
+    archives by `a.zip!/b.txt`. The first line says how to go on. Several files: `read_files`.
     """
     chosen = [name for name, value in (("head", head), ("tail", tail), ("start_line", start_line)) if value]
     if len(chosen) > 1 or (end_line and chosen and chosen[0] != "start_line"):
@@ -115,10 +115,17 @@ def read_files(
 
 
 @tool("Read media", effect="read", view=MEDIA, also=("read_media_file",))
-def read_media(cancel: CancelToken, *, path: ReadPath, page: PositiveInteger | None = None) -> list[ContentBlock]:
+def read_media(
+    cancel: CancelToken,
+    *,
+    path: ReadPath,
+    page: Annotated[
+        PositiveInteger | None, Field(description="Of a PDF its picture; of other files bytes, in base64.")
+    ] = None,
+) -> list[ContentBlock]:
     """Read an image, a sound, a `page` of a PDF as a picture, or another binary file.
 
-    Large images are scaled down; other bytes come by `page`, in base64. For text use `read_text`.
+    Large images are scaled down. For text, that of a PDF too, use `read_text`.
     """
     blocks: list[ContentBlock] = []
     for media in media_reader.read_media(path, page, cancel):
@@ -159,7 +166,8 @@ async def list_directory(
 ) -> FolderPage:
     """List one folder's entries with size and time; `sort` puts the largest or newest first.
 
-    With hidden and git-ignored ones; sizes of folders by `folder_sizes`. For levels below use `list_tree`.
+    Unlike other tools with hidden and git-ignored ones. `folder_sizes` adds up folders. For levels below use
+    `list_tree`.
     """
     if len(path) > 1:
         return await run_in_thread(lambda cancel: list_roots(path))

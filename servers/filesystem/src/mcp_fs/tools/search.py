@@ -25,13 +25,19 @@ __all__ = ["find_files", "search_text"]
 def find_files(
     cancel: CancelToken,
     *,
-    glob: Annotated[FreeText, Field(description="`*.py`, `src/**/*.{ts,tsx}`; `name/` for folders")],
+    glob: Annotated[
+        FreeText,
+        Field(description="A name at any depth, `*.py`, or a path, `src/**/*.{ts,tsx}`; `name/` for folders"),
+    ],
     path: StartPaths = default("."),
-    sort: FindSort = "path",
+    sort: Annotated[
+        FindSort,
+        Field(description="`taken`: photos by their date; `duplicates`: only files whose contents others have too"),
+    ] = "path",
     include_hidden: bool = False,
     include_ignored: bool = False,
     since: Annotated[FreeText | None, Field(description="Changed since `2026-11-28`, `3d`")] = None,
-    until: Annotated[FreeText | None, Field(description="Its day included")] = None,
+    until: Annotated[FreeText | None, Field(description="That day included")] = None,
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> FilePage:
@@ -55,7 +61,10 @@ def search_text(
     literal: bool = False,
     ignore_case: bool = False,
     context: Annotated[int, Field(ge=0, le=20)] = 0,
-    glob: Annotated[FreeText | None, Field(description="`*.py`, `src/**`; `!` in front excludes")] = None,
+    glob: Annotated[
+        FreeText | None,
+        Field(description="A name at any depth, `*.py`, or a path, `src/**`; `!` in front excludes"),
+    ] = None,
     file_type: Annotated[FreeText | None, Field(description="py, ts, ...")] = None,
     files_only: bool = False,
     count_only: Annotated[bool, Field(description="How many lines match.")] = False,

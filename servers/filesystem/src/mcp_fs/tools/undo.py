@@ -32,7 +32,8 @@ def undo_changes(
 ) -> UndoStepPage | UndoResult:
     """Undo what one call of these tools changed (`step`); without `step`, list such steps, newest first.
 
-    By default a dry run. Refuses files that others changed since. To see what changed use `list_changes`.
+    Only shows it unless `dry_run` is false. Refuses files that others changed since. To see what changed use
+    `list_changes`.
     """
     if step is None:
         return list_undoable_entries(policy, store, origin.caller, cancel)

@@ -57,7 +57,7 @@ class Edit(BaseModel):
     old_text: FreeText = Field(description="Exact and unique, with its indentation.")
     new_text: FreeText
     replace_all: bool = False
-    lookalike: bool = False
+    lookalike: bool = Field(False, description="Match what only looks the same, too.")
 
 
 def _wrap_single_edit(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -118,7 +118,7 @@ def write_file(
     path: Annotated[TargetPath, trusted(PathArguments.file_target)],
     content: FreeText,
     overwrite: bool = False,
-    append: Annotated[bool, Field(description="To the end, in its encoding.")] = False,
+    append: Annotated[bool, Field(description="Add to the end of the file, in its encoding.")] = False,
 ) -> WriteResult:
     """Create a text file; one that exists is refused, unless `overwrite` replaces it or `append` adds to it.
 
@@ -189,7 +189,7 @@ def create_directory(
 ) -> MoveResult:
     """Create a folder and missing ones above it; one that exists is no error.
 
-    Only for empty ones.
+    Other tools make the folders that they need; this one is for a folder that stays empty.
     """
     target = accept_target(path)
     return recorder.record(origin, cancel, partial(folders.create_folder, target))
@@ -202,11 +202,13 @@ def replace_text(
     cancel: CancelToken,
     *,
     replacements: Annotated[dict[FreeText, FreeText], Field(description="New text by old text")],
-    glob: Annotated[FreeText, Field(description="`*.py`, `src/**/*.{ts,tsx}`")],
+    glob: Annotated[FreeText, Field(description="A name at any depth, `*.py`, or a path, `src/**/*.{ts,tsx}`")],
     path: WritePath = default("."),
     by: Annotated[
         Literal["text", "word", "regex"],
-        Field(description="Regex (RE2) groups: `\\1`, `\\g<1>`."),
+        Field(
+            description="How the old texts are meant; the new text of a regex (RE2) takes groups as `\\1`, `\\g<1>`."
+        ),
     ] = "text",
     ignore_case: bool = False,
     include_hidden: bool = False,
@@ -215,7 +217,7 @@ def replace_text(
 ) -> ReplaceResult:
     """Replace texts wherever they occur in many files, in one pass, all or none; says where.
 
-    For one file use `edit_file`.
+    Without hidden and git-ignored files. For one file use `edit_file`.
     """
     walk_filter = WalkFilter(include_hidden, include_ignored)
     substitution = Substitution(replacements, by, ignore_case)
@@ -234,7 +236,7 @@ def copy_file(
 ) -> BatchResult:
     """Copy files or folders. Fails if a target exists; `overwrite` replaces files.
 
-    Only lines: `a.md:3-16`. Unzips `a.zip!/` or `a.zip!/b`; a target `a.zip!/` makes an archive. To rename use
+    A source may be lines, `a.md:3-16`, or be unzipped, `a.zip!/b`; a target `a.zip!/` makes an archive. To rename use
     `move_file`.
     """
     return recorder.record(origin, cancel, partial(copy_all, plan.destinations, overwrite=overwrite))
