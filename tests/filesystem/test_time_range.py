@@ -72,3 +72,23 @@ async def test_a_name_in_another_case_is_found_where_none_is_in_this(
     _, said = await call(tmp_path, "find_files", glob=glob)
     assert set(said.replace("\nsub/\n ", "\nsub/").splitlines()[1:]) == expected, said
     assert ("none in this case, but these in another" in said) is (bool(expected) and glob != "*.JPG")
+
+
+@pytest.mark.parametrize(
+    ("glob", "found", "note"),
+    [
+        ("*.jpg", ["p.jpg"], "2 more only in another case, such as Photo.JPG"),
+        ("sub/*.jpg", ["sub/q.JPG"], "none in this case, but these in another"),
+        ("*o*.JPG", ["Photo.JPG"], ""),
+        ("p*", ["p.jpg"], "1 more only in another case, such as Photo.JPG"),
+        ("*.txt", ["a.txt"], ""),
+        ("?.*", ["a.txt", "p.jpg", "sub/q.JPG"], ""),
+    ],
+)
+async def test_names_in_another_case_are_counted(tmp_path: Path, glob: str, found: list[str], note: str) -> None:
+    for name in ("p.jpg", "Photo.JPG", "a.txt", "sub/q.JPG"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    failed, said = await call(tmp_path, "find_files", glob=glob)
+    head, *lines = said.split("\n")
+    assert not failed and lines == found and note in head and ("another" in head) == bool(note), said

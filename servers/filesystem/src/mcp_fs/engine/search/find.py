@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
@@ -136,6 +137,18 @@ def _with_slash_behind_braces(match: re.Match[str]) -> str:
     return f"{{{match[1].replace('/,', ',')}}}/"
 
 
+@dataclass(slots=True)
+class _OtherCase:
+    """Paths that a glob means but for the case of letters."""
+
+    count: int = 0
+    example: str = ""
+
+    def add(self, path: str) -> None:
+        self.count += 1
+        self.example = self.example or path
+
+
 class _Finder:
     """One search for names.
 
@@ -143,6 +156,7 @@ class _Finder:
         skipped: what the walk could not look into.
         total: how many paths match, on all pages.
         undated: how many of them do not say when they were taken, where they are sorted by it.
+        other_case: paths that would match in another case, with the first of them.
     """
 
     def __init__(
@@ -159,6 +173,7 @@ class _Finder:
         self.skipped.tells_links = True
         self.total = 0
         self.undated = 0
+        self.other_case = _OtherCase()
         self._starts = starts
         self._glob = glob
         self._sort: FindSort = sort
@@ -168,6 +183,9 @@ class _Finder:
         self._changed = changed
         self._choosers = compile_choosers(starts, glob)
         self._name_ending = name_ending(glob)
+        self._blind_choosers: list[Chooser] = []
+        if any(map(str.isalpha, glob)):
+            self._blind_choosers = compile_choosers(starts, glob.lower())
 
     def notes(self) -> list[str]:
         """Say what was left out; when nothing was found also what a glob is."""
@@ -176,6 +194,8 @@ class _Finder:
             *self.skipped.describe_excluded(named=not self.total),
             *self.skipped.describe_links(),
         ]
+        if self.total and self.other_case.count:
+            notes.append(f"{self.other_case.count:,} more only in another case, such as {self.other_case.example}")
         if self.undated:
             notes.append(f"{self.undated:,} do not say when they were taken and come last")
         if not self.total and self._after is None:
@@ -221,6 +241,24 @@ class _Finder:
                     if self._is_chosen(chooses, prefix + name) and self._is_in_time(entries, name):
                         self.total += 1
                         yield number, entries, name
+                if self._blind_choosers:
+                    self._count_other_case(number, entries, names)
+
+    def _count_other_case(self, number: int, entries: FolderEntries, names: Sequence[str]) -> None:
+        """Count the names of a folder that do not match, and would in another case."""
+        ending = self._name_ending.lower()
+        if ending and f"{ending}\n" not in "\n".join((*names, "")).lower():
+            return
+        chooses = self._choosers[number]
+        chooses_blindly = self._blind_choosers[number]
+        prefix = "/".join((*entries.parts, ""))
+        for name in names:
+            path = prefix + name
+            folded_path = path.lower()
+            if not folded_path.endswith(ending) or not chooses_blindly(folded_path) or chooses(path):
+                continue
+            if self._is_in_time(entries, name):
+                self.other_case.add(entry_display_path(entries.folder.path, name))
 
     def _is_chosen(self, chooses: Chooser, path: str) -> bool:
         return chooses(path)
@@ -268,6 +306,9 @@ class _CaseBlindFinder(_Finder):
 
     def _likely_names(self, names: Sequence[str]) -> Sequence[str]:
         return names
+
+    def _count_other_case(self, number: int, entries: FolderEntries, names: Sequence[str]) -> None:
+        pass  # none is missing
 
     def _is_chosen(self, chooses: Chooser, path: str) -> bool:
         return chooses(path.lower())
