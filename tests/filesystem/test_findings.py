@@ -193,3 +193,48 @@ async def test_a_file_is_read_by_every_spelling_of_its_uri(tmp_path: Path) -> No
         for other in (f"file://elsewhere{path}", f"http:{path}", path):
             with pytest.raises(MCPError):
                 await client.read_resource(other)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("pattern", ["arr[0]", "foo(bar)", "$x", "if (a) {2}"])
+@pytest.mark.parametrize("counts", [{}, {"count_only": True}, {"files_only": True}])
+async def test_a_pattern_that_was_meant_as_text_is_said_to_be_one(
+    tmp_path: Path, pattern: str, counts: dict[str, bool]
+) -> None:
+    """A reader of code writes what it sees; 0 matches of it as an expression looked like the truth."""
+    (tmp_path / "c.js").write_text("x = arr[0] + foo(bar) * 2;\nif (a?.c) { $x }\nif (a) {2}\n")
+    async with serving(tmp_path) as client:
+        _, said = await call(client, "search_text", pattern=pattern, **counts)
+        assert "as text it is in c.js: set `literal`" in said, said
+        _, said = await call(client, "search_text", pattern=pattern, literal=True)
+        assert "1 match in 1 file" in said and "as text" not in said, said
+        _, said = await call(client, "search_text", pattern="nothing.(at|all)")
+        assert "as text" not in said, said
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("glob", "found"),
+    [
+        ("!node_modules/", {"a.json", "src/b.json", "src/c.txt"}),
+        ("!node_modules/**", {"a.json", "src/b.json", "src/c.txt"}),
+        ("!*.json", {"src/c.txt", "node_modules/p/n.txt"}),
+        ("!src/*.json", {"a.json", "src/c.txt", "node_modules/p/n.txt", "node_modules/p/package.json"}),
+    ],
+)
+async def test_a_glob_behind_an_exclamation_mark_leaves_out(tmp_path: Path, glob: str, found: set[str]) -> None:
+    for name in ("a.json", "src/b.json", "src/c.txt", "node_modules/p/n.txt", "node_modules/p/package.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    async with serving(tmp_path) as client:
+        for sort in ("path", "size"):
+            _, said = await call(client, "find_files", glob=glob, sort=sort)
+            paths: set[str] = set()
+            folder = ""
+            for line in said.split("\n")[1:]:
+                name = line.split("\t")[0]
+                if name.endswith("/"):
+                    folder = name
+                elif name:
+                    paths.add(folder + name.strip() if name.startswith(" ") else name)
+            assert paths == found, said

@@ -27,7 +27,10 @@ def find_files(
     *,
     glob: Annotated[
         FreeText,
-        Field(description="A name at any depth, `*.py`, or a path, `src/**/*.{ts,tsx}`; `name/` for folders"),
+        Field(
+            description="A name at any depth, `*.py`, or a path, `src/**/*.{ts,tsx}`; `name/` for folders; "
+            "`!` in front excludes"
+        ),
     ],
     path: StartPaths = default("."),
     sort: Annotated[

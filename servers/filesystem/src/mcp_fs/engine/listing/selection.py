@@ -25,6 +25,7 @@ __all__ = [
     "as_name_globs",
     "compile_chooser",
     "compile_choosers",
+    "compile_choosers_or_exclusion",
     "compile_relevance",
     "exclude_chosen",
     "find_nested_starts",
@@ -141,6 +142,14 @@ def as_file_glob(glob: str) -> str:
     if "/" in _with_slashes(glob).rstrip("/"):
         return f"{glob}**"
     return f"**/{glob}**"
+
+
+def compile_choosers_or_exclusion(starts: Sequence[ReadablePath], glob: str) -> list[Chooser]:
+    """Return for each start whether a path is meant: by a glob, or behind `!` by all that a glob does not mean."""
+    if not glob.startswith("!"):
+        return compile_choosers(starts, glob)
+    choosers = compile_choosers(starts, glob.removeprefix("!"))
+    return [exclude_chosen(chooses, folders=glob.endswith("/")) for chooses in choosers]
 
 
 def exclude_chosen(chooses: Chooser, *, folders: bool) -> Chooser:

@@ -10,7 +10,12 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.progress import report_progress
 from mcp_fs.engine.handles.path_opening import open_file
-from mcp_fs.engine.listing.selection import Chooser, compile_choosers, compile_relevance, find_nested_starts
+from mcp_fs.engine.listing.selection import (
+    Chooser,
+    compile_choosers_or_exclusion,
+    compile_relevance,
+    find_nested_starts,
+)
 from mcp_fs.engine.listing.walk import (
     NOT_DOWNLOADED,
     FolderEntries,
@@ -49,7 +54,7 @@ def find_duplicates(
     if glob.endswith("/") or cursor is not None:
         raise Invalid("`duplicates` finds files, on one page.", "Raise `limit`, or name a folder as `path`.")
     candidates = _FilesBySize(Skipped.with_deadline())
-    for start, chooses in zip(starts, compile_choosers(starts, glob), strict=True):
+    for start, chooses in zip(starts, compile_choosers_or_exclusion(starts, glob), strict=True):
         candidates.skipped.is_relevant = compile_relevance(starts, start, glob, chooses)
         nested_starts = find_nested_starts(starts, start)
         for entries in walk(start, walk_filter, cancel, candidates.skipped):

@@ -16,6 +16,7 @@ from mcp_fs.engine.listing.folder_page import format_time
 from mcp_fs.engine.listing.selection import (
     Chooser,
     compile_choosers,
+    compile_choosers_or_exclusion,
     compile_relevance,
     find_nested_starts,
     name_ending,
@@ -94,7 +95,7 @@ def find_files(
     only those of one page are kept.
 
     Args:
-        glob: without a slash in it a name at any depth, else a path below the start.
+        glob: without a slash in it a name at any depth, else a path below the start; behind `!` what is left out.
         sort: the order of `walk`, or the newest, the largest or the photo taken last first.
         changed: when they were changed last, or of photos sorted by it when they were taken; None for any time.
 
@@ -104,9 +105,9 @@ def find_files(
     """
     glob = _FOLDER_BRACES.sub(_with_slash_behind_braces, glob)
     walk_filter = walk_filter or WalkFilter()
-    if sort == "taken" and glob.endswith("/"):
+    if sort == "taken" and glob.endswith("/") and not glob.startswith("!"):
         raise Invalid("Folders are not taken by a camera.", "Name files, such as `*.jpg`.")
-    if sort == "size" and glob.endswith("/"):
+    if sort == "size" and glob.endswith("/") and not glob.startswith("!"):
         raise Invalid(
             "Folders are not found by size.", "`list_directory` with `folder_sizes` and `sort=size` sums up a folder's."
         )
@@ -120,7 +121,7 @@ def find_files(
         after = _Position(*Cursor.decode("find", cursor, scope)).sort_key
     finder = _Finder(starts, glob, sort, walk_filter, cancel, after, changed)
     paths = finder.find_first(limit + 1)
-    if not finder.total and any(map(str.isalpha, glob)):
+    if not finder.total and _has_case(glob):
         blind_finder = _CaseBlindFinder(starts, glob.lower(), sort, walk_filter, cancel, after, changed)
         blind_paths = blind_finder.find_first(limit + 1)
         if blind_finder.total:
@@ -131,6 +132,11 @@ def find_files(
     if len(paths) > len(page.paths):
         next_cursor = Cursor.encode("find", paths[len(page.paths) - 1].position, scope)
     return FilePage(tuple(page.paths), finder.total, finder.notes(), next_cursor, tuple(page.measures))
+
+
+def _has_case(glob: str) -> bool:
+    """Return whether a glob means names that could be spelled in another case."""
+    return not glob.startswith("!") and any(map(str.isalpha, glob))
 
 
 def _with_slash_behind_braces(match: re.Match[str]) -> str:
@@ -181,10 +187,13 @@ class _Finder:
         self._cancel = cancel
         self._after = after
         self._changed = changed
-        self._choosers = compile_choosers(starts, glob)
-        self._name_ending = name_ending(glob)
+        self._choosers = compile_choosers_or_exclusion(starts, glob)
+        self._finds_folders = glob.endswith("/") and not glob.startswith("!")
+        self._name_ending = ""
+        if not glob.startswith("!"):
+            self._name_ending = name_ending(glob)
         self._blind_choosers: list[Chooser] = []
-        if any(map(str.isalpha, glob)):
+        if _has_case(glob):
             self._blind_choosers = compile_choosers(starts, glob.lower())
 
     def notes(self) -> list[str]:
@@ -228,12 +237,13 @@ class _Finder:
         """Walk all starts, and give the number of the start, the folder and the name of each path that matches."""
         for number, start in enumerate(self._starts):
             chooses = self._choosers[number]
-            self.skipped.is_relevant = compile_relevance(self._starts, start, self._glob, chooses)
+            if not self._glob.startswith("!"):
+                self.skipped.is_relevant = compile_relevance(self._starts, start, self._glob, chooses)
             nested_starts = find_nested_starts(self._starts, start)
             for entries in walk(start, self._walk_filter, self._cancel, self.skipped):
                 report_progress(self.total, None, f"{self.total:,} found")
                 names = entries.files
-                if self._glob.endswith("/"):
+                if self._finds_folders:
                     names = entries.folders
                 exclude_folders(entries, nested_starts)
                 prefix = "/".join((*entries.parts, ""))
@@ -324,7 +334,7 @@ class _PagePaths(NamedTuple):
 def _fill_page(candidates: Sequence[_FoundPath], glob: str, sort: FindSort, limit: int) -> _PagePaths:
     """Return the first paths, at most `limit`, that fit on a page; one at least."""
     slash = ""
-    if glob.endswith("/"):
+    if glob.endswith("/") and not glob.startswith("!"):
         slash = "/"
     page = _PagePaths([], [])
     remaining_bytes = page_byte_limit(limit)

@@ -7,7 +7,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
@@ -136,9 +136,25 @@ def search_text(
     if sum((query.count_only, query.only_matching, query.files_only)) > 1:
         raise Invalid("`files_only`, `count_only` and `only_matching` can't be used together.", "Use one of them.")
     text_search = _TextSearch(starts, query, cancel, program)
+    page: Matches | MatchCounts
     if query.count_only or query.only_matching:
-        return text_search.count_page(cursor)
-    return text_search.find_page(cursor)
+        page = text_search.count_page(cursor)
+        found = page.total[1] > 0
+    else:
+        page = text_search.find_page(cursor)
+        found = page.total.files > 0
+    if not found and cursor is None and not query.literal and _SPECIAL.intersection(query.pattern):
+        return replace(page, notes=[*page.notes, *_find_as_text(starts, query, cancel, program)])
+    return page
+
+
+def _find_as_text(starts: Sequence[ReadablePath], query: Query, cancel: CancelToken, program: str | None) -> list[str]:
+    """Say where a pattern that matches nothing stands as it is written: then it was not meant as an expression."""
+    as_text = replace(query, literal=True, files_only=True, count_only=False, only_matching=False, limit=1)
+    page = _TextSearch(starts, as_text, cancel, program).find_page(None)
+    if not page.files:
+        return []
+    return [f"as text it is in {page.files[0].path}: set `literal`"]
 
 
 @dataclass(slots=True)
@@ -172,6 +188,10 @@ class _Page:
         self.remaining_bytes -= _estimate_bytes(file.path, file.lines)
         if self.counts:
             self.total.add(file.match_count or match_count)
+
+
+# What an expression says by itself and a text does not; a dot means a dot too.
+_SPECIAL = frozenset("\\*+?()[]{}^$|")
 
 
 class _TextSearch:
