@@ -257,11 +257,14 @@ class _Finder:
     def _count_other_case(self, number: int, entries: FolderEntries, names: Sequence[str]) -> None:
         """Count the names of a folder that do not match, and would in another case."""
         ending = self._name_ending.lower()
-        if ending and f"{ending}\n" not in "\n".join((*names, "")).lower():
+        prefix = "/".join((*entries.parts, ""))
+        lines = "\n".join((*names, prefix))
+        folded_lines = lines.lower()
+        # Most folders hold none, which is seen in all of their names at once.
+        if f"{ending}\n" not in folded_lines or (lines == folded_lines and self._glob.islower()):
             return
         chooses = self._choosers[number]
         chooses_blindly = self._blind_choosers[number]
-        prefix = "/".join((*entries.parts, ""))
         for name in names:
             path = prefix + name
             folded_path = path.lower()
