@@ -414,3 +414,18 @@ def test_random_patches_change_what_is_read_and_nothing_else(
         return
     check_others(value, after, {number for number in range(len(parts)) if after.cells[number] != opened.cells[number]})
     assert after.text == apply_hunks(opened.text, patch, "`a`", CancelToken())
+
+
+async def test_outputs_read_as_they_look_in_the_end(tmp_path: Path) -> None:
+    """Of a progress bar only the last state; of a page without text at least that it is there."""
+    progress = "\x1b[31mred\x1b[0m\n 10%|#   |\r 50%|##  |\r100%|####|\nloss 0.1\r\n"
+    outputs = [
+        {"output_type": "stream", "name": "stdout", "text": progress},
+        {"output_type": "display_data", "metadata": {}, "data": {"text/html": "<b>table</b>"}},
+        {"output_type": "display_data", "metadata": {}, "data": {"text/html": "<b>t</b>", "text/plain": "t"}},
+    ]
+    cell = {"cell_type": "code", "metadata": {}, "execution_count": 1, "source": "train()", "outputs": outputs}
+    (tmp_path / "n.ipynb").write_text(json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [cell]}))
+    failed, said = await call(tmp_path, "read_text", path="n.ipynb")
+    shown = "[output]\nred\n100%|####|\nloss 0.1\n[text/html left out]\n[output]\nt"
+    assert not failed and said.rstrip("\n").endswith(f"[cell 1, code]\ntrain()\n{shown}"), said

@@ -11,6 +11,8 @@ from typing import Any, cast
 __all__ = ["Cell", "notebook_cells", "with_final_newline"]
 
 _COLOUR_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+# What nbformat 3 calls outputs that are neither text nor pictures.
+_RICH_NAMES = frozenset({"html", "svg", "latex", "javascript", "json"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +68,22 @@ def _cell(number: int, cell: dict[str, Any]) -> Cell:
 def _format_output(output: dict[str, Any]) -> Iterator[str]:
     if output.get("output_type") in ("error", "pyerr"):
         traceback = "\n".join(map(str, output.get("traceback") or []))
-        yield f"[error]\n{with_final_newline(_COLOUR_CODES.sub('', traceback))}"
+        yield f"[error]\n{with_final_newline(_as_on_terminal(traceback))}"
         return
     data: dict[str, Any] = output.get("data", output)
     text = data.get("text/plain", data.get("text"))
-    pictures = [name for name in data if _is_picture(name)]
     if text is not None:
-        yield f"[output]\n{with_final_newline(_COLOUR_CODES.sub('', _join_lines(text)))}"
-    for name in pictures:
-        yield f"[{name} left out]\n"
+        yield f"[output]\n{with_final_newline(_as_on_terminal(_join_lines(text)))}"
+    for name in data:
+        # Where there is text too, a page says the same once more.
+        if _is_picture(name) or (text is None and ("/" in name or name in _RICH_NAMES)):
+            yield f"[{name} left out]\n"
+
+
+def _as_on_terminal(text: str) -> str:
+    """Return a text as a terminal shows it in the end: without colours, and of a line that was overwritten the last."""
+    lines = _COLOUR_CODES.sub("", text).split("\n")
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
 
 
 def _is_picture(name: str) -> bool:
