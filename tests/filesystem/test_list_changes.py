@@ -509,3 +509,15 @@ async def test_links_that_are_not_followed_are_named(tmp_path: Path) -> None:
         await following.begin("app/lib")
         put(tmp_path / "data/x.csv", "3\n")
         assert ("changed", "data/x.csv") in await following.changes()
+
+
+async def test_who_begins_later_hears_of_nothing_before(tmp_path: Path) -> None:
+    put(tmp_path / "a.txt", "1\n")
+    async with serving(tmp_path) as client:
+        first, second = Following(client), Following(client)
+        await first.begin()
+        put(tmp_path / "a.txt", "1\n2\n")
+        put(tmp_path / "b.txt", "new\n")
+        await second.begin()
+        assert "[no changes;" in await second.news()
+        assert await first.changes() == {("changed", "a.txt"), ("created", "b.txt")}

@@ -52,10 +52,14 @@ class Followers:
                 raise TooLarge(f"One call follows at most {_MOST_FOLLOWED:,} URIs.", "Follow folders or lists instead.")
             for uri in new:
                 self._subscribers.subscribe(follower, uri)
+            # What is watched for others was looked at some time ago: what has changed since is not news to this one.
+            was_watched = any(follower.uris[uri].unsettled is None for uri in new)
             for uri in new:
                 await follower.uris[uri].wait_settled()
                 if follower.uris[uri].failed:
                     raise Unavailable(f"{quote(uri)} cannot be followed now.", "Read it again when you need it.")
+            if was_watched:
+                await self._subscribers.poll(follower)
         except BaseException:
             for uri in new:
                 self._subscribers.unsubscribe(follower, uri)
