@@ -521,3 +521,36 @@ async def test_who_begins_later_hears_of_nothing_before(tmp_path: Path) -> None:
         await second.begin()
         assert "[no changes;" in await second.news()
         assert await first.changes() == {("changed", "a.txt"), ("created", "b.txt")}
+
+
+@posix
+@pytest.mark.parametrize("uri", ["logs/app.log", "logs/*.log", "logs"])
+@pytest.mark.parametrize("after", ["", "first after\n", "much more after the rotation than there was before it\n" * 9])
+async def test_lines_written_before_a_log_was_copied_and_emptied_are_told(tmp_path: Path, uri: str, after: str) -> None:
+    log = tmp_path / "logs/app.log"
+    put(log, "old\n")
+    put(tmp_path / "logs/app.log.2", "other\n")
+    async with serving(tmp_path) as client:
+        following = Following(client)
+        await following.begin(uri)
+        with log.open("a") as file:
+            file.write("last before\n")
+        shutil.copy(log, tmp_path / "logs/app.log.1")
+        log.write_text(after)
+        said = await following.news()
+        assert "logs/app.log.1, a copy of logs/app.log\n+last before" in said, said
+        assert "logs/app.log, begun anew, the old lines are in logs/app.log.1" in said, said
+        assert said.count("\n+") == 1 + after.count("\n") and "other" not in said, said
+        assert "[no changes;" in await following.news()
+
+
+@posix
+async def test_a_file_that_is_only_rewritten_is_shown_as_a_diff(tmp_path: Path) -> None:
+    put(tmp_path / "a.txt", "one\n")
+    put(tmp_path / "a.txt.1", "an old copy\n")
+    async with serving(tmp_path) as client:
+        following = Following(client)
+        await following.begin()
+        put(tmp_path / "a.txt", "two\n")
+        said = await following.news()
+        assert "[1 change;" in said and "-one\n+two" in said, said

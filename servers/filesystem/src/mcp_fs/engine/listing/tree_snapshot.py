@@ -153,6 +153,8 @@ class TreeSnapshot:
                     "Follow a smaller folder.",
                 )
             self._compare_file(file, poll)
+        for path, before in poll.begun_anew.items():
+            poll.changes += self._describe_begun_anew(path, before, poll)
         poll.changes += self._describe_new(poll)
         self._note_departed(poll)
         self._text_budget.total = text_bytes + _text_size(poll.files.values()) - _text_size(self._files.values())
@@ -204,7 +206,9 @@ class TreeSnapshot:
         if stat.S_ISREG(status.st_mode):
             snapshot, added = self._read_contents(file, snapshot, before)
         poll.files[file.path] = snapshot
-        if not _is_unchanged(before, snapshot):
+        if _is_begun_anew(before, snapshot):
+            poll.begun_anew[file.path] = before
+        elif not _is_unchanged(before, snapshot):
             poll.changes.append(_describe_edit(self._names[file.path], before, snapshot, added))
 
     def _add_new_file(self, file: _ListedFile, snapshot: _FileSnapshot, poll: _Poll) -> None:
@@ -260,9 +264,34 @@ class TreeSnapshot:
                 changes.append(_describe_edit(self._names[path], before, new.snapshot, added))
         return changes
 
+    def _describe_begun_anew(self, path: str, before: _FileSnapshot, poll: _Poll) -> list[Change]:
+        """Return what became of a file that holds no line that it held, as a log after its rotation.
+
+        Where it was copied to a name with a number or a date first, what was written before that is told too.
+        """
+        name = self._names[path]
+        now = poll.files[path]
+        for other_path, new in poll.new_files.items():
+            if _is_rotated(path, other_path) and _continues(new.snapshot, before):
+                poll.copies[other_path] = path
+                note = f"begun anew, the old lines are in {self._names[other_path]}"
+                return [Change(name, "changed", "", now.text, note=note)]
+        copy = self._find_unfollowed(path, before, poll, is_copy=True)
+        if copy is None:
+            return [_describe_edit(name, before, now, None)]
+        note = f"begun anew, the old lines are in {copy.name}"
+        return [
+            Change(copy.name, "changed", before.text, copy.snapshot.text, note=f"a copy of {name}"),
+            Change(name, "changed", "", now.text, note=note),
+        ]
+
     def _describe_arrival(self, path: str, new: _NewFile, poll: _Poll, *, is_renamed: bool) -> Change:
         """Return how a file came to a path where none was."""
         name = self._names[path]
+        original = poll.copies.get(path)
+        if original is not None:
+            before = self._files[original]
+            return Change(name, "changed", before.text, new.snapshot.text, note=f"a copy of {self._names[original]}")
         if not is_renamed:
             rotated_name = self._find_rotated(path, poll)
             if rotated_name:
@@ -290,12 +319,15 @@ class TreeSnapshot:
             poll.changes.append(_describe_edit(rotated.name, departed, rotated.snapshot, rotated.added))
         return rotated.name
 
-    def _find_unfollowed(self, path: str, old: _FileSnapshot, poll: _Poll) -> _RotatedLog | None:
+    def _find_unfollowed(
+        self, path: str, old: _FileSnapshot, poll: _Poll, *, is_copy: bool = False
+    ) -> _RotatedLog | None:
         """Return a log that got a number or a date and is not among what is followed; None if it did not.
 
         Args:
             path: that it had.
             old: what it was then.
+            is_copy: whether a copy of it is looked for, and not the file itself.
         """
         *folders, name = path.split("/")
         start = self.subtree.start
@@ -304,24 +336,30 @@ class TreeSnapshot:
             for other_name in poll.names_after(place, name):
                 other_path = "/".join((*folders, other_name))
                 if _is_rotated(name, other_name) and other_path not in poll.files:
-                    rotated = self._read_rotated(place, other_name, old, poll)
+                    rotated = self._read_rotated(place, other_name, old, poll, is_copy=is_copy)
                     if rotated is not None:
                         return rotated
         except (OSError, Problem):
             return None
         return None
 
-    def _read_rotated(self, place: ReadablePath, name: str, old: _FileSnapshot, poll: _Poll) -> _RotatedLog | None:
-        """Return the file of a name in a folder if it is `old` and may be read; None if it is another."""
+    def _read_rotated(
+        self, place: ReadablePath, name: str, old: _FileSnapshot, poll: _Poll, *, is_copy: bool
+    ) -> _RotatedLog | None:
+        """Return the file of a name in a folder if it is `old`, or a copy, and may be read; None if it is another."""
         _ = place / name
         with open_folder(place) as folder:
             status = folder.stat(name)
             snapshot = _FileSnapshot.from_status(status)
-            if snapshot.identity != old.identity or not stat.S_ISREG(status.st_mode):
+            if (snapshot.identity == old.identity) is is_copy or not stat.S_ISREG(status.st_mode):
                 return None
             snapshot, added = self._read_contents(_ListedFile(folder, name, name), snapshot, old)
             display_name = entry_display_path(poll.root_of(folder.path), name)
-        if not _is_moved(old, snapshot, added):
+        if is_copy:
+            is_wanted = _continues(snapshot, old)
+        else:
+            is_wanted = _is_moved(old, snapshot, added)
+        if not is_wanted:
             return None
         return _RotatedLog(display_name, snapshot, added)
 
@@ -461,6 +499,8 @@ class _Poll:
         read_deadline: until when, by `time.monotonic`, new files are read.
         files: each by its path below the start.
         new_files: those of them that were not there, or were another file.
+        begun_anew: files that hold no line that they held, each as it was.
+        copies: paths of new files that are what such a file was, with its path.
         old_paths: of the files of the last poll by their identity, once they are needed.
     """
 
@@ -468,6 +508,8 @@ class _Poll:
     files: dict[str, _FileSnapshot] = field(default_factory=dict[str, _FileSnapshot])
     changes: list[Change] = field(default_factory=list[Change])
     new_files: dict[str, _NewFile] = field(default_factory=dict[str, _NewFile])
+    begun_anew: dict[str, _FileSnapshot] = field(default_factory=dict[str, _FileSnapshot])
+    copies: dict[str, str] = field(default_factory=dict[str, str])
     old_paths: dict[tuple[int, int], str] | None = None
     _roots: dict[tuple[str, ...], ReadablePath] = field(default_factory=dict[tuple[str, ...], ReadablePath])
     _names_by_folder: dict[tuple[str, ...], list[str]] = field(default_factory=dict[tuple[str, ...], list[str]])
@@ -616,6 +658,16 @@ def _is_moved(old: _FileSnapshot, now: _FileSnapshot, added: str | None) -> bool
     if added is not None or (old.signature[0] == now.signature[0] and old.size == now.size):
         return True
     return bool(old.text) and now.text is not None and now.text.startswith(old.text or "")
+
+
+def _is_begun_anew(before: _FileSnapshot, now: _FileSnapshot) -> bool:
+    """Return whether a file has no line that it had: a program may have copied and emptied it."""
+    return bool(before.text) and now.text is not None and not _share_lines(before, now)
+
+
+def _continues(copy: _FileSnapshot, old: _FileSnapshot) -> bool:
+    """Return whether a file begins with all that another held."""
+    return copy.text is not None and bool(old.text) and copy.text.startswith(old.text or "")
 
 
 def _is_rotated(old_path: str, path: str) -> bool:
