@@ -44,7 +44,7 @@ from mcp_fs.engine.packing import unzip
 from mcp_fs.engine.text.edit import Replacement, apply_replacements
 from mcp_fs.engine.undo import undo
 from mcp_fs.policy import Policy
-from mcp_fs.policy.path_arguments import ArchivePart, LineRange
+from mcp_fs.policy.path_arguments import ArchivePart, LineRange, PathArguments
 from proofs.tally import Tally
 
 COUNTED = (
@@ -163,6 +163,14 @@ def _patch(policy: Policy, step: JournalEntry | None) -> object:
         for patch in patches
     ]
     return change_files(changes, dry_run=False, cancel=CancelToken(), journal_entry=step)
+
+
+def _patch_names(policy: Policy, step: JournalEntry | None) -> object:
+    patch = (
+        "diff --git a/f b/n\nrename from f\nrename to n\n--- a/f\n+++ b/n\n@@ -1 +1 @@\n-old\n+new\n"
+        "diff --git a/g b/h\nrename from g\nrename to h\n--- a/g\n+++ b/h\n@@ -1 +1 @@\n-G\n+H\n"
+    )
+    return writing.apply_patch(PathArguments(policy), patch, dry_run=False, cancel=CancelToken(), journal_entry=step)
 
 
 def _write(policy: Policy, step: JournalEntry | None) -> object:
@@ -300,6 +308,7 @@ SCENARIOS = [
         {"f": "new", "g": "H", "made": "made\n"},
         _patch,
     ),
+    Scenario("patch names", {"f": "old\n", "g": "G\n"}, {"n": "new\n", "h": "H\n"}, _patch_names),
     Scenario(
         "copy",
         {"f": NEW, "a/x": "x", "a/b/y": "y"},
