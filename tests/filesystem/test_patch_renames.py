@@ -133,6 +133,12 @@ async def test_a_file_that_is_no_patch_is_said_to_be_none(folder: Path, content:
     assert failed and message in said, said
 
 
+@pytest.mark.parametrize("patch", ["", " \n", "\n\n"])
+async def test_an_empty_patch_is_no_path(folder: Path, patch: str) -> None:
+    failed, said = await call(folder, "edit_files", patch=patch)
+    assert failed and "names no file" in said, said
+
+
 @pytest.mark.skipif(os.name != "posix", reason="has no links for everybody")
 async def test_a_link_is_not_renamed_by_a_patch(folder: Path) -> None:
     (folder / "link").symlink_to("kept")

@@ -103,6 +103,7 @@ REFUSED = [
     ({"top": "../x.zip!/"}, "outside"),
     ({"docs/.env": "x.zip!/"}, "is protected"),
     ({"docs": "x.zip"}, "Write the target as `x.zip!/`"),
+    ({"docs": "x.tar.gz"}, "Write the target as `x.zip!/`"),
 ]
 
 

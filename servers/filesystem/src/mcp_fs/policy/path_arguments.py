@@ -222,9 +222,10 @@ class PathArguments:
 
     def patch(self, text: str) -> str | ReadablePath:
         """Parse a patch: one line is the path of a file that holds it."""
-        if "\n" in text.strip():
+        path = text.strip()
+        if "\n" in path or not path:
             return text
-        return self._policy.readable(text.strip())
+        return self._policy.readable(path)
 
     def file_names(self, paths: list[str]) -> list[FileName | GlobName]:
         """Parse files and lines of files; one that is refused stops no other."""

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
+from mcp_fs.engine.document_kinds import is_archive
 from mcp_fs.engine.handles.named_entries import CopySource, PackedEntry, Packing, accept_target, find_source
 from mcp_fs.engine.handles.path_opening import exists, read_status
 from mcp_fs.engine.listing.expand_glob import expand_glob
@@ -27,7 +28,6 @@ from mcp_fs.policy.path_arguments import (
 
 __all__ = ["Destinations", "find_copy_destinations", "find_move_destinations"]
 
-_ARCHIVE_SUFFIX = ".zip"
 _S = TypeVar("_S", bound=CopySource)
 
 
@@ -116,12 +116,13 @@ def _refuse_folder_as_archive(source: CopySource, target: WritablePath) -> None:
     Raises:
         Invalid: it would.
     """
-    if not target.name.lower().endswith(_ARCHIVE_SUFFIX) or not isinstance(source, ReadablePath):
+    if not is_archive(target.name) or not isinstance(source, ReadablePath):
         return
-    if _is_folder(source) and not source.name.lower().endswith(_ARCHIVE_SUFFIX):
+    if _is_folder(source) and not is_archive(source.name):
+        stem = target.display.rpartition(".")[0].removesuffix(".tar")
         raise Invalid(
             f"{quote(source.display)} is a folder, and its copy {quote(target.display)} would be no archive.",
-            f"Write the target as {quote(target.display + '!/')} to pack it.",
+            f"Write the target as {quote(stem + '.zip!/')} to pack it; other archives are not made.",
         )
 
 
