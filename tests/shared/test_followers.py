@@ -193,3 +193,22 @@ async def test_what_changes_is_noted_for_those_who_follow_it() -> None:
         until = journal.mark()
         assert [noted.times for noted in journal.between(one.topics, since, until)] == [1, 2]
         assert [noted.times for noted in journal.between(other.topics, since, until)] == [2]
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_thing_that_goes_on_under_another_name_takes_its_earlier_changes_along(asked: bool) -> None:
+    """A log that was rotated: what was written since the last question is told, also if somebody else asked between."""
+    journal = Journal()
+    start = journal.mark()
+    journal.note("t", Change("log", "changed", "old\n", "old\nA\n"))
+    journal.note("t", Change("large", "changed", added="A\n"))
+    if asked:
+        journal.mark()
+    journal.note("t", Change("log.1", "created", "old\nA\n", "old\nA\nB\n", origin="log", continues="log"))
+    journal.note("t", Change("log", "changed", "", "new\n", is_anew=True))
+    journal.note("t", Change("large.1", "created", added="B\n", origin="large", continues="large"))
+    journal.note("t", Change("large", "changed", "", "new\n", is_anew=True))
+    found = {entry.change.name: entry.change for entry in journal.between(["t"], start, journal.now)}
+    assert (found["log.1"].before, found["log.1"].after) == ("old\n", "old\nA\nB\n")
+    assert (found["log"].before, found["log"].after) == ("", "new\n")
+    assert found["large.1"].added == "A\nB\n" and found["large"].before == ""

@@ -52,6 +52,8 @@ class Change:
         added: the text added at its end, if only that is known.
         origin: the name it had before, of one that was renamed: it is created, and the old one deleted.
         note: what changed besides its text, in words.
+        continues: the thing whose earlier changes are part of this one: a log that got another name.
+        is_anew: whether no earlier change of the thing is part of this one.
     """
 
     name: str = ""
@@ -61,6 +63,18 @@ class Change:
     added: str | None = None
     origin: str = ""
     note: str = ""
+    continues: str = ""
+    is_anew: bool = False
+
+    def with_earlier(self, earlier: Change) -> Change:
+        """Return the change with an earlier one of the thing that it continues."""
+        if earlier.what != "changed":
+            return self
+        if earlier.added is not None and self.added is not None:
+            return replace(self, added=earlier.added + self.added)
+        if earlier.after is None or earlier.after != self.before:
+            return self
+        return replace(self, before=earlier.before)
 
     def merge(self, later: Change) -> Change | None:
         """Return both changes as one; None if nothing happened in the end."""
@@ -78,7 +92,7 @@ class Change:
         if kind == "created":
             origin = self.origin or later.origin
         before = self.before
-        if self.what == "deleted" and later.before is not None:
+        if later.before is not None and (later.is_anew or self.what == "deleted"):
             before = later.before
         added: str | None = None
         if self.added is not None and later.added is not None:
@@ -177,6 +191,9 @@ class Journal:
         """Add a change of `topic`."""
         self.now += 1
         times = 1
+        continued = self._ring.get(self._latest.get((topic, change.continues), 0))
+        if change.continues and continued is not None and self._latest[topic, change.continues] > self._last_mark:
+            change = change.with_earlier(continued.change)
         previous = self._take_unmarked(topic, change.name)
         if previous is not None:
             merged = previous.change.merge(change)
@@ -216,6 +233,9 @@ class Journal:
             if not after < number <= until or entry.topic not in topics:
                 continue
             key = (entry.topic, entry.change.name)
+            continued = merged.get((entry.topic, entry.change.continues))
+            if entry.change.continues and continued is not None:
+                entry = replace(entry, change=entry.change.with_earlier(continued.change))
             earlier = merged.pop(key, None)
             if earlier is None:
                 merged[key] = entry

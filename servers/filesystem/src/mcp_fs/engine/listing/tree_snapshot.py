@@ -156,6 +156,8 @@ class TreeSnapshot:
         for path, before in poll.begun_anew.items():
             poll.changes += self._describe_begun_anew(path, before, poll)
         poll.changes += self._describe_new(poll)
+        # What continues another thing takes its earlier changes before that begins anew.
+        poll.changes.sort(key=lambda change: not change.continues)
         self._note_departed(poll)
         self._text_budget.total = text_bytes + _text_size(poll.files.values()) - _text_size(self._files.values())
         self._files = poll.files
@@ -252,11 +254,11 @@ class TreeSnapshot:
                 changes.append(self._describe_arrival(path, new, poll, is_renamed=is_renamed))
             elif path in new_paths:
                 note = _describe_rotation(self._names[new_paths[path]])
-                changes.append(Change(self._names[path], "changed", "", new.snapshot.text, note=note))
+                changes.append(Change(self._names[path], "changed", "", new.snapshot.text, note=note, is_anew=True))
             elif rotated := self._find_unfollowed(path, before, poll):
                 changes.append(rotated.describe(before, self._names[path]))
                 note = _describe_rotation(rotated.name)
-                changes.append(Change(self._names[path], "changed", "", new.snapshot.text, note=note))
+                changes.append(Change(self._names[path], "changed", "", new.snapshot.text, note=note, is_anew=True))
             elif not _is_unchanged(before, new.snapshot):
                 added = new.added
                 if new.old_path:  # of the other file
@@ -275,14 +277,18 @@ class TreeSnapshot:
             if _is_rotated(path, other_path) and _continues(new.snapshot, before):
                 poll.copies[other_path] = path
                 note = f"begun anew, the old lines are in {self._names[other_path]}"
-                return [Change(name, "changed", "", now.text, note=note)]
+                return [Change(name, "changed", "", now.text, note=note, is_anew=True)]
+        for other_path, other in poll.files.items():
+            if _is_rotated(path, other_path) and _continues(other, before):
+                note = f"begun anew, the old lines are in {self._names[other_path]}"
+                return [Change(name, "changed", "", now.text, note=note, is_anew=True)]
         copy = self._find_unfollowed(path, before, poll, is_copy=True)
         if copy is None:
             return [_describe_edit(name, before, now, None)]
         note = f"begun anew, the old lines are in {copy.name}"
         return [
-            Change(copy.name, "changed", before.text, copy.snapshot.text, note=f"a copy of {name}"),
-            Change(name, "changed", "", now.text, note=note),
+            Change(copy.name, "changed", before.text, copy.snapshot.text, note=f"a copy of {name}", continues=name),
+            Change(name, "changed", "", now.text, note=note, is_anew=True),
         ]
 
     def _describe_arrival(self, path: str, new: _NewFile, poll: _Poll, *, is_renamed: bool) -> Change:
@@ -291,7 +297,14 @@ class TreeSnapshot:
         original = poll.copies.get(path)
         if original is not None:
             before = self._files[original]
-            return Change(name, "changed", before.text, new.snapshot.text, note=f"a copy of {self._names[original]}")
+            return Change(
+                name,
+                "changed",
+                before.text,
+                new.snapshot.text,
+                note=f"a copy of {self._names[original]}",
+                continues=self._names[original],
+            )
         if not is_renamed:
             rotated_name = self._find_rotated(path, poll)
             if rotated_name:
@@ -302,7 +315,7 @@ class TreeSnapshot:
         assert old is not None
         edit = _describe_edit(name, old, new.snapshot, new.added)
         old_name = self._names.get(new.old_path) or self._departed_names[new.old_path]
-        return replace(edit, what="created", origin=old_name)
+        return replace(edit, what="created", origin=old_name, continues=old_name)
 
     def _find_rotated(self, path: str, poll: _Poll) -> str:
         """Return what the log is called now that was at a path before the last poll; empty for anything else."""
@@ -474,7 +487,8 @@ class _RotatedLog(NamedTuple):
 
     def describe(self, old: _FileSnapshot, old_name: str) -> Change:
         """Return that it was renamed, with what was added before."""
-        return replace(_describe_edit(self.name, old, self.snapshot, self.added), what="created", origin=old_name)
+        edit = _describe_edit(self.name, old, self.snapshot, self.added)
+        return replace(edit, what="created", origin=old_name, continues=old_name)
 
 
 class _ListedFile(NamedTuple):
