@@ -109,6 +109,8 @@ REFUSED = [
         "rename from docs/a.md\nrename to b.md\n--- a/docs/a.md\n+++ b/b.md\n@@ -1 +1 @@\n-z\n+y\n",
         "are not in the file",
     ),
+    ("rename from p.png\nrename to q.png\nindex 1..2 100644\nBinary files a/p.png and b/q.png differ\n", "as binary"),
+    ("rename from p.png\nrename to q.png\nindex 1..2 100644\nGIT binary patch\ndelta 3\nKcmb=Z\n", "as binary"),
     ("copy from docs/a.md\ncopy to docs/b.md\n", "`move_file` or `copy_file`"),
 ]
 
@@ -144,3 +146,12 @@ async def test_a_link_is_not_renamed_by_a_patch(folder: Path) -> None:
     (folder / "link").symlink_to("kept")
     failed, said = await call(folder, "edit_files", patch="diff --git a/link b/l\nrename from link\nrename to l\n")
     assert failed and "is a link" in said and (folder / "link").is_symlink() and (folder / "kept").exists()
+
+
+@pytest.mark.parametrize("hunk", ["", "--- a/kept\n+++ b/new\n@@ -1 +1 @@\n-one\n+two\n"])
+async def test_a_new_mode_of_a_renamed_file_is_said_to_be_left(folder: Path, hunk: str) -> None:
+    patch = f"diff --git a/kept b/new\nold mode 100644\nnew mode 100755\nrename from kept\nrename to new\n{hunk}"
+    failed, said = await call(folder, "edit_files", patch=patch)
+    assert not failed and "new: its mode stays, not 100755" in said, said
+    if os.name == "posix":
+        assert not (folder / "new").stat().st_mode & 0o111

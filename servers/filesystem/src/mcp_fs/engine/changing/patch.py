@@ -34,6 +34,7 @@ _EMPTY_FILE = re.compile(
 )
 _FILE_MODE = re.compile(r"^new (?:file )?mode (\d+)$", re.MULTILINE)
 _RENAMED = re.compile(r"^rename from (.+)\nrename to (.+)$", re.MULTILINE)
+_BINARY_CONTENTS = re.compile(r"^(?:GIT binary patch|Binary files .+ differ)$", re.MULTILINE)
 _NO_FILE = "/dev/null"
 _BLOCK_CONTINUATIONS = (")", "]", "}", "{", "else", "elif", "except", "finally", "catch", "end")
 _FORMAT_FIX = "Send a unified diff with its `---` and `+++` lines, as `diff -u` and git write it."
@@ -107,7 +108,8 @@ def _parse_unified_diff(patch: str) -> list[FilePatch]:
     try:
         for part in _split_by_file(_fix_hunk_headers(patch)):
             if part.rename is not None and not part.has_names:
-                files.append(_to_plain_rename(*part.rename))
+                _refuse_binary_contents(part.text, part.rename[1])
+                files.append(_to_plain_rename(*part.rename, mode=part.mode))
                 continue
             for file in PatchSet(part.text):
                 files.append(_to_file_patch(file, part))
@@ -116,14 +118,22 @@ def _parse_unified_diff(patch: str) -> list[FilePatch]:
     return files
 
 
-def _to_plain_rename(old: str, new: str) -> FilePatch:
-    return FilePatch(new, new, creates=False, deletes=False, hunks=(), renamed_from=old)
+def _to_plain_rename(old: str, new: str, mode: str | None = None) -> FilePatch:
+    return FilePatch(new, new, creates=False, deletes=False, hunks=(), mode=mode, renamed_from=old)
+
+
+def _refuse_binary_contents(text: str, path: str) -> None:
+    """Raise Invalid if the part of a patch that renames a file changes what is in it too."""
+    if _BINARY_CONTENTS.search(text):
+        raise Invalid(
+            f"The patch renames `{path}` and changes it as binary.",
+            "Leave it out; `move_file` renames it with the contents that it has.",
+        )
 
 
 def _to_file_patch(file: PatchedFile, part: _PatchPart) -> FilePatch:
     if part.rename is not None:
-        old, new = part.rename
-        return replace(_to_plain_rename(old, new), hunks=_to_hunks(file), mode=part.mode)
+        return replace(_to_plain_rename(*part.rename, mode=part.mode), hunks=_to_hunks(file))
     mode = part.mode
     path = _unquote_path(file.path)
     _refuse_non_text(file, path, mode)

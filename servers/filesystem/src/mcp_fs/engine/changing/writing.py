@@ -238,14 +238,14 @@ def apply_patch(
     for file in parse_patch(patch):
         if file.renamed_from:
             rename = _plan_rename(arguments, file, cancel)
+            path = rename[0].path
             changes += rename
-            new_paths.append(rename[0].path)
-            continue
-        path = _find_file(arguments, file)
-        changes.append(_plan_change(path, file, cancel))
-        if file.creates:
+        else:
+            path = _find_file(arguments, file)
+            changes.append(_plan_change(path, file, cancel))
+        if file.creates or file.renamed_from:
             new_paths.append(path)
-        elif file.mode:
+        if file.mode and not file.creates:
             mode_notes.append(f"{path.display}: its mode stays, not {file.mode}")
     if dry_run:
         new_paths = []
