@@ -141,3 +141,14 @@ async def test_a_folder_of_such_a_name_is_one(folder: Path) -> None:
     (folder / "x.zip!").mkdir()
     failed, said = await call(folder, "copy_file", source="top", target="x.zip!/")
     assert not failed and (folder / "x.zip!/top").read_text() == "t", said
+
+
+async def test_an_archive_is_not_packed_into_itself(folder: Path) -> None:
+    assert not (await call(folder, "copy_file", targets={"top": "x.zip!/"}))[0]
+    before = (folder / "x.zip").read_bytes()
+    failed, said = await call(folder, "copy_file", targets={"x.zip": "x.zip!/"}, overwrite=True)
+    assert failed and "`x.zip` can't be packed into itself" in said and (folder / "x.zip").read_bytes() == before
+    failed, said = await call(folder, "copy_file", targets={"./*.zip": "x.zip!/"}, overwrite=True)
+    assert failed and "nothing to pack" in said and (folder / "x.zip").read_bytes() == before
+    failed, said = await call(folder, "copy_file", targets={"./*": "x.zip!/"}, overwrite=True)
+    assert not failed and "without x.zip itself" in said and members(folder / "x.zip") == {"top"}, said

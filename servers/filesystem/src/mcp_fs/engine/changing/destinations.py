@@ -134,12 +134,19 @@ def _find_packed_entries(
         paths, notes = expand_glob(pair.source, limit, cancel, for_change=True)
         destinations.has_globs = True
         destinations.notes += notes
-        return [PackedEntry(path, (*target.names, path.name)) for path in paths]
+        other_paths = [path for path in paths if _names(path) != _names(target.archive)]
+        if len(other_paths) < len(paths):
+            destinations.notes.append(f"without {target.archive.display} itself")
+        return [PackedEntry(path, (*target.names, path.name)) for path in other_paths]
     source = find_source(pair.source)
     if isinstance(source, LineRange | ArchivePart | Packing):
         raise Invalid(
             f"{quote(source.display)} can't go into an archive; nothing was packed.",
             "Copy it to a file, then pack that.",
+        )
+    if _names(source) == _names(target.archive):
+        raise Invalid(
+            f"{quote(source.display)} can't be packed into itself; nothing was packed.", "Choose another archive."
         )
     names = target.names
     if target.is_folder and not (pair.source_ends_in_slash and _is_folder(source)):
@@ -153,6 +160,8 @@ def _check_packed_names(entries: Sequence[PackedEntry], archive: WritablePath) -
     Raises:
         Invalid: there are not, or two.
     """
+    if not entries:
+        raise Invalid(f"There is nothing to pack into {quote(archive.display)}.", "Name files or folders beside it.")
     names: dict[tuple[str, ...], PackedEntry] = {}
     for entry in entries:
         other = names.setdefault(entry.names, entry)
