@@ -395,9 +395,8 @@ def prepare_write(
             content = data if isinstance(data, bytes) else None
             unflushed_fd = None
             if content is None or len(content) > MAX_HASHED_BYTES or sys.platform == "win32":
-                fsync_file(
-                    fd
-                )  # its time tells later which file it is, and a file server may set that when it has it all
+                # Its time tells later which file it is, and a file server may set that when it has it all.
+                fsync_file(fd)
             else:
                 unflushed_fd = fd
                 start_flush(fd)

@@ -190,17 +190,17 @@ def _measure_folder(
     return size
 
 
-def _move_to_trash(resolved: ResolvedPath[WritablePath], place: ReadablePath) -> None:
+def _move_to_trash(resolved: ResolvedPath[WritablePath], path: ReadablePath) -> None:
     from send2trash import send2trash  # loads a desktop's libraries where there are any
 
     # The library takes nothing but a path. It is the one that was resolved, and it is looked at once more: who
     # swaps a folder on the way in this very moment can have another file trashed, from where it can be fetched.
-    path = os.path.join(resolved.folder.path.root.real_path, *resolved.folder.path.parts, resolved.name)
-    if not os.path.samestat(os.lstat(to_system_path(path)), resolved.folder.stat(resolved.name)):
-        raise Conflict(f"{quote(place.display)} is being moved by somebody else.", "Try again.")
+    system_path = os.path.join(resolved.folder.path.root.real_path, *resolved.folder.path.parts, resolved.name)
+    if not os.path.samestat(os.lstat(to_system_path(system_path)), resolved.folder.stat(resolved.name)):
+        raise Conflict(f"{quote(path.display)} is being moved by somebody else.", "Try again.")
     try:
-        send2trash(path)
+        send2trash(system_path)
     except OSError as error:
         raise Unavailable(
-            f"{quote(place.display)} can't be put into the trash here.", "Delete it without `trash`."
+            f"{quote(path.display)} can't be put into the trash here.", "Delete it without `trash`."
         ) from error

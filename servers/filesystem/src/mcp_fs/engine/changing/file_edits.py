@@ -187,10 +187,10 @@ def change_files(
             cancel.check()
             apply(operations, journal_entry)
             notes = _prefixed_notes(operations)
-    told = [item for item in prepared if not item.change.is_renamed]
+    named = [item for item in prepared if not item.change.is_renamed]
     return EditResult(
-        [item.outcome for item in told],
-        [item.diff for item in told],
+        [item.outcome for item in named],
+        [item.diff for item in named],
         dry_run,
         notes,
         prepared[0].hash if len(prepared) == 1 else None,

@@ -65,7 +65,7 @@ class JournalEntry:
     """What one call changes, a context manager; as long as it is open nobody forgets it.
 
     Args:
-        undoes: the tool whose call is being taken back.
+        undone_tool: the tool whose call is being taken back; None where none is.
     """
 
     def __init__(

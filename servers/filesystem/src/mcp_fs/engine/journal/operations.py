@@ -155,7 +155,8 @@ def apply(
             Windows removes no folder that is open.
 
     Raises:
-        NotDurable: all have happened, and only the disk does not confirm it.
+        NotDurable: all have happened, or one by one all up to the one that it names, and only the disk does not confirm
+            it.
         Unavailable: one failed, and one before it could not be taken back.
         Problem, OSError: the first that could not be made.
     """

@@ -360,7 +360,7 @@ class TreeSnapshot:
         self, place: ReadablePath, name: str, old: _FileSnapshot, poll: _Poll, *, is_copy: bool
     ) -> _RotatedLog | None:
         """Return the file of a name in a folder if it is `old`, or a copy, and may be read; None if it is another."""
-        _ = place / name
+        _ = place / name  # refuses what is protected
         with open_folder(place) as folder:
             status = folder.stat(name)
             snapshot = _FileSnapshot.from_status(status)
