@@ -155,3 +155,11 @@ async def test_a_new_mode_of_a_renamed_file_is_said_to_be_left(folder: Path, hun
     assert not failed and "new: its mode stays, not 100755" in said, said
     if os.name == "posix":
         assert not (folder / "new").stat().st_mode & 0o111
+
+
+async def test_a_message_in_front_of_a_patch_renames_nothing(folder: Path) -> None:
+    message = "Subject: Tell of renames\n\nGit writes\nrename from docs/a.md\nrename to b.md\n---\n kept | 2 +-\n\n"
+    diff = "diff --git a/kept b/kept\n--- a/kept\n+++ b/kept\n@@ -1 +1 @@\n-one\n+two\n"
+    failed, said = await call(folder, "edit_files", patch=message + diff)
+    assert not failed and said == "edited kept, line 1 (+1 -1)", said
+    assert (folder / "docs/a.md").exists() and not (folder / "b.md").exists()

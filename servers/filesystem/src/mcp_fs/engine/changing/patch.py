@@ -33,7 +33,11 @@ _EMPTY_FILE = re.compile(
     r"(?P<mode>new|deleted) file mode \d+\n(?:index .*\n?)?\s*\Z"
 )
 _FILE_MODE = re.compile(r"^new (?:file )?mode (\d+)$", re.MULTILINE)
-_RENAMED = re.compile(r"^rename from (.+)\nrename to (.+)$", re.MULTILINE)
+# Behind the lines that git writes before it: the message of a mail can quote a rename.
+_RENAMED = re.compile(
+    r"(?:\A|^(?:diff --git|similarity index|dissimilarity index|new mode) .*\n)rename from (.+)\nrename to (.+)$",
+    re.MULTILINE,
+)
 _BINARY_CONTENTS = re.compile(r"^(?:GIT binary patch|Binary files .+ differ)$", re.MULTILINE)
 _NO_FILE = "/dev/null"
 _BLOCK_CONTINUATIONS = (")", "]", "}", "{", "else", "elif", "except", "finally", "catch", "end")
