@@ -70,6 +70,7 @@ async def test_a_path_is_moved_and_staged_and_nothing_else(tmp_path: Path) -> No
         assert state(made) == before
         refused = {
             "destination exists": ("docs/a.txt", "side.txt"),
+            "to=`docs/notes.txt`": ("notes.txt", "docs"),
             "not under version control": ("untracked.txt", "new.txt"),
             "make it first": ("side.txt", "no/folder.txt"),
             "A link leads to": ("side.txt", "link/side.txt"),

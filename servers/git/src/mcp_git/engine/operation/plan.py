@@ -202,10 +202,17 @@ class OperationPlanner:
 
         Raises:
             Refused: a link is on the way, which git would follow.
+            Conflict: the target is a folder, into which git would move it.
         """
-        folder = os.path.join(self.git.layout(self.repository).work_tree or "", os.path.dirname(target.text))
+        target_path = os.path.join(self.git.layout(self.repository).work_tree or "", target.text)
+        folder = os.path.dirname(target_path)
         if os.path.realpath(folder) != os.path.normpath(folder):
             raise Refused(f"A link leads to {quote(target.display)}.", "Name a `to` without links.")
+        if os.path.isdir(target_path) and not os.path.islink(target_path):
+            name_inside = quote_path(os.fsencode(os.path.join(target.text, os.path.basename(source.text))))
+            raise Conflict(
+                f"{quote(target.display)} is a folder that exists.", f"To move into it pass to={quote(name_inside)}."
+            )
         undo_calls = [format_call("move_path", path=target.display, to=source.display)]
         return Operation(["mv", "--", source.text, target.text], undo_calls=lambda: undo_calls)
 
@@ -376,7 +383,7 @@ class OperationPlanner:
         """Plan to put a stash back that was dropped."""
         arguments = ["stash", "store", "--quiet"]
         if message.text:
-            arguments += ["--message", message.text]
+            arguments.append(f"--message={message.text}")
         oid = self._find_stash(revision)
         arguments.append(oid or revision.text)
         undo_calls = [format_call("run_stash", action="drop", rev=oid)]
@@ -427,7 +434,7 @@ class OperationPlanner:
         if with_untracked:
             arguments.append("--include-untracked")
         if message.text:
-            arguments += ["--message", message.text]
+            arguments.append(f"--message={message.text}")
         if paths:
             arguments += ["--", *paths]
         return RefOperation(arguments, undo_calls=name_undo, moved_ref="refs/stash")
