@@ -117,3 +117,14 @@ async def test_hooks_run_where_the_operator_says_so(
         made.write("notes.txt", "BAD\n")
         assert "no BAD here" in await asking("create_commit", message="bad", all_tracked=True)
     assert made.git("log", "-1", "--format=%s").strip() == "with"
+
+
+async def test_paths_and_messages_that_are_called_like_an_option_stay_what_they_are(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.write("--no-verify", "x\n")
+    made.write("other.txt", "x\n")
+    async with serving("--write", "--hooks", "--sign", made.path) as asking:
+        await asking("stage_files", paths=["--no-verify"])
+        assert made.git("status", "--porcelain") == "A  --no-verify\n?? other.txt\n"
+        await asking("run_stash", message="--no-sign")
+        assert "--no-sign" in made.git("stash", "list")

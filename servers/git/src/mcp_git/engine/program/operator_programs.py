@@ -37,13 +37,20 @@ class OperatorPrograms:
         return self.hooks or self.signing
 
     def permit(self, arguments: Sequence[str]) -> list[str]:
-        """Return the arguments of a command without the options that keep what is allowed from running."""
+        """Return the arguments of a command without the options that keep what is allowed from running.
+
+        What stands behind `--` are paths, which may be called like an option.
+        """
         refused: set[str] = set()
         if self.hooks:
             refused |= _WITHOUT_HOOKS
         if self.signing:
             refused |= _WITHOUT_SIGNATURE
-        return [argument for argument in arguments if argument not in refused]
+        end_of_options = len(arguments)
+        if "--" in arguments:
+            end_of_options = arguments.index("--")
+        options = [argument for argument in arguments[:end_of_options] if argument not in refused]
+        return [*options, *arguments[end_of_options:]]
 
     def environment(
         self, layout: Layout, user: Sequence[git_config.Entry], repository: Sequence[git_config.Entry]
