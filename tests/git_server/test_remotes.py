@@ -554,6 +554,29 @@ async def test_a_shallow_clone_gets_earlier_commits(deepen: int, tmp_path: Path)
     part.git("fsck")
 
 
+async def test_a_shallow_clone_is_deepened_by_several_calls_at_once(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    for number in range(8):
+        made.commit(f"change {number}")
+    far = bare(made, tmp_path / "far" / "app.git")
+    Made(tmp_path / "here").git("clone", "--quiet", "--depth=1", f"file://{far.path}", "part")
+    part = Made(tmp_path / "here/part")
+    answers: list[str] = []
+
+    async def deepen() -> None:
+        answers.append(await asking("run_fetch", deepen=2))
+
+    async with (
+        serving("--fetch", "--remote-folder", tmp_path / "far", part.path) as asking,
+        anyio.create_task_group() as group,
+    ):
+        for _ in range(3):
+            group.start_soon(deepen)
+    assert all(answer.startswith("[fetched from origin") for answer in answers), answers
+    assert part.git("rev-list", "--count", "HEAD").strip() == "7"
+    part.git("fsck")
+
+
 async def test_a_shallow_clone_fetches_and_pushes(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     made.commit("second", {"side.txt": "two\n"})

@@ -26,6 +26,7 @@ __all__ = ["Git", "GitFailed"]
 
 _MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 _MAX_STDERR_BYTES = 16_000
+_POLL_SECONDS = 0.05
 # Of a git that packs or unpacks what a remote gets or has, or runs other programs.
 _MAX_REMOTE_MEMORY_BYTES = 4 * 1024**3
 _DENIED = "ermission denied"
@@ -333,23 +334,29 @@ class Git:
         return f"not read here: {', '.join(keys)} of this repository's configuration"
 
     @contextmanager
-    def writable_shallow_file(self, repository: Repository) -> Generator[None]:
-        """Let the gits of a block change which commits are the first ones of a shallow clone.
+    def writable_shallow_file(self, repository: Repository, cancel: CancelToken) -> Generator[None]:
+        """Let the gits of a block change which commits are the first ones of a shallow clone, one block at a time.
 
         Git writes that file in our directory, from where a link leads on, and removes it once nothing is cut.
+
+        Raises:
+            WorkCancelled: nobody waits for it any more.
         """
         layout = self.layout(repository, writes=True)
         private_git_dir, _ = self._private_git_dirs.prepare(layout)
         shallow_file = os.path.join(layout.common_dir, "shallow")
         link_path = os.path.join(private_git_dir.folder, "shallow")
-        os.symlink(shallow_file, link_path)
+        while not private_git_dir.shallow_lock.acquire(timeout=_POLL_SECONDS):
+            cancel.check()
         try:
+            os.symlink(shallow_file, link_path)
             yield
             if not os.path.lexists(link_path):
                 os.unlink(shallow_file)
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(link_path)
+            private_git_dir.shallow_lock.release()
 
     def is_partial(self, repository: Repository) -> bool:
         """Whether a repository lacks objects that its remote has."""

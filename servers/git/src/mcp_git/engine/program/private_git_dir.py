@@ -77,7 +77,8 @@ class PrivateGitDir:
     """The common directory that git sees of one repository.
 
     Attributes:
-        config: the path of its configuration.
+        config_path: the path of its configuration.
+        shallow_lock: held while git may write where a shallow clone begins.
         written_signature: what that file was when it was written.
         configuration: what git is told of the repository's configuration.
         user_configuration: what the user's own says for it.
@@ -91,6 +92,7 @@ class PrivateGitDir:
         self.folder = folder
         self.config_path = os.path.join(folder, "config")
         self.lock = threading.Lock()
+        self.shallow_lock = threading.Lock()
         self.config_signatures: Sequence[FileSignature | None] = ()
         self.written_signature: FileSignature | None = None
         self.user_configuration = UserConfiguration()

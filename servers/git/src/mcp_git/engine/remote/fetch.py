@@ -111,7 +111,7 @@ def _fetch_refs(git: Git, repository: Repository, remote: Remote, request: Fetch
     if not request.deepen:
         return exchange(git, repository, remote, arguments, "upload-pack", refspecs, cancel)
     arguments.append(f"--deepen={request.deepen}")
-    with git.writable_shallow_file(repository):
+    with git.writable_shallow_file(repository, cancel):
         return exchange(git, repository, remote, arguments, "upload-pack", refspecs, cancel)
 
 
