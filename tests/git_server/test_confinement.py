@@ -211,6 +211,22 @@ async def test_nothing_in_a_nested_repository_is_run(
         assert "is a repository of its own, and no sandbox keeps git inside" in said
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize("arm", [fsmonitor, fsmonitor_by_the_shell, clean_filter], ids=lambda arm: arm.__name__)
+async def test_nothing_in_a_nested_repository_is_run_where_commits_are_signed(
+    arm: Callable[[Nested], None], tmp_path: Path
+) -> None:
+    trap = Trap(tmp_path)
+    arm(Nested(trap, submodule_that_asks_to_be_entered(trap)))
+    async with serving(*gates(tmp_path), "--sign", trap.made.path, agrees=lambda message: True) as asking:
+        said = await asking("stage_files", paths=["sub"])
+        said += await asking("create_commit", message="it alone", paths=["sub"])
+        said += await asking("create_commit", message="all", all_tracked=True)
+        said += await every_change(asking)
+    assert os.listdir(trap.canaries) == [], said
+    assert "`sub` is a repository of its own" in said and "without --sign" in said
+
+
 async def _inside(asking: Asking) -> str:
     """What is said of names in the nested repository."""
     said = [

@@ -209,8 +209,11 @@ def refuse_links_below(layout: Layout) -> None:
         raise _unreadable(error) from None
 
 
-def refuse_nested_repositories(layout: Layout) -> None:
+def refuse_nested_repositories(layout: Layout, *, signs: bool = False) -> None:
     """Check that no repository lies in the work tree below its top.
+
+    Args:
+        signs: whether git would be kept inside of it if it did not sign.
 
     Raises:
         Refused: one does, whose own configuration git would follow when it enters.
@@ -221,7 +224,7 @@ def refuse_nested_repositories(layout: Layout) -> None:
         if above == layout.work_tree:
             folders[:] = [name for name in folders if name != ".git"]
         elif ".git" in folders or ".git" in files:
-            raise _nested_repository(os.path.relpath(above, layout.work_tree))
+            raise _nested_repository(os.path.relpath(above, layout.work_tree), signs=signs)
 
 
 def refuse_submodules_elsewhere(layout: Layout, submodules: Sequence[str], served_paths: Sequence[str]) -> None:
@@ -264,7 +267,12 @@ def _unreadable(error: OSError) -> Unavailable:
     return Unavailable(f"The repository can't be read: {describe_os_error(error)}.", "The operator can mend that.")
 
 
-def _nested_repository(path: str) -> Refused:
+def _nested_repository(path: str, *, signs: bool = False) -> Refused:
+    if signs:
+        return Refused(
+            f"In this work tree {quote(path)} is a repository of its own, into which a git that signs is not let.",
+            "Serve that folder instead, run the server without --sign, or use `git` itself.",
+        )
     return Refused(
         f"In this work tree {quote(path)} is a repository of its own, and no sandbox keeps git inside of it here.",
         "Serve that folder instead, or use `git` itself; `mcp-git --check` says why there is no sandbox.",

@@ -109,7 +109,7 @@ class OperationRunner:
                 refuse_changed_since(self._git, repository, only_if, paths, cancel)
             operation = plan(OperationPlanner(self._git, repository, cancel))
             if operation.command not in _REF_COMMANDS:
-                self._git.refuse_to_enter(layout)
+                self._git.refuse_to_enter(layout, operation.command)
 
             def run_at_head(operation: Operation) -> Answer:
                 return _Run(self._git, repository, layout, operation, cancel).run()
@@ -264,10 +264,21 @@ class _Run:
         backup = None
         if isinstance(self.operation, CommitOperation) and self.operation.stage_first:
             backup = IndexBackup(self.layout)
+        *first_steps, last_step = self.operation.steps
         try:
-            for step in self.operation.steps:
+            for step in [*first_steps, last_step]:
+                command = step.arguments[0]
+                if step is last_step:
+                    # Options of git itself may stand before it.
+                    command = self.operation.command
+                runs_programs = self.git.programs.are_run_by(command)
                 output = self.git.run(
-                    self.repository, step.arguments, self.cancel, stdin=step.stdin, writes=True, runs_programs=True
+                    self.repository,
+                    step.arguments,
+                    self.cancel,
+                    stdin=step.stdin,
+                    writes=True,
+                    runs_programs=runs_programs,
                 )
                 self._warnings += _WARNING.findall(output.stderr)[:_MAX_WARNINGS]
         except GitFailed as failure:

@@ -64,14 +64,17 @@ class Git:
         deep = writes or self.binary.confinements is None
         return self._private_git_dirs.apply_configured_work_tree(self._policy.layout(repository, writes=deep))
 
-    def refuse_to_enter(self, layout: Layout) -> None:
+    def refuse_to_enter(self, layout: Layout, command: str) -> None:
         """Check that a change enters no repository inside this one, or the kernel keeps git inside of it.
+
+        A git that signs may start the operator's programs, such as a shell to which that repository has given words.
 
         Raises:
             Refused: there is such a repository, whose configuration could have git run anything.
         """
-        if self.binary.confinements is None:
-            refuse_nested_repositories(layout)
+        signs = self.programs.only_sign(command)
+        if signs or self.binary.confinements is None:
+            refuse_nested_repositories(layout, signs=signs)
 
     def run(
         self,
@@ -97,7 +100,7 @@ class Git:
             scratch_index: a folder with an `index` and `objects` that it uses and writes in the place of the
                 repository's, as `copy_index` makes one. `git diff` with the work tree writes the index whatever the
                 environment says, so it gets one.
-            runs_programs: whether it may run what the operator allows for changes.
+            runs_programs: whether it runs the programs that the operator allows.
 
         Raises:
             GitFailed: it ended otherwise.
@@ -115,7 +118,7 @@ class Git:
             literal_paths=literal_paths,
             scratch_index=scratch_index,
             remarks=remarks if writes else None,
-            runs_programs=runs_programs and self.programs.are_allowed,
+            runs_programs=runs_programs,
         ) as stream:
             for piece in stream:
                 pieces.append(piece)

@@ -16,6 +16,8 @@ __all__ = ["OperatorPrograms"]
 _SIGNING_KEYS = re.compile(r"gpg\..+|user\.signingkey|(?:commit|tag)\.gpgsign|tag\.forcesignannotated", re.DOTALL)
 # A repository may say that its commits are to be signed, and which of the operator's keys is for it.
 _REPOSITORY_SIGNING_KEYS = re.compile(r"user\.signingkey|(?:commit|tag)\.gpgsign")
+# What makes commits and tags.
+_SIGNING_COMMANDS = frozenset({"am", "cherry-pick", "commit", "merge", "rebase", "revert", "tag"})
 _WITHOUT_HOOKS = frozenset({"--no-verify"})
 _WITHOUT_SIGNATURE = frozenset({"--no-gpg-sign", "--no-sign"})
 
@@ -32,9 +34,13 @@ class OperatorPrograms:
     hooks: bool
     signing: bool
 
-    @property
-    def are_allowed(self) -> bool:
-        return self.hooks or self.signing
+    def are_run_by(self, command: str) -> bool:
+        """Return whether a command runs them: any command may have hooks, but few sign."""
+        return self.hooks or self.only_sign(command)
+
+    def only_sign(self, command: str) -> bool:
+        """Return whether a command signs and runs no hooks, so that nothing that is served may run."""
+        return self.signing and not self.hooks and command in _SIGNING_COMMANDS
 
     def permit(self, arguments: Sequence[str]) -> list[str]:
         """Return the arguments of a command without the options that keep what is allowed from running.

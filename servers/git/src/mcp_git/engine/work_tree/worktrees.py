@@ -155,7 +155,7 @@ class Worktrees:
         if in_progress:
             raise Conflict(f"In it a {in_progress[0]}.", "`continue_operation` with `abort` there, first.")
         self._refuse_submodules(repository, work_tree, cancel)
-        self._git.refuse_to_enter(layout)
+        self._git.refuse_to_enter(layout, "worktree")
 
     def _stash(self, repository: Repository, cancel: CancelToken) -> str:
         """Put aside what is not committed in a worktree, and return the stash."""
