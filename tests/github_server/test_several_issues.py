@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import anyio
 import pytest
 
 from github_server.oracle import Oracle, Seen
@@ -89,6 +90,25 @@ async def test_what_would_fail_for_all_ends_it(oracle: Oracle) -> None:
         assert done["done"] == "Changed 1 of 3 issues."
         first, second = done["data"]["rows"]
         assert first[0] == 4 and first[1].startswith("failed: The token may not") and second == [5, "not tried"]
+
+
+@pytest.mark.anyio
+async def test_the_end_of_the_time_leaves_an_answer_that_says_what_was_changed(
+    oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issues = world(oracle)
+
+    def find_deadline() -> float:
+        seconds = 290.0
+        if issues[4]["state"] == "closed":
+            seconds = 20.0
+        return anyio.current_time() + seconds
+
+    monkeypatch.setattr(anyio, "current_effective_deadline", find_deadline)
+    async with served(oracle, "--write") as client:
+        done = await call(client, "edit_issue", **NUMBERS, state="closed", dry_run=False)
+    assert done["done"] == "Changed 2 of 3 issues." and done["data"]["rows"] == [[5, "not tried"]]
+    assert issues[5]["state"] == "open"
 
 
 @pytest.mark.anyio

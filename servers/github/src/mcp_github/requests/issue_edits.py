@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import anyio
+
 from mcp_batteries.errors import Problem, Refused, Unavailable
 from mcp_batteries.progress import report_progress
 from mcp_github.call_context import current_call
@@ -23,6 +25,8 @@ _NAME_LISTS = {"labels": "name", "assignees": "login"}
 _DONE_COLUMNS = ("number", "title", "state", "labels", "assignees", "milestone")
 _MAX_SHOWN_CHARACTERS = 60
 _CHANGED = "changed"
+# What reading and changing one issue takes at most at the usual time limit of a request.
+_SECONDS_FOR_ONE = 45.0
 _NOT_SHOWN = frozenset({"duplicate_issue_id", "issue_field_values"})
 
 
@@ -46,9 +50,14 @@ class IssueEdit:
         return issue_done(self.repo, number, f"Changed #{number}.", response.data)
 
     async def apply_to_all(self, api: Api, numbers: Sequence[int]) -> Done:
-        """Change several issues, each as far as GitHub does; what would fail for all the others ends it."""
+        """Change several issues, each as far as GitHub does; what would fail for all the others ends it.
+
+        So does the time limit of the call, before it is over: a call that is cancelled could not say what it changed.
+        """
         results: dict[int, str] = {}
         for number in numbers:
+            if anyio.current_effective_deadline() - anyio.current_time() < _SECONDS_FOR_ONE:
+                break
             report_progress(len(results), len(numbers), f"#{number}")
             notes = current_call().notes
             notes_before = len(notes)
