@@ -77,7 +77,7 @@ _SCISSORS = re.compile(r"(?m)^. -+ >8 -+$")
 _SCISSORS_OPTIONS = ["-c", "commit.cleanup=scissors"]
 
 
-class _Upstream(NamedTuple):
+class _ConfiguredUpstream(NamedTuple):
     """What a branch follows: a remote, `.` for none, and a ref there."""
 
     remote: str
@@ -577,14 +577,14 @@ class OperationPlanner:
         except GitFailed:
             return ""
 
-    def _resolve_upstream(self, upstream: Revision) -> _Upstream:
+    def _resolve_upstream(self, upstream: Revision) -> _ConfiguredUpstream:
         """Return the remote and the name there of what a branch is to follow."""
         if self._find_hash(f"refs/heads/{upstream.text}"):
-            return _Upstream(".", f"refs/heads/{upstream.text}")
+            return _ConfiguredUpstream(".", f"refs/heads/{upstream.text}")
         if self._find_hash(f"refs/remotes/{upstream.text}"):
             for remote in self._list_remotes():
                 if upstream.text.startswith(f"{remote}/"):
-                    return _Upstream(remote, f"refs/heads/{upstream.text.removeprefix(f'{remote}/')}")
+                    return _ConfiguredUpstream(remote, f"refs/heads/{upstream.text.removeprefix(f'{remote}/')}")
         fix = "`list_refs` has branches, those of remotes too."
         raise NotFound(f"There is no branch {quote(upstream.text)} to follow.", fix)
 
