@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import NamedTuple
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
@@ -149,17 +150,16 @@ def resolve_lines(
         commit: that `revision` was when the first page was made.
     """
     failure: GitFailed | None = None
-    for options in _list_options(git, repository, lines):
-        for span in _list_spans(lines):
-            arguments = [*options, "blame", "--porcelain", f"-L{span}", f"{commit or revision.text}^!", "--", path.text]
-            try:
-                output = git.run(repository, arguments, cancel).text
-            except GitFailed as failed:
-                failure = failed
-                if "no match" not in failed.stderr:
-                    break
-            else:
-                return _read_span(output, with_first_line=bool(lines.function))
+    for options, span in product(_list_options(git, repository, lines), _list_spans(lines)):
+        arguments = [*options, "blame", "--porcelain", f"-L{span}", f"{commit or revision.text}^!", "--", path.text]
+        try:
+            output = git.run(repository, arguments, cancel).text
+        except GitFailed as failed:
+            failure = failed
+            if "no match" not in failed.stderr:
+                break
+        else:
+            return _read_span(output, with_first_line=bool(lines.function))
     assert failure is not None
     raise _explain_missing_lines(failure, git, repository, path, revision, lines, cancel)
 

@@ -279,7 +279,7 @@ class GitBinary:
             "GIT_SSH_COMMAND": ssh,
             "GIT_ASKPASS": "",
             "GCM_INTERACTIVE": "never",
-            # Only of a partial clone objects are missing, and then of this remote.
+            # Objects are missing only in a partial clone, and this remote has them.
             "GIT_NO_LAZY_FETCH": "0",
         }
         return environment | git_config.format_environment(entries)

@@ -70,7 +70,7 @@ def fetch(
     """
     repository = fetchable.repository
     remote = resolve_remote(git, policy, repository, name)
-    _refuse_missing_nothing(git, repository, request)
+    _refuse_needless_options(git, repository, request)
     before = _list_refs(git, repository, remote, cancel)
     output = _fetch_refs(git, repository, remote, request, cancel)
     after = _list_refs(git, repository, remote, cancel)
@@ -88,7 +88,7 @@ def fetch(
     return Answer(facts, [*rows, *list_remarks(output.stderr)])
 
 
-def _refuse_missing_nothing(git: Git, repository: Repository, request: FetchRequest) -> None:
+def _refuse_needless_options(git: Git, repository: Repository, request: FetchRequest) -> None:
     """Check that what is asked for can be missing.
 
     Raises:
@@ -99,7 +99,7 @@ def _refuse_missing_nothing(git: Git, repository: Repository, request: FetchRequ
     if request.contents and not git.is_partial(repository):
         raise Invalid("This is no partial clone: the contents of its commits are here.", "Leave `contents` out.")
     if request.path.text and not request.contents:
-        raise Invalid("`path` is of `contents`, which is left out.", "Name a revision there.")
+        raise Invalid("`path` limits `contents`, which is left out.", "Name a revision as `contents`.")
 
 
 def _fetch_refs(git: Git, repository: Repository, remote: Remote, request: FetchRequest, cancel: CancelToken) -> Output:
