@@ -1,6 +1,8 @@
 """A long call over a flaky line: whoever lost the stream of a call gets its answer with the id of the last event."""
 
+import gc
 import json
+import weakref
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
 
 from mcp_batteries.testing.wire import HttpWire
-from mcp_batteries.transports.http.requests.kept_answers import KeptAnswers, call_of
+from mcp_batteries.transports.http.requests.kept_answers import KeptAnswer, KeptAnswers, call_of
 from shared.http_subject import TOY, opened, running
 
 pytestmark = pytest.mark.anyio
@@ -54,6 +56,18 @@ async def test_who_keeps_most_loses_the_oldest() -> None:
     whole = kept.begin("small", 2)
     kept.keep(whole, b"x" * 101)
     assert kept.get("small", whole.number) is None and whole.line, "who waits for it gets it all the same"
+
+
+async def test_what_is_not_kept_takes_no_memory() -> None:
+    kept = KeptAnswers(max_bytes=10)
+    references: list[weakref.ref[KeptAnswer]] = []
+    for number in range(3):
+        answer = kept.begin("s", number)
+        references.append(weakref.ref(answer))
+        kept.keep(answer, b"x" * 8)
+    del answer
+    gc.collect()
+    assert [reference() is not None for reference in references] == [False, False, True]
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from collections import Counter
 import anyio
 from mcp_types.jsonrpc import RequestId
 
-from mcp_batteries.concurrency.timeout_queue import TimeoutQueue
+from mcp_batteries.concurrency.timeout_queue import Timeout, TimeoutQueue
 
 __all__ = ["KEPT_SECONDS", "KeptAnswer", "KeptAnswers", "call_of"]
 
@@ -41,6 +41,7 @@ class KeptAnswer:
         line: the answer; empty while the call runs.
         is_there: set once it is there.
         followers: how many requests wait for it, beside the one that made the call.
+        expiry: the end of the time for which it is kept; None while the call runs.
     """
 
     def __init__(self, number: int, session: str, request_id: RequestId) -> None:
@@ -50,6 +51,7 @@ class KeptAnswer:
         self.line = b""
         self.is_there = anyio.Event()
         self.followers = 0
+        self.expiry: Timeout | None = None
         self._events = 0
 
     def next_event_id(self) -> bytes:
@@ -90,7 +92,7 @@ class KeptAnswers:
         """Keep `line` as the answer to its call, and give it to those who wait for it."""
         answer.line = line
         answer.is_there.set()
-        self._expiry.begin(lambda: self.drop(answer))
+        answer.expiry = self._expiry.begin(lambda: self.drop(answer))
         sizes = Counter[str]()
         for kept in self._answers.values():
             sizes[kept.session] += len(kept.line)
@@ -103,4 +105,8 @@ class KeptAnswers:
     def drop(self, answer: KeptAnswer) -> None:
         """Keep `answer` no longer; who waits for it still gets it, if it is there."""
         self._answers.pop(answer.number, None)
+        if answer.expiry is not None:
+            # Otherwise the answer would stay in memory until its time is over.
+            answer.expiry.cancel()
+            answer.expiry = None
         answer.is_there.set()
