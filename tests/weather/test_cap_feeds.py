@@ -1,11 +1,13 @@
 """Warnings of Asia and Oceania from feeds of CAP 1.2: for the place, in force, and never "none" from a copy."""
 
+from datetime import UTC
 from typing import Any
 
 import pytest
 
 from mcp_weather.engine.requests.cap_xml import read_cap_xml
 from mcp_weather.engine.services.cap_feeds import FEEDS
+from mcp_weather.engine.services.cap_messages import read_messages
 from weather.serving import World, client, text
 from weather.upstream import Upstream
 
@@ -56,6 +58,7 @@ async def test_a_copy_that_has_no_warning_proves_nothing(upstream: Upstream) -> 
         ({}, True), ({"polygon": "?"}, True), ({"polygon": None}, True), ({"hours": -1}, True), ({"hours": None}, True),
         ({"circle": "-41.3,174.8 5"}, True), ({"polygon": None, "circle": "-41.3,174.8 5"}, True),
         ({"polygon": None, "circle": "-39,174.8 5"}, False), ({"polygon": None, "circle": "-39,174.8 nan"}, True),
+        ({"polygon": "nan,174 nan,176 nan,174"}, True), ({"polygon": "-39,nan -38,nan -39,inf"}, True),
         ({"polygon": "-39,174 -38,174 -38,176 -39,176 -39,174"}, False), ({"status": "Test"}, False),
         ({"status": "Exercise"}, False), ({"msgType": "Cancel"}, False), ({"msgType": "Update"}, True),
     ],
@@ -65,6 +68,21 @@ async def test_what_is_told_of_a_message(upstream: Upstream, message: dict[str, 
     found = await fetch(upstream, "Wellington")
     assert [alert.id for alert in found.alerts] == (["a"] if told else [])
     assert found.status == ("alerts" if told else "none")
+
+
+async def test_of_several_areas_the_one_is_named_that_may_hold_the_place(upstream: Upstream) -> None:
+    far = {"areaDesc": "far", "polygon": "-39,174 -38,174 -38,176 -39,176 -39,174"}
+    near = {"areaDesc": "near", **OVER_WELLINGTON}
+    unknown = {"areaDesc": "unknown"}
+    async with World(upstream) as world:
+        place = await world.place("Wellington")
+    for areas, named in (
+        ([far, unknown], ["unknown (not known whether the place is in it)"]),
+        ([far, unknown, near], ["near"]),
+        ([far], []),
+    ):
+        alerts = read_messages([{"identifier": "a", "info": [{"area": areas}]}], place, UTC, "en")
+        assert [alert.area for alert in alerts] == named
 
 
 async def test_what_a_later_message_replaces_is_over(upstream: Upstream) -> None:

@@ -131,16 +131,15 @@ def _awareness_level(info: dict[str, Any]) -> str | None:
 
 
 def _find_area(info: dict[str, Any], place: Place) -> _Area | None:
-    """Return the area that `place` lies in, else the first; None if it certainly lies in none of them."""
+    """Return the area that `place` lies in, else the first that it may lie in; None if it certainly lies in none."""
     areas = [_read_area(area, place) for area in as_objects(info.get("area"))]
     if not areas:
         return _Area(None, None)
-    if all(area.contains_place is False for area in areas):
-        return None
-    for area in areas:
-        if area.contains_place:
-            return area
-    return areas[0]
+    for contains_place in (True, None):
+        for area in areas:
+            if area.contains_place is contains_place:
+                return area
+    return None
 
 
 def _read_area(area: dict[str, Any], place: Place) -> _Area:
@@ -179,7 +178,7 @@ def _polygon_contains(polygon: str, place: Place) -> bool | None:
     """Return whether `place` lies in `polygon`, which is CAP's pairs of latitude and longitude; None if it is none."""
     try:
         corners = [_parse_corner(pair) for pair in polygon.split()]
-    except (ValueError, IndexError):
+    except ValueError:
         return None
     if len(corners) < 3:
         return None
@@ -192,14 +191,20 @@ def _circle_contains(circle: str, place: Place) -> bool | None:
         centre, radius = circle.split()
         longitude, latitude = _parse_corner(centre)
         radius_km = float(radius)
-    except (ValueError, IndexError):
+    except ValueError:
         return None
-    if not all(math.isfinite(number) for number in (longitude, latitude, radius_km)):
+    if not math.isfinite(radius_km):
         return None
     return place.distance_km(latitude, longitude) <= radius_km + _CIRCLE_MARGIN_KM
 
 
 def _parse_corner(pair: str) -> tuple[float, float]:
-    """Return longitude and latitude of CAP's `latitude,longitude`."""
-    numbers = pair.split(",")
-    return float(numbers[1]), float(numbers[0])
+    """Return longitude and latitude of CAP's `latitude,longitude`.
+
+    Raises:
+        ValueError: it is no such pair.
+    """
+    latitude, longitude = [float(number) for number in pair.split(",")]
+    if not (math.isfinite(latitude) and math.isfinite(longitude)):
+        raise ValueError(pair)
+    return longitude, latitude
