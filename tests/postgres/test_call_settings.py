@@ -187,6 +187,16 @@ async def test_a_dry_run_looks_as_a_role_that_it_makes() -> None:
     assert base.rows("SELECT to_regrole('just_tried')") == [(None,)]
 
 
+async def test_a_dry_run_changes_no_schema_as_another_role() -> None:
+    """It would run as the server's own role, and so succeed where that role could not do it."""
+    async with inside("--write", "--ddl", f"app={with_tenant().url('owner')}") as wire:
+        for statement in ("DROP TABLE counted", "CREATE TABLE made (a int)", "ANALYZE counted"):
+            said = text_of(await wire.call("edit_schema", sql=f"SET ROLE tenant; {statement}", dry_run=True))
+            assert "not tried as another role" in said and "RESET ROLE" in said, said
+        sql = "SET ROLE tenant; SELECT 1; RESET ROLE; DROP TABLE counted"
+        assert "- table public.counted" in text_of(await wire.call("edit_schema", sql=sql, dry_run=True))
+
+
 async def test_rows_that_a_policy_hides_are_not_shown_as_removed() -> None:
     base = make(SCHEMA)
     policies = (

@@ -194,6 +194,11 @@ class _ChangeRun:
         head = strip_leading_comments(part.sql)
         request = self.request
         if isinstance(request, Migration) and not is_row_statement(head):
+            if self.session.acting_role is not None:
+                raise Refused(
+                    f"{quote(head.split()[0])} changes more than rows, which is not tried as another role.",
+                    "Write `RESET ROLE;` before it.",
+                )
             return await run_schema_statement(self.session, part, head, is_admin=request.admin, is_dry_run=self.dry_run)
         return await self.rows.run(part, head)
 
