@@ -847,6 +847,21 @@ def test_a_dry_run_changes_nothing(host: str, tmp_path: Path) -> None:
         uninstall(host, settings("--dry-run", "--name", "other1"), where)
 
 
+def test_another_server_of_this_machine_is_not_taken_for_ours(tmp_path: Path) -> None:
+    where = places(tmp_path)
+    path = where.file("cursor")
+    path.parent.mkdir(parents=True)
+    install("cursor", load(Mounted, [*ACTION, "--name", "tools", "--transport", "http", "weather"]), where)
+    before = path.read_bytes()
+    with pytest.raises(NotFound, match="No file of a host has an entry of mcp-git"):
+        uninstall_all(load(Git, ["--uninstall", "all"]), where)
+    with pytest.raises(Conflict, match="another server `tools`"):
+        install("cursor", load(Git, [*ACTION, "--name", "tools", str(tmp_path)]), where)
+    with pytest.raises(NotFound, match="change into that and add --workspace"):
+        uninstall("cursor", load(Git, ["--uninstall", "cursor"]), where)
+    assert path.read_bytes() == before
+
+
 @pytest.mark.parametrize("word", ["all", "--all"])
 def test_all_entries_of_a_server_are_taken_out_at_once(word: str, tmp_path: Path) -> None:
     where = places(tmp_path)

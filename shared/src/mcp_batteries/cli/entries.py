@@ -89,7 +89,7 @@ def is_started_by(value: Any, settings: Settings, url: str | None, noted: Mappin
 
     Args:
         url: the address of the server, if hosts connect to it.
-        noted: the entry that was written last.
+        noted: the entry of this server that was written last.
     """
     if not isinstance(value, dict):
         return False

@@ -86,7 +86,14 @@ class _Target:
 
     @property
     def noted(self) -> Installed:
-        return self.journal.entries.get(self.name, Installed())
+        return self.noted_of(self.name)
+
+    def noted_of(self, name: str) -> Installed:
+        """Return what was written as the entry `name`, if that was one of this server."""
+        noted = self.journal.entries.get(name)
+        if noted is None or noted.command != self.settings.COMMAND:
+            return Installed()
+        return noted
 
     def read(self) -> tuple[str, dict[str, Any]]:
         """Return the text without what the host would not read, and what it means.
@@ -306,9 +313,8 @@ def _own_names(target: _Target) -> list[str]:
     url = server_url(target.settings)
     names: list[str] = []
     for name, value in cast("dict[str, Any]", servers).items():
-        noted = target.journal.entries.get(name, Installed())
         is_wanted = target.settings.name in (None, name)
-        if is_wanted and is_started_by(value, target.settings, url, noted.entry):
+        if is_wanted and is_started_by(value, target.settings, url, target.noted_of(name).entry):
             names.append(name)
     return names
 
@@ -501,7 +507,7 @@ def _not_installed(target: _Target, document: dict[str, Any], container: str) ->
     others = [
         name
         for name, value in servers.items()
-        if is_started_by(value, target.settings, server_url(target.settings), target.noted.entry)
+        if is_started_by(value, target.settings, server_url(target.settings), target.noted_of(name).entry)
     ]
     failure = f"{target.file.path} has no entry {quote(target.name)} of {target.settings.COMMAND}."
     if others:
