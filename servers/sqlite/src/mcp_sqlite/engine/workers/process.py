@@ -116,7 +116,7 @@ class Worker(asyncio.SubprocessProtocol, asyncio.Protocol):
         """Return the next frame; None if none comes within `seconds`.
 
         Raises:
-            Gone: the process has ended.
+            ProcessExited: the process has ended.
         """
         if not self._frames:
             if self._at_end:
