@@ -654,6 +654,9 @@ def test_a_token_that_was_filled_in_goes_to_its_own_server_only(host: str, tmp_p
     assert "Bearer mine" in path.read_text("utf-8")
     install(host, settings(*words, "https://two.example/mcp"), where)
     assert "mine" not in path.read_text("utf-8") and "Bearer ***" in path.read_text("utf-8")
+    path.write_text(path.read_text("utf-8").replace("Bearer ***", "Bearer mine"), "utf-8")
+    install(host, settings("--transport", "http", "--public-url", "https://three.example/mcp"), where)
+    assert "mine" not in path.read_text("utf-8") and "three" in path.read_text("utf-8")
     uninstall(host, settings(), where)
     assert not path.exists()
 

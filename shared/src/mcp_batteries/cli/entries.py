@@ -128,12 +128,12 @@ def merge(new: Mapping[str, Any], current: Mapping[str, Any], noted: Mapping[str
         noted: the entry that was written last: what is still as it says is ours, and goes if the new one has it not.
     """
     merged: dict[str, Any] = {}
-    filled_in = [*_ENVIRONMENTS]
-    if _url_of(new) == _url_of(current):
-        # A token is for one server and goes to no other.
-        filled_in.append(_HEADERS)
+    is_same_url = _url_of(new) == _url_of(current)
     for key, value in current.items():
-        if key in filled_in and isinstance(value, dict):
+        if key == _HEADERS and not is_same_url:
+            # A token is for one server and goes to no other.
+            continue
+        if key in (*_ENVIRONMENTS, _HEADERS) and isinstance(value, dict):
             own = new.get(key, {})
             written = noted.get(key, {})
             environment = _merge_environment(own, cast("dict[str, Any]", value), written)
