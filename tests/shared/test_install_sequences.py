@@ -180,8 +180,7 @@ def tried(host: str, seeds: range, folder: Path) -> int:
 def found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """How this installation is started is the same each time, and takes longer than all else."""
     known = {kind[0].COMMAND: launch(kind[0].COMMAND) for kind in SERVERS.values()}
-    for module in ("mcp_batteries.cli.hosts.launch", "mcp_batteries.cli.install.launch"):
-        monkeypatch.setattr(module, lambda command, *_: known[command])
+    monkeypatch.setattr("mcp_batteries.cli.hosts.launch", lambda command, *_: known[command])
     assert installing
 
 
