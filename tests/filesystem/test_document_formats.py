@@ -101,6 +101,12 @@ async def test_a_damaged_database_fails_as_a_document_does(shop: Path, size: int
     assert not failed or "`read_media`" in said, said
 
 
+async def test_a_database_that_ends_in_its_header_is_said_to_be_none(shop: Path) -> None:
+    (shop / "shop.db").write_bytes((shop / "shop.db").read_bytes()[:16])
+    failed, said = await call(shop, "read_text", path="shop.db")
+    assert failed and "file is not a database" in said, said
+
+
 async def test_a_parquet_file_reads_as_its_columns_and_first_rows(tmp_path: Path) -> None:
     kinds = [ColumnKind.INTEGER, ColumnKind.TEXT]
     with (tmp_path / "t.parquet").open("wb") as file:

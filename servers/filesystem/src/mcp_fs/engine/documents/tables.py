@@ -21,7 +21,7 @@ _MAX_ROWS = 10
 _MAX_CELL_CHARACTERS = 200
 _MAX_TYPE_CHARACTERS = 100
 # In the header of a database: how it is written and read (https://www.sqlite.org/fileformat2.html#the_database_header).
-_VERSION_OFFSETS = (18, 19)
+_VERSIONS = slice(18, 20)
 _ROLLBACK_JOURNAL = 1
 _WRITE_AHEAD_LOG = 2
 _OBJECTS = "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
@@ -33,10 +33,9 @@ def read_sqlite(file: BinaryIO) -> Iterator[str]:
     Of a large database only the beginning is looked at. What is still in its write-ahead log is in another file.
     """
     data = _read_beginning_of_database(file)
-    if _WRITE_AHEAD_LOG in (data[offset] for offset in _VERSION_OFFSETS):
+    if _WRITE_AHEAD_LOG in data[_VERSIONS]:
         yield "[without what its write-ahead log may hold]\n"
-        for offset in _VERSION_OFFSETS:
-            data[offset] = _ROLLBACK_JOURNAL
+        data[_VERSIONS] = bytes((_ROLLBACK_JOURNAL, _ROLLBACK_JOURNAL))
     is_partial = len(data) == _MAX_DATABASE_BYTES
     if is_partial:
         yield f"[of the first {_MAX_DATABASE_BYTES:,} bytes of the database; mcp-sqlite reads all of it]\n"
