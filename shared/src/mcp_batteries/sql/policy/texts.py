@@ -37,7 +37,7 @@ def check_database_name(name: str) -> str:
         Invalid: nothing can.
     """
     if not name or not is_complete_text(name) or len(name) > 1000:
-        raise Invalid(f"{quote(name)} can't be the name of a table.")
+        raise Invalid(f"{quote(name)} can't be a name in a database.")
     return name
 
 
