@@ -60,12 +60,13 @@ async def test_who_keeps_most_loses_the_oldest() -> None:
 
 async def test_what_is_not_kept_takes_no_memory() -> None:
     kept = KeptAnswers(max_bytes=10)
-    references: list[weakref.ref[KeptAnswer]] = []
-    for number in range(3):
+
+    def keep(number: int) -> weakref.ref[KeptAnswer]:
         answer = kept.begin("s", number)
-        references.append(weakref.ref(answer))
         kept.keep(answer, b"x" * 8)
-    del answer
+        return weakref.ref(answer)
+
+    references = [keep(number) for number in range(3)]
     gc.collect()
     assert [reference() is not None for reference in references] == [False, False, True]
 
