@@ -15,7 +15,7 @@ from filesystem.compound_file import Tree, compound_file
 from filesystem.reading import served
 from filesystem.test_replace import call
 from mcp_batteries.sql.transfer.parquet import ColumnKind, write_rows
-from mcp_fs.engine.documents import tables
+from mcp_fs.engine.documents.formats import tables
 from mcp_fs.engine.reading.media import read_media
 
 pytestmark = pytest.mark.anyio

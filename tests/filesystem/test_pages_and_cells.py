@@ -22,11 +22,11 @@ from filesystem.documents_differential import cells_of, compare_documents
 from filesystem.reading import fill, flat, served
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound
-from mcp_fs.engine.documents import pdf as pdf_reader
-from mcp_fs.engine.documents import workbook as workbook_reader
 from mcp_fs.engine.documents import worker
-from mcp_fs.engine.documents.archives import OutOfTime
-from mcp_fs.engine.documents.page_layout import Word, lay_out
+from mcp_fs.engine.documents.formats import pdf as pdf_reader
+from mcp_fs.engine.documents.formats import workbook as workbook_reader
+from mcp_fs.engine.documents.formats.archives import OutOfTime
+from mcp_fs.engine.documents.formats.page_layout import Word, lay_out
 from mcp_fs.engine.reading.text_page import LineIndex, PageRequest, read_page
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.text_search import search_text

@@ -9,7 +9,7 @@ import codecs
 
 from mcp_batteries.errors import Refused, quote
 from mcp_fs.engine.document_kinds import HEAD_BYTES, LABELS, RAW_MEMBERS, kind_of
-from mcp_fs.engine.documents.notebook import notebook_cells
+from mcp_fs.engine.documents.formats.notebook import notebook_cells
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES, detect_encoding
 from mcp_fs.policy import ReadablePath
 

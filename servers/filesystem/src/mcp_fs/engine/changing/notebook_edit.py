@@ -15,7 +15,7 @@ from functools import cached_property
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, TooLarge
-from mcp_fs.engine.documents.notebook import Cell, notebook_cells, with_final_newline
+from mcp_fs.engine.documents.formats.notebook import Cell, notebook_cells, with_final_newline
 from mcp_fs.engine.text.edit import (
     Replacement,
     ambiguous_error,

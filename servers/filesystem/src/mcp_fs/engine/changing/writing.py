@@ -30,7 +30,7 @@ from mcp_fs.engine.changing.file_edits import (
 from mcp_fs.engine.changing.folders import with_missing_folders
 from mcp_fs.engine.changing.patch import FilePatch, apply_hunks, parse_patch
 from mcp_fs.engine.document_kinds import HEAD_BYTES, RAW_MEMBERS, kind_of
-from mcp_fs.engine.documents.notebook import notebook_cells
+from mcp_fs.engine.documents.formats.notebook import notebook_cells
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.named_entries import accept_target
 from mcp_fs.engine.handles.path_opening import exists, open_file, read_status, to_problem

@@ -34,8 +34,8 @@ from mcp_fs.engine.document_kinds import (
     Kind,
     kind_of,
 )
-from mcp_fs.engine.documents import office
-from mcp_fs.engine.documents.archives import (
+from mcp_fs.engine.documents.formats import office
+from mcp_fs.engine.documents.formats.archives import (
     Archive,
     ArchiveEntry,
     DocumentParts,
@@ -52,13 +52,13 @@ from mcp_fs.engine.documents.archives import (
     read_all,
     read_beginning,
 )
-from mcp_fs.engine.documents.messages import Mail, Notebook
-from mcp_fs.engine.documents.outlook import OutlookMail
-from mcp_fs.engine.documents.pdf import Pdf, render_pdf_page
-from mcp_fs.engine.documents.rich_text import RichText
-from mcp_fs.engine.documents.tables import read_parquet, read_sqlite
-from mcp_fs.engine.documents.word import read_word
-from mcp_fs.engine.documents.workbook import Workbook
+from mcp_fs.engine.documents.formats.messages import Mail, Notebook
+from mcp_fs.engine.documents.formats.outlook import OutlookMail
+from mcp_fs.engine.documents.formats.pdf import Pdf, render_pdf_page
+from mcp_fs.engine.documents.formats.rich_text import RichText
+from mcp_fs.engine.documents.formats.tables import read_parquet, read_sqlite
+from mcp_fs.engine.documents.formats.word import read_word
+from mcp_fs.engine.documents.formats.workbook import Workbook
 from mcp_fs.engine.name_folding import fold_name
 
 __all__ = ["main"]

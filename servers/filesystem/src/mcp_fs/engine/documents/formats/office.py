@@ -15,8 +15,14 @@ from urllib.parse import unquote
 from xml.parsers import expat
 
 from mcp_fs.engine.document_kinds import MAX_OUTPUT_BYTES
-from mcp_fs.engine.documents.archives import Unreadable, Zip
-from mcp_fs.engine.documents.package import create_parser, find_main_part, find_related_parts, local_name, read_elements
+from mcp_fs.engine.documents.formats.archives import Unreadable, Zip
+from mcp_fs.engine.documents.formats.package import (
+    create_parser,
+    find_main_part,
+    find_related_parts,
+    local_name,
+    read_elements,
+)
 
 __all__ = ["LineBuilder", "read_epub", "read_html", "read_open_document", "read_slides", "read_xml_lines"]
 

@@ -6,7 +6,7 @@ import posixpath
 from typing import BinaryIO
 from xml.parsers import expat
 
-from mcp_fs.engine.documents.archives import Unreadable, Zip
+from mcp_fs.engine.documents.formats.archives import Unreadable, Zip
 
 __all__ = ["create_parser", "find_links", "find_main_part", "find_related_parts", "local_name", "read_elements"]
 

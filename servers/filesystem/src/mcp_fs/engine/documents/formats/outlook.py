@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO
 
-from mcp_fs.engine.documents.archives import ArchiveEntry, NotInstalled, Unreadable, read_all
-from mcp_fs.engine.documents.messages import clean_attachment_name, unique_name
-from mcp_fs.engine.documents.office import read_html
-from mcp_fs.engine.documents.rich_text import read_rich_text
+from mcp_fs.engine.documents.formats.archives import ArchiveEntry, NotInstalled, Unreadable, read_all
+from mcp_fs.engine.documents.formats.messages import clean_attachment_name, unique_name
+from mcp_fs.engine.documents.formats.office import read_html
+from mcp_fs.engine.documents.formats.rich_text import read_rich_text
 
 __all__ = ["OutlookMail"]
 

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mcp_fs.engine.documents.archives import Unreadable, Zip
-from mcp_fs.engine.documents.list_numbers import ListNumbers, read_list_numbers
-from mcp_fs.engine.documents.office import LineBuilder, read_xml_lines
-from mcp_fs.engine.documents.package import find_links, find_main_part, local_name, read_elements
+from mcp_fs.engine.documents.formats.archives import Unreadable, Zip
+from mcp_fs.engine.documents.formats.list_numbers import ListNumbers, read_list_numbers
+from mcp_fs.engine.documents.formats.office import LineBuilder, read_xml_lines
+from mcp_fs.engine.documents.formats.package import find_links, find_main_part, local_name, read_elements
 
 __all__ = ["read_word"]
 

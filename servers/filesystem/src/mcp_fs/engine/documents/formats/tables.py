@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any, BinaryIO
 
-from mcp_fs.engine.documents.archives import NotInstalled, Unreadable
+from mcp_fs.engine.documents.formats.archives import NotInstalled, Unreadable
 
 __all__ = ["read_parquet", "read_sqlite"]
 

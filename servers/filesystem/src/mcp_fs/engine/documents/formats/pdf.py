@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from mcp_batteries.media.pictures import LONGEST_SIDE, MOST_BYTES
 from mcp_batteries.media.png import SIGNATURE, pack_chunk
-from mcp_fs.engine.documents.archives import (
+from mcp_fs.engine.documents.formats.archives import (
     ArchiveEntry,
     MemberNotFound,
     NotInstalled,
@@ -22,7 +22,7 @@ from mcp_fs.engine.documents.archives import (
     Unreadable,
     read_all,
 )
-from mcp_fs.engine.documents.page_layout import Word, lay_out
+from mcp_fs.engine.documents.formats.page_layout import Word, lay_out
 
 __all__ = ["Pdf", "render_pdf_page"]
 

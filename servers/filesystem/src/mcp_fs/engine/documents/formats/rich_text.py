@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from mcp_fs.engine.documents.archives import ArchiveEntry, NotInstalled, read_all
+from mcp_fs.engine.documents.formats.archives import ArchiveEntry, NotInstalled, read_all
 
 __all__ = ["RichText", "read_rich_text"]
 

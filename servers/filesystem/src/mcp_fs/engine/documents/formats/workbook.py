@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any, BinaryIO
 from xml.parsers import expat
 
-from mcp_fs.engine.documents.archives import (
+from mcp_fs.engine.documents.formats.archives import (
     ArchiveEntry,
     MemberNotFound,
     NotInstalled,
@@ -24,7 +24,7 @@ from mcp_fs.engine.documents.archives import (
     read_all,
     refuse_locked_package,
 )
-from mcp_fs.engine.documents.package import (
+from mcp_fs.engine.documents.formats.package import (
     create_parser,
     find_main_part,
     find_related_parts,

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from email.message import EmailMessage, Message, MIMEPart
 from typing import Any, BinaryIO, cast
 
-from mcp_fs.engine.documents.archives import ArchiveEntry, read_all
-from mcp_fs.engine.documents.notebook import notebook_cells
-from mcp_fs.engine.documents.office import read_html
+from mcp_fs.engine.documents.formats.archives import ArchiveEntry, read_all
+from mcp_fs.engine.documents.formats.notebook import notebook_cells
+from mcp_fs.engine.documents.formats.office import read_html
 
 __all__ = ["Mail", "Notebook", "clean_attachment_name", "unique_name"]
 
