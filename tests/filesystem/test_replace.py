@@ -323,6 +323,7 @@ async def test_what_is_too_large_to_edit_is_named(tmp_path: Path, monkeypatch: p
 async def test_an_archive_is_no_folder_to_write_to(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("f", "x")
+    (tmp_path / "b.txt").write_text("b")
     for tool, arguments, refusal in (
         ("write_file", {"path": "a.zip!/new", "content": "x", "parents": True}, "lies in an archive"),
         ("create_directory", {"path": "a.zip!/new"}, "lies in an archive"),
@@ -331,11 +332,11 @@ async def test_an_archive_is_no_folder_to_write_to(tmp_path: Path) -> None:
             {"path": "a.zip!/f", "old_text": "x", "new_text": "y"},
             "is in an archive, which can't be changed",
         ),
-        ("copy_file", {"source": "a.zip", "target": "a.zip!/b/c"}, "nothing is added to an archive"),
+        ("copy_file", {"source": "b.txt", "target": "a.zip!/b/c"}, "nothing is added to an archive"),
     ):
         failed, said = await call(tmp_path, tool, **arguments)
         assert failed and refusal in said, said
-    assert os.listdir(tmp_path) == ["a.zip"]
+    assert sorted(os.listdir(tmp_path)) == ["a.zip", "b.txt"]
     assert "as `a.zip!/b/f`" in (await call(tmp_path, "read_text", path="a.zip/b/f"))[1]
     (tmp_path / "x").mkdir()
     assert "Write `x/` to put it in there" in (await call(tmp_path, "copy_file", source="a.zip", target="x"))[1]

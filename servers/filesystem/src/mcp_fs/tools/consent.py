@@ -102,13 +102,13 @@ Copies = Annotated[
     list[CopyPair],
     trusted(PathArguments.copy_pairs),
     AfterValidator(_limit_count),
-    Field(description="The target of each source; a target `dir/` takes all that `./*.pdf` means"),
+    Field(description="`{source: target}`; a target `dir/` takes one source, or all that `./*.pdf` means"),
 ]
 Moves = Annotated[
     list[MovePair],
     trusted(PathArguments.move_pairs),
     AfterValidator(_limit_count),
-    Field(description="The target of each source; a target `dir/` takes all that `./*.pdf` means"),
+    Field(description="`{source: target}`; a target `dir/` takes one source, or all that `./*.pdf` means"),
 ]
 
 

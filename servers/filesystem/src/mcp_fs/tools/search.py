@@ -44,7 +44,7 @@ def find_files(
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> FilePage:
-    """Find files by name in all folders below `path`, without hidden and git-ignored ones.
+    """Find files by name, or duplicates, in all folders below `path`, without hidden and git-ignored ones.
 
     Paths of a folder are grouped under its name. For text in files use `search_text`.
     """

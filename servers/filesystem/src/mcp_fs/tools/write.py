@@ -118,7 +118,7 @@ def write_file(
     path: Annotated[TargetPath, trusted(PathArguments.file_target)],
     content: FreeText,
     overwrite: bool = False,
-    append: Annotated[bool, Field(description="Add to the end of the file, in its encoding.")] = False,
+    append: Annotated[bool, Field(description="Add at the end, from a new line on, in the file's encoding.")] = False,
 ) -> WriteResult:
     """Create a text file; one that exists is refused, unless `overwrite` replaces it or `append` adds to it.
 

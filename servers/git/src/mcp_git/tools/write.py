@@ -97,7 +97,8 @@ def stage_files(
     patch: Annotated[FreeText, Field(description="Unified diff of single hunks, in place of `paths`.")] = "",
     unstage: Annotated[bool, Field(description="Take it out of the index again.")] = False,
     rev: Annotated[
-        OptionalRevision, Field(description="What unstaged `paths` are staged as then; by default HEAD.")
+        OptionalRevision,
+        Field(description="With `unstage`: the commit whose `paths` are staged then; by default HEAD."),
     ] = None,
     only_if: OnlyIf = None,
     repo: WritableRepo = default(""),

@@ -85,7 +85,7 @@ async def get_table(
     grants.
 
     For SQL over several tables `list_objects` is enough. This tells more of one: joins through other tables too, with
-    `sample` its first rows. For other rows use `query_rows`.
+    `sample` its first rows. It also compares the rows of two. For other rows use `query_rows`.
     """
     if compare_with is not None:
         return await compare_rows(pools, pages, table.of(database), compare_with.of(database))

@@ -71,7 +71,7 @@ async def get_table(
     definition.
 
     For SQL over several tables `list_tables` is enough. This tells more of one: joins through other tables too, with
-    `sample` its first rows. For other rows use `query_rows`.
+    `sample` its first rows. It also compares the rows of two. For other rows use `query_rows`.
     """
     if compare_with is not None:
         return await compare_rows(pool, pages, table.of(database), compare_with.of(database))

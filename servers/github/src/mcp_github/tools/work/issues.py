@@ -292,7 +292,7 @@ async def edit_issue(
     milestone: Annotated[Milestone, Field(description="0 removes it")] = None,
     type: Type = None,  # noqa: A002
     custom: Custom = None,
-    duplicate_of: Annotated[OptionalNumber, Field(description="Closes it")] = None,
+    duplicate_of: Annotated[OptionalNumber, Field(description="Closes `number` as one of this")] = None,
     dry_run: OptionalDryRun = None,
 ) -> Done:
     """Change an issue, or several alike; a pull request's labels, assignees, milestone (else `edit_pull_request`)."""
