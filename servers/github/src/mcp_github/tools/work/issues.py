@@ -24,7 +24,7 @@ from mcp_github.requests.conversation import list_newest_comments, list_timeline
 from mcp_github.requests.issue_edits import IssueEdit, describe_issue, issue_done, issue_path
 from mcp_github.requests.name_changes import resolve_names
 from mcp_github.requests.related_issues import to_related_row
-from mcp_github.requests.review_threads import reply_in_thread
+from mcp_github.requests.review.threads import reply_in_thread
 from mcp_github.tools import views
 from mcp_github.tools.arguments import (
     Body,

@@ -22,14 +22,14 @@ from mcp_github.listing.projections import clip, clip_note, pick
 from mcp_github.models import Done, Listing, Record
 from mcp_github.number_forms import Number, OptionalNumber, leave_out_zero
 from mcp_github.policy import Head, HeadFilter, NodeId, Policy, Ref, Repo, ReviewComment, WriteRepo
-from mcp_github.requests import review_threads, reviews
 from mcp_github.requests.branches import changed_names
 from mcp_github.requests.checks import CheckFilter, CheckState, list_checks_of_commit, list_checks_of_pull
 from mcp_github.requests.graphql_queries import DRAFT, READY
 from mcp_github.requests.merge_when_ready import merge_when_ready
 from mcp_github.requests.name_changes import merge_names, resolve_names
 from mcp_github.requests.pull_links import add_pull_links
-from mcp_github.requests.reviews import NewReview, ReviewAction, Verdict
+from mcp_github.requests.review import reviews, threads
+from mcp_github.requests.review.reviews import NewReview, ReviewAction, Verdict
 from mcp_github.tools import views
 from mcp_github.tools.arguments import (
     Cursor,
@@ -183,12 +183,12 @@ async def list_reviews(
     """
     if thread is not None:
         refuse_beside("`thread`", unresolved=unresolved)
-        return await review_threads.list_thread(api, repo, number, thread, order=order, limit=limit, cursor=cursor)
+        return await threads.list_thread(api, repo, number, thread, order=order, limit=limit, cursor=cursor)
     if order == "desc":
         raise Invalid("`order` is that of the comments of one thread.", "Pass `thread`.")
     # Reviews are neither resolved nor open.
     if kind == "threads" or unresolved:
-        return await review_threads.list_threads(api, repo, number, unresolved_only=unresolved, cursor=cursor)
+        return await threads.list_threads(api, repo, number, unresolved_only=unresolved, cursor=cursor)
     description = f"the reviews of #{number} of `{repo.full_name}`"
     query = ListQuery(f"{_path(repo, number)}/reviews", description, REVIEW, repo=repo)
     return await fetch_page(api, query, PageOptions(fields, limit, cursor))
@@ -342,7 +342,7 @@ async def edit_thread(
     resolved: bool = True,
 ) -> Done:
     """Resolve or reopen a review's thread; its comments stay. To reply: `create_comment`."""
-    return await review_threads.set_resolved(api, repo, number, thread, resolved=resolved)
+    return await threads.set_resolved(api, repo, number, thread, resolved=resolved)
 
 
 @tool("Merge a pull request", toolset="pull_requests", gate="merge", effect="destroy", open_world=True)

@@ -11,7 +11,7 @@ from mcp_github.client.api import Api
 from mcp_github.models import Done
 from mcp_github.policy import Ref, Repo, ReviewComment, WriteRepo
 from mcp_github.requests.graphql_queries import ADD_THREAD
-from mcp_github.requests.review_lines import explain_misplaced
+from mcp_github.requests.review.lines import explain_misplaced
 
 __all__ = [
     "NewReview", "ReviewAction", "Verdict", "add_to_review", "finish_review", "send_review",

@@ -1,0 +1,1 @@
+"""Reviews of pull requests: what they say, where their comments stand, and their threads."""
