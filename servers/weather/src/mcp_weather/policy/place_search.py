@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from mcp_batteries.errors import Invalid, NotFound, Unavailable, quote
@@ -61,40 +61,7 @@ async def resolve_name(place_name: PlaceName, geocoder: Geocoder) -> Place:
         Unavailable: names can't be looked up.
     """
     try:
-        for reading in _list_first_readings(place_name):
-            place = _choose_exact(reading, await _find_candidates(reading, geocoder))
-            if place is not None:
-                return place
-        candidates = await _find_candidates(place_name, geocoder)
-        if place_name.regions or _has_famous(candidates, place_name.name):
-            place = _choose_exact(place_name, candidates)
-            if place is not None:
-                return place
-        for reading in (*shorten(place_name), *_list_other_readings(place_name, candidates)):
-            found = await _find_candidates(reading, geocoder)
-            if _is_bare(reading) and not _has_famous(found, reading.name):
-                continue
-            place = _choose_exact(reading, found)
-            if place is not None:
-                return place
-        for reading in larger_parts(place_name):
-            larger = await _find_candidates(reading, geocoder)
-            if not _has_famous(larger, reading.name):
-                continue
-            place = _choose_exact(reading, larger)
-            if place is not None:
-                return place
-        # The geocoder knows a name in its own language only: in English, Warszawa is a part of a town in Ohio.
-        if not place_name.regions:
-            results = await geocoder(place_name.name, COMMON_LANGUAGES)
-            candidates = merge_candidates(candidates, results)
-        if not _select_called(place_name.name, select_within(candidates, place_name.regions)):
-            for reading in filter(_is_bare, (*_list_first_readings(place_name), *other_readings(place_name))):
-                found = await _find_candidates(reading, geocoder)
-                results = await geocoder(reading.name, COMMON_LANGUAGES)
-                place = _choose_exact(reading, merge_candidates(found, results))
-                if place is not None:
-                    return place
+        place, candidates = await _resolve_by_readings(place_name, geocoder)
     except Unavailable as problem:
         fix = "Pass coordinates such as `47.37,8.55` until then."
         if problem.retry_after:
@@ -103,7 +70,7 @@ async def resolve_name(place_name: PlaceName, geocoder: Geocoder) -> Place:
         raise Unavailable(
             f"Names can't be looked up now: {problem.failure}", fix, retry_after=problem.retry_after
         ) from problem
-    place = _choose(place_name, candidates)
+    place = place or _choose(place_name, candidates)
     if place is not None:
         return place
     others = ""
@@ -113,6 +80,61 @@ async def resolve_name(place_name: PlaceName, geocoder: Geocoder) -> Place:
         f"No place is called {quote(place_name.text)}.{others}",
         "Check the spelling, or pass coordinates such as `47.37,8.55`; `find_place` searches.",
     )
+
+
+async def _resolve_by_readings(place_name: PlaceName, geocoder: Geocoder) -> tuple[Place | None, list[Candidate]]:
+    """Return the place of the first reading of the name that means one, and what has the name itself."""
+    place = await _choose_first(_list_first_readings(place_name), geocoder)
+    if place is not None:
+        return place, []
+    candidates = await _find_candidates(place_name, geocoder)
+    if place_name.regions or _has_famous(candidates, place_name.name):
+        place = _choose_exact(place_name, candidates)
+        if place is not None:
+            return place, candidates
+    shorter = (*shorten(place_name), *_list_other_readings(place_name, candidates))
+    place = await _choose_first(shorter, geocoder, needs_fame=_is_bare)
+    if place is None:
+        place = await _choose_first(larger_parts(place_name), geocoder, needs_fame=lambda reading: True)
+    if place is not None:
+        return place, candidates
+    return await _resolve_in_common_languages(place_name, candidates, geocoder)
+
+
+async def _choose_first(
+    readings: Iterable[PlaceName],
+    geocoder: Geocoder,
+    needs_fame: Callable[[PlaceName], bool] = lambda reading: False,
+) -> Place | None:
+    """Return the place of the first reading that means one; where a reading needs fame, a place that many know."""
+    for reading in readings:
+        found = await _find_candidates(reading, geocoder)
+        if needs_fame(reading) and not _has_famous(found, reading.name):
+            continue
+        place = _choose_exact(reading, found)
+        if place is not None:
+            return place
+    return None
+
+
+async def _resolve_in_common_languages(
+    place_name: PlaceName, candidates: list[Candidate], geocoder: Geocoder
+) -> tuple[Place | None, list[Candidate]]:
+    """Look the name up in other languages too; return the place that it means there, and what has the name itself.
+
+    The geocoder knows a name in its own language only: in English, Warszawa is a part of a town in Ohio.
+    """
+    if not place_name.regions:
+        candidates = merge_candidates(candidates, await geocoder(place_name.name, COMMON_LANGUAGES))
+    if _select_called(place_name.name, select_within(candidates, place_name.regions)):
+        return None, candidates
+    for reading in filter(_is_bare, (*_list_first_readings(place_name), *other_readings(place_name))):
+        found = await _find_candidates(reading, geocoder)
+        results = await geocoder(reading.name, COMMON_LANGUAGES)
+        place = _choose_exact(reading, merge_candidates(found, results))
+        if place is not None:
+            return place, candidates
+    return None, candidates
 
 
 async def find_places(place_name: Place | PlaceName, language: str, geocoder: Geocoder) -> list[FoundPlace]:
