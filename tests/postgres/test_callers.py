@@ -185,7 +185,7 @@ async def test_no_way_in_shows_another_roles_rows(tmp_path: Path) -> None:
         cursor = page.partition("cursor=")[2].partition("]")[0]
         assert MARK in page and MARK not in await said(alice, "query_rows", cursor=cursor)
         assert MARK in await said(bob, "query_rows", cursor=cursor)
-    assert tried == len(TEXTS) * len(WAYS) and seen_by_bob >= 12 and seen_by_alice >= 20, (seen_by_bob, seen_by_alice)
+    assert tried == len(TEXTS) * len(WAYS) and seen_by_bob >= 12 and seen_by_alice >= 16, (seen_by_bob, seen_by_alice)
     assert base.rows("SELECT count(*) FROM bobs") == [(3,)] and base.rows("SELECT count(*) FROM shared") == [(2,)]
 
 

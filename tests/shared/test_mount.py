@@ -103,7 +103,7 @@ async def test_what_a_proxy_may_ask_about_is_repeated_in_headers_when_asked_for(
 ) -> None:
     named = {"database": "Database", "repo": "Repo", "place": "Place"}
     words = [*words, "--", "git", str(tmp_path), "--", "github", "--toolsets", "all", "--write"]
-    for flags in ["--transport", "http", "--param-headers"], ["--transport", "http"], ["--param-headers"]:
+    for flags in ["--transport", "http", "--param-headers"], ["--transport", "http"], []:
         tools = served([*flags, *words]).catalog.tools
         marked = {
             (tool.name, name): schema.get("x-mcp-header")

@@ -65,7 +65,7 @@ async def test_every_refusal_is_told_with_its_reason(tmp_path: Path) -> None:
         write = bob.message("tools/call", {"name": "create_directory", "arguments": {"path": CANARY}})
         await ask(403, bob.headers_for(write), write)
         listing = bob.message("tools/list")
-        for status in (200, 200, 429, 429):
+        for status in (200, 200, 200, 429, 429):
             await ask(status, bob.headers_for(listing), listing)
         # A mistake is no refusal.
         await ask(400, bearer("alice"), {"x": CANARY})
