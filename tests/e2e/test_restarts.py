@@ -1,4 +1,4 @@
-"""Restarts under load lose no call that was sent; `restarts.py` is the same for as long as one likes."""
+"""Restarts under load lose no call that was sent; `python -m proofs restarts` is the same for as long as one likes."""
 
 from pathlib import Path
 
