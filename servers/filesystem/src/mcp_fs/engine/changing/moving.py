@@ -172,7 +172,7 @@ class Relocation:
         metadata_copier = MetadataCopier()
         with self._prepare_copy(metadata_copier) as copied:
             move = MoveBetweenDisks(
-                self.resolved_target, self.target, copied, self.resolved_source, self.source, self.cancel
+                self.resolved_target, self.target, self.resolved_source, copied, self.source, self.cancel
             )
             make(move)
         return metadata_copier.notes
@@ -203,20 +203,26 @@ class Relocation:
 
 
 @dataclass(eq=False)
-class Rename(Operation):
+class _Move(Operation):
+    """A move, which changes the folder that an entry leaves too."""
+
+    resolved_source: ResolvedPath[WritablePath]
+    verb: str = field(default="moved to", kw_only=True)
+
+    @property
+    def changed_folders(self) -> Sequence[Folder[WritablePath]]:
+        return [self.folder, self.resolved_source.folder]
+
+
+@dataclass(eq=False)
+class Rename(_Move):
     """A move within one file system.
 
     Attributes:
         overwrite: whether it replaces what rename(2) replaces.
     """
 
-    resolved_source: ResolvedPath[WritablePath]
     overwrite: bool
-    verb: str = field(default="moved to", kw_only=True)
-
-    @property
-    def changed_folders(self) -> Sequence[Folder[WritablePath]]:
-        return [self.folder, self.resolved_source.folder]
 
     def plan_changes(self, journal_entry: Journal) -> Sequence[PlannedChange]:
         source = self.resolved_source
@@ -232,18 +238,12 @@ class Rename(Operation):
 
 
 @dataclass(eq=False)
-class MoveBetweenDisks(Operation):
+class MoveBetweenDisks(_Move):
     """A finished copy that gets its name, before what was copied goes."""
 
     copied: FileWrite | TreePlacement
-    resolved_source: ResolvedPath[WritablePath]
     source: ReadablePath
     cancel: CancelToken
-    verb: str = field(default="moved to", kw_only=True)
-
-    @property
-    def changed_folders(self) -> Sequence[Folder[WritablePath]]:
-        return [self.folder, self.resolved_source.folder]
 
     def plan_changes(self, journal_entry: Journal) -> Sequence[PlannedChange]:
         source = self.resolved_source
