@@ -39,7 +39,7 @@ class WorkerLauncher:
 
     Attributes:
         databases: the addresses of the served databases.
-        scratch: where results lie that have more pages.
+        scratch: where workers put copies, rows of later pages, and what does not fit into memory.
         options: what each worker knows before any request, as `worker_options` returns it.
         files: the folder of files that are read and written, None where there is none.
     """
