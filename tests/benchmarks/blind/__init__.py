@@ -1,0 +1,1 @@
+"""What tasks take an agent that sees the tools, or a shell, for the first time."""

@@ -1,0 +1,31 @@
+"""A task for an agent: what it is told, its place, and what must be so at the end."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from beside_shell import Place
+
+GROUPS = ("files", "databases", "git", "github")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What an agent is asked to do, or to find out.
+
+    Attributes:
+        text: what the agent is told, in a user's words.
+        make: makes the task's place in an empty folder.
+        verify: returns what is wrong, given the place and the agent's answer.
+    """
+
+    name: str
+    text: str
+    make: Callable[[Path], Place]
+    verify: Callable[[Place, str], Sequence[str]]
+
+
+def tasks_of(group: str) -> Sequence[Task]:
+    """Return the tasks of `group`, which is the name of a module in `tasks/`."""
+    return import_module(f"blind.tasks.{group}").TASKS

@@ -1,0 +1,1 @@
+"""The tasks, a module a group; none is written by who writes the tools."""
