@@ -445,6 +445,9 @@ async def test_arguments_that_exclude_one_another(tmp_path: Path) -> None:
     tools = Tools(served(tmp_path))
     assert (await tools.read_text("a", head=2)).body == "1\n2\n"
     assert (await tools.read_text("a", end_line=2)).body == "1\n2\n"
+    assert (await tools.read_text("a", head=2, start_line=1, end_line=2)).body == "1\n2\n"
+    with pytest.raises(Invalid):
+        await tools.read_text("a", head=2, start_line=1, end_line=3)
     with pytest.raises(Invalid):
         await tools.read_text("a", head=1, tail=1)
     with pytest.raises(Invalid):

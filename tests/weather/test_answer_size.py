@@ -123,6 +123,14 @@ async def test_a_day_is_asked_for_in_words(upstream: Upstream) -> None:
         assert both.is_error and "can't be used together" in text(both)
 
 
+async def test_hours_and_days_that_agree_are_one_span(upstream: Upstream) -> None:
+    """A model in a strict mode fills both."""
+    async with client(upstream) as found:
+        both = await found.call_tool("get_forecast", {"place": "Zurich", "days": 2, "hours": 48})
+        hours = await found.call_tool("get_forecast", {"place": "Zurich", "hours": 48})
+        assert not both.is_error and text(both) == text(hours)
+
+
 async def test_the_weather_names_where_the_air_is(upstream: Upstream) -> None:
     async with client(upstream) as found:
         assert "`get_air_quality`" in text(await found.call_tool("get_weather", {"place": "Zurich"}))

@@ -80,6 +80,8 @@ async def read_text(
     Documents (docx, pdf, msg ...), databases and Parquet come as text, pages of a PDF by `a.pdf!/3-9`, files in
     archives by `a.zip!/b.txt`. The first line says how to go on. Several files: `read_files`.
     """
+    if head and (start_line or 1, end_line or head) == (1, head):
+        start_line, end_line = None, None  # the same lines, said twice
     chosen = [name for name, value in (("head", head), ("tail", tail), ("start_line", start_line)) if value]
     if len(chosen) > 1 or (end_line and chosen and chosen[0] != "start_line"):
         raise Invalid("`head`, `tail` and a range of lines can't be used together.", "Use one of them.")

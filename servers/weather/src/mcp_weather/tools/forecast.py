@@ -96,7 +96,7 @@ class _Arguments:
         Raises:
             Invalid: some do.
         """
-        if self.hours and self.days:
+        if self.hours and self.days and self.hours != 24 * self.days:
             raise Invalid("`hours` and `days` can't be used together.", "Pass one of them.")
         if self.spread:
             self._validate_spread()
