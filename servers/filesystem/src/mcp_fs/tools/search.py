@@ -35,7 +35,7 @@ def find_files(
     path: StartPaths = default("."),
     sort: Annotated[
         FindSort,
-        Field(description="`taken`: photos by their date; `duplicates`: only files whose contents others have too"),
+        Field(description="`taken`: photos by their date; `duplicates`: only files with the same contents as another"),
     ] = "path",
     include_hidden: bool = False,
     include_ignored: bool = False,
@@ -70,9 +70,12 @@ def search_text(
     ] = None,
     file_type: Annotated[FreeText | None, Field(description="py, ts, ...")] = None,
     files_only: bool = False,
-    count_only: Annotated[bool, Field(description="How many lines match.")] = False,
+    count_only: Annotated[bool, Field(description="Only numbers of matching lines.")] = False,
     only_matching: Annotated[
-        bool, Field(description="What matched, or named groups, each once; adds up a group `sum`.")
+        bool,
+        Field(
+            description="Each text that matched, or its named groups, once, with its count; a group `sum` is added up."
+        ),
     ] = False,
     include_hidden: bool = False,
     include_ignored: bool = False,

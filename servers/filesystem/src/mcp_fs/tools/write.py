@@ -57,7 +57,7 @@ class Edit(BaseModel):
     old_text: FreeText = Field(description="Exact and unique, with its indentation.")
     new_text: FreeText
     replace_all: bool = False
-    lookalike: bool = Field(False, description="Match what only looks the same, too.")
+    lookalike: bool = Field(False, description="Also match what only looks the same, as a no-break space.")
 
 
 def _wrap_single_edit(arguments: Mapping[str, Any]) -> Mapping[str, Any]:

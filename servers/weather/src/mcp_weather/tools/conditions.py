@@ -73,7 +73,7 @@ async def get_air_quality(
 
 @tool("Airport weather", open_world=True)
 async def get_metar(engine: Engine, *, place: AirportOrPlace, units: AviationUnits = default("")) -> Airport:
-    """Get METAR (measured) and TAF (forecast) of the airport nearest to `place`, or of an ICAO code (`LSZH`).
+    """Get METAR (measured) and TAF (forecast) of the airport nearest to `place`, a name or an ICAO code.
 
     Both as issued, METAR decoded too (wind in knots), with other airports near. For weather use `get_weather`.
     """

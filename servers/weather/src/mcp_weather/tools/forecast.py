@@ -163,7 +163,7 @@ async def get_forecast(
 ) -> Forecast:
     """Get a forecast by hour, by day or by 15 minutes (rain and gusts), with sums and extremes.
 
-    Pass `hours` (15 minutes take only these), `days` or `day`; several `models`, or `spread`, tell how certain it is.
+    Pass `hours`, `days` or `day`; by 15 minutes `hours` alone. Several `models`, or `spread`, tell how certain it is.
     Times are the place's. For the weather now use `get_weather`, for past days `get_history`.
     """
     arguments = _Arguments(step, hours, days, day, variables, models, spread, source)
