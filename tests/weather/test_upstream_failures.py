@@ -474,3 +474,33 @@ async def test_what_stands_in_for_a_forecast_is_drawn_too(upstream: Upstream) ->
         assert not drawn.is_error and drawn.structured_content is not None, text(drawn)
         assert drawn.structured_content["series"] == ["temperature_2m", "precipitation_probability", "wind_speed_10m"]
         assert "Source: US National Weather Service" in text(drawn)
+
+
+def _without(member: str) -> Callable[[dict[str, Any]], None]:
+    return lambda document: document.pop(member, None)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "asked", "member"),
+    [
+        ("get_forecast", {"place": "Zurich", "hours": 5}, "hourly=", "hourly"),
+        ("get_forecast", {"place": "Zurich", "days": 5}, "daily=", "daily"),
+        ("get_forecast", {"place": "Zurich", "step": "15-minute"}, "minutely_15=", "minutely_15"),
+        ("get_forecast", {"place": "Birmingham", "source": "nws"}, "points", "properties"),
+        ("get_alerts", {"place": "Birmingham"}, "alerts", "features"),
+        ("get_alerts", {"place": "Zurich"}, "warnings", "warnings"),
+        ("get_alerts", {"place": "Toronto"}, "weather-alerts", "features"),
+        ("get_air_quality", {"place": "Zurich"}, "air-quality", "current"),
+        ("get_air_quality", {"place": "Zurich"}, "air-quality", "hourly"),
+    ],
+)
+async def test_an_answer_that_can_not_be_read_is_not_kept(
+    upstream: Upstream, tool: str, arguments: dict[str, Any], asked: str, member: str
+) -> None:
+    """Who tries again in a moment, as the problem says, is answered."""
+    async with client(upstream) as found:
+        upstream.fail(asked, change=_without(member))
+        broken = text(await found.call_tool(tool, arguments))
+        assert " sent a" in broken and "Try again" in broken, broken
+        again = await found.call_tool(tool, arguments)
+        assert not again.is_error and " sent a" not in text(again), text(again)

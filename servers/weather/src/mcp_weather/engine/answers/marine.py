@@ -117,9 +117,7 @@ def _note_problem(notes: list[str], subject: str, answer: Table | Problem) -> Ta
 def _read_present(search: _SeaSearch, units: Units) -> Reading | None:
     """Return the present values of the sea; None if none of them is known."""
     reading = read_present(search.snapshot.json(), units, origin_of(search.snapshot, OPEN_METEO))
-    if reading is None or not search.is_sea:
-        return None
-    if all(value is None for value in reading.values):
+    if not search.is_sea or all(value is None for value in reading.values):
         return None
     return reading
 

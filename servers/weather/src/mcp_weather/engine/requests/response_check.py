@@ -11,6 +11,7 @@ from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.remote import Failed, FetchResult, NotModified, Outcome
 from mcp_weather.engine.json_values import as_object
 from mcp_weather.engine.requests.cap_xml import read_cap_xml
+from mcp_weather.engine.requests.document_shape import find_defect
 from mcp_weather.engine.requests.queries import CAP_SERVICES, is_cap_index
 from mcp_weather.engine.requests.refresh_interval import refresh_interval
 from mcp_weather.engine.requests.service_response import ServiceResponse
@@ -94,6 +95,9 @@ class ResponseCheck:
         document = cast("dict[str, Any]", content)
         if document.get("error"):
             return Failed(f"{response.name} sent an error in place of an answer.")
+        defect = find_defect(response.key, document)
+        if defect is not None:
+            return Failed(f"{response.name} sent {defect}.")
         # The time that an answer took differs each time and is nobody's weather.
         document.pop("generationtime_ms", None)
         return self._accept(response, document)

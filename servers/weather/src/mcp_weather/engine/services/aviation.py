@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import Any
 
-from mcp_batteries.errors import NotFound, Unavailable
+from mcp_batteries.errors import NotFound
 from mcp_batteries.remote import Cache, Snapshot
 from mcp_weather.engine.computed.columns import Column, make_reading
 from mcp_weather.engine.computed.timestamps import format_timestamp, zone_of
@@ -169,13 +169,7 @@ def _read_reports(snapshot: Snapshot, place: Place) -> list[_Report]:
 
 
 def _newest_reports(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the newest report of each airport that says where it is.
-
-    Raises:
-        Unavailable: the document is no list of reports.
-    """
-    if not isinstance(document.get("reports"), list):
-        raise Unavailable("The Aviation Weather Center sent something that can't be read.", "Try again in a moment.")
+    """Return the newest report of each airport that says where it is."""
     newest: dict[str, dict[str, Any]] = {}
     for report in as_objects(document["reports"]):
         if not report.get("rawOb") or not report.get("icaoId"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import tzinfo
 from typing import Any
 
-from mcp_batteries.errors import Unavailable
 from mcp_weather.engine.computed.timestamps import format_local
 from mcp_weather.engine.json_values import as_object, as_objects
 from mcp_weather.engine.services.cap import read_text
@@ -21,18 +20,9 @@ _SEVERITY = {"warning": "Severe", "watch": "Moderate", "advisory": "Minor", "sta
 
 
 def read_alerts(document: dict[str, Any], zone: tzinfo, language: str) -> list[Alert]:
-    """Return the alerts of a list that was asked for one point, in French if that is `language`, else in English.
-
-    Raises:
-        Unavailable: it is not such a list, or not all of it.
-    """
-    features: Any = document.get("features")
-    if document.get("type") != "FeatureCollection" or not isinstance(features, list):
-        raise Unavailable("Environment Canada sent a list of alerts that can't be read.", "Try again soon.")
-    if not features and document.get("numberMatched"):
-        raise Unavailable("Environment Canada sent the list of alerts in parts.", "Try again soon.")
+    """Return the alerts of a list that was asked for one point, in French if that is `language`, else in English."""
     alerts: list[Alert] = []
-    for number, feature in enumerate(as_objects(features)):
+    for number, feature in enumerate(as_objects(document["features"])):
         properties = as_object(feature.get("properties"))
         if properties.get("alert_type") == "ending" or properties.get("status_en") == "ended":
             continue

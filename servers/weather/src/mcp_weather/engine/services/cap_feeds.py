@@ -16,7 +16,7 @@ from typing import Any
 
 import anyio
 
-from mcp_batteries.errors import Problem, Unavailable
+from mcp_batteries.errors import Problem
 from mcp_batteries.remote import Cache, Snapshot
 from mcp_weather.engine.computed.timestamps import moment_at, parse_timestamp
 from mcp_weather.engine.gather import attempt, gather
@@ -105,15 +105,8 @@ async def fetch_alerts(cache: Cache, feed: CapFeed, place: Place, zone: tzinfo, 
 
 
 async def _fetch_messages(cache: Cache, feed: CapFeed, index: Snapshot, now: datetime) -> _Messages:
-    """Return the messages that an index lists and that have not expired.
-
-    Raises:
-        Unavailable: it is no index.
-    """
-    entries = index.json().get("entries")
-    if not isinstance(entries, list):
-        raise Unavailable(f"{feed.source.name} sent a list of warnings that can't be read.", "Try again soon.")
-    live = [entry for entry in as_objects(entries) if not _has_expired(entry, now)]
+    """Return the messages that an index lists and that have not expired."""
+    live = [entry for entry in as_objects(index.json()["entries"]) if not _has_expired(entry, now)]
     keys = [key for key in (feed.message_key(entry.get("link")) for entry in live) if key is not None]
     gaps: list[str] = []
     if len(keys) < len(live):

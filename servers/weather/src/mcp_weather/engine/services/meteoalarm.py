@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import tzinfo
 from typing import Any
 
-from mcp_batteries.errors import Unavailable
 from mcp_weather.engine.json_values import as_object, as_objects
 from mcp_weather.engine.services.cap_messages import read_messages
 from mcp_weather.engine.services.source import Source
@@ -29,12 +28,6 @@ COUNTRIES = {
 
 
 def read_alerts(document: dict[str, Any], *, place: Place, zone: tzinfo, language: str) -> list[Alert]:
-    """Return the warnings for `place`, in `language` if they are told in it, else in English, else as they come.
-
-    Raises:
-        Unavailable: it is not a list of warnings.
-    """
-    if not isinstance(document.get("warnings"), list):
-        raise Unavailable("MeteoAlarm sent a list of warnings that can't be read.", "Try again soon.")
+    """Return the warnings for `place`, in `language` if they are told in it, else in English, else as they come."""
     messages = [as_object(warning.get("alert")) for warning in as_objects(document["warnings"])]
     return read_messages(messages, place, zone, language)

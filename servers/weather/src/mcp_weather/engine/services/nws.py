@@ -185,9 +185,7 @@ class NationalWeatherService:
         document = (await self.cache.get(queries.nws_point_key(place))).json()
         if document is None:
             return None
-        properties: dict[str, Any] = document.get("properties") or {}
-        if not {"gridId", "gridX", "gridY"} <= properties.keys():
-            raise Unavailable("The National Weather Service sent a point without its grid.", "Try again in a moment.")
+        properties: dict[str, Any] = document["properties"]
         return GridPoint(properties, zone_of({"timezone": properties.get("timeZone")}))
 
     async def _certainly_lacks(self, place: Place) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import datetime, tzinfo
 from typing import Any, NamedTuple, cast
 
-from mcp_batteries.errors import Unavailable
 from mcp_weather.engine.computed.columns import Column, make_reading, make_table
 from mcp_weather.engine.computed.timestamps import format_local, parse_timestamp
 from mcp_weather.engine.computed.unit_conversion import convert_values
@@ -83,16 +82,8 @@ def read_alerts(document: dict[str, Any], zone: tzinfo) -> list[Alert]:
 
     That list alone decides: `expires` is when the message is out of date, not when the danger is over, and `ends`
     may be null. What another alert of the list has replaced is left out; the list keeps such alerts for a while.
-
-    Raises:
-        Unavailable: it is not such a list, or not all of it.
     """
-    features = document.get("features")
-    if document.get("type") != "FeatureCollection" or not isinstance(features, list):
-        raise Unavailable("The National Weather Service sent a list of alerts that can't be read.", "Try again soon.")
-    if not features and document.get("pagination"):
-        raise Unavailable("The National Weather Service sent the list of alerts in parts.", "Try again soon.")
-    listed = [as_object(as_object(feature).get("properties")) for feature in cast("list[Any]", features)]
+    listed = [as_object(feature.get("properties")) for feature in as_objects(document["features"])]
     superseded = _find_superseded(listed)
     alerts: dict[str, Alert] = {}
     for number, properties in enumerate(listed):

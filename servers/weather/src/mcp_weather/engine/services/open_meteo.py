@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
-from mcp_batteries.errors import Unavailable
 from mcp_batteries.remote import Cache, Snapshot
 from mcp_weather.engine.computed.series import require_rows, rows_from, select_columns, take_rows
 from mcp_weather.engine.computed.timestamps import current_day, zone_of
@@ -22,7 +21,7 @@ from mcp_weather.models import Reading, Table
 from mcp_weather.policy.place import Place
 from mcp_weather.policy.units import Units
 
-__all__ = ["LocalTable", "OpenMeteo", "Present", "days_covering", "require_present"]
+__all__ = ["LocalTable", "OpenMeteo", "Present", "days_covering"]
 
 # Days of a document of air quality or of the sea.
 _MIN_DAYS = 2
@@ -70,7 +69,8 @@ class OpenMeteo:
         """Return the present values."""
         snapshot = await self.cache.get(queries.current_key(place))
         document = snapshot.json()
-        return Present(require_present(snapshot, units), zone_of(document), document.get("elevation"))
+        reading = read_present(document, units, origin_of(snapshot, OPEN_METEO))
+        return Present(reading, zone_of(document), document.get("elevation"))
 
     async def fetch_hours(
         self, place: Place, groups: Sequence[Group], hours: int, model: Model, units: Units
@@ -112,15 +112,3 @@ class OpenMeteo:
 def days_covering(hours: int) -> int:
     """Return the days of a document that has the next hours, of which the first day may be nearly over."""
     return min(_MAX_DAYS, max(_MIN_DAYS, math.ceil(hours / 24) + 1))
-
-
-def require_present(snapshot: Snapshot, units: Units) -> Reading:
-    """Return the present values of a document.
-
-    Raises:
-        Unavailable: it has none.
-    """
-    reading = read_present(snapshot.json(), units, origin_of(snapshot, OPEN_METEO))
-    if reading is None:
-        raise Unavailable("Open-Meteo sent an answer without present values.", "Try again in a moment.")
-    return reading

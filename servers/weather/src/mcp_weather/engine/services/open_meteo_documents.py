@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any, Literal, cast
 
-from mcp_batteries.errors import Unavailable
 from mcp_weather.engine.computed.columns import Column, as_number, make_reading, make_table
 from mcp_weather.engine.computed.timestamps import format_timestamp, moment_at, zone_of
 from mcp_weather.engine.computed.unit_conversion import UNKNOWN_UNIT, convert_values, is_precipitation
@@ -38,10 +37,8 @@ _NOT_VARIABLES = ("time", "interval")
 _SIX_HOURS = 6 * 3600
 
 
-def read_present(document: dict[str, Any], units: Units, origin: Origin) -> Reading | None:
-    """Return the present values of a document; None if it has none."""
-    if not isinstance(document.get("current"), dict):
-        return None
+def read_present(document: dict[str, Any], units: Units, origin: Origin) -> Reading:
+    """Return the present values of a document."""
     current = as_object(document["current"])
     unit_names = as_object(document.get("current_units"))
     columns: list[Column] = []
@@ -71,17 +68,10 @@ def read_table(
     """Return the series of a document, each row by its beginning; what ended by `now` is left out.
 
     So is the last row if a series in it is told at the end of a row: of that one only the next document has the value.
-
-    Raises:
-        Unavailable: they are missing or not of one length.
     """
-    series = as_object(document.get(step))
-    if not isinstance(series.get("time"), list):
-        raise Unavailable("Open-Meteo sent an answer without its series.", "Try again in a moment.")
+    series = as_object(document[step])
     seconds = cast("list[Any]", series["time"])
     variables = {name: values for name, values in series.items() if name != "time"}
-    if not all(_is_list_of(values, len(seconds)) for values in variables.values()):
-        raise Unavailable("Open-Meteo sent series of different lengths.", "Try again in a moment.")
     if step == "daily":
         variables = _recount_days(document, seconds, variables)
     else:
