@@ -13,8 +13,11 @@ from weather.upstream import Upstream
 
 pytestmark = pytest.mark.anyio
 OVER_WELLINGTON = {"polygon": "-42,174 -41,174 -41,176 -42,176 -42,174"}
+DECLARED = "<!DOCTYPE a [<!ENTITY b 'c'>]><alert>&b;</alert>"
 FORBIDDEN = (
-    b"<!DOCTYPE a [<!ENTITY b 'c'>]><alert>&b;</alert>",
+    DECLARED.encode(),
+    DECLARED.encode("utf-16"),
+    b"<!DOCTYPE alert><alert/>",
     b"<html/>",
     b"<alert>",
     b"",
