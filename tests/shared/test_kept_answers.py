@@ -113,6 +113,15 @@ async def test_the_answer_of_a_call_whose_line_broke_is_fetched_again() -> None:
 
 
 @pytest.mark.slow
+async def test_an_answer_that_is_fetched_again_counts_again() -> None:
+    async with running([*TOY, "rate_bytes=2000"]) as subject, opened(subject, "2025-11-25") as wire:
+        async with call(wire, "wait", seconds=1.2) as (event_id, _):
+            pass
+        statuses = [(await fetch(wire, event_id))[0] for _ in range(20)]
+        assert statuses[0] == 200 and statuses[-1] == 429
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_every_event_of_a_call_has_an_id_of_its_own(revision: str) -> None:
     async with running(TOY) as subject, opened(subject, revision) as wire:

@@ -100,7 +100,7 @@ class Quota:
             Unavailable: A limit is reached; with the seconds until it ends.
             Abandoned: `cancelled` returned first.
         """
-        return self._turns.turn(caller, self._spend(caller, size, calls), cancelled)
+        return self._turns.turn(caller, self.spend(caller, size, calls=calls), cancelled)
 
     @contextmanager
     def hold_stream(self, caller: str) -> Generator[None]:
@@ -119,8 +119,12 @@ class Quota:
             if not self._streams[caller]:
                 del self._streams[caller]
 
-    def _spend(self, caller: str, size: int, calls: int) -> Callable[[int], None] | None:
-        """Count a request; return the function that counts the size of its answer, if that is limited."""
+    def spend(self, caller: str, size: int = 0, *, calls: int = 0) -> Callable[[int], None] | None:
+        """Count a request; return the function that counts the size of its answer, if that is limited.
+
+        Raises:
+            Unavailable: A limit is reached; with the seconds until it ends.
+        """
         if not (self._calls or self._size):
             return None
         buckets = self._buckets_of(caller)
