@@ -1,6 +1,7 @@
 """What servers leave on a machine is listed, documented and removed, and nothing else is."""
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -222,6 +223,18 @@ def test_backups_go_and_what_other_servers_need_stays(home: Path) -> None:
     assert path.read_text("utf-8") == "{ }"
     set_up(load(Weather, ["--purge"]))
     assert {item.suffix for item in NOTES.find().iterdir()} <= {".lock"}
+
+
+def test_notes_of_a_newer_version_stay(home: Path) -> None:
+    path = Places.of_this_user().file("cursor")
+    path.parent.mkdir(parents=True)
+    path.write_text("{}", "utf-8")
+    set_up(load(Files, ["--install", "cursor", os.sep + "served"]))
+    (journal,) = NOTES.find().rglob("journal.json")
+    journal.write_text(json.dumps({**json.loads(journal.read_text("utf-8")), "made_in": "2030"}), "utf-8")
+    before = left(home)
+    set_up(load(Weather, ["--purge"]))
+    assert left(home) == before
 
 
 def test_notes_that_cannot_be_read_go_with_the_file_beside_them(home: Path) -> None:

@@ -85,21 +85,32 @@ class Journal:
         return journals
 
     @classmethod
-    def is_readable(cls, folder: Path) -> bool:
-        """Return whether a folder has notes that can be used."""
-        return cls._read(folder) is not None
+    def is_damaged(cls, folder: Path) -> bool:
+        """Return whether no version of this program can use the notes in a folder; others may know more of them."""
+        return not cls._parse(folder)
 
     @classmethod
     def _read(cls, folder: Path) -> Journal | None:
+        document = cls._parse(folder)
         try:
-            document: Any = json.loads(_read(folder / JOURNAL) or b"")
             entries = {name: Installed(**entry) for name, entry in document.pop("entries").items()}
-            journal = cls(**cast("dict[str, Any]", document), entries=entries)
+            journal = cls(**document, entries=entries)
             Path(journal.file)
             return journal
-        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        except (ValueError, TypeError, AttributeError, KeyError):
             # Somebody else's, damaged, or of another version.
             return None
+
+    @classmethod
+    def _parse(cls, folder: Path) -> dict[str, Any]:
+        """Return the notes in a folder as they were written; empty if they are not whole."""
+        try:
+            document: Any = json.loads(_read(folder / JOURNAL) or b"")
+        except (ValueError, RecursionError):
+            return {}
+        if not isinstance(document, dict):
+            return {}
+        return cast("dict[str, Any]", document)
 
     def is_current(self, contents: bytes | None) -> bool:
         """Return whether the file has these contents since we wrote it."""

@@ -161,8 +161,9 @@ def _remove_backups(settings: Settings, places: Places) -> list[str]:
         with suppress(Problem), locked(places.notes, journal.host):
             removed += _remove_files(folder, doomed, journal.file)
     for folder in folders(places.notes):
-        # Notes that nobody can read help nobody, and the file beside them may hold a token.
-        if not Journal.is_readable(folder):
+        # Notes that nobody can read help nobody, and the file beside them may hold a token. Those of a newer version
+        # are for that version to remove.
+        if Journal.is_damaged(folder):
             removed += _remove_files(folder, sorted(path.name for path in folder.iterdir()), "a host's file")
             with suppress(OSError):
                 folder.rmdir()
