@@ -31,7 +31,7 @@ from mcp_batteries.hosts import HOST_NAMES
 from mcp_batteries.hosts.definition import load_host
 from mcp_batteries.mount.settings import Settings as Mounted
 from mcp_batteries.settings import Settings as Common
-from mcp_batteries.settings import load
+from mcp_batteries.settings import load, to_absolute_path
 from mcp_fs.settings import Settings
 from mcp_git.settings import Settings as Git
 from mcp_github.settings import Settings as Github
@@ -762,6 +762,24 @@ def project(where: Places, folder: str) -> Places:
     path = where.home.parent / folder
     path.mkdir(exist_ok=True)
     return dataclasses.replace(where, project=path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there a current folder can't be removed")
+def test_a_current_folder_that_is_gone_is_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = places(tmp_path)
+    where.file("cursor").parent.mkdir(parents=True)
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    for change in (install, uninstall):
+        with pytest.raises(Invalid, match="does not exist any more"):
+            change("cursor", settings("--workspace"), where)
+    with pytest.raises(Invalid, match="does not exist any more"):
+        uninstall_all(settings("--workspace"), where)
+    install("cursor", settings(), where)
+    uninstall("cursor", settings(), where)
+    with pytest.raises(ValueError, match="name a whole path"):
+        to_absolute_path("served")
 
 
 @pytest.mark.parametrize("host", HOSTS)

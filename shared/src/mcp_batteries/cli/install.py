@@ -293,13 +293,16 @@ def _journal_of(host: str, path: Path, places: Places) -> Journal:
 def _files(settings: Settings, places: Places) -> list[tuple[str, Path]]:
     """Return every file that is there and may hold entries of a server, with its host."""
     files: dict[tuple[str, str], Path] = {}
+    project = None
+    if settings.workspace:
+        project = os.path.realpath(places.project_folder())
     for host in HOST_NAMES:
         with suppress(Invalid):
             path = _current_path(host, settings, places)
             files[host, os.path.realpath(path)] = path
     for journal in Journal.all(places.notes):
         path = Path(journal.file)
-        if not settings.workspace or path.is_relative_to(os.path.realpath(places.project)):
+        if project is None or path.is_relative_to(project):
             files.setdefault((journal.host, os.path.realpath(path)), path)
     return [(host, path) for (host, _), path in files.items() if path.is_file()]
 
@@ -435,7 +438,7 @@ def _report(target: _Target, text: str, places: Places, edit: _Edit, problems: S
     if settings.workspace:
         lines.append("It belongs to the project, and names programs and paths of this machine: mind that in a commit.")
     lines.append(f"Then {load_host(target.host).restart}.")
-    where = f", in {places.project}" if settings.workspace else ""
+    where = f", in {places.project_folder()}" if settings.workspace else ""
     lines.append(f"To undo{where}: {typed_command(settings, *_undo_words(target))}")
     return "\n".join(lines)
 

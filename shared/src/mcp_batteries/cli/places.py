@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_batteries.errors import Invalid
@@ -24,7 +24,7 @@ class Places:
         platform: a value of `sys.platform`.
         roaming, local: `%APPDATA%` and `%LOCALAPPDATA%` on Windows.
         notes: the folder for notes on what was installed.
-        project: the folder of the project whose own files `--workspace` means.
+        project: the folder of the project whose own files `--workspace` means; None is the current folder.
     """
 
     home: Path
@@ -33,7 +33,7 @@ class Places:
     roaming: Path
     local: Path
     notes: Path
-    project: Path = field(default_factory=Path.cwd)
+    project: Path | None = None
 
     @classmethod
     def of_this_user(cls, environment: Mapping[str, str] = os.environ) -> Places:
@@ -82,12 +82,27 @@ class Places:
             raise Invalid(
                 f"{host} reads no file of a project.", f"Leave out --workspace, or name one of {', '.join(known)}."
             )
-        if os.path.realpath(self.project) == os.path.realpath(self.home):
+        project = self.project_folder()
+        if os.path.realpath(project) == os.path.realpath(self.home):
             raise Invalid(
                 "The current folder is your home folder, and --workspace is for a project.",
                 "Change into the folder of the project, then try again.",
             )
-        return self.project.joinpath(*path.split("/"))
+        return project.joinpath(*path.split("/"))
+
+    def project_folder(self) -> Path:
+        """Return the folder of the project.
+
+        Raises:
+            Invalid: it is the current folder, which somebody has removed.
+        """
+        try:
+            return self.project or Path.cwd()
+        except FileNotFoundError:
+            raise Invalid(
+                "The current folder does not exist any more, and --workspace is for a project.",
+                "Change into the folder of the project, then try again.",
+            ) from None
 
     def _packaged(self, package: str) -> Path | None:
         """Return where Windows keeps what a program that was installed as a package (MSIX) takes for its folder.

@@ -28,7 +28,7 @@ def to_absolute_path(path: str) -> str:
     A shell would replace them, but hosts start servers without a shell, in the hosts' folders.
 
     Raises:
-        ValueError: it is empty, or a URL.
+        ValueError: it is empty, a URL, or below a current folder that is gone.
     """
     if not path.strip():  # A variable that a host leaves empty is not the folder it happens to start servers in.
         raise ValueError("a path is empty; name a file or folder, `.` for the current one")
@@ -37,7 +37,11 @@ def to_absolute_path(path: str) -> str:
     if sys.platform == "win32":
         # Of `"C:\my folder\"` the last quote arrives too, and no name can hold one.
         path = _VARIABLE.sub(lambda match: os.environ.get(match[1], match[0]), path.removesuffix('"'))
-    return _LONG_FORM.sub(lambda match: match[1] or "\\\\", os.path.abspath(os.path.expanduser(path)))
+    try:
+        absolute_path = os.path.abspath(os.path.expanduser(path))
+    except FileNotFoundError:
+        raise ValueError("the current folder does not exist any more; name a whole path") from None
+    return _LONG_FORM.sub(lambda match: match[1] or "\\\\", absolute_path)
 
 
 def _make_absolute(value: _P) -> _P:
