@@ -110,10 +110,10 @@ async def test_what_anybody_may_read_does_not_say_it() -> None:
         (["--port", "70000"], "'--port': 70000 is not in the range"),
         (["--depth", "0"], "'--depth': 0 is not in the range"),
         (["--title", "Toy!"], "Invalid value for '--title': String should match pattern"),
-        (["--install", "cursr"], "'cursr' is no name of a host. Did you mean 'cursor'?"),
+        (["--install", "cursr"], "there is no 'cursr'. Did you mean 'cursor'?"),
         (
             ["--print-config", "Claude"],
-            "'Claude' is no name of a host. Did you mean 'claude-code' or 'claude-desktop'?",
+            "there is no 'Claude'. Did you mean 'claude-code' or 'claude-desktop'?",
         ),
         (["--uninstall", "vs-code"], "Did you mean 'vscode'"),
         (["--print-config", "emacs"], "'emacs' is not one of 'amp'"),

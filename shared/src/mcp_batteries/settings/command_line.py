@@ -15,7 +15,6 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from mcp_batteries.errors import describe_os_error
-from mcp_batteries.hosts import HOST_NAMES
 from mcp_batteries.settings.declared import (
     ALL_HOSTS,
     Positional,
@@ -259,8 +258,8 @@ class _Words(click.types.StringParamType):
         return [word for word in rv.split(self._separator) if word]
 
 
-class _HostName(click.Choice[str]):
-    """The name of a host; of a wrong one, the error names those that are like it."""
+class _Choice(click.Choice[str]):
+    """One of several words; of a wrong one, where they are many, the error names only those that are like it."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         # `--uninstall --all` is what many type first.
@@ -270,10 +269,10 @@ class _HostName(click.Choice[str]):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         similar = difflib.get_close_matches(str(value).lower(), self.choices, n=2)
-        if not similar:
+        if not similar or len(self.choices) <= _MOST_SHOWN:
             return super().get_invalid_choice_message(value, ctx)
         names = " or ".join(repr(name) for name in similar)
-        return f"{value!r} is no name of a host. Did you mean {names}?"
+        return f"there is no {value!r}. Did you mean {names}?"
 
 
 def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Parameter:
@@ -295,10 +294,9 @@ def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Param
         return click.Option([flag], multiple=True, type=_Words(), **common)
     if get_origin(annotation) is Literal:
         choices = get_args(annotation)
-        choice_type = _HostName(choices) if set(HOST_NAMES) <= set(choices) else click.Choice(choices)
         if len(choices) > _MOST_SHOWN:
             common |= {"metavar": "NAME", "help": f"{field.description}{_ONE_OF}{', '.join(choices)}."}
-        return click.Option([flag], type=choice_type, **common)
+        return click.Option([flag], type=_Choice(choices), **common)
     if annotation is int:
         low = next((item.ge for item in field.metadata if isinstance(item, Ge)), None)
         high = next((item.le for item in field.metadata if isinstance(item, Le)), None)
