@@ -15,7 +15,6 @@ from pydantic import Field
 
 from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.mount.member import LEFT_OUT, Member
-from mcp_batteries.sdk import tool_table
 from mcp_batteries.server.calling.call_params import CALL_TOOL, CALL_TOOLS, normalize_call, rename_call
 from mcp_batteries.server.declaration.decorators import tool
 
@@ -160,9 +159,7 @@ class Discovery:
         full_names: list[str] = []
         for member in self.members:
             own_name = member.server.resolve_tool(name)
-            if name in tool_table(member.server):
-                full_names.append(member.named(name))
-            elif own_name is not None:
+            if own_name is not None:
                 full_names.append(member.named(own_name))
         if len(full_names) != 1:
             return None

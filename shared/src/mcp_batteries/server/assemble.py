@@ -120,7 +120,7 @@ class Assembled(MCPServer[Any]):
         tools_change: whether tools come and go while the server runs.
         introduction: what the server says of itself besides its name, title and version.
         tool_prefixes: what stands before the names of tools where several servers are one.
-        resolve_tool: returns the own name of a tool that is called by another one; None for any other name.
+        resolve_tool: returns the own name of the tool that is called by this or another name; None if none is.
         implied_arguments: returns the arguments that such another name implies.
     """
 
@@ -396,8 +396,12 @@ class _ToolOffer:
         return self._implied_arguments.get(name, {})
 
     def resolve(self, name: Any, table: Collection[str]) -> str | None:
-        """Return the own name of a declared tool that is called by another one, unless a tool of `table` has that."""
-        if not isinstance(name, str) or name in table or name not in self.own_names:
+        """Return `name` if a tool of `table` has it, else the own name of the declared tool that answers to it."""
+        if not isinstance(name, str):
+            return None
+        if name in table:
+            return name
+        if name not in self.own_names:
             return None
         logger.debug("Tool %r was called by another name: %r", self.own_names[name], name)
         return self.own_names[name]

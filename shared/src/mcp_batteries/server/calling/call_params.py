@@ -63,15 +63,17 @@ def rename_tools(
     """Return a normalized call with each tool under its own name, also in the calls inside it.
 
     Args:
-        resolve: returns the own name of a tool that is called by another one; None for any other name.
+        resolve: returns the own name of the tool that is called by this or another name; None if none is.
         imply: returns the arguments that another name implies.
     """
     name = params.get("name")
-    own_name = resolve(name)
-    if own_name is not None:
+    if name not in (CALL_TOOL, CALL_TOOLS):
+        own_name = resolve(name)
+        if own_name is None or own_name == name:
+            return params
         return rename_call(params, own_name, imply(name))
     arguments: Any = params.get("arguments")
-    if name not in (CALL_TOOL, CALL_TOOLS) or not isinstance(arguments, Mapping):
+    if not isinstance(arguments, Mapping):
         return params
     members = cast("Mapping[str, Any]", arguments)
     calls: Any = members.get("calls")

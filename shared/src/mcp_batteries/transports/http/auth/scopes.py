@@ -58,7 +58,7 @@ class Scopes:
     Args:
         tools: the current tools, by name.
         prefix: what an issuer puts before its scopes for this server, such as `files:`.
-        resolve: returns the name of a tool that is called by another one of its names.
+        resolve: returns the own name of the tool that is called by this or another name; None if none is.
     """
 
     def __init__(
