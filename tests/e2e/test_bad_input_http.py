@@ -24,7 +24,7 @@ ERAS = ("2025-11-25", MODERN)
 SUBJECTS = {"toy": [*TOY, "body_seconds=1"], "mcp-fs": FILES}
 
 PARSE, INVALID, UNKNOWN, PARAMS = -32700, -32600, -32601, -32602
-MISMATCH, VERSION = -32020, -32022
+MISMATCH, VERSION, ENDED = -32020, -32022, -32001
 
 pytestmark = pytest.mark.anyio
 
@@ -162,12 +162,12 @@ def legacy(wire: HttpWire) -> list[Case]:
         Case("no session", 400, INVALID, {"mcp-session-id": None}, id=901),
         Case("no session on a stream", 400, INVALID, {"mcp-session-id": None}, method="GET"),
         Case("no session to end", 400, INVALID, {"mcp-session-id": None}, method="DELETE"),
-        Case("unknown session", 404, INVALID, {"mcp-session-id": "0" * 32}, id=901),
-        Case("unknown session on a stream", 404, INVALID, {"mcp-session-id": "0" * 32}, method="GET"),
-        Case("unknown session to end", 404, INVALID, {"mcp-session-id": "0" * 32}, method="DELETE"),
-        Case("empty session", 404, INVALID, {"mcp-session-id": ""}, id=901),
-        Case("session that is a path", 404, INVALID, {"mcp-session-id": "../../etc/passwd"}, id=901),
-        Case("long session", 404, INVALID, {"mcp-session-id": "a" * 8000}, id=901),
+        Case("unknown session", 404, ENDED, {"mcp-session-id": "0" * 32}, id=901),
+        Case("unknown session on a stream", 404, ENDED, {"mcp-session-id": "0" * 32}, method="GET"),
+        Case("unknown session to end", 404, ENDED, {"mcp-session-id": "0" * 32}, method="DELETE"),
+        Case("empty session", 404, ENDED, {"mcp-session-id": ""}, id=901),
+        Case("session that is a path", 404, ENDED, {"mcp-session-id": "../../etc/passwd"}, id=901),
+        Case("long session", 404, ENDED, {"mcp-session-id": "a" * 8000}, id=901),
         Case(
             "unknown revision",
             400,
@@ -564,7 +564,7 @@ async def test_a_session_ended_is_gone_and_only_that(subject: Subject) -> None:
             again = await wire.client.request(
                 method, wire.url, headers=headers, json=message if method == "POST" else None
             )
-            assert (again.status_code, again.json()["error"]["code"]) == (404, INVALID)
+            assert (again.status_code, again.json()["error"]["code"]) == (404, ENDED)
         del wire.headers["mcp-session-id"]
         assert "tools" in await other.request("tools/list")
 

@@ -121,3 +121,14 @@ async def test_who_opens_a_session_anew_gets_another() -> None:
             await other.open()
         other.headers["mcp-session-id"] = wire.headers["mcp-session-id"]
         assert await other.call("echo", text="a session that is in use goes on")
+
+
+@pytest.mark.slow
+async def test_the_end_of_a_session_is_told_as_hosts_look_for_it() -> None:
+    """Claude Code searches a 404 for these characters, and without them sends the old id until it is restarted."""
+    notice = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    async with running(TOY) as subject, opened(subject, "2025-11-25") as wire:
+        for method, message in (("POST", wire.message("ping")), ("POST", notice), ("GET", None), ("DELETE", None)):
+            headers = {**wire.headers_for(message or {}), "mcp-session-id": "0" * 32, "accept": "text/event-stream"}
+            answer = await wire.client.request(method, subject.url, json=message, headers=headers)
+            assert answer.status_code == 404 and '"code":-32001' in answer.text and "Session not found" in answer.text

@@ -64,6 +64,9 @@ _JSON = "application/json"
 _BOTH = ACCEPTS_BOTH.decode()
 _NO_SESSION = "Missing session ID. Send `initialize` first, and the Mcp-Session-Id of its answer with every request."
 _ENDED_SESSION = "Session not found: it has ended, or is another caller's. Send `initialize` without Mcp-Session-Id."
+# As the SDK for TypeScript has it: hosts that look for it in the body, such as Claude Code, then open a new session.
+# By any other code they would send the old id for ever.
+_ENDED_SESSION_CODE = -32001
 _NOT_KEPT = (
     f"The answer to this call is not kept: it is longer ago than {KEPT_SECONDS:.0f} s, or there were too many. "
     "Look whether the call had its effect, then call again."
@@ -156,10 +159,13 @@ class BodyCheck(RequestBodyLimitMiddleware):
         if "mcp-session-id" not in headers:
             send = _without_dead_session(send)
         try:
+            if scope["method"] == "POST":
+                await self._receive_messages(_Post(scope, headers, receive, forms), send)
+                return
+            if scope["method"] in ("GET", "DELETE"):
+                self._check_session(scope, headers)
             if scope["method"] == "GET":
                 await self._open_stream(scope, receive, send, forms, last_event_id)
-            elif scope["method"] == "POST":
-                await self._receive_messages(_Post(scope, headers, receive, forms), send)
             else:
                 await self.app(scope, receive, send)
         except (Unavailable, Malformed, _BadRequest) as problem:
@@ -174,7 +180,9 @@ class BodyCheck(RequestBodyLimitMiddleware):
         with self._quota.hold_stream(caller_of(scope)):
             session = self._sessions.of(scope, HeaderMap(scope["headers"]).get("mcp-session-id", ""))
             if isinstance(session, Session) and call_of(last_event_id) is not None:
-                if await session.resume(last_event_id, scope, receive, send):
+                # An answer that is sent again takes as many bytes as the first time.
+                spend = self._quota.spend(caller_of(scope))
+                if await session.resume(last_event_id, scope, receive, _spending(send, spend)):
                     return
                 raise _BadRequest(410, _NOT_KEPT)
             await self.app(scope, receive, send)
@@ -223,6 +231,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
             Abandoned: Nothing handles it.
         """
         session = post.headers.get("mcp-session-id")
+        self._check_session(post.scope, post.headers)
         if isinstance(message, JSONRPCNotification):
             if not is_heard(message):
                 raise Abandoned
@@ -241,7 +250,10 @@ class BodyCheck(RequestBodyLimitMiddleware):
         problem = check_revision(post.headers, request)
         if problem is not None:
             raise _BadRequest(400, problem.message, problem.code, request.id, data=problem.data)
-        self._check_session(post, request)
+        if request.method != "initialize":
+            if _is_of_session(post.headers) and "mcp-session-id" not in post.headers:
+                raise _BadRequest(400, _NO_SESSION, request_id=request.id)
+            self._check_session(post.scope, post.headers, request.id)
         self._check_forms(post.forms, request)
         if not post.forms.json:
             send = send_as_events(send)
@@ -265,20 +277,13 @@ class BodyCheck(RequestBodyLimitMiddleware):
             calls = count_calls(normalize_call(request.params or {}))
             async with self._quota.turn(caller, size, wait_for_cancel, calls=calls) as spend:
                 with answering(post.scope, request.id):
-                    if spend is not None:
-                        watched = _spending(watched, spend)
-                    await self._pass_on(post, request, watched)
+                    await self._pass_on(post, request, _spending(watched, spend))
 
-    def _check_session(self, post: _Post, request: JSONRPCRequest) -> None:
-        """Refuse a request that must be of a session, and names none that its sender has open."""
-        revision = post.headers.get("mcp-protocol-version")
-        if request.method == "initialize" or (revision is not None and revision not in HANDSHAKE_PROTOCOL_VERSIONS):
-            return
-        session = post.headers.get("mcp-session-id")
-        if session is None:
-            raise _BadRequest(400, _NO_SESSION, request_id=request.id)
-        if self._sessions.of(post.scope, session) is None:
-            raise _BadRequest(404, _ENDED_SESSION, request_id=request.id)
+    def _check_session(self, scope: Scope, headers: Headers, request_id: RequestId | None = None) -> None:
+        """Refuse what names a session that its sender does not have open."""
+        session = headers.get("mcp-session-id")
+        if session is not None and _is_of_session(headers) and self._sessions.of(scope, session) is None:
+            raise _BadRequest(404, _ENDED_SESSION, _ENDED_SESSION_CODE, request_id)
 
     def _check_forms(self, forms: AnswerForms, request: JSONRPCRequest) -> None:
         """Refuse a request whose answer the client would not accept in the form that it must have."""
@@ -381,8 +386,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
     async def _answer_directly(self, post: _Post, message: JSONRPCRequest, send: Send) -> bool:
         """Answer `message` past the SDK's streams; return False to leave it to the SDK."""
         request = ParsedRequest(post.scope, post.receive, post.headers)
-        revision = post.headers.get("mcp-protocol-version")
-        if revision is None or revision in HANDSHAKE_PROTOCOL_VERSIONS:
+        if _is_of_session(post.headers):
             session = self._sessions.of(post.scope, post.headers.get("mcp-session-id", ""))
             streams = post.forms.events and not self._json
             if not isinstance(session, Session):
@@ -455,9 +459,16 @@ class _BadRequest(Exception):
             problem.data = data
         body = json.loads(dump(JSONRPCError(jsonrpc="2.0", id=request_id, error=problem)))
         body.setdefault("id", None)  # JSON-RPC 2.0, section 5: null if the id is unknown.
-        self.response = Response(json.dumps(body), status, headers, media_type="application/json")
+        text = json.dumps(body, separators=(",", ":"))
+        self.response = Response(text, status, headers, media_type="application/json")
         if status == 408:
             self.response.headers["connection"] = "close"
+
+
+def _is_of_session(headers: Headers) -> bool:
+    """Tell whether a message with these headers is of a revision that has sessions."""
+    revision = headers.get("mcp-protocol-version")
+    return revision is None or revision in HANDSHAKE_PROTOCOL_VERSIONS
 
 
 def _not_acceptable(answer: str, media_type: str, request_id: RequestId | None = None) -> _BadRequest:
@@ -537,8 +548,10 @@ def _without_dead_session(send: Send) -> Send:
     return send_without_session
 
 
-def _spending(send: Send, spend: Callable[[int], None]) -> Send:
-    """Return a `send` that spends the size of the answer."""
+def _spending(send: Send, spend: Callable[[int], None] | None) -> Send:
+    """Return a `send` that spends the size of the answer, if it is limited."""
+    if spend is None:
+        return send
 
     async def send_counted(part: Message) -> None:
         spend(len(part.get("body", b"")))
