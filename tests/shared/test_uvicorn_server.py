@@ -13,6 +13,7 @@ import sys
 import warnings
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -32,9 +33,13 @@ from mcp_batteries.testing.wire import MODERN, HttpWire
 from mcp_batteries.transports.http.auth.tokens import create_token
 from mcp_batteries.transports.http.callers import network_of
 from mcp_batteries.transports.http.health import healthy
+from mcp_batteries.transports.http.listener import shutdown_budget
 from mcp_batteries.transports.http.listener.acceptor import Acceptor
 from mcp_batteries.transports.http.listener.connection import Connection
-from mcp_batteries.transports.http.listener.uvicorn_server import listen_on
+from mcp_batteries.transports.http.listener.shutdown_budget import ShutdownBudget
+from mcp_batteries.transports.http.listener.uvicorn_server import UvicornServer, listen_on
+from mcp_batteries.transports.http.refusals import Refusals
+from mcp_batteries.transports.http.requests.in_flight import InFlight
 from mcp_batteries.transports.http.serve import serve
 from mcp_example.settings import Settings
 from shared.certificates import certificate
@@ -646,3 +651,58 @@ async def test_a_connection_that_is_taken_as_the_server_ends_is_not_lost(turns: 
             await asyncio.sleep(0)
         await acceptor.close()
         assert len(made) == 1
+
+
+class LateListener(socket.socket):
+    """A listener to which a client connects in the moment before it closes."""
+
+    client: socket.socket | None = None
+
+    def close(self) -> None:
+        if self.client is None:
+            self.client = socket.socket()
+            self.client.setblocking(False)
+            with suppress(BlockingIOError):
+                self.client.connect(self.getsockname())
+        super().close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a filter for new connections")
+async def test_who_connects_as_the_listener_closes_is_refused_and_not_reset() -> None:
+    """A reset comes after the client could send its call, so that nobody knows whether that was done."""
+    listener = LateListener(fileno=listen_on("127.0.0.1", 0, public=False).detach())
+    nobody: Any = None
+    in_flight = InFlight(Refusals())
+    server = UvicornServer(
+        nobody, "", in_flight, lambda: None, max_connections=10, head_seconds=1, drain_seconds=0, proxies=()
+    )
+    server.should_exit = True
+    await server.serve([listener])
+    assert listener.client is not None
+    with listener.client, anyio.fail_after(20):
+        await anyio.wait_writable(listener.client)
+        assert listener.client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "work", "counted"),
+    [
+        pytest.param(0.01, 0.001, 0.01, id="nothing to do"),
+        pytest.param(2.0, 2.0, 2.0, id="work of its own"),
+        pytest.param(0.62, 0.3, 0.32 + 0.3 / 3, id="work of others beside"),
+        pytest.param(60.0, 0.0, 0.02 + 0.3, id="the process was stopped"),
+    ],
+)
+async def test_the_time_for_the_end_is_what_the_machine_gave(
+    elapsed: float, work: float, counted: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a call that has time left is cut, because others used the processor or the machine slept."""
+    ticks = itertools.chain([0.0], itertools.repeat(elapsed))
+    work_ticks = itertools.chain([0.0], itertools.repeat(work))
+    clock = SimpleNamespace(monotonic=ticks.__next__, thread_time=work_ticks.__next__)
+    monkeypatch.setattr(shutdown_budget, "time", clock)
+    budget = ShutdownBudget(10, 1)
+    budget.start()
+    with anyio.fail_after(20):
+        await budget.wait_until(lambda: budget.spent > 0, 100)
+    assert budget.spent == pytest.approx(counted)
