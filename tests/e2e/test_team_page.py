@@ -13,13 +13,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import anyio.to_thread
 import httpx2
 import pytest
 import yaml
+from grafana_foundation_sdk.cog import plugins
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from e2e.services import free_port
 from mcp_batteries.testing.wire import MODERN, HttpWire
@@ -108,8 +111,8 @@ async def test_each_person_may_do_what_their_line_says(team: Team) -> None:
 
 
 @contextmanager
-def nginx(team: Team, port: int) -> Generator[None]:
-    """nginx with the file of the page, on `port`."""
+def nginx(team: Team, port: int, *, more: str = "", scheme: str = "https") -> Generator[None]:
+    """nginx with the file of the page, on `port`, and `more` locations."""
     program = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
     if program is None:
         pytest.skip("nginx is not installed (Debian's package `nginx-light`)")
@@ -119,6 +122,9 @@ def nginx(team: Team, port: int) -> Generator[None]:
     shutil.copy(folder / "cert.pem", folder / "files.example.org.crt")
     shutil.copy(folder / "key.pem", folder / "files.example.org.key")
     site = team.moved(BLOCKS["/etc/nginx/conf.d/mcp.conf"]).replace("listen 443 ssl", f"listen 127.0.0.1:{port} ssl")
+    site = site.replace("    # For the scraper", f"{more}\n    # For the scraper")
+    if scheme == "http":
+        site = site.replace(f"{port} ssl", str(port))
     temporary = "".join(
         f"{kind}_temp_path {folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
@@ -157,6 +163,33 @@ async def test_curl_proves_it_through_nginx(team: Team) -> None:
         assert hidden.status_code == 404
 
 
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+async def test_streams_and_sessions_pass_nginx_below_a_path(team: Team, revision: str) -> None:
+    port = free_port()
+    note = team.folder / "srv/files/notes.txt"
+    headers = {"authorization": f"Bearer {team.tokens['alice']}"}
+    with nginx(team, port, more=BLOCKS["several servers"], scheme="http"):
+        await listens(port)
+        for path in ("/mcp", "/files/mcp"):
+            async with HttpWire(f"http://127.0.0.1:{port}{path}", revision=revision, headers=headers) as wire:
+                await wire.open()
+                await wire.subscribe(note.as_uri())
+                note.write_text(f"{path}\n", "utf-8")
+                await wire.updated(note.as_uri())
+                assert path in str(await wire.call("read_text", path="notes.txt"))
+
+
+async def listens(port: int) -> None:
+    """Wait until somebody listens on `port`."""
+    with anyio.fail_after(30):
+        while True:
+            try:
+                await (await anyio.connect_tcp("127.0.0.1", port)).aclose()
+                return
+            except OSError:
+                await anyio.sleep(0.02)
+
+
 def test_the_unit_ends_as_the_server_does() -> None:
     service = unit()["Service"]
     words = service["ExecStart"].split()
@@ -170,10 +203,14 @@ def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
     if program is None:
         pytest.skip("systemd is not installed")
     file = tmp_path / "mcp-fs.service"
-    file.write_text(UNIT.replace("/usr/local/bin/mcp-fs", sys.executable), "utf-8")
-    checked = subprocess.run([program, "verify", str(file)], check=False, text=True, capture_output=True)
-    said = [line for line in checked.stderr.splitlines() if "mcp-fs.service" in line]
-    assert not said, said
+
+    def complaints(text: str) -> list[str]:
+        file.write_text(text.replace("/usr/local/bin/mcp-fs", sys.executable), "utf-8")
+        checked = subprocess.run([program, "verify", str(file)], check=False, text=True, capture_output=True)
+        return [line for line in checked.stderr.splitlines() if "mcp-fs.service" in line]
+
+    assert complaints(UNIT) == []
+    assert "'ProtectSytem'" in str(complaints(UNIT.replace("ProtectSystem", "ProtectSytem")))
 
 
 def metrics_in(expression: str) -> set[str]:
@@ -214,6 +251,77 @@ def test_prometheus_finds_nothing_wrong_with_its_files(tmp_path: Path) -> None:
         [program, "check", "config", str(tmp_path / "prometheus.yml")], check=False, text=True, capture_output=True
     )
     assert checked.returncode == 0 and "5 rules found" in checked.stdout, checked.stdout + checked.stderr
+
+
+# For each alert, series that must fire it: what happens in each of 60 minutes.
+_ALARMING = {
+    "McpDown": {'up{job="mcp", instance="a"}': "0x60"},
+    "McpFails": {'mcp_requests_total{instance="a", outcome="-32603"}': "0+60x60"},
+    "McpSlow": {
+        f'mcp_request_seconds_bucket{{instance="a", tool="t", method="tools/call", le="{le}"}}': f"0+{count}x60"
+        for le, count in (("10", 9), ("30", 10), ("+Inf", 10))
+    },
+    "McpRefuses": {'mcp_http_responses_total{instance="a", status="401"}': "0+120x60"},
+    "McpDescriptors": {
+        'process_open_fds{job="mcp", instance="a"}': "900x60", 'process_max_fds{job="mcp", instance="a"}': "1024x60"
+    },
+}  # fmt: skip
+
+
+def test_each_alert_fires_when_it_should_and_no_other(tmp_path: Path) -> None:
+    program = shutil.which("promtool")
+    if program is None:
+        pytest.skip("promtool is not installed (Debian's package `prometheus`)")
+    assert [rule["alert"] for rule in RULES["groups"][0]["rules"]] == list(_ALARMING)
+    (tmp_path / "rules.yml").write_text(BLOCKS["/etc/prometheus/mcp-rules.yml"], "utf-8")
+    cases = [
+        {
+            "interval": "1m",
+            "input_series": [{"series": name, "values": values} for name, values in series.items()],
+            "promql_expr_test": [
+                {
+                    "expr": 'count by (alertname) (ALERTS{alertstate="firing"})',
+                    "eval_time": "50m",
+                    "exp_samples": [{"labels": f'{{alertname="{alert}"}}', "value": 1}],
+                }
+            ],
+        }
+        for alert, series in _ALARMING.items()
+    ]
+    cases.append({"interval": "1m", "promql_expr_test": [{"expr": "ALERTS", "eval_time": "50m", "exp_samples": []}]})
+    (tmp_path / "cases.yml").write_text(yaml.safe_dump({"rule_files": ["rules.yml"], "tests": cases}), "utf-8")
+    words = [program, "test", "rules", "cases.yml"]
+    tested = subprocess.run(words, check=False, cwd=tmp_path, text=True, capture_output=True)
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
+def lost_keys(written: Any, known: Any, place: str = "") -> list[str]:
+    """Where `known` has not what was `written`."""
+    if isinstance(written, dict) and isinstance(known, dict):
+        lost: list[str] = []
+        for key, value in cast("dict[str, Any]", written).items():
+            lost += lost_keys(value, cast("dict[str, Any]", known).get(key), f"{place}.{key}")
+        return lost
+    if isinstance(written, list) and isinstance(known, list):
+        lost = []
+        pairs = zip(cast("list[Any]", written), cast("list[Any]", known), strict=True)
+        for number, (item, other) in enumerate(pairs):
+            lost += lost_keys(item, other, f"{place}[{number}]")
+        return lost
+    return [] if written == known else [place]
+
+
+def test_the_board_has_only_what_the_schemas_of_grafana_have() -> None:
+    """A key that Grafana does not know, or a query of another form, is lost on the way through its own types."""
+    plugins.register_default_plugins()
+
+    def round_trip(board: Any) -> Any:
+        return json.loads(JSONEncoder().encode(Dashboard.from_json(board)))
+
+    assert lost_keys(BOARD, round_trip(BOARD)) == []
+    spoilt = json.loads(json.dumps(BOARD))
+    spoilt["panels"][0]["targets"][0]["expresion"] = "up"
+    assert lost_keys(spoilt, round_trip(spoilt)) == [".panels[0].targets[0].expresion"]
 
 
 def test_the_board_is_one_that_grafana_takes() -> None:
