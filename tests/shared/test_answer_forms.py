@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 
 from mcp_batteries.testing.wire import MODERN, HttpWire
@@ -132,3 +133,18 @@ async def test_the_end_of_a_session_is_told_as_hosts_look_for_it() -> None:
             headers = {**wire.headers_for(message or {}), "mcp-session-id": "0" * 32, "accept": "text/event-stream"}
             answer = await wire.client.request(method, subject.url, json=message, headers=headers)
             assert answer.status_code == 404 and '"code":-32001' in answer.text and "Session not found" in answer.text
+
+
+@pytest.mark.slow
+async def test_who_is_refused_leaves_no_session() -> None:
+    """The SDK registers a session before it reads `initialize`, and names it beside an error with status 200."""
+    opening = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
+    async with running([*TOY, "metrics=True"]) as subject, httpx2.AsyncClient(trust_env=False) as client:
+        for accept in ("application/json", "text/event-stream"):
+            answer = await client.post(subject.url, json=opening, headers={"accept": accept})
+            assert "-32602" in answer.text and "mcp-session-id" not in answer.headers
+        for method in ("GET", "HEAD", "OPTIONS", "DELETE", "PUT"):
+            answer = await client.request(method, subject.url)
+            assert answer.status_code >= 400 and "mcp-session-id" not in answer.headers
+        page = (await client.get(subject.url.replace("/mcp", "/metrics"))).text
+        assert "\nmcp_sessions 0.0\n" in page

@@ -339,12 +339,27 @@ class BodyCheck(RequestBodyLimitMiddleware):
         if len(own) >= self._sessions_each:
             await self._sessions.end(own[0])  # The one that was used longest ago.
 
+        start: Message | None = None
+
         async def note_session(part: Message) -> None:
+            nonlocal start
             if part["type"] == "http.response.start":
-                session = Headers(raw=part["headers"]).get("mcp-session-id")
-                if session is not None:
+                start = part
+                return
+            failed_session = None
+            if start is not None:
+                session = Headers(raw=start["headers"]).get("mcp-session-id")
+                if session is not None and _is_error(part.get("body", b"")):
+                    failed_session = session
+                    start = {**start, "headers": [item for item in start["headers"] if item[0] != b"mcp-session-id"]}
+                elif session is not None:
                     self._owners[session] = caller
+                await send(start)
+                start = None
             await send(part)
+            if failed_session is not None:
+                # The SDK keeps the session of a client whose `initialize` it has refused.
+                await self._sessions.end(failed_session)
 
         return note_session
 
@@ -546,6 +561,15 @@ def _without_dead_session(send: Send) -> Send:
         await send(part)
 
     return send_without_session
+
+
+def _is_error(body: bytes) -> bool:
+    """Tell whether a message is an error."""
+    try:
+        message: Any = json.loads(body)
+    except ValueError:
+        return False
+    return isinstance(message, dict) and "error" in message
 
 
 def _spending(send: Send, spend: Callable[[int], None] | None) -> Send:
