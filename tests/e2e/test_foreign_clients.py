@@ -23,7 +23,9 @@ from fastmcp.exceptions import ToolError
 from mcp.client.subscriptions import listen
 
 from e2e import npm
+from e2e.restarts import Replica
 from e2e.serving import TRANSPORTS, listening
+from mcp_batteries.testing.wire import StdioWire
 
 INSPECTOR = "@modelcontextprotocol/inspector"
 INSPECTOR_VERSION = "2.12.0"
@@ -190,6 +192,38 @@ async def test_the_typescript_sdk(transport: str, client: str, tmp_path: Path) -
     assert report["completion"] == ["notes.txt"]
     assert report["updated"] == "two\n"
     assert report["afterwards"] == [server.folder.as_uri()]
+
+
+# Bridges from stdio to HTTP
+
+
+@pytest.mark.weekly
+@pytest.mark.parametrize("package", ["mcp-remote@0.15.1", "supergateway@4.0.0"])
+async def test_a_bridge_from_stdio(package: str, tmp_path: Path) -> None:
+    """What docs/http.md says of them: one opens a new session after a restart, the other passes no notices on."""
+    name = package.partition("@")[0]
+    (tmp_path / "notes.txt").write_text("one\n", "utf-8")
+    note = (tmp_path / "notes.txt").as_uri()
+    replica = Replica([sys.executable, "-m", "mcp_fs", "--transport", "http", str(tmp_path)])
+    flags = {"mcp-remote": [replica.url, "--allow-http"], "supergateway": ["--streamableHttp", replica.url]}
+    command = [npm.NODE, npm.program(npm.installed(package), name, name), *flags[name]]
+    await replica.start()
+    try:
+        async with StdioWire(command, revision="2025-06-18", env=npm.environment(HOME=str(tmp_path))) as wire:
+            await wire.open()
+            assert "read_text" in {tool["name"] for tool in (await wire.request("tools/list"))["tools"]}
+            assert "one" in str(await wire.call("read_text", path="notes.txt"))
+            if name == "supergateway":
+                return
+            for text in ("two", "three"):
+                await wire.subscribe(note)
+                (tmp_path / "notes.txt").write_text(text, "utf-8")
+                await wire.updated(note)
+                assert text in str(await wire.call("read_text", path="notes.txt"))
+                await replica.stop()
+                await replica.start()
+    finally:
+        replica.kill()
 
 
 # fastmcp
