@@ -134,10 +134,12 @@ def main(connections: int, descriptors: int) -> None:
                 began = time.monotonic()
                 flooded, failed = asyncio.run(times(Caller(url, token, trusting), them, 100))
                 took = time.monotonic() - began
+                known = f"{connections:,}"
+                if them.poll() is None:
+                    known = f"fewer than {known}"
+                    them.kill()
                 print(_line("flood", flooded, failed))
-                print(
-                    f"{connections:,} connections in {took:.0f} s; memory {memory(server) - before:+.1f} MB;", end=" "
-                )
+                print(f"{known} connections in {took:.0f} s; memory {memory(server) - before:+.1f} MB;", end=" ")
                 print(f"log {len((folder / 'said').read_bytes()):,} bytes")
         finally:
             server.kill()

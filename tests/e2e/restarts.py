@@ -27,6 +27,7 @@ from e2e.services import KINDS, free_port, serving
 from e2e.test_deploy import proxied
 from e2e.test_replicas import DIAGNOSTIC
 from mcp_batteries.testing.wire import HttpWire
+from mcp_batteries.testing.wire.base import SECONDS
 from proofs.tally import Tally
 
 CLIENTS = 16
@@ -215,7 +216,7 @@ async def calling(url: str, clients: int = CLIENTS, followers: int = FOLLOWERS) 
     async with anyio.create_task_group() as tasks:
         for follower in following:
             tasks.start_soon(follower.run)
-        with anyio.fail_after(60):
+        with anyio.fail_after(2 * SECONDS):
             while not all(follower.follows for follower in following):
                 await anyio.sleep(0.01)
         for caller in callers:
@@ -233,7 +234,7 @@ def lost(tally: Counter[str]) -> dict[str, int]:
 async def more(tally: Counter[str], calls: int = 200) -> None:
     """Wait until so many more calls are answered, and all is known of the changes so far."""
     calls, laps = tally["answered"] + calls, tally["laps"] + 1
-    with anyio.fail_after(120):
+    with anyio.fail_after(4 * SECONDS):
         while tally["answered"] < calls or tally["laps"] < laps:
             await anyio.sleep(0.01)
 
@@ -249,7 +250,7 @@ class Replica:
 
     async def start(self) -> None:
         self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL)
-        with anyio.fail_after(60):
+        with anyio.fail_after(2 * SECONDS):
             while True:
                 assert self._process.poll() is None, "it ended"
                 try:
@@ -261,7 +262,7 @@ class Replica:
     async def serves(self) -> None:
         """Wait until a call has come to it: the next one may end only when the proxy knows that this one is there."""
         async with httpx2.AsyncClient(trust_env=False) as client:
-            with anyio.fail_after(60):
+            with anyio.fail_after(2 * SECONDS):
                 while 'method="tools/call"' not in (await client.get(self.url.replace("/mcp", "/metrics"))).text:
                     await anyio.sleep(0.02)
 
@@ -269,7 +270,7 @@ class Replica:
         """End it as a deployment does; its exit status."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
-        with anyio.fail_after(60):
+        with anyio.fail_after(2 * SECONDS):
             return await anyio.to_thread.run_sync(self._process.wait)
 
     def kill(self) -> None:
