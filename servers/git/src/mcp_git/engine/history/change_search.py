@@ -2,6 +2,7 @@
 
 `git log -S` tells nothing of how far it came, and begins again for each page. Here one git lists the commits, and
 others look through them: where the time is over, what was found so far is an answer, and a cursor goes on from there.
+To find the commits that change a path takes git long, so the walk of the next page begins where this one ended.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_git.engine.program.git import Git
@@ -23,6 +25,22 @@ _MAX_SECONDS = 10.0
 _BATCH_SECONDS = 1.0
 _FIRST_BATCH = 200
 _MAX_BATCH = 20_000
+# Hashes for which a cursor has room.
+_MAX_FRONTIER = 50
+_WALK_FORMAT = "%H %cs %P"
+
+
+class _WalkedCommit(NamedTuple):
+    """A line of a walk, in the order of `_WALK_FORMAT`."""
+
+    oid: str
+    date: str
+    parents: Sequence[str]
+
+    @classmethod
+    def parse(cls, line: bytes) -> _WalkedCommit:
+        oid, date, *parents = line.decode().split()
+        return cls(oid, date, parents)
 
 
 @dataclass
@@ -34,12 +52,29 @@ class SearchedCommits:
         count: how many were looked through.
         back_to: the date of the last of them.
         is_complete: whether there are no others.
+        frontier: from where the walk goes on: commits that it is to list next, each once the one before is listed.
     """
 
     rows: list[bytes] = field(default_factory=list[bytes])
     count: int = 0
     back_to: str = ""
     is_complete: bool = False
+    frontier: dict[str, None] = field(default_factory=dict[str, None])
+    _oids: set[str] = field(default_factory=set[str])
+
+    def add(self, commits: Sequence[_WalkedCommit]) -> None:
+        """Count commits that were looked through."""
+        for commit in commits:
+            self._oids.add(commit.oid)
+            self.frontier.pop(commit.oid, None)
+            self.frontier.update(dict.fromkeys(oid for oid in commit.parents if oid not in self._oids))
+            self.back_to = commit.date
+        self.count += len(commits)
+
+    @property
+    def next_hashes(self) -> list[str]:
+        """The commits from which a walk of those that are left begins; none if they are too many for a cursor."""
+        return list(self.frontier) if len(self.frontier) <= _MAX_FRONTIER else []
 
 
 @dataclass(frozen=True)
@@ -48,6 +83,7 @@ class ChangeSearch:
 
     Attributes:
         walk: the arguments of `git log` that list the commits, up to the options of their format.
+        frontier: commits at which an earlier walk ended and this one begins; none if it is the first.
         paths: what follows the `--`.
         options: those that say what a change has to have.
         row_format: how a commit that matches is printed, with its hash first behind a byte of 1.
@@ -57,17 +93,22 @@ class ChangeSearch:
     paths: Sequence[str]
     options: Sequence[str]
     row_format: str
+    frontier: Sequence[str] = ()
 
     def run(self, git: Git, repository: Repository, limit: int, cancel: CancelToken) -> SearchedCommits:
-        """Return the first `limit` matches, or as many as were found in the time there is."""
-        searched = SearchedCommits()
+        """Return the first `limit` matches, or as many as were found in the time there is.
+
+        Where commits are older than their parents, some that an earlier walk listed may come again.
+        """
+        searched = SearchedCommits(frontier=dict.fromkeys(self.frontier))
         start = _read_clock()
         end = start + _MAX_SECONDS
         if cancel.deadline is not None:
             end = min(end, (start + cancel.deadline) / 2)
         size = _FIRST_BATCH
-        with git.stream(repository, ["log", "--format=%H %cs", *self.walk, "--", *self.paths], cancel) as pieces:
-            commits = split_records(pieces, b"\n")
+        arguments = ["log", "--parents", f"--format={_WALK_FORMAT}", *self.walk, "--", *self.paths]
+        with git.stream(repository, arguments, cancel) as pieces:
+            commits = map(_WalkedCommit.parse, split_records(pieces, b"\n"))
             while len(searched.rows) < limit and _read_clock() < end:
                 batch_start = _read_clock()
                 batch = list(islice(commits, size))
@@ -82,7 +123,7 @@ class ChangeSearch:
         self,
         git: Git,
         repository: Repository,
-        batch: Sequence[bytes],
+        batch: Sequence[_WalkedCommit],
         limit: int,
         searched: SearchedCommits,
         cancel: CancelToken,
@@ -90,19 +131,18 @@ class ChangeSearch:
         """Look through some commits, and stop behind the match that is the last of the page."""
         if not batch:
             return
-        hashes = [line.partition(b" ")[0] for line in batch]
+        hashes = [commit.oid for commit in batch]
         arguments = ["diff-tree", "--stdin", "--no-patch", "--root", "--find-renames", "--abbrev"]
         arguments += [f"--format={self.row_format}", *self.options, "--", *self.paths]
-        output = git.run(repository, arguments, cancel, stdin=b"\n".join(hashes) + b"\n")
+        output = git.run(repository, arguments, cancel, stdin="".join(f"{oid}\n" for oid in hashes).encode())
         rows = _list_rows(split_lines(output))
         room = limit - len(searched.rows)
         searched.rows += rows[:room]
         looked_at = len(batch)
         if len(rows) >= room:
-            last = rows[room - 1][1:].partition(b"\0")[0]
+            last = rows[room - 1][1:].partition(b"\0")[0].decode()
             looked_at = hashes.index(last) + 1
-        searched.count += looked_at
-        searched.back_to = batch[looked_at - 1].partition(b" ")[2].decode()
+        searched.add(batch[:looked_at])
 
 
 def _read_clock() -> float:

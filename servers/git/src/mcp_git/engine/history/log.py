@@ -12,7 +12,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid
 from mcp_git.engine.history.blame import resolve_lines
-from mcp_git.engine.history.change_search import ChangeSearch
+from mcp_git.engine.history.change_search import ChangeSearch, SearchedCommits
 from mcp_git.engine.history.cut_history import describe_boundary, find_earlier_name, list_boundary
 from mcp_git.engine.history.dates import to_git_date
 from mcp_git.engine.history.missing_paths import refuse_missing_path
@@ -113,6 +113,14 @@ class LogQuery:
     def walk_options(self) -> list[str]:
         """The options without those about the changes of a commit."""
         return [option for option in self.options if option not in self.text_options]
+
+    @property
+    def walk_can_go_on(self) -> bool:
+        """Whether a walk that finds commits by their path alone can go on from where it ended.
+
+        Without a path git lists commits so fast that those before a page may be listed once more.
+        """
+        return bool(self.path.text) and not self.walk_options
 
     @property
     def text_options(self) -> list[str]:
@@ -266,19 +274,19 @@ def _list_changes(
 
     In a cursor the commits that were looked through are counted, and beside that those that were listed.
     """
-    walk = [f"--skip={position.skip}", *query.walk_options, *(start.tips or _start_revisions(query))]
     paths = [query.path.text] if query.path.text else []
-    search = ChangeSearch(walk, paths, query.text_options, _ROW_FORMAT)
     page = _CommitPage()
     next_cursor = None
     with explained_failures(git, repository, query.revision, cancel):
-        searched = search.run(git, repository, limit, cancel)
+        searched = _search_changes(git, repository, query, limit, position, start, cancel)
         page.read(iter(searched.rows), 0, limit)
         page.has_more = not searched.is_complete
         if page.has_more:
             hashes = _choose_cursor_hashes(git, repository, query, start, page, cancel)
-            counts = [position.skip + searched.count, position.offset + page.commit_count]
-            next_cursor = Cursor.encode("log", [*counts, hashes], query.scope)
+            payload = [position.skip + searched.count, position.offset + page.commit_count, hashes]
+            if query.walk_can_go_on and sum(not oid.startswith("^") for oid in hashes) == 1:
+                payload.append(searched.next_hashes)
+            next_cursor = Cursor.encode("log", payload, query.scope)
     if paths and searched.is_complete and not page.commit_count and not position.skip:
         _refuse_missing_path(git, repository, query, cancel)
     facts = _describe_page(query, page, position.offset, "")
@@ -286,6 +294,24 @@ def _list_changes(
         facts.append(f"searched back to {searched.back_to}")
     facts += _describe_limits(git, repository, query, page, cancel)
     return Answer(facts, _format_rows(page), next_cursor, lambda: _build_view(repository, query, page, position.offset))
+
+
+def _search_changes(
+    git: Git,
+    repository: Repository,
+    query: LogQuery,
+    limit: int,
+    position: PagePosition,
+    start: _Start,
+    cancel: CancelToken,
+) -> SearchedCommits:
+    """Search from where the page before ended, or over from the first commit where that can't be told."""
+    paths = [query.path.text] if query.path.text else []
+    walk = [f"--skip={position.skip}", *query.walk_options, *(start.tips or _start_revisions(query))]
+    if position.next_hashes:
+        walk = [*position.next_hashes, *(oid for oid in start.tips if oid.startswith("^"))]
+    search = ChangeSearch(walk, paths, query.text_options, _ROW_FORMAT, position.next_hashes)
+    return search.run(git, repository, limit, cancel)
 
 
 def _describe_limits(

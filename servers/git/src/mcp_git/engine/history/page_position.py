@@ -23,11 +23,13 @@ class PagePosition:
         skip: how many items the pages before it have.
         offset: how many lines of its first item they have.
         hashes: of the commits from which the first page was made, or a digest of what it showed.
+        next_hashes: of the commits from which all items of this page are reached; none where that is not known.
     """
 
     skip: int = 0
     offset: int = 0
     hashes: Sequence[str] = ()
+    next_hashes: Sequence[str] = ()
 
     @property
     def first_hash(self) -> str:
@@ -36,7 +38,8 @@ class PagePosition:
 
     @property
     def is_valid(self) -> bool:
-        return self.skip >= 0 and self.offset >= 0 and all(map(_HASH.fullmatch, self.hashes))
+        hashes = [*self.hashes, *self.next_hashes]
+        return self.skip >= 0 and self.offset >= 0 and all(map(_HASH.fullmatch, hashes))
 
 
 def decode_position(kind: str, cursor: str | None, scope: Any) -> PagePosition:
@@ -48,8 +51,8 @@ def decode_position(kind: str, cursor: str | None, scope: Any) -> PagePosition:
     if cursor is None:
         return PagePosition(hashes=[])
     try:
-        skip, offset, hashes = cast("list[Any]", Cursor.decode(kind, cursor, scope))
-        position = PagePosition(int(skip), int(offset), [str(item) for item in hashes])
+        skip, offset, *hash_lists = cast("list[Any]", Cursor.decode(kind, cursor, scope))
+        position = PagePosition(int(skip), int(offset), *([str(item) for item in hashes] for hashes in hash_lists))
     except (TypeError, ValueError):
         position = PagePosition(-1)
     if position.is_valid:
