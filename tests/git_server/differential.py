@@ -10,13 +10,14 @@ import random
 import re
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from git_server.made import GIT
 from git_server.serving import Asking, serving
-from git_server.states import Planted, plant
+from git_server.states import Planted, list_worlds, plant
 from mcp_git.path_quoting import escape_line_breaks, quote_path
 from proofs.tally import Tally
 
@@ -534,32 +535,32 @@ def _short(what: Any) -> str:
     return text if len(text) < 300 else f"{text[:300]}…"
 
 
-async def asked(folder: Path, seed: int, number: int) -> tuple[int, list[str]]:
-    """How many questions one repository was asked, and the differences."""
+async def asked(folder: Path, world: str, seed: int, number: int) -> tuple[int, list[str]]:
+    """How many questions one repository of a world was asked, and the differences."""
     chance = random.Random(f"{seed} {number}")
-    made = plant(folder / "app", chance)
-    served = [made.path, folder / "app"] if made.path != folder / "app" else [made.path]
-    # What a worktree or a copy takes its objects from is served too; the questions are about the first.
-    async with serving(*served[:1]) as asking:
+    made = plant(folder / "app", chance, world)
+    # What a worktree or a copy takes its objects from is there too; the questions are about the first.
+    async with serving(made.path) as asking:
         asker = Asker(made, asking, chance)
         await asker.all()
-    return asker.questions, [f"{seed} {number} {' '.join(made.told)}: {each}" for each in asker.differences]
+    return asker.questions, [f"{world} {seed} {number} {' '.join(made.told)}: {each}" for each in asker.differences]
 
 
-async def differences(repositories: range, seed: int = 0) -> tuple[int, list[str]]:
-    """How many questions were asked, and what differed."""
-    questions, found = 0, list[str]()
+async def differences(repositories: range, seed: int = 0, worlds: Sequence[str] = ()) -> tuple[Counter[str], list[str]]:
+    """How many questions were asked, and what differed; one world after the other."""
+    worlds = worlds or list_worlds()
+    tally, found = Counter[str](), list[str]()
     for number in repositories:
+        world = worlds[number % len(worlds)]
         with tempfile.TemporaryDirectory() as folder:
-            more, differing = await asked(Path(folder), seed, number)
-        questions += more
+            questions, differing = await asked(Path(folder), world, seed, number)
+        tally.update({"repositories": 1, "questions": questions, f"questions in the world `{world}`": questions})
         found += differing
         for line in differing:
             print(line, file=sys.stderr, flush=True)
-    return questions, found
+    return tally, found
 
 
-async def prove(count: int, seed: int) -> Tally:
+async def prove(count: int, seed: int, worlds: Sequence[str] = ()) -> Tally:
     """Ask about so many repositories."""
-    questions, found = await differences(range(count), seed)
-    return Tally.of({"repositories": count, "questions": questions}, found)
+    return Tally.of(*await differences(range(count), seed, worlds))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import subprocess
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from git_server.made import Made
+from git_server.made import GIT, Made
 
-__all__ = ["ENDS", "FORMS", "Planted", "edit", "plant"]
+__all__ = ["ENDS", "WORLDS", "Planted", "World", "edit", "list_worlds", "plant", "writable_worlds"]
 
 NAMES = [
     b"a.txt", b"b.txt", b"b c.txt", "Ü 中.txt".encode(), b"d/e.txt", b"d/f g.txt", b"d/deep/er.txt", b"x/y.md",
@@ -510,11 +513,6 @@ def bare(made: Planted) -> Planted:
     return _as(Path(f"{made.path}.git"), made)
 
 
-FORMS: Sequence[Callable[[Planted], Planted]] = [
-    whole, whole, whole, packed, grafted, sparse, worktree, worktree, bare_by_configuration, shallow, partial, bare,
-]  # fmt: skip
-
-
 def _as(path: Path, made: Planted, then: Callable[[Planted], None] | None = None) -> Planted:
     if not path.exists():
         return made
@@ -525,14 +523,72 @@ def _as(path: Path, made: Planted, then: Callable[[Planted], None] | None = None
     return other
 
 
-def plant(
-    path: Path,
-    chance: random.Random,
-    ends: Sequence[Callable[[Planted], None]] = ENDS,
-    forms: Sequence[Callable[[Planted], Planted]] = FORMS,
-) -> Planted:
-    """A repository of up to some thirty acts, left in one of `ends` and kept in one of `forms`."""
-    made = Planted(path, chance, *(["--object-format=sha256"] if chance.random() < 0.15 else []))
+# In which world it stands
+
+
+@dataclass(frozen=True)
+class World:
+    """One way to keep a repository that changes what git and a server find in it.
+
+    Attributes:
+        words: what `git init` is told.
+        forms: one of these keeps it at the end.
+        begin: makes what is there before anything grows.
+        is_writable: whether a change can be made in it.
+    """
+
+    words: Sequence[str] = ()
+    forms: Sequence[Callable[[Planted], Planted]] = (whole,)
+    begin: Callable[[Planted], None] | None = None
+    is_writable: bool = True
+
+
+def nested(made: Planted) -> None:
+    """A submodule as `git submodule add` leaves it, with its objects inside the repository around it."""
+    source = Planted(Path(f"{made.path}-library"), made.chance, *made.told)
+    commit(source)
+    commit(source)
+    commit(made)
+    made.tried("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", f"file://{source.path}", "library")
+    made.tried("commit", "--quiet", "--message", "A library")
+    inner = Planted(made.path / "library", made.chance)
+    if made.chance.random() < 0.5:
+        commit(inner)
+        made.tried("commit", "--quiet", "--all", "--message", "A newer library")
+    if made.chance.random() < 0.5:
+        edit(inner)
+
+
+WORLDS = {
+    "plain": World(forms=[whole, packed, grafted]),
+    "worktrees": World(forms=[worktree]),
+    "sparse": World(forms=[sparse]),
+    "shallow": World(forms=[shallow]),
+    "partial": World(forms=[partial]),
+    "bare": World(forms=[bare, bare_by_configuration], is_writable=False),
+    "submodule": World(forms=[whole, packed], begin=nested),
+    "sha256": World(["--object-format=sha256"], [whole, packed, sparse, worktree]),
+    "reftable": World(["--ref-format=reftable"], [whole, packed, sparse, worktree]),
+}
+
+
+@cache
+def list_worlds() -> list[str]:
+    """Return the names of the worlds that the git of this machine can make; 2.45 is the first with reftable."""
+    version = subprocess.run([GIT, "version"], capture_output=True, text=True, check=True).stdout
+    numbers = version.split()[2].split(".")
+    can_reftable = (int(numbers[0]), int(numbers[1])) >= (2, 45)
+    return [name for name in WORLDS if can_reftable or name != "reftable"]
+
+
+def writable_worlds() -> list[str]:
+    """Return those of `list_worlds` in which a change can be made."""
+    return [name for name in list_worlds() if WORLDS[name].is_writable]
+
+
+def plant(path: Path, chance: random.Random, world: str, ends: Sequence[Callable[[Planted], None]] = ENDS) -> Planted:
+    """A repository of up to some thirty acts in a world, left in one of `ends`."""
+    made = Planted(path, chance, *WORLDS[world].words)
     for key, value in (
         ("user.name", "Grace Hopper"),
         ("user.email", "grace@example.org"),
@@ -541,10 +597,13 @@ def plant(
         made.git("config", key, value)
     if chance.random() < 0.2:
         made.git("config", "core.autocrlf", chance.choice(["true", "input"]))
+    begin = WORLDS[world].begin
+    if begin is not None:
+        begin(made)
     acts = [chance.choice(GROWTH) for _ in range(chance.randrange(6, 28))]
     for act in (commit, commit, *acts):
         act(made)
-    end, form = chance.choice(ends), chance.choice(forms)
+    end, form = chance.choice(ends), chance.choice(WORLDS[world].forms)
     end(made)
     made.told += [end.__name__, form.__name__]
     return form(made)

@@ -11,13 +11,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import anyio
 
 from git_server.made import Made
+from git_server.states import WORLDS, writable_worlds
 from mcp_batteries.testing.wire import StdioWire
 from proofs.tally import Tally
 
@@ -28,17 +29,23 @@ _LATE_SECONDS = 1.5
 
 
 class Actor:
-    """Somebody who works in a repository."""
+    """Somebody who works in a repository of a world."""
 
-    def __init__(self, folder: Path, chance: random.Random) -> None:
+    def __init__(self, folder: Path, chance: random.Random, world: str) -> None:
         self.chance, self.number = chance, 0
-        self.made = Made(folder / "app")
-        self.made.write(".gitignore", "*.log\n")
-        self.made.commit("first", {f"{name}.txt": f"{name}\n" * 5 for name in "abc"})
-        self.made.git("clone", "--quiet", "--bare", ".", str(folder / "far.git"))
-        self.made.git("remote", "add", "origin", str(folder / "far.git"))
-        self.made.git("fetch", "--quiet", "origin")
-        self.made.git("clone", "--quiet", str(folder / "far.git"), str(folder / "colleague"))
+        first = Made(folder / "first", *WORLDS[world].words)
+        first.write(".gitignore", "*.log\n")
+        for number in range(3):
+            first.commit(
+                f"number {number}", {f"{name}.txt": f"{name}\n" * (5 + number) for name in ("a", "b", "d/c", "x/y")}
+            )
+        far = folder / "far.git"
+        first.git("clone", "--quiet", "--bare", ".", str(far))
+        Made(far).git("config", "uploadpack.allowFilter", "true")
+        self.made = _clone(folder, far, world)
+        self.made.git("config", "user.name", "Grace Hopper")
+        self.made.git("config", "user.email", "grace@example.org")
+        first.git("clone", "--quiet", str(far), str(folder / "colleague"))
         self.colleague = Made(folder / "colleague")
         self.beside = folder / "beside"
 
@@ -50,7 +57,8 @@ class Actor:
         """What was done, and whether it passed through states that are neither the first nor the last."""
         self.number += 1
         acts: list[tuple[Callable[[], None], bool]] = [
-            (self.edit, False), (self.edit, False), (self.stage, False), (self.commit, True), (self.switch, True),
+            (self.edit, False), (self.edit, False), (self.inside, False), (self.stage, False),
+            (self.commit, True), (self.switch, True),
             (self.detach, True), (self.rebase, True), (self.fetch, False), (self.gc, False), (self.pack_refs, False),
             (self.stash, True), (self.pop, True), (self.worktree, True), (self.rename, True), (self.tag, False),
             (self.follow, False), (self.noise, False), (self.merge, True), (self.reset, True),
@@ -60,7 +68,14 @@ class Actor:
         return do.__name__, several
 
     def edit(self) -> None:
-        self.made.write(f"{self.chance.choice('abcd')}.txt", f"{self.number}\n" * self.chance.randrange(1, 6))
+        name = self.chance.choice(["a", "b", "d/c", "x/y", "new"])
+        self.made.write(f"{name}.txt", f"{self.number}\n" * self.chance.randrange(1, 6))
+
+    def inside(self) -> None:
+        """Work in a submodule, where there is one."""
+        path = self.made.path / "library"
+        if (path / ".git").exists():
+            Made(path).commit(f"inside {self.number}", {"in.txt": f"{self.number}\n"})
 
     def stage(self) -> None:
         self.tried("add", "--all")
@@ -128,11 +143,32 @@ class Actor:
         self.tried("update-index", "--refresh")
 
 
-async def storm(folder: Path, acts: int, seed: int) -> tuple[Counter[str], list[str]]:
+def _clone(folder: Path, far: Path, world: str) -> Made:
+    """The repository in which somebody works, from the one that they share."""
+    options = {"shallow": ["--depth=2"], "partial": ["--filter=blob:none"]}.get(world, [])
+    main = folder / ("main" if world == "worktrees" else "app")
+    Made(far).git("clone", "--quiet", *_ref_format(world), *options, f"file://{far}", str(main))
+    made = Made(main)
+    if world == "worktrees":
+        made.git("worktree", "add", "--quiet", "-b", "linked", str(folder / "app"))
+        made = Made(folder / "app")
+    if world == "sparse":
+        made.git("sparse-checkout", "set", "--cone", "d")
+    if world == "submodule":
+        made.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", f"file://{far}", "library")
+        made.git("commit", "--quiet", "--message", "a library")
+    return made
+
+
+def _ref_format(world: str) -> Sequence[str]:
+    return [word for word in WORLDS[world].words if word.startswith("--ref-format")]
+
+
+async def storm(folder: Path, acts: int, seed: int, world: str) -> tuple[Counter[str], list[str]]:
     """The tally, and what was lost or told for nothing."""
     chance = random.Random(seed)
-    actor = Actor(folder, chance)
-    tally: Counter[str] = Counter(acts=acts)
+    actor = Actor(folder, chance, world)
+    tally: Counter[str] = Counter({"acts": acts, f"acts in the world `{world}`": acts})
     wrong: list[str] = []
     async with StdioWire([sys.executable, "-m", "mcp_git", str(actor.made.path)]) as wire:
         await wire.open()
@@ -165,7 +201,7 @@ async def storm(folder: Path, acts: int, seed: int) -> tuple[Counter[str], list[
                         got[kind] += 1
                 except (TimeoutError, AssertionError):
                     tally["lost"] += len(waits)
-                    wrong.append(f"{seed} {number} {what}: lost {sorted(waits)}")
+                    wrong.append(f"{world} {seed} {number} {what}: lost {sorted(waits)}")
                     break
             tally["due"] += len(due)
             tally["late"] += bool(due) and time.monotonic() - began > _LATE_SECONDS
@@ -174,14 +210,20 @@ async def storm(folder: Path, acts: int, seed: int) -> tuple[Counter[str], list[
             got += heard()
             if idle := {kind for kind in got if kind not in due and not several}:
                 tally["for nothing"] += len(idle)
-                wrong.append(f"{seed} {number} {what}: for nothing {sorted(idle)}")
+                wrong.append(f"{world} {seed} {number} {what}: for nothing {sorted(idle)}")
             tally["twice"] += sum(count > 1 for kind, count in got.items() if kind in due and not several)
             before = await texts()
     return tally, wrong
 
 
-async def prove(count: int, seed: int) -> Tally:
-    """Follow a repository through so many acts."""
-    with tempfile.TemporaryDirectory() as folder:
-        tally, wrong = await storm(Path(folder), count, seed)
+async def prove(count: int, seed: int, worlds: Sequence[str] = ()) -> Tally:
+    """Follow one repository of each world through its part of so many acts."""
+    worlds = worlds or writable_worlds()
+    tally, wrong = Counter[str](), list[str]()
+    for number, world in enumerate(worlds):
+        acts = (count + len(worlds) - 1 - number) // len(worlds)
+        with tempfile.TemporaryDirectory() as folder:
+            counts, faults = await storm(Path(folder), acts, seed, world)
+        tally += counts
+        wrong += faults
     return Tally.of(tally, wrong)

@@ -22,7 +22,7 @@ from typing import Any
 
 from git_server.made import GIT
 from git_server.serving import Asking, serving
-from git_server.states import ENDS, FORMS, Planted, bare, bare_by_configuration, edit, partial, plant, shallow
+from git_server.states import ENDS, Planted, edit, plant, writable_worlds
 from git_server.test_writes import calls_back
 from mcp_git.engine.program import git_binary
 from mcp_git.path_quoting import quote_path, unquote_path
@@ -32,7 +32,6 @@ _DATE = "1800000000 +0000"
 _CUTS = ["-c", "commit.cleanup=scissors"]
 _LASTING = {"COMMIT_EDITMSG", "ORIG_HEAD", "index", "AUTO_MERGE", "FETCH_HEAD"}
 _IN_ANY = [end for end in ENDS if end.__name__ not in ("bisecting",)]
-_WRITABLE = [form for form in FORMS if form not in (bare, bare_by_configuration, shallow, partial)]
 
 
 class Twins:
@@ -395,17 +394,19 @@ def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     return "; ".join(found)
 
 
-async def acted(folder: Path, seed: int, number: int, acts: int) -> Twins:
-    """One repository and its twin, after so many acts."""
+async def acted(folder: Path, world: str, seed: int, number: int, acts: int) -> Twins:
+    """One repository of a world and its twin, after so many acts."""
     chance = random.Random(f"{seed} {number}")
-    made = plant(folder / "one" / "app", chance, _IN_ANY, _WRITABLE)
-    made.told = [f"{seed} {number}", *made.told]
+    made = plant(folder / "one" / "app", chance, world, _IN_ANY)
+    made.told = [f"{world} {seed} {number}", *made.told]
     _long(made)
-    (folder / "two").mkdir()
-    place = folder / "one" / "app"
-    shutil.copytree(place, folder / "two" / "app", symlinks=True)
+    # A copy of a linked worktree would point to the repository of the first one.
+    place = made.path if (made.path / ".git").is_dir() else folder / "one" / "app"
+    twin = folder / "two" / place.name
+    twin.parent.mkdir()
+    shutil.copytree(place, twin, symlinks=True)
     async with serving("--write", place) as asking:
-        twins = Twins(place, folder / "two" / "app", asking, chance)
+        twins = Twins(place, twin, asking, chance)
         twins.git(twins.theirs, "update-index", "-q", "--refresh")
         for _ in range(acts):
             await twins.once()
@@ -413,8 +414,9 @@ async def acted(folder: Path, seed: int, number: int, acts: int) -> Twins:
     return twins
 
 
-async def differences(acts: int, seed: int = 0) -> tuple[Counter[str], list[str]]:
-    """How many acts were made, and what differed; ten with each repository."""
+async def differences(acts: int, seed: int = 0, worlds: Sequence[str] = ()) -> tuple[Counter[str], list[str]]:
+    """How many acts were made, and what differed; ten with each repository, one world after the other."""
+    worlds = worlds or writable_worlds()
     tally, found = Counter[str](), list[str]()
     kept, git_binary.PASSED_VARIABLES = (
         git_binary.PASSED_VARIABLES,
@@ -423,9 +425,11 @@ async def differences(acts: int, seed: int = 0) -> tuple[Counter[str], list[str]
     os.environ.update(GIT_AUTHOR_DATE=_DATE, GIT_COMMITTER_DATE=_DATE)
     try:
         for number in range(-(-acts // 10)):
+            world = worlds[number % len(worlds)]
             with tempfile.TemporaryDirectory() as folder:
-                twins = await acted(Path(folder), seed, number, min(10, acts - number * 10))
+                twins = await acted(Path(folder), world, seed, number, min(10, acts - number * 10))
             tally += twins.tally
+            tally[f"acts in the world `{world}`"] += twins.tally["acts"]
             found += twins.differences
             for line in twins.differences:
                 print(line, file=sys.stderr, flush=True)
@@ -436,6 +440,6 @@ async def differences(acts: int, seed: int = 0) -> tuple[Counter[str], list[str]
     return tally, found
 
 
-async def prove(count: int, seed: int) -> Tally:
+async def prove(count: int, seed: int, worlds: Sequence[str] = ()) -> Tally:
     """Do so many acts twice, by the tools and by git."""
-    return Tally.of(*await differences(count, seed))
+    return Tally.of(*await differences(count, seed, worlds))

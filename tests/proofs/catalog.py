@@ -179,10 +179,11 @@ PROOFS = (
 )
 
 
-def run_proof(proof: Proof, count: int, seed: int) -> Tally:
-    """Try so many cases, drawn by a seed."""
-    prove = cast("Callable[[float, int], Tally | Awaitable[Tally]]", import_module(proof.module).prove)
+def run_proof(proof: Proof, count: int, seed: int, world: str = "") -> Tally:
+    """Try so many cases, drawn by a seed, in one of the worlds that `git_server.states` has or in all."""
+    prove = cast("Callable[..., Tally | Awaitable[Tally]]", import_module(proof.module).prove)
     amount = count / 100 if proof.is_share else count
+    worlds = {"worlds": [world]} if world else {}
     if inspect.iscoroutinefunction(prove):
-        return anyio.run(cast("Callable[[], Awaitable[Any]]", partial(prove, amount, seed)))
-    return cast("Tally", prove(amount, seed))
+        return anyio.run(cast("Callable[[], Awaitable[Any]]", partial(prove, amount, seed, **worlds)))
+    return cast("Tally", prove(amount, seed, **worlds))

@@ -17,7 +17,7 @@ def run(*words: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def replace_run(monkeypatch: pytest.MonkeyPatch, answer: Callable[[Proof, int, int], Tally]) -> None:
+def replace_run(monkeypatch: pytest.MonkeyPatch, answer: Callable[[Proof, int, int, str], Tally]) -> None:
     monkeypatch.setattr(command, "run_proof", answer)
 
 
@@ -32,7 +32,7 @@ def test_all_proofs_are_listed() -> None:
 
 
 def test_a_fault_is_shown_and_ends_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    replace_run(monkeypatch, lambda proof, count, seed: Tally.of({"cases": count}, [f"case {seed} differs"]))
+    replace_run(monkeypatch, lambda proof, count, seed, world: Tally.of({"cases": count}, [f"case {seed} differs"]))
     assert run("git-twins", "3", "--seed", "7") == (
         1,
         "WRONG case 7 differs\n      3 cases\n1 wrong\n3 acts, seed 7, 0 s\n",
@@ -40,7 +40,7 @@ def test_a_fault_is_shown_and_ends_with_an_error(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_full_run_is_what_nobody_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    replace_run(monkeypatch, lambda proof, count, seed: Tally.of({"cases": count}, []))
+    replace_run(monkeypatch, lambda proof, count, seed, world: Tally.of({"cases": count}, []))
     for proof in random.sample(PROOFS, 3):
         code, said = run(proof.name)
         assert code == 0 and f"{proof.full_count:,} {proof.unit}, seed 1" in said
