@@ -513,11 +513,18 @@ def bare(made: Planted) -> Planted:
     return _as(Path(f"{made.path}.git"), made)
 
 
+def _configure(made: Planted) -> None:
+    made.git("config", "user.name", "Grace Hopper")
+    made.git("config", "user.email", "grace@example.org")
+    made.git("config", "advice.detachedHead", "false")
+
+
 def _as(path: Path, made: Planted, then: Callable[[Planted], None] | None = None) -> Planted:
     if not path.exists():
         return made
     other = Planted(path, made.chance)
     other.clock, other.told = made.clock, made.told
+    _configure(other)
     if then:
         then(other)
     return other
@@ -589,12 +596,7 @@ def writable_worlds() -> list[str]:
 def plant(path: Path, chance: random.Random, world: str, ends: Sequence[Callable[[Planted], None]] = ENDS) -> Planted:
     """A repository of up to some thirty acts in a world, left in one of `ends`."""
     made = Planted(path, chance, *WORLDS[world].words)
-    for key, value in (
-        ("user.name", "Grace Hopper"),
-        ("user.email", "grace@example.org"),
-        ("advice.detachedHead", "false"),
-    ):
-        made.git("config", key, value)
+    _configure(made)
     if chance.random() < 0.2:
         made.git("config", "core.autocrlf", chance.choice(["true", "input"]))
     begin = WORLDS[world].begin

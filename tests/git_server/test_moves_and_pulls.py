@@ -16,8 +16,10 @@ pytestmark = [
 ]
 
 
+@pytest.mark.parametrize("new", ["area/new", "{branch}/new"])
 @pytest.mark.parametrize("branch", ["main", "topic"], ids=["the current one", "another"])
-async def test_a_branch_is_renamed_with_its_reflog_and_upstream(branch: str, tmp_path: Path) -> None:
+async def test_a_branch_is_renamed_with_its_reflog_and_upstream(branch: str, new: str, tmp_path: Path) -> None:
+    new = new.format(branch=branch)
     made = made_app(tmp_path)
     made.commit("second")
     bare(made, tmp_path / "far.git")
@@ -25,15 +27,29 @@ async def test_a_branch_is_renamed_with_its_reflog_and_upstream(branch: str, tmp
     before = state(made)
     moves = made.git("reflog", "show", "--format=%gs", branch)
     async with serving("--write", made.path) as asking:
-        answer = await asking("create_branch", name="area/new", rename=branch)
+        answer = await asking("create_branch", name=new, rename=branch)
         assert not answer.startswith("failed"), answer
-        assert made.git("for-each-ref", f"refs/heads/{branch}") == ""
-        assert made.git("rev-parse", "--abbrev-ref", "area/new@{upstream}").strip() == f"origin/{branch}"
-        assert made.git("reflog", "show", "--format=%gs", "area/new").endswith(moves)
-        assert made.git("branch", "--show-current").strip() == ("area/new" if branch == "main" else "main")
+        assert made.git("branch", "--list", branch) == ""
+        assert made.git("rev-parse", "--abbrev-ref", f"{new}@{{upstream}}").strip() == f"origin/{branch}"
+        assert made.git("reflog", "show", "--format=%gs", new).endswith(moves)
+        assert made.git("branch", "--show-current").strip() == (new if branch == "main" else "main")
         await undone(asking, answer)
     assert state(made) == before
     made.git("fsck")
+
+
+async def test_a_worktree_renames_its_branch_and_no_other_notices(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    beside = tmp_path / "beside"
+    made.git("worktree", "add", "--quiet", str(beside), "topic")
+    async with serving("--write", beside) as asking:
+        answer = await asking("create_branch", name="topic/new", rename="topic")
+        assert not answer.startswith("failed"), answer
+        assert made.git("branch", "--show-current").strip() == "main"
+        assert made.git("-C", str(beside), "branch", "--show-current").strip() == "topic/new"
+        assert made.git("worktree", "list").count("[topic/new]") == 1
+        await undone(asking, answer)
+    assert made.git("-C", str(beside), "branch", "--show-current").strip() == "topic"
 
 
 async def test_a_branch_in_use_elsewhere_or_under_that_name_is_not_renamed(tmp_path: Path) -> None:
@@ -44,8 +60,7 @@ async def test_a_branch_in_use_elsewhere_or_under_that_name_is_not_renamed(tmp_p
     refused = {
         "Another worktree is on the branch `topic`": {"name": "new", "rename": "topic"},
         "There is no branch `nothing`": {"name": "new", "rename": "nothing"},
-        "reference already exists": {"name": "third", "rename": "main"},
-        "'refs/heads/main' exists": {"name": "main/deep", "rename": "main"},
+        "branch named 'third' already exists": {"name": "third", "rename": "main"},
         "stays where it is": {"name": "new", "rename": "third", "switch": True},
     }
     async with serving("--write", made.path) as asking:

@@ -101,7 +101,7 @@ class Twins:
         staged = {"paths": named} if chance.random() < 0.5 else {}
         known = [*branches, *tags, "nothing"]  # which mean the same wherever HEAD is
         into = {"into": chance.choice(known)} if rev in known and chance.random() < 0.5 else {}
-        match chance.randrange(20):
+        match chance.randrange(21):
             case 0 | 1:
                 return "stage_files", {"paths": named}, ["add", "--all", *dashed], b""
             case 2:
@@ -115,6 +115,10 @@ class Twins:
                 switch = chance.random() < 0.5
                 words = ["switch", "--no-track", "-c"] if switch else ["branch", "--no-track"]
                 return "create_branch", {"name": name, "rev": rev, "switch": switch}, [*words, name, rev], b""
+            case 20:
+                which = chance.choice([*branches, "nothing"])
+                new = chance.choice([name, f"{which}/new", which.partition("/")[0]])
+                return "create_branch", {"name": new, "rename": which}, ["branch", "--move", which, new], b""
             case 6:
                 message = chance.choice(["", "A tag"])
                 words = ["tag", *(["--annotate", "--message", message] if message else []), name, rev]
@@ -224,7 +228,7 @@ class Twins:
             part = "after a part of it was done" in answer
             if into and not part:
                 before, after = _there_and_back(before), _there_and_back(after)
-            if after != (theirs if part else before) or (part and after == before):
+            if _lasting(after) != _lasting(theirs if part else before) or (part and after == before):
                 self.differ(what, f"refused, and changed: {_apart(before, after)}; {answer}")
             kept = {name for name, data in _whole(self._git_dir(self.ours)).items() if whole.get(name) != data}
             by_git = _whole(self._git_dir(self.theirs))
@@ -251,7 +255,7 @@ class Twins:
             if said.startswith("failed: "):
                 if tool == "run_stash" and self.git(self.theirs, "stash", "pop", "--index")[0]:
                     return  # Nor does git bring every stash back.
-                if "File name too long" in said:
+                if "File name too long" in said or f"unable to create file {'x' * 99}" in said:
                     return  # Nor does git leave a commit with such a name where no file was written of it.
                 self.differ(what, f"its undo {tool} {arguments} is refused: {said}")
                 return
@@ -328,11 +332,15 @@ def _whole(git_dir: Path) -> dict[str, bytes]:
     }
 
 
+def _lasting(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A state without the notes that a git leaves which failed."""
+    return {**state, "doing": [name for name in state["doing"] if name not in _LASTING]}
+
+
 def _there_and_back(state: Mapping[str, Any]) -> dict[str, Any]:
     """What a change that is refused on another branch leaves alike: `HEAD` went there and back."""
     files = {name: (mode, data.replace(b"\r\n", b"\n")) for name, (mode, data) in state["files"].items()}
-    doing = [name for name in state["doing"] if name not in _LASTING]
-    return {**state, "logs": {}, "files": files, "doing": doing}
+    return {**_lasting(state), "logs": {}, "files": files}
 
 
 def _brought_back(state: Mapping[str, Any], answer: str, marked: Collection[bytes]) -> dict[str, Any]:

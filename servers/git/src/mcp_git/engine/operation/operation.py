@@ -65,10 +65,25 @@ class UndoKind(StrEnum):
 
 
 class GitInput(NamedTuple):
-    """The arguments of a command, and what it reads."""
+    """The arguments of a command, behind options of git itself, and what it reads.
+
+    Attributes:
+        hides_worktrees: whether it is to find no HEAD but that of this work tree.
+    """
 
     arguments: Sequence[str]
     stdin: bytes = b""
+    hides_worktrees: bool = False
+
+    @property
+    def command(self) -> str:
+        """The name of the command."""
+        arguments = iter(self.arguments)
+        for argument in arguments:
+            if argument != "-c":
+                return argument
+            next(arguments)
+        return ""
 
 
 @dataclass(frozen=True)
@@ -112,15 +127,17 @@ class RefOperation(Operation):
 
     Attributes:
         moved_ref: a ref without whose move nothing happened.
-        first_steps: commands before the last one.
+        hides_worktrees: whether the command is to find no HEAD but that of this work tree.
+        next_steps: commands that follow it.
     """
 
     moved_ref: str = ""
-    first_steps: Sequence[GitInput] = ()
+    hides_worktrees: bool = False
+    next_steps: Sequence[GitInput] = ()
 
     @property
     def steps(self) -> Sequence[GitInput]:
-        return [*self.first_steps, *super().steps]
+        return [GitInput(self.arguments, self.stdin, self.hides_worktrees), *self.next_steps]
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -147,20 +145,16 @@ class OperationPlanner:
     def rename_branch(self, name: NewName, new: NewName) -> RefOperation:
         """Plan to rename a branch, with its reflog and what is configured for it.
 
-        `git branch --move` would look for HEAD in our common directory.
+        Git is shown no worktrees, so it leaves HEAD where it is.
 
         Raises:
             NotFound: there is no such branch.
             Conflict: another worktree is on it, or an operation in progress goes back to it.
         """
-        oid = self.git.find_hash(self.repository, f"refs/heads/{name.text}", self.cancel)
-        if not oid:
+        if not self._find_hash(f"refs/heads/{name.text}"):
             raise NotFound(f"There is no branch {quote(name.text)} here.", "`list_refs` has branches.")
         self._refuse_moving_branch(name.text)
         self._refuse_used_elsewhere(name.text)
-        layout = self.git.layout(self.repository, writes=True)
-        if not self._find_hash(f"refs/heads/{new.text}"):
-            _copy_reflog(layout, name.text, new.text)
         entries = self.git.read_own_entries(self.repository, f"branch.{name.text}.")
 
         def rename_configuration() -> Sequence[str]:
@@ -169,17 +163,17 @@ class OperationPlanner:
                 self.git.configure(self.repository, words)
             return []
 
-        reason = f"Branch: renamed refs/heads/{name.text} to refs/heads/{new.text}"
-        absent = "0" * len(oid)
-        first_steps = [GitInput(["update-ref", "--create-reflog", "-m", reason, f"refs/heads/{new.text}", oid, absent])]
+        next_steps: list[GitInput] = []
         if branch_of(read_status(self.git, self.repository, self.cancel)) == name.text:
-            first_steps.append(GitInput(["symbolic-ref", "-m", reason, "HEAD", f"refs/heads/{new.text}"]))
+            reason = f"Branch: renamed refs/heads/{name.text} to refs/heads/{new.text}"
+            next_steps.append(GitInput(["symbolic-ref", "-m", reason, "HEAD", f"refs/heads/{new.text}"]))
         undo_calls = [format_call("create_branch", name=name.text, rename=new.text)]
         return RefOperation(
-            ["update-ref", "-d", f"refs/heads/{name.text}", oid],
+            ["branch", "--move", name.text, new.text],
             undo_calls=lambda: undo_calls,
             after=rename_configuration,
-            first_steps=first_steps,
+            hides_worktrees=True,
+            next_steps=next_steps,
         )
 
     def _refuse_used_elsewhere(self, branch: str) -> None:
@@ -605,17 +599,6 @@ class OperationPlanner:
         """Return the names of the remotes, the longest first."""
         names = git_config.list_remotes(self.git.read_allowed_configuration(self.repository))
         return sorted(names, key=len, reverse=True)
-
-
-def _copy_reflog(layout: Layout, branch: str, new: str) -> None:
-    """Let a branch that is made next begin with the reflog of another one; tables keep none for names to come."""
-    source = os.path.join(layout.common_dir, "logs", "refs", "heads", *branch.split("/"))
-    target = os.path.join(layout.common_dir, "logs", "refs", "heads", *new.split("/"))
-    # Where the name of one branch would be a folder of the other, git says so next.
-    with suppress(FileExistsError, NotADirectoryError, IsADirectoryError):
-        if not layout.has_reftable and os.path.isfile(source):
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            shutil.copyfile(source, target)
 
 
 def _find_return(git_dir: str, branch: str) -> str:

@@ -6,6 +6,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from mcp_batteries.concurrency.cancellation import CancelToken
@@ -24,6 +25,7 @@ from mcp_git.engine.operation.operation import (
     INSPECTION_SECONDS,
     CommitOperation,
     FileOperation,
+    GitInput,
     Operation,
     PickOperation,
     RefOperation,
@@ -50,7 +52,7 @@ __all__ = ["OperationRunner"]
 _WARNING = re.compile(r"(?m)^warning: (.*\S)")
 _MAX_WARNINGS = 5
 # Commands that never look at the work tree.
-_REF_COMMANDS = frozenset({"branch", "tag", "update-ref"})
+_REF_COMMANDS = frozenset({"branch", "tag"})
 
 
 class OperationRunner:
@@ -264,23 +266,9 @@ class _Run:
         backup = None
         if isinstance(self.operation, CommitOperation) and self.operation.stage_first:
             backup = IndexBackup(self.layout)
-        *first_steps, last_step = self.operation.steps
         try:
-            for step in [*first_steps, last_step]:
-                command = step.arguments[0]
-                if step is last_step:
-                    # Options of git itself may stand before it.
-                    command = self.operation.command
-                runs_programs = self.git.programs.are_run_by(command)
-                output = self.git.run(
-                    self.repository,
-                    step.arguments,
-                    self.cancel,
-                    stdin=step.stdin,
-                    writes=True,
-                    runs_programs=runs_programs,
-                )
-                self._warnings += _WARNING.findall(output.stderr)[:_MAX_WARNINGS]
+            for step in self.operation.steps:
+                self._run_step(step)
         except GitFailed as failure:
             now = read_status(self.git, self.repository, self.cancel, layout=self.layout)
             self._refuse_empty_pick(before.status, now)
@@ -293,6 +281,22 @@ class _Run:
             if backup is not None:
                 self._restore_index(backup, before.status)
             raise
+
+    def _run_step(self, step: GitInput) -> None:
+        with ExitStack() as folders:
+            common_dir = ""
+            if step.hides_worktrees:
+                common_dir = folders.enter_context(self.git.hide_worktrees(self.repository))
+            output = self.git.run(
+                self.repository,
+                step.arguments,
+                self.cancel,
+                stdin=step.stdin,
+                writes=True,
+                common_dir=common_dir,
+                runs_programs=self.git.programs.are_run_by(step.command),
+            )
+        self._warnings += _WARNING.findall(output.stderr)[:_MAX_WARNINGS]
 
     def _restore_index(self, backup: IndexBackup, before: Status) -> None:
         """Put the index back after the operation was stopped, unless it got further than that."""

@@ -88,6 +88,7 @@ class Git:
         writes: bool = False,
         literal_paths: bool = True,
         scratch_index: str = "",
+        common_dir: str = "",
         runs_programs: bool = False,
     ) -> Output:
         """Run git and return what it prints, at most `max_bytes` of it; of one that writes, what it says besides too.
@@ -100,6 +101,7 @@ class Git:
             scratch_index: a folder with an `index` and `objects` that it uses and writes in the place of the
                 repository's, as `copy_index` makes one. `git diff` with the work tree writes the index whatever the
                 environment says, so it gets one.
+            common_dir: a folder in the place of our common directory, as `hide_worktrees` makes one.
             runs_programs: whether it runs the programs that the operator allows.
 
         Raises:
@@ -117,6 +119,7 @@ class Git:
             writes=writes,
             literal_paths=literal_paths,
             scratch_index=scratch_index,
+            common_dir=common_dir,
             remarks=remarks if writes else None,
             runs_programs=runs_programs,
         ) as stream:
@@ -146,6 +149,7 @@ class Git:
         literal_paths: bool = True,
         layout: Layout | None = None,
         scratch_index: str = "",
+        common_dir: str = "",
         remarks: list[str] | None = None,
         runs_programs: bool = False,
     ) -> Generator[Generator[bytes]]:
@@ -169,11 +173,13 @@ class Git:
                 "GIT_OBJECT_DIRECTORY": f"{scratch_index}/objects",
             }
             environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = git_config.quote_value(layout.objects)
+        if common_dir:
+            environment["GIT_COMMON_DIR"] = common_dir
         if literal_paths and ("--" in arguments[:-1] or "--stdin" in arguments):
             # Git hands it on to what it runs itself, such as the `git clean :/` of a stash, so only where paths follow.
             arguments = ["--literal-pathspecs", *arguments]
         confinement = self._private_git_dirs.confinement(
-            layout, private_git_dir, writes=writes, scratch_index=scratch_index
+            layout, private_git_dir, writes=writes, scratch_folder=scratch_index or common_dir
         )
         max_bytes = 0
         if runs_programs:
@@ -309,6 +315,22 @@ class Git:
         with tempfile.TemporaryDirectory(dir=self.binary.scratch_folder) as folder:
             os.mkdir(os.path.join(folder, "objects"))
             shutil.copy2(os.path.join(layout.git_dir, "index"), os.path.join(folder, "index"))
+            yield folder
+
+    @contextmanager
+    def hide_worktrees(self, repository: Repository) -> Generator[str]:
+        """Make a folder for `common_dir` in which git finds refs, and neither a HEAD nor worktrees.
+
+        In our common directory `git branch --move` would put a HEAD in the place of the link to it.
+        """
+        layout = self.layout(repository, writes=True)
+        private_git_dir, _ = self._private_git_dirs.prepare(layout)
+        with tempfile.TemporaryDirectory(dir=self.binary.scratch_folder) as folder:
+            for name in ("refs", "logs", "packed-refs"):
+                os.symlink(os.path.join(layout.common_dir, name), os.path.join(folder, name))
+            if layout.has_reftable:
+                os.symlink(os.path.join(layout.common_dir, "reftable"), os.path.join(folder, "reftable"))
+            shutil.copy2(private_git_dir.config_path, os.path.join(folder, "config"))
             yield folder
 
     def read_allowed_configuration(self, repository: Repository) -> Sequence[git_config.Entry]:

@@ -175,19 +175,19 @@ class PrivateGitDirs:
         return private, environment
 
     def confinement(
-        self, layout: Layout, private: PrivateGitDir, *, writes: bool, scratch_index: str = ""
+        self, layout: Layout, private: PrivateGitDir, *, writes: bool, scratch_folder: str = ""
     ) -> Confinement | None:
         """Return what a git may do that works on a repository; None where nothing confines it.
 
         Args:
             writes: whether it writes into the repository.
-            scratch_index: a folder with an index and objects that it writes instead.
+            scratch_folder: a folder with an index and objects, or with links to refs, that it writes instead.
         """
         confinements = self._binary.confinements
         if confinements is None:
             return None
         readable = [private.folder, *private.user_configuration.named_files]
-        writable = [scratch_index] if scratch_index else []
+        writable = [scratch_folder] if scratch_folder else []
         if writes:
             writable.append(private.folder)
         return confinements.local(layout, writes=writes, readable=readable, writable=writable)
