@@ -8,6 +8,7 @@ import pytest
 
 from git_server.made import Made
 from git_server.serving import serving
+from git_server.test_writes import state
 
 pytestmark = [
     pytest.mark.anyio,
@@ -79,6 +80,62 @@ async def test_a_partial_clone_says_that_contents_are_not_here(name: str, tmp_pa
         assert (await asking(tool, **arguments)).startswith("failed: This is a partial clone"), name
         assert "change 0" in await asking("list_commits")
         assert "There is no `missing.txt`" in await asking("read_file", path="missing.txt")
+
+
+# What writes files of which the clone lacks the contents.
+WRITES: dict[str, dict[str, Any]] = {
+    "run_switch": {"rev": "HEAD~3"},
+    "create_branch": {"name": "new", "rev": "HEAD~3", "switch": True},
+    "run_reset": {"rev": "HEAD~3", "mode": "keep"},
+    "git_reset": {"rev": "HEAD~3", "mode": "hard"},
+    "run_restore": {"rev": "HEAD~3", "paths": ["."]},
+    "revert_commit": {"rev": "HEAD~2"},
+    "run_merge": {"rev": "origin/main"},
+    "run_rebase": {"rev": "origin/main"},
+    "run_cherry_pick": {"rev": "origin/main"},
+    "create_worktree": {"name": "beside", "rev": "HEAD~3"},
+}
+
+
+@pytest.mark.share(4)
+@pytest.mark.parametrize("tool", WRITES)
+async def test_a_partial_clone_writes_all_of_a_change_or_nothing(tool: str, tmp_path: Path) -> None:
+    made = cloned(tmp_path, "--filter=blob:none")
+    Made(tmp_path / "source").commit("later", {"later.txt": "later\n", "m.txt": "all new\n"})
+    made.git("fetch", "--quiet")
+    before = state(made)
+    folder = tmp_path / "worktrees"
+    folder.mkdir()
+    async with serving("--write", f"--worktree-folder={folder}", made.path) as asking:
+        answer = await asking(tool, **WRITES[tool])
+    assert answer.startswith("failed: This is a partial clone"), answer
+    assert state(made) == before and list(folder.iterdir()) == []
+
+
+async def test_a_sparse_checkout_of_a_partial_clone_lacks_only_what_it_writes(tmp_path: Path) -> None:
+    source = made_source(tmp_path)
+    source.commit("folders", {"in/a.txt": "a\n", "out/b.txt": "b\n"})
+    source.commit("outside", {"out/b.txt": "new\n", "out/c.txt": "c\n"})
+    source.commit("inside", {"in/a.txt": "new\n"})
+    words = ["--quiet", "--filter=blob:none", "--sparse", f"file://{source.path}", str(tmp_path / "clone")]
+    source.git("clone", *words)
+    made = Made(tmp_path / "clone")
+    made.git("sparse-checkout", "set", "in")
+    made.git("switch", "--quiet", "--detach", "HEAD~1")
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_switch", rev="HEAD~1")
+        assert "other file" not in answer and "failed" not in answer, answer
+        assert made.git("status", "--porcelain") == "" and (made.path / "in/a.txt").read_text() == "a\n"
+
+
+async def test_a_pull_into_a_partial_clone_brings_the_contents(tmp_path: Path) -> None:
+    made = cloned(tmp_path, "--filter=blob:none")
+    Made(tmp_path / "source").commit("later", {"later.txt": "later\n", "m.txt": "all new\n"})
+    made.commit("ours", {"ours.txt": "ours\n"})
+    async with serving("--write", "--fetch", "--remote-folder", tmp_path, made.path) as asking:
+        answer = await asking("run_pull")
+    assert "missing objects of origin/main fetched" in answer, answer
+    assert made.git("status", "--porcelain") == "" and (made.path / "later.txt").exists()
 
 
 @pytest.mark.parametrize("words", [["--filter=tree:0"], ["--filter=blob:none"]], ids=lambda words: words[0])

@@ -77,7 +77,9 @@ def run_pull(
     upstream = operations.find_upstream(repo.writable, cancel)
     fetched = Answer([])
     if upstream.remote is not None:
-        fetched = fetch(git, policy, repo.fetchable, upstream.remote, FetchRequest(), cancel)
+        # What comes is written, so a partial clone needs the contents too.
+        contents = upstream.name if git.is_partial(repo.fetchable.repository) else None
+        fetched = fetch(git, policy, repo.fetchable, upstream.remote, FetchRequest(contents=contents), cancel)
 
     def plan(planner: OperationPlanner) -> Operation:
         return planner.rebase(upstream.name) if rebase else planner.merge(upstream.name)

@@ -38,7 +38,7 @@ from mcp_git.engine.operation.undo import Snapshot
 from mcp_git.engine.operation.untracked_files import refuse_overwriting_untracked
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.revisions import explained_missing_contents
-from mcp_git.engine.work_tree.filters import FilterCheck
+from mcp_git.engine.work_tree.content_check import ContentCheck
 from mcp_git.engine.work_tree.in_progress import find_picked_commits
 from mcp_git.engine.work_tree.status import Status
 from mcp_git.engine.work_tree.status_reader import read_status
@@ -49,7 +49,8 @@ from mcp_git.repository_paths import Layout
 
 __all__ = ["OperationRunner"]
 
-_WARNING = re.compile(r"(?m)^warning: (.*\S)")
+# Git also ends as if all were well where it could not write a file.
+_WARNING = re.compile(r"(?m)^(?:warning|error): (.*\S)")
 _MAX_WARNINGS = 5
 # Commands that never look at the work tree.
 _REF_COMMANDS = frozenset({"branch", "tag"})
@@ -121,7 +122,7 @@ class OperationRunner:
             return run_at_head(operation)
 
 
-def _refuse_filters_of_add(check: FilterCheck, arguments: Sequence[str]) -> None:
+def _refuse_contents_of_add(check: ContentCheck, arguments: Sequence[str]) -> None:
     if arguments[0] == "add":
         check.refuse_staging(arguments[arguments.index("--") + 1 :])
 
@@ -169,18 +170,18 @@ class _Run:
             return Answer(["done", f"git can't tell the state now: {problem}"])
 
     def _refuse_losing_files(self) -> None:
-        """Check that files go through no filter, and none that git does not know would be overwritten."""
+        """Check that files go through no filter and are here, and none that git does not know would be overwritten."""
         operation = self.operation
-        self._refuse_filters(FilterCheck(self.git, self.repository, self.layout, self.cancel))
+        self._refuse_contents(ContentCheck(self.git, self.repository, self.layout, self.cancel))
         if isinstance(operation, FileOperation) and operation.source is not None:
             self._refuse_overwriting(operation.source, operation.overwritten_paths, even_same_content=False)
         elif isinstance(operation.revision, Revision) and self._checks_out_commit() and self._is_sparse_checkout():
             self._refuse_overwriting(operation.revision, ["."], even_same_content=True)
 
-    def _refuse_filters(self, check: FilterCheck) -> None:
+    def _refuse_contents(self, check: ContentCheck) -> None:
         operation = self.operation
         for step in operation.steps:
-            _refuse_filters_of_add(check, step.arguments)
+            _refuse_contents_of_add(check, step.arguments)
         revision = operation.revision.text if operation.revision else "HEAD"
         match operation.command:
             case _ if operation.arguments[-1] == "--abort":
@@ -198,18 +199,24 @@ class _Run:
                 check.refuse_restoring(revision, ["."])
             case "reset" if "--keep" in operation.arguments:
                 check.refuse_writing("HEAD", revision)
-            case "switch" | "merge" | "rebase":
+            case "switch" | "rebase":
                 check.refuse_writing("HEAD", revision)
-            case "cherry-pick" | "revert" if isinstance(operation.revision, Range):
+            case "merge":
+                check.refuse_writing("HEAD", revision, from_merge_base=True)
+            case "cherry-pick" if isinstance(operation.revision, Range):
                 check.refuse_writing(operation.revision.start.text, operation.revision.end.text)
-            case "cherry-pick" | "revert":
+            case "revert" if isinstance(operation.revision, Range):
+                check.refuse_writing(operation.revision.end.text, operation.revision.start.text)
+            case "cherry-pick":
                 check.refuse_writing(f"{revision}^", revision)
+            case "revert":
+                check.refuse_writing(revision, f"{revision}^")
             case "stash":
-                self._refuse_filters_of_stash(check, revision)
+                self._refuse_contents_of_stash(check, revision)
             case _:
                 pass
 
-    def _refuse_filters_of_stash(self, check: FilterCheck, revision: str) -> None:
+    def _refuse_contents_of_stash(self, check: ContentCheck, revision: str) -> None:
         match self.operation.arguments[1]:
             case "push":
                 arguments = list(self.operation.arguments)

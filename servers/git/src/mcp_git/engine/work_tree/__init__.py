@@ -1,1 +1,1 @@
-"""Reads and arranges work trees: status, operations in progress, filters, linked worktrees."""
+"""Reads and arranges work trees: status, operations in progress, contents of files, linked worktrees."""

@@ -14,8 +14,8 @@ from contextlib import ExitStack, suppress
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable, describe_os_error, quote
 from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.program.revisions import explained_failures, head_has_commit
-from mcp_git.engine.work_tree.filters import FilterCheck
+from mcp_git.engine.program.revisions import explained_failures, explained_missing_contents, head_has_commit
+from mcp_git.engine.work_tree.content_check import ContentCheck
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import Answer, count
@@ -76,9 +76,10 @@ class Worktrees:
                 expectation = expect(ref=self._git.find_hash(repository, ref, cancel))
                 delete = format_call("delete_ref", name=branch.text, force=True, repo=repository.name)
                 undo_calls.append(delete.expecting(expectation.text))
-            FilterCheck(self._git, repository, layout, cancel).refuse_any(ref)
+            ContentCheck(self._git, repository, layout, cancel).refuse_any(ref)
             linked = self._link(layout, new, ref, undo)
-            self._git.run(linked, ["reset", "--hard", "--quiet", "--no-recurse-submodules"], cancel, writes=True)
+            with explained_missing_contents(self._git, repository):
+                self._git.run(linked, ["reset", "--hard", "--quiet", "--no-recurse-submodules"], cancel, writes=True)
             undo.pop_all()
         status = read_status(self._git, linked, cancel)
         facts = [f"worktree {new.name}: {status.branch}", f'use it as repo="{new.name}"']

@@ -1,21 +1,28 @@
-"""Refuses changes of files that go through a filter, such as those of Git LFS, because none is run here."""
+"""Refuses changes of files whose contents would be wrong, or are not here.
+
+No filter, such as the one of Git LFS, is run here. And of a partial clone git itself writes what it has, leaves out the
+rest of the files, and may call that done.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Refused, quote
 from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.program.output import select_options, split_names
+from mcp_git.engine.program.git_binary import missing_contents
+from mcp_git.engine.program.output import select_options, split_lines, split_names
+from mcp_git.git_config import TRUE_VALUES
 from mcp_git.path_quoting import quote_path
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout, read_small_file
 
-__all__ = ["FilterCheck"]
+__all__ = ["ContentCheck"]
 
 _FILTER = r"(^|[[:space:]])filter="
 _ATTRIBUTE_FILES = ":(top,glob)**/.gitattributes"
@@ -25,6 +32,8 @@ _FILTER_PROGRAM = re.compile(r"filter\.(.+)\.(?:clean|smudge|process|required)",
 _NO_FILTER = frozenset({"unspecified", "unset", "set", ""})
 # Of Git LFS a file is never what git stores, whether or not the program is set up here.
 _LFS = "lfs"
+_NO_FILE_MODE = "000000"
+_SUBMODULE_MODE = "160000"
 
 
 class _FilteredFile(NamedTuple):
@@ -32,8 +41,8 @@ class _FilteredFile(NamedTuple):
     filter: str
 
 
-class FilterCheck:
-    """Refuses a change where a file that it reads or writes goes through a filter: what is stored would be wrong.
+class ContentCheck:
+    """Refuses a change where a file that it reads or writes goes through a filter, or is not here.
 
     A filter that nobody has set up does nothing in git either, but for the one of Git LFS.
     """
@@ -57,18 +66,25 @@ class FilterCheck:
         deleted = self._list_names(["ls-files", "-z", "--deleted", "--", *pathspecs])
         self._refuse_filtered([name for name in changed if name not in set(deleted)], "")
 
-    def refuse_writing(self, start: str, end: str, pathspecs: Sequence[str] = ()) -> None:
+    def refuse_writing(self, start: str, end: str, *, from_merge_base: bool = False) -> None:
         """Check the files that differ between two revisions, with the attributes of the work tree and of `end`.
+
+        Args:
+            from_merge_base: whether only what `end` has changed since the two parted has to be here.
 
         Raises:
             Refused: one goes through a filter.
+            Unavailable: `end` has one that is not here.
         """
+        with suppress(GitFailed):  # There is no such revision, and the operation itself will say so.
+            self._refuse_missing(
+                ["diff-tree", "-r", *select_options({"--merge-base": from_merge_base}), start, end], end
+            )
         try:
             sources = [source for source in ("", end) if self._has_filters(source)]
             if not sources:
                 return
-            arguments = ["diff-tree", "-r", "--name-only", "--no-renames", "-z", start, end]
-            written = self._list_names([*arguments, "--", *pathspecs])
+            written = self._list_names(["diff-tree", "-r", "--name-only", "--no-renames", "-z", start, end, "--"])
             for source in sources:
                 self._refuse_filtered(written, source)
         except GitFailed:
@@ -79,8 +95,10 @@ class FilterCheck:
 
         Raises:
             Refused: one goes through a filter.
+            Unavailable: `source` has one that is not here.
         """
         try:
+            self._refuse_missing(["diff-index", "-R", source], source, pathspecs)
             if not self._has_filters("") and not self._has_filters(source):
                 return
             arguments = ["diff-index", "--name-only", "--no-renames", "-z", source, "--", *pathspecs]
@@ -106,6 +124,42 @@ class FilterCheck:
         else:
             names = self._list_names(["ls-files", "-z"])
         self._refuse_filtered(names, tree)
+
+    def _refuse_missing(self, comparison: Sequence[str], source: str, pathspecs: Sequence[str] = ()) -> None:
+        """Check the files on the later side of a comparison, which `source` has, without those that stay unwritten.
+
+        Raises:
+            Unavailable: a partial clone lacks one.
+        """
+        if not self._git.is_partial(self._repository):
+            return
+        command, *rest = comparison
+        arguments = [command, "--raw", "--no-renames", "--no-abbrev", "-z", *rest, "--", *pathspecs]
+        fields = split_names(self._git.run(self._repository, arguments, self._cancel).stdout)
+        oids: dict[str, str] = {}
+        for difference, name in zip(fields[::2], fields[1::2], strict=True):
+            _, mode, _, oid, _ = difference.split(" ")
+            if mode not in (_NO_FILE_MODE, _SUBMODULE_MODE):
+                oids[name] = oid
+        for name in self._list_unwritten(source):
+            oids.pop(name, None)
+        stdin = "".join(f"{oid}\n" for oid in oids.values()).encode()
+        if not stdin:
+            return
+        output = self._git.run(self._repository, ["cat-file", "--batch-check"], self._cancel, stdin=stdin)
+        if any(line.endswith(" missing") for line in split_lines(output)):
+            raise missing_contents()
+
+    def _list_unwritten(self, source: str) -> list[str]:
+        """Return the files of a revision that a sparse checkout leaves out."""
+        configuration = dict(self._git.read_allowed_configuration(self._repository))
+        if configuration.get("core.sparsecheckout", "").lower() not in TRUE_VALUES:
+            return []
+        with self._git.copy_index(self._layout) as folder:
+            arguments = ["read-tree", "-m", source]
+            self._git.run(self._repository, arguments, self._cancel, scratch_index=folder)
+            listed = self._git.run(self._repository, ["ls-files", "-t", "-z"], self._cancel, scratch_index=folder)
+        return [entry[2:] for entry in split_names(listed.stdout) if entry.startswith("S ")]
 
     def _list_names(self, arguments: Sequence[str]) -> list[str]:
         return split_names(self._git.run(self._repository, arguments, self._cancel).stdout)
