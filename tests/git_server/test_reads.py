@@ -393,6 +393,18 @@ async def test_a_large_change_is_read_page_by_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
+async def test_a_list_of_files_names_renames_in_full(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("first", {f"some-long-folder/{number}.txt": f"{number}\n" * 5 for number in range(8)})
+    for number in range(4):
+        made.git("mv", f"some-long-folder/{number}.txt", f"some-long-folder/new{number}.txt")
+    made.commit("second", {f"some-long-folder/{number}.txt": "" for number in range(4, 8)})
+    async with serving(made.path) as asking:
+        lines = (await asking("read_diff", rev="HEAD", files_only=True)).splitlines()
+    assert "+0 -0 some-long-folder/0.txt -> some-long-folder/new0.txt" in lines and " +0 -5 4.txt" in lines, lines
+
+
+@pytest.mark.anyio
 async def test_rows_are_short_and_a_large_status_is_folded(tmp_path: Path) -> None:
     made = Made(tmp_path / "app")
     for number in range(30):

@@ -127,16 +127,19 @@ class _ChangedFile:
     removed: int | None
 
     @property
-    def prefix(self) -> str:
-        """What stands before the path in a line."""
-        prefix = "binary " if self.added is None else f"+{self.added} -{self.removed} "
-        if self.renamed_from:
-            prefix += f"{quote_path(self.renamed_from)} -> "
-        return prefix
+    def counts(self) -> str:
+        """How many lines came and went, before the name in a line."""
+        return "binary " if self.added is None else f"+{self.added} -{self.removed} "
+
+    @property
+    def name(self) -> str:
+        """The path, behind the earlier one if it has such."""
+        path = quote_path(self.path)
+        return f"{quote_path(self.renamed_from)} -> {path}" if self.renamed_from else path
 
     @property
     def line(self) -> str:
-        return self.prefix + quote_path(self.path)
+        return self.counts + self.name
 
     @property
     def is_named_by_patch(self) -> bool:
@@ -419,7 +422,7 @@ class _Page:
             start = self.file_index
             limit = _MAX_FILES_OF_PAGE
         listed = self.files[start : start + limit]
-        self.lines += group_by_folder((file.prefix, quote_path(file.path), ()) for file in listed)
+        self.lines += group_by_folder((file.counts, file.name, ()) for file in listed)
         hidden = len(self.files) - limit
         if hidden > 0 and not self._comparison.files_only:
             self.lines.append(f"… and {hidden:,} more files")

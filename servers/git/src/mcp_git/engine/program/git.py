@@ -188,16 +188,21 @@ class Git:
             arguments = self.programs.permit(arguments)
             environment = self._add_operators_environment(layout, private_git_dir, environment)
             confinement = self._confine_programs(layout)
-        with (
-            self._slots.hold(cancel) as memory_bytes,
-            self._start(
-                layout, private_git_dir, arguments, environment, confinement, cancel, stdin, exit_codes,
-                new_session=runs_programs, memory_bytes=max_bytes or memory_bytes,
-            ) as (pieces, read_stderr),
-        ):  # fmt: skip
-            yield pieces
-            if remarks is not None:
-                remarks.append(read_stderr())
+        with self._slots.hold(cancel) as memory_bytes:
+            invocation = _Invocation(
+                layout,
+                private_git_dir,
+                arguments,
+                environment,
+                confinement,
+                max_bytes or memory_bytes,
+                stdin,
+                new_session=runs_programs,
+            )
+            with self._start(invocation, cancel, exit_codes) as run:
+                yield run.read_stdout()
+                if remarks is not None:
+                    remarks.append(run.read_stderr())
 
     def _add_operators_environment(
         self, layout: Layout, private: PrivateGitDir, environment: Mapping[str, str]
@@ -250,55 +255,56 @@ class Git:
                 self._policy.remote_folders,
                 self.binary.scratch_folder,
             )
-        with self._start(
+        invocation = _Invocation(
             layout,
             private_git_dir,
             arguments,
             environment,
             confinement,
-            cancel,
+            _MAX_REMOTE_MEMORY_BYTES,
             stdin,
-            exit_codes,
-            on_stderr,
             new_session=True,
-            memory_bytes=_MAX_REMOTE_MEMORY_BYTES,
-        ) as (
-            pieces,
-            read_stderr,
-        ):
-            out = b"".join(pieces)
-            return Output(out, stderr=read_stderr())
+        )
+        with self._start(invocation, cancel, exit_codes, on_stderr) as run:
+            out = b"".join(run.read_stdout())
+            return Output(out, stderr=run.read_stderr())
 
     @contextmanager
     def _start(
         self,
-        layout: Layout,
-        private: PrivateGitDir,
-        arguments: Sequence[str],
-        environment: Mapping[str, str],
-        confinement: Confinement | None,
+        invocation: _Invocation,
         cancel: CancelToken,
-        stdin: bytes,
         exit_codes: Iterable[int],
         on_stderr: Callable[[str], None] | None = None,
-        *,
-        new_session: bool = False,
-        memory_bytes: int,
-    ) -> Generator[tuple[Generator[bytes], Callable[[], str]]]:
-        folder = layout.work_tree or layout.git_dir
-        command = Command(self.binary.program, arguments, folder, environment, confinement)
+    ) -> Generator[_Run]:
+        layout = invocation.layout
+        command = Command(
+            self.binary.program,
+            invocation.arguments,
+            layout.work_tree or layout.git_dir,
+            invocation.environment,
+            invocation.confinement,
+        )
         running = start_git(
-            command, stdin, self.binary.scratch_folder, new_session=new_session, memory_bytes=memory_bytes
+            command,
+            invocation.stdin,
+            self.binary.scratch_folder,
+            new_session=invocation.new_session,
+            memory_bytes=invocation.memory_bytes,
         )
         hidden_paths = (
-            private.folder, layout.git_dir, layout.common_dir, layout.work_tree, self.binary.scratch_folder
-        )  # fmt: skip
+            invocation.private_git_dir.folder,
+            layout.git_dir,
+            layout.common_dir,
+            layout.work_tree,
+            self.binary.scratch_folder,
+        )
         run = _Run(running, cancel, exit_codes, on_stderr, hidden_paths)
         try:
-            yield run.read_stdout(), run.read_stderr
+            yield run
             failure = run.find_failure()
             if failure is not None:
-                if confinement is not None and _DENIED in failure.stderr:
+                if invocation.confinement is not None and _DENIED in failure.stderr:
                     # What the kernel refused was most likely behind a link.
                     refuse_links_below(layout)
                 raise failure
@@ -422,6 +428,28 @@ def _needs_no_locale(arguments: Sequence[str], stdin: bytes) -> bool:
     if arguments[0] not in _COMMANDS_WITHOUT_PATTERNS or b"{/" in stdin:
         return False
     return not any(argument.startswith(_PATTERN_OPTIONS) or "{/" in argument for argument in arguments)
+
+
+@dataclass(frozen=True)
+class _Invocation:
+    """A git to start for a repository.
+
+    Attributes:
+        environment: all of it.
+        confinement: what it may do; None where nothing confines it.
+        memory_bytes: what it may take.
+        stdin: what it reads.
+        new_session: whether it has no terminal where somebody could be asked.
+    """
+
+    layout: Layout
+    private_git_dir: PrivateGitDir
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    confinement: Confinement | None
+    memory_bytes: int
+    stdin: bytes = b""
+    new_session: bool = False
 
 
 @dataclass
