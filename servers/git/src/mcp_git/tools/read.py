@@ -92,8 +92,10 @@ def list_commits(
     ] = None,
     author: Annotated[FreeText | None, Field(description="Part of a name or address.")] = None,
     message: Annotated[FreeText | None, Field(description="Part of a message.")] = None,
-    text: Annotated[FreeText | None, Field(description="Text that was added or removed.")] = None,
-    regex: Annotated[bool, Field(description="`author`, `message` and `text` (of a line) are POSIX regexes.")] = False,
+    text: Annotated[FreeText | None, Field(description="Only commits whose changes add or remove it.")] = None,
+    regex: Annotated[
+        bool, Field(description="Read `author`, `message`, `text` (of a changed line) as POSIX regexes.")
+    ] = False,
     since: Annotated[FreeText | None, Field(description="Earliest date: `2026-01-31`, `2 weeks ago`.")] = None,
     until: Annotated[FreeText | None, Field(description="Latest date.")] = None,
     all_branches: Annotated[bool, Field(description="Of all branches and tags.")] = False,
@@ -221,8 +223,8 @@ def list_refs(
 ) -> Answer:
     """List branches with their upstreams, tags, remotes, stashes, worktrees, or a branch's reflog (`kind`).
 
-    Branches and tags come newest first, with commit and date. The reflog tells where `name` pointed before:
-    lost commits are found there. For a branch's commits use `list_commits`.
+    Branches, those of remotes too, and tags come newest first, with commit and date. The reflog tells where `name`
+    pointed before: lost commits are found there. For a branch's commits use `list_commits`.
     """
     query = RefQuery(kind, name, pattern, contains, merged, not_merged)
     return refs.list_refs(git, repo, query, limit, cursor, cancel)

@@ -60,11 +60,13 @@ Paths = Annotated[PathList, Field(max_length=1000, description="From the reposit
 MessageText = Annotated[Message, trusted(parse_message)]
 NewRef = Annotated[NewName, trusted(parse_new_name), Field(description="Name to give.")]
 Target = Annotated[Revision, trusted(parse_revision), Field(description="Commit, branch or tag.")]
-OnlyIf = Annotated[Expectation | None, trusted(parse_expectation), Field(description="As an undo names it.")]
+OnlyIf = Annotated[
+    Expectation | None, trusted(parse_expectation), Field(description="What must still hold; an undo names it.")
+]
 Into = Annotated[OptionalRef, Field(description="Branch to switch to first.")]
 
 PickedRevision = Annotated[
-    Revision | Range, trusted(parse_range), Field(description="Commit, branch, tag, or those of a range `a..b`.")
+    Revision | Range, trusted(parse_range), Field(description="Commit, branch, tag or range `a..b`.")
 ]
 Mainline = Annotated[
     int | None, Field(ge=1, le=99, description="The parent, from 1 on, from which a merge commit differs.")
@@ -192,7 +194,7 @@ def create_tag(
     *,
     name: NewRef,
     rev: Target = default("HEAD"),
-    message: Annotated[MessageText, Field(description="With it the tag is an annotated one.")] = default(""),
+    message: Annotated[MessageText, Field(description="Makes it an annotated tag.")] = default(""),
     repo: WritableRepo = default(""),
 ) -> Answer:
     """Create a tag at a commit, here alone: a remote gets it by a push. A name that exists is refused."""
@@ -310,7 +312,7 @@ def run_merge(
     rev: Target,
     message: Annotated[
         MessageText,
-        Field(description="The merge commit's; with it there is one even where a fast-forward is possible."),
+        Field(description="Of the merge commit, which it makes even for a fast-forward."),
     ] = default(""),
     squash: Annotated[bool, Field(description="Stage what the merge brings; commit nothing.")] = False,
     into: Into = None,
@@ -413,8 +415,8 @@ def run_reset(
     mode: Annotated[
         Literal["soft", "mixed", "keep", "hard"],
         Field(
-            description="soft moves only the branch, mixed also resets the index, keep also writes the files that the "
-            "commits differ in (refused where one has uncommitted changes), hard overwrites those changes too."
+            description="soft moves only the branch, mixed also resets the index, keep also writes files that differ "
+            "(refused where one has uncommitted changes), hard overwrites those changes too."
         ),
     ] = "keep",
     only_if: OnlyIf = None,
