@@ -193,7 +193,9 @@ def main(checkouts: Sequence[str], only: Sequence[str], show: bool) -> None:
             raise click.UsageError(f"{checkout} is not one of {', '.join(WORDS)} with a folder behind `=`.")
         folder = Path(path).resolve()
         place = Place(folder, {}, {"GIT_PAGER": "cat", "LC_ALL": "C.UTF-8"}, WORDS[name])
-        with Server([sys.executable, "-m", "mcp_git", str(folder)], revision=MODERN, seconds=300) as server:
+        with Server(
+            [sys.executable, "-m", "mcp_git", "--timeout=600", str(folder)], revision=MODERN, seconds=300
+        ) as server:
             server.open()
             for question in QUESTIONS:
                 if only and not any(part in question.ask for part in only):

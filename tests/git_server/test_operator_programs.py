@@ -10,6 +10,10 @@ import pytest
 from git_server.made import Made
 from git_server.serving import serving
 from git_server.test_writes import made_app
+from mcp_batteries.settings import load
+from mcp_git.engine.program.git import Git
+from mcp_git.policy import Policy
+from mcp_git.settings import Settings
 
 pytestmark = [
     pytest.mark.anyio,
@@ -117,6 +121,30 @@ async def test_hooks_run_where_the_operator_says_so(
         made.write("notes.txt", "BAD\n")
         assert "no BAD here" in await asking("create_commit", message="bad", all_tracked=True)
     assert made.git("log", "-1", "--format=%s").strip() == "with"
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "hooks_path", "are_there"),
+    [
+        (".git/hooks/pre-commit", 0o755, "", True),
+        (".git/hooks/pre-commit", 0o644, "", False),
+        (".git/hooks/pre-commit.sample", 0o755, "", False),
+        (".git/hooks/pre-commit", 0o755, "tools", False),
+        ("tools/pre-commit", 0o755, "tools", True),
+        ("tools/pre-commit", 0o755, "/dev/null", False),
+    ],
+)
+async def test_git_is_free_only_where_a_hook_is_set_up(
+    name: str, mode: int, hooks_path: str, are_there: bool, tmp_path: Path
+) -> None:
+    made = made_app(tmp_path)
+    shutil.rmtree(made.path / ".git/hooks", ignore_errors=True)
+    made.write(name, "#!/bin/sh\n").chmod(mode)
+    if hooks_path:
+        made.git("config", "core.hooksPath", hooks_path)
+    settings = load(Settings, ["--write", "--hooks", str(made.path)])
+    policy = Policy(settings)
+    assert Git(policy).find_programs(policy.repositories["app"]).are_run_by("commit") is are_there
 
 
 async def test_paths_and_messages_that_are_called_like_an_option_stay_what_they_are(tmp_path: Path) -> None:

@@ -290,6 +290,7 @@ class _Run:
             raise
 
     def _run_step(self, step: GitInput) -> None:
+        programs = self.git.find_programs(self.repository)
         with ExitStack() as folders:
             common_dir = ""
             if step.hides_worktrees:
@@ -301,7 +302,7 @@ class _Run:
                 stdin=step.stdin,
                 writes=True,
                 common_dir=common_dir,
-                runs_programs=self.git.programs.are_run_by(step.command),
+                runs_programs=programs.are_run_by(step.command),
             )
         self._warnings += _WARNING.findall(output.stderr)[:_MAX_WARNINGS]
 

@@ -72,7 +72,8 @@ class Git:
         Raises:
             Refused: there is such a repository, whose configuration could have git run anything.
         """
-        signs = self.programs.only_sign(command)
+        private_git_dir, _ = self._private_git_dirs.prepare(layout)
+        signs = self._limit_programs(layout, private_git_dir).only_sign(command)
         if signs or self.binary.confinements is None:
             refuse_nested_repositories(layout, signs=signs)
 
@@ -185,9 +186,10 @@ class Git:
         if runs_programs:
             # What a hook runs may be of any size.
             max_bytes = _MAX_REMOTE_MEMORY_BYTES
-            arguments = self.programs.permit(arguments)
-            environment = self._add_operators_environment(layout, private_git_dir, environment)
-            confinement = self._confine_programs(layout)
+            programs = self._limit_programs(layout, private_git_dir)
+            arguments = programs.permit(arguments)
+            environment = self._add_operators_environment(programs, layout, private_git_dir, environment)
+            confinement = self._confine_programs(programs, layout)
         with self._slots.hold(cancel) as memory_bytes:
             invocation = _Invocation(
                 layout,
@@ -204,20 +206,29 @@ class Git:
                 if remarks is not None:
                     remarks.append(run.read_stderr())
 
+    def find_programs(self, repository: Repository) -> OperatorPrograms:
+        """Return which programs the operator lets a change of a repository run, and it has."""
+        layout = self.layout(repository, writes=True)
+        return self._limit_programs(layout, self._private_git_dirs.prepare(layout)[0])
+
+    def _limit_programs(self, layout: Layout, private: PrivateGitDir) -> OperatorPrograms:
+        entries = [*private.user_configuration.all_entries, *private.own_entries]
+        return self.programs.limit_to(layout, entries)
+
     def _add_operators_environment(
-        self, layout: Layout, private: PrivateGitDir, environment: Mapping[str, str]
+        self, programs: OperatorPrograms, layout: Layout, private: PrivateGitDir, environment: Mapping[str, str]
     ) -> dict[str, str]:
         """Return an environment with that of the operator around it, whose home their programs need."""
         user = private.user_configuration.all_entries
-        own = self.programs.environment(layout, user, private.own_entries)
+        own = programs.environment(layout, user, private.own_entries)
         homes = {name: own[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in own}
         without_homes = {name: value for name, value in environment.items() if name != "XDG_CONFIG_HOME"}
         # Git hands what is to be signed over in a file.
         return {**own, **without_homes, **homes, "TMPDIR": self.binary.scratch_folder}
 
-    def _confine_programs(self, layout: Layout) -> Confinement | None:
+    def _confine_programs(self, programs: OperatorPrograms, layout: Layout) -> Confinement | None:
         """Return what a git may do that runs the operator's programs; None for hooks, which may do anything."""
-        if self.programs.hooks or self.binary.confinements is None:
+        if programs.hooks or self.binary.confinements is None:
             return None
         return self.binary.confinements.signing(layout, self.binary.scratch_folder)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcp_git import git_config
 from mcp_git.repository_paths import Layout
@@ -18,6 +18,8 @@ _SIGNING_KEYS = re.compile(r"gpg\..+|user\.signingkey|(?:commit|tag)\.gpgsign|ta
 _REPOSITORY_SIGNING_KEYS = re.compile(r"user\.signingkey|(?:commit|tag)\.gpgsign")
 # What makes commits and tags.
 _SIGNING_COMMANDS = frozenset({"am", "cherry-pick", "commit", "merge", "rebase", "revert", "tag"})
+# The end of the names of hooks that come with git, which it does not run.
+_SAMPLE = ".sample"
 _WITHOUT_HOOKS = frozenset({"--no-verify"})
 _WITHOUT_SIGNATURE = frozenset({"--no-gpg-sign", "--no-sign"})
 
@@ -33,6 +35,16 @@ class OperatorPrograms:
 
     hooks: bool
     signing: bool
+
+    def limit_to(self, layout: Layout, entries: Sequence[git_config.Entry]) -> OperatorPrograms:
+        """Return what a repository has of these: where no hook is set up, nothing needs to be free for one.
+
+        Args:
+            entries: the operator's own configuration, and the repository's over it.
+        """
+        if self.hooks and not _has_programs(_find_hooks_folder(layout, entries), layout):
+            return replace(self, hooks=False)
+        return self
 
     def are_run_by(self, command: str) -> bool:
         """Return whether a command runs them: any command may have hooks, but few sign."""
@@ -72,7 +84,23 @@ class OperatorPrograms:
             entries += [entry for entry in user if _SIGNING_KEYS.fullmatch(entry[0])]
             entries += [entry for entry in repository if _REPOSITORY_SIGNING_KEYS.fullmatch(entry[0])]
         if self.hooks:
-            folder = os.path.join(layout.common_dir, "hooks")
-            entries.append(("core.hookspath", dict([*user, *repository]).get("core.hookspath", folder)))
+            entries.append(("core.hookspath", _find_hooks_folder(layout, [*user, *repository])))
         own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") and name != "GPG_TTY"}
         return own | git_config.format_environment(entries)
+
+
+def _find_hooks_folder(layout: Layout, entries: Sequence[git_config.Entry]) -> str:
+    """Return the folder of the hooks, as git is told it."""
+    return dict(entries).get("core.hookspath", os.path.join(layout.common_dir, "hooks"))
+
+
+def _has_programs(folder: str, layout: Layout) -> bool:
+    """Whether a folder, which may be named from where git runs its hooks, has a file that can be executed."""
+    path = os.path.join(layout.work_tree or layout.git_dir, os.path.expanduser(folder))
+    try:
+        names = os.listdir(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True  # Git may see what is not shown here.
+    return any(not name.endswith(_SAMPLE) and os.access(os.path.join(path, name), os.X_OK) for name in names)
