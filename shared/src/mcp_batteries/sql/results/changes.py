@@ -5,10 +5,12 @@ Both SQL servers fill the same form, so that a migration reads the same; what on
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Any
 
 from mcp_batteries.sql.results.rows import RowPage, format_count, to_compact_json, to_one_line
 
@@ -17,6 +19,10 @@ __all__ = ["Change", "Import", "Sample", "Step"]
 _NO_SAFE_INVERSE = "There is no safe inverse: keep a copy of what it changes or drops, or a backup."
 # A section of the answer has at most so many lines.
 _MAX_LINES = 200
+# Of rows with more columns than this, those that are alike before and after are left out.
+_MAX_SHOWN_COLUMNS = 8
+# A longer cell may have been cut, so that it looks alike where it isn't.
+_MAX_WHOLE_CELL = 90
 
 
 @dataclass(frozen=True)
@@ -71,13 +77,70 @@ class Sample:
     old_columns: Sequence[str] = ()
 
     def text(self) -> str:
-        lines = [f"{self.table}: {to_compact_json(self.columns)}"]
-        if self.old_columns and list(self.old_columns) != list(self.columns):
-            lines.append(f"before: {to_compact_json(self.old_columns)}")
         # Lines end with line feeds alone: a value may have what else ends lines, such as U+2028.
-        lines.extend(f"- {line}" for line in self.before.split("\n") if line)
-        lines.extend(f"+ {line}" for line in self.after.split("\n") if line)
+        before = [line for line in self.before.split("\n") if line]
+        after = [line for line in self.after.split("\n") if line]
+        old_columns = self.old_columns or self.columns
+        alike = _find_alike_columns(_Table.parse(old_columns, before), _Table.parse(self.columns, after))
+        shown = [name for name in self.columns if name not in alike]
+        old_shown = [name for name in old_columns if name not in alike]
+        lines = [f"{self.table}: {to_compact_json(shown)}"]
+        if old_shown != shown:
+            lines.append(f"before: {to_compact_json(old_shown)}")
+        if alike:
+            lines.append(f"{format_count(len(alike), 'other column')} as before")
+            before = _Table.parse(old_columns, before).select(old_shown)
+            after = _Table.parse(self.columns, after).select(shown)
+        lines.extend(f"- {line}" for line in before)
+        lines.extend(f"+ {line}" for line in after)
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Rows with the names of their columns."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+    @classmethod
+    def parse(cls, columns: Sequence[str], lines: Sequence[str]) -> _Table:
+        """Read rows from lines of JSON."""
+        return cls(columns, [json.loads(line) for line in lines])
+
+    def cells(self, name: str) -> list[Any]:
+        """Return the cells of a column, from the first row to the last."""
+        number = self.columns.index(name)
+        return [row[number] for row in self.rows]
+
+    def select(self, names: Sequence[str]) -> list[str]:
+        """Return the rows as lines of JSON, of some columns only."""
+        numbers = [self.columns.index(name) for name in names]
+        return [to_compact_json([row[number] for number in numbers]) for row in self.rows]
+
+
+def _find_alike_columns(before: _Table, after: _Table) -> list[str]:
+    """Return the columns of wide rows that are the same before and after, for the rows that both sides show.
+
+    The first column tells that they are the same rows, so it stays.
+    """
+    columns = after.columns
+    is_wide = len(columns) > _MAX_SHOWN_COLUMNS and len(set(columns)) == len(columns)
+    if not is_wide or not before.rows or len(before.rows) != len(after.rows):
+        return []
+    key = columns[0]
+    if key not in before.columns or before.cells(key) != after.cells(key):
+        return []
+    alike: list[str] = []
+    for name in columns[1:]:
+        if name in before.columns and before.cells(name) == after.cells(name) and _is_whole(after.cells(name)):
+            alike.append(name)
+    return alike
+
+
+def _is_whole(cells: Sequence[Any]) -> bool:
+    """Return whether no cell may have been cut."""
+    return all(len(to_compact_json(cell)) <= _MAX_WHOLE_CELL for cell in cells)
 
 
 @dataclass(frozen=True)

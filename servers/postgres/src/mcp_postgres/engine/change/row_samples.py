@@ -88,7 +88,7 @@ async def sample_changed_rows(
         lines_before = _lines_missing_in(was.lines, now.lines)
         lines_after = _lines_missing_in(now.lines, was.lines)
         if lines_before or lines_after:
-            samples.append(Sample(table.now, now.columns, lines_before, lines_after))
+            samples.append(Sample(table.now, now.columns, lines_before, lines_after, was.columns))
     return samples + _sample_rewritten(anew, first_before, first_after)
 
 

@@ -1,0 +1,43 @@
+"""How rows before and after a change are shown."""
+
+import json
+
+from mcp_batteries.sql.results.changes import Sample
+
+WIDE = ["id", *(f"c{number}" for number in range(9))]
+
+
+def lines(*rows: list[object]) -> str:
+    return "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
+
+
+def shown(before: str, after: str, columns: list[str] = WIDE, old_columns: list[str] = WIDE) -> list[str]:
+    return Sample("t", columns, before, after, old_columns).text().splitlines()
+
+
+def test_of_wide_rows_only_what_differs_is_shown() -> None:
+    before, after = lines([1, *range(9)], [2, *range(9)]), lines([1, *range(8), 0], [2, *range(9)])
+    assert shown(before, after) == [
+        't: ["id","c8"]', "8 other columns as before", "- [1,8]", "- [2,8]", "+ [1,0]", "+ [2,8]",
+    ]  # fmt: skip
+
+
+def test_all_is_shown_where_rows_may_not_be_the_same_or_cells_may_be_cut() -> None:
+    one, other = lines([1, *range(9)]), lines([2, *range(9)])
+    assert shown(one, other)[1:] == ["- [1,0,1,2,3,4,5,6,7,8]", "+ [2,0,1,2,3,4,5,6,7,8]"]
+    assert shown(one, one + other)[-1] == "+ [2,0,1,2,3,4,5,6,7,8]"
+    assert shown("", one)[1:] == ["+ [1,0,1,2,3,4,5,6,7,8]"]
+    long = lines([1, "x" * 100, *range(8)])
+    assert shown(long, long) == [
+        't: ["id","c0"]',
+        "8 other columns as before",
+        f'- [1,"{"x" * 100}"]',
+        f'+ [1,"{"x" * 100}"]',
+    ]
+    twice = ["id", *["c"] * 9]
+    assert shown(one, one, twice, twice)[0] == f"t: {json.dumps(twice, separators=(',', ':'))}"
+
+
+def test_rows_stand_below_the_columns_that_they_had() -> None:
+    said = shown(lines([1, "a"]), lines(["ax", 3]), ["name", "n"], ["id", "name"])
+    assert said == ['t: ["name","n"]', 'before: ["id","name"]', '- [1,"a"]', '+ ["ax",3]']
