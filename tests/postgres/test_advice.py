@@ -105,3 +105,37 @@ async def test_a_merge_that_ends_early_is_no_walk_along_an_index() -> None:
     async with inside(f"app={base.url()}") as wire:
         said = text_of(await wire.call("explain_query", sql="SELECT name FROM small JOIN big ON big.k = small.k"))
         assert proposed(said)[:1] and "big (k)" in proposed(said)[0], said
+
+
+async def test_figures_of_a_plan_are_of_all_loops_or_say_that_they_are_averages() -> None:
+    base = make(
+        "CREATE TABLE big AS SELECT g AS id, 'n' || g AS name FROM generate_series(1, 60000) g;"
+        "CREATE TABLE few AS SELECT g AS id FROM generate_series(1, 40) g; ANALYZE"
+    )
+    shared = {
+        "parallel_setup_cost": 0, "parallel_tuple_cost": 0, "min_parallel_table_scan_size": 0,
+        "max_parallel_workers_per_gather": 2,
+    }  # fmt: skip
+    nested = {"enable_hashjoin": False, "enable_mergejoin": False, "enable_material": False, "enable_memoize": False}
+    nested["max_parallel_workers_per_gather"] = 0  # type: ignore[assignment]
+    async with inside(f"app={base.url()}") as wire:
+        sql = "SELECT id FROM big WHERE name = 'n777'"
+        said = text_of(await wire.call("explain_query", sql=sql, analyze=True, settings=shared))
+        assert "on average of" in said and "whole and keeps about 1 of" in said, said
+        read = int(said.partition("keeps about 1 of ")[2].partition(" rows")[0].replace(",", ""))
+        assert abs(read - 60_000) < 10, said
+        sql = "SELECT count(*) FROM few f LEFT JOIN big b ON b.id = f.id AND b.name = 'n7' WHERE f.id < 4"
+        said = text_of(await wire.call("explain_query", sql=sql, analyze=True, settings=nested))
+        assert "`big` whole 3 times and keeps about 3 of 180,000 rows" in said, said
+
+
+async def test_parts_of_texts_that_no_index_finds_name_the_extension_that_would() -> None:
+    base = make("CREATE TABLE big AS SELECT g AS id, 'n' || g AS name FROM generate_series(1, 30000) g; ANALYZE")
+    sql = "SELECT id FROM big WHERE name LIKE '%777%'"
+    async with inside("--dba", f"app={base.url()}") as wire:
+        for tool, arguments in (("explain_query", {"sql": sql}), ("find_indexes", {"queries": [sql]})):
+            said = text_of(await wire.call(tool, **arguments))
+            assert "CREATE EXTENSION pg_trgm" in said and "for name of big" in said, said
+        base.run("CREATE EXTENSION pg_trgm")
+        said = text_of(await wire.call("explain_query", sql=sql))
+        assert "CREATE EXTENSION" not in said and "gin_trgm_ops" in said, said

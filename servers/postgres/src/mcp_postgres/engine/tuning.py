@@ -48,7 +48,8 @@ async def explain_plan(
     if advice is None:
         return plan
     result = await _try_indexes(pools, database, advice, _MAX_PLAN_INDEXES)
-    return replace(plan, findings=[*plan.findings, *advice.format_prerequisites(), *result.format_lines()])
+    findings = [*plan.findings, *advice.format_prerequisites(), *result.format_lines()]
+    return replace(plan, findings=[*findings, *advice.format_missing_extension()])
 
 
 async def find_indexes(

@@ -57,6 +57,7 @@ class AdvisorInput:
         obstacle: why nothing can be tried; empty where it can.
         tables_without_statistics: tables that PostgreSQL's statistics tell nothing true of, each with the reason.
         hypopg_schema: hypopg's schema, as SQL spells it.
+        without_trigrams: what is searched for parts of texts, `column of table`, where pg_trgm is missing.
     """
 
     statements: list[AnalyzedStatement]
@@ -67,12 +68,23 @@ class AdvisorInput:
     obstacle: str = ""
     tables_without_statistics: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     hypopg_schema: str | None = None
+    without_trigrams: list[str] = field(default_factory=list[str])
 
     def format_prerequisites(self) -> list[str]:
         """Return what has to be done before a plan can be believed."""
         return [
             f"Run `ANALYZE {table};` first, plans are guesses without: {reason}."
             for table, reason in self.tables_without_statistics
+        ]
+
+    def format_missing_extension(self) -> list[str]:
+        """Return which indexes could not be tried, because they need an extension."""
+        if not self.without_trigrams:
+            return []
+        searched = ", ".join(self.without_trigrams)
+        return [
+            f"Parts of texts are found by an index with pg_trgm, which isn't here: CREATE EXTENSION pg_trgm; then "
+            f"CREATE INDEX ON table USING gin (column gin_trgm_ops), for {searched}."
         ]
 
 
@@ -131,7 +143,10 @@ async def _add_candidates(session: Session, advice: AdvisorInput, uses: Mapping[
     advice.tables = await read_tables(session, uses.keys())
     uses_by_oid = {table.oid: _use_of_table(table, uses) for table in advice.tables}
     advice.needed_columns = {oid: list(use.columns) for oid, use in uses_by_oid.items()}
-    advice.candidates = await _propose(session, advice.tables, uses_by_oid)
+    trigram_class = await session.fetch_value(_TRIGRAM_CLASS)
+    advice.candidates = _propose(advice.tables, uses_by_oid, trigram_class)
+    if trigram_class is None:
+        advice.without_trigrams = _find_text_matches(advice.tables, uses_by_oid)
     for table in advice.tables:
         reason = table.explain_missing_statistics
         if reason:
@@ -155,9 +170,17 @@ def _use_of_table(table: SampledTable, uses: Mapping[tuple[str, str], TableUse])
     return use_of_table
 
 
-async def _propose(session: Session, tables: Sequence[SampledTable], uses: Mapping[str, TableUse]) -> list[Index]:
+def _find_text_matches(tables: Sequence[SampledTable], uses: Mapping[str, TableUse]) -> list[str]:
+    """Return what is searched for parts of texts, in tables that are worth an index."""
+    searched: list[str] = []
+    for table in tables:
+        if table.pages > MIN_PAGES:
+            searched += [f"{operand} of {table.shown}" for operand in uses[table.oid].text_matches]
+    return searched
+
+
+def _propose(tables: Sequence[SampledTable], uses: Mapping[str, TableUse], trigram_class: str | None) -> list[Index]:
     """Return the candidates, the simplest of each table first."""
-    trigram_class = await session.fetch_value(_TRIGRAM_CLASS)
     proposals_by_table: list[list[Index]] = []
     for table in tables:
         if table.pages > MIN_PAGES:
@@ -209,7 +232,9 @@ def format_report(advice: AdvisorInput, result: AdvisorResult) -> Report:
     notes = [f"{statements} looked at, {result.tried_count} indexes {result.method}".rstrip()]
     if advice.skipped_count:
         notes.append(f"{advice.skipped_count} more have no plan that can be looked at")
-    return Report([*_format_prerequisites(advice), *_format_result(advice, result)], notes)
+    sections = [*_format_prerequisites(advice), *_format_result(advice, result)]
+    sections += [(line, []) for line in advice.format_missing_extension()]
+    return Report(sections, notes)
 
 
 def _format_prerequisites(advice: AdvisorInput) -> list[tuple[str, list[str]]]:

@@ -32,6 +32,8 @@ __all__ = [
 
 _Node = dict[str, Any]
 _MANY_ROWS = 10_000
+# An average of fewer rows than this is shown with its fraction.
+_FEW_ROWS = 10
 # The cost from which reading a table as a whole is worth a word.
 _COSTLY = 1000
 # Goes back to where a plan was asked for.
@@ -287,15 +289,23 @@ def _format_facts(node: _Node) -> str:
     loops = node["Actual Loops"]
     facts = "never run,"
     if loops:
-        facts = f"{node['Actual Total Time']:.2f} ms, {node['Actual Rows']:,.0f} of"
+        facts = f"{node['Actual Total Time']:.2f} ms, {_format_actual_rows(node)} of"
     facts += f" {node['Plan Rows']:,} rows expected"
     if loops > 1:
-        facts += f", {loops:,} times"
+        facts += f", on average of {loops:,} times"
     if "Workers Launched" in node:
         facts += f", {node['Workers Launched']} workers"
     if node.get("Shared Read Blocks"):
         facts += f", {node['Shared Read Blocks']:,} blocks read"
     return facts
+
+
+def _format_actual_rows(node: _Node) -> str:
+    """Return how many rows a step gave; where it ran several times that is their average, which may be a fraction."""
+    rows = node["Actual Rows"]
+    if node["Actual Loops"] > 1 and 0 < rows < _FEW_ROWS:
+        return f"{rows:.2f}".rstrip("0").rstrip(".")
+    return f"{rows:,.0f}"
 
 
 def _format_field(value: Any) -> str:
@@ -348,25 +358,40 @@ def _find_expected_scan(node: _Node) -> list[str]:
 
 
 def _find_wasteful_scan(node: _Node) -> list[str]:
-    """Return that a table was read as a whole for few of its rows."""
+    """Return that a table was read as a whole for few of its rows.
+
+    PostgreSQL gives averages of all times that a step ran, and of all processes that shared it.
+    """
     if not _is_filtered_scan(node):
         return []
-    rows = node["Actual Rows"]
-    read_rows = rows + node.get("Rows Removed by Filter", 0)
+    loops = node["Actual Loops"]
+    rows = node["Actual Rows"] * loops
+    read_rows = rows + node.get("Rows Removed by Filter", 0) * loops
     if read_rows < _MANY_ROWS or rows * 10 >= read_rows:
         return []
-    kept_rows = f"keeps {rows:,.0f} of {read_rows:,.0f} rows"
-    return [f"Reads `{node.get('Relation Name')}` whole and {kept_rows}: an index on what it filters by may help."]
+    relation = f"`{node.get('Relation Name')}`"
+    kept_rows = f"{rows:,.0f} of {read_rows:,.0f} rows"
+    if loops == 1:
+        scan = f"Reads {relation} whole and keeps {kept_rows}"
+    elif node.get("Parallel Aware"):
+        scan = f"Reads {relation} whole and keeps about {kept_rows}"
+    else:
+        scan = f"Reads {relation} whole {loops:,} times and keeps about {kept_rows}"
+    return [f"{scan}: an index on what it filters by may help."]
 
 
 def _find_wrong_estimate(node: _Node) -> list[str]:
     """Return that a step without others below it gave many more or fewer rows than PostgreSQL thought."""
+    loops = node["Actual Loops"]
     expected = max(node["Plan Rows"], 1)
     actual = max(node["Actual Rows"], 1)
-    if node.get("Plans") or max(expected, actual) < 1000 or 0.1 <= expected / actual <= 10:
+    if not loops or node.get("Plans") or max(expected, actual) < 1000 or 0.1 <= expected / actual <= 10:
         return []
     name = node.get("Relation Name") or node["Node Type"]
-    return [f"`{name}`: {actual:,.0f} rows, {expected:,} were expected: ANALYZE may help."]
+    average = ""
+    if loops > 1:
+        average = f" on average of {loops:,} times"
+    return [f"`{name}`: {_format_actual_rows(node)} rows{average}, {expected:,} were expected: ANALYZE may help."]
 
 
 def _find_disk_use(node: _Node) -> list[str]:

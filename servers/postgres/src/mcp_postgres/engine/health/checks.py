@@ -68,7 +68,8 @@ _INDEXES = [
     JOIN pg_class c ON c.oid = a.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_class d ON d.oid = b.indexrelid AND d.relam = c.relam JOIN pg_am m ON m.oid = c.relam AND m.amname = 'btree'
     WHERE {_USER} AND NOT a.indisunique AND a.indexprs IS NULL AND b.indexprs IS NULL AND a.indpred IS NULL
-        AND b.indpred IS NULL AND a.indisvalid AND b.indisvalid AND NOT a.indkey::text ~ '(^| )0( |$)'""",
+        AND b.indpred IS NULL AND a.indisvalid AND b.indisvalid AND NOT a.indkey::text ~ '(^| )0( |$)'
+    ORDER BY c.relpages DESC, 1""",
     ),
     (
         _LATER,
@@ -84,7 +85,8 @@ _INDEXES = [
     WHERE {_USER} AND s.idx_scan = 0 AND NOT i.indisunique AND i.indisvalid
         AND CASE WHEN {IS_LOCKED.format(oid="i.indrelid")} THEN c.relpages * 8192::bigint
             ELSE pg_relation_size(s.indexrelid) END > 1000000
-        AND NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = s.indexrelid)""",
+        AND NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = s.indexrelid)
+    ORDER BY c.relpages DESC, 1""",
     ),
     (
         _SOON,
@@ -352,7 +354,7 @@ CHECKS_BY_AREA: dict[str, Sequence[_Check]] = {
     "constraints": _CONSTRAINTS,
 }  # fmt: skip
 _MONITORED_AREAS = {"connections", "locks", "replication"}
-_MAX_LINES = 20
+_MAX_LINES = 10
 
 
 class _Finding(NamedTuple):
