@@ -74,8 +74,18 @@ def parse_call_setting(sql: str) -> CallSetting | None:
 
 _TAKEN = (
     "A call can set, for the statements behind it, a role (SET ROLE name), what policies read (SET app.user = '7'), "
-    "the planner's settings and TimeZone. Name tables with their schemas."
+    "the planner's settings and TimeZone."
 )
+# What models set most, and how to do without.
+_WITHOUT_SETTING = {
+    "search_path": "Name tables with their schemas, as in `app.orders`.",
+    "statement_timeout": "Leave it away: the operator sets it by `--timeout`.",
+    "lock_timeout": "Leave it away: the operator sets it by `--lock-timeout`.",
+    **dict.fromkeys(
+        ("transaction_read_only", "default_transaction_read_only"),
+        "Leave it away: `write_rows` and `edit_schema` make changes, where they are offered.",
+    ),
+}
 
 
 def _check_setting(written_name: str, written_value: str) -> CallSetting:
@@ -86,7 +96,7 @@ def _check_setting(written_name: str, written_value: str) -> CallSetting:
             value = value.lower()
         return CallSetting(ROLE, check_database_name(value))
     if name != _TIME_ZONE and not _CUSTOM_SETTING.fullmatch(name) and not _PLANNER_SETTING.fullmatch(name):
-        raise Invalid(f"No call can set {quote(name)}.", _TAKEN)
+        raise Invalid(f"No call can set {quote(name)}.", _WITHOUT_SETTING.get(name, _TAKEN))
     if "\0" in value:
         raise Invalid(f"The value of {quote(name)} holds a NUL character.")
     return CallSetting(name, value)

@@ -45,11 +45,16 @@ _SHOW_TREES = "SELECT set_config('search_path', $1, true), " + ", ".join(
 # How the tree of a query begins; PREPARE itself has one too, which is not analysed.
 _QUERY_TREE = re.compile(r"(?:\( ?)?\{QUERY [^{]*:utilityStmt <>")
 _SHOW_PARSE_TREE = ", set_config('debug_print_parse', 'on', true)"
-# What to do in place of a function that is refused.
-_INSTEAD = {
-    "set_config()": "Write `SET app.user = '7';` before the statement, in the same call.",
-    "query_to_xml()": "`list_objects` with `kind` counts has the exact number of rows of each table.",
-}
+# What to do in place of a function of PostgreSQL's own that is refused: how its name begins, and the way on.
+_INSTEAD = (
+    ("set_config", "Write `SET app.user = '7';` before the statement, in the same call."),
+    ("query_to_xml", "`list_objects` with `kind` counts has the exact number of rows of each table."),
+    (("table_to_xml", "schema_to_xml", "database_to_xml", "cursor_to_xml"), "Select the rows themselves."),
+    (("nextval", "setval"), "`write_rows` does that, where it is offered; SELECT last_value FROM a sequence reads it."),
+    (("pg_advisory", "pg_try_advisory"), "Leave it out: no lock outlives a call."),
+    (("pg_terminate_backend", "pg_cancel_backend"), "No tool ends sessions: give the user the pid."),
+    (("pg_read", "pg_ls_", "pg_stat_file", "lo_"), "No tool reaches files of the database's machine or large objects."),
+)
 _READING_VERBS = ("SELECT", "WITH", "VALUES", "TABLE", "EXPLAIN", "SHOW")
 _WRITING_VERBS = ("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE")
 _DEFINING_VERBS = ("CREATE", "ALTER", "DROP", "COMMENT", "GRANT", "REVOKE", "REINDEX", "VACUUM", "ANALYZE")
@@ -237,15 +242,12 @@ def _refuse_harm(role: Role, harm: Harm) -> Refused:
             )
         case Cause.EFFECT:
             refusal = f"The role {role.explain_judging()}, and {quote(harm.description)} may do more than read."
-            if harm.description in _INSTEAD:
-                return Refused(refusal, _INSTEAD[harm.description])
-            vouch_hint = ""
-            if harm.vouch:
-                vouch_hint = f", vouch for it by `--trust-functions {harm.vouch}`"
+            if not harm.vouch:
+                return Refused(refusal, _suggest_instead(harm.description))
             return Refused(
                 refusal,
                 "Leave it out. The operator can give the server a role that can only read "
-                f"({CREATE_READER}){vouch_hint}, or "
+                f"({CREATE_READER}), vouch for it by `--trust-functions {harm.vouch}`, or "
                 "mark a function of their own STABLE.",
             )
         case Cause.INPUT:
@@ -255,6 +257,14 @@ def _refuse_harm(role: Role, harm: Harm) -> Refused:
                 f"Leave it out. The operator can give the server a role that can only read ({CREATE_READER}), or vouch "
                 f"for it by `--trust-functions {harm.vouch}`.",
             )
+
+
+def _suggest_instead(function: str) -> str:
+    """Return the way on from a function of PostgreSQL's own, which is the same whoever connects."""
+    for beginnings, advice in _INSTEAD:
+        if function.startswith(beginnings):
+            return advice
+    return "Leave it out: no tool does that, and the user can with another client."
 
 
 def _explain_refusal(error: psycopg.Error, database: str, prefix_length: int, sql: str) -> Problem:
@@ -281,7 +291,7 @@ def _explain_syntax_error(problem: Problem, primary: str, sql: str) -> Problem:
     if verb in _WRITING_VERBS:
         fix = "`write_rows` does that, if the operator started the server with `--write`."
     elif verb in _DEFINING_VERBS:
-        fix = "`edit_schema` does that, if the operator started the server with `--ddl`."
+        fix = suggest_syntax(sql)
     else:
         return Invalid(problem.failure, f"This takes queries only: {', '.join(_READING_VERBS)}.")
     return Invalid(f"The statement would do more than read: {verb}.", fix)

@@ -40,12 +40,18 @@ FOREIGN_FUNCTIONS = {
     "object_id": "to_regclass('schema.name')", "char_index": "strpos(text, part)", "replicate": "repeat(text, times)",
     "explode": "unnest(array)", "any_value": "min(value)", "total": "sum(value)",
 }  # fmt: skip
+_TEMPORARY = re.compile(r"[\s;]*CREATE\s+(?:GLOBAL\s+|LOCAL\s+)?TEMP(?:ORARY)?\b|[^;]*\bINTO\s+TEMP(?:ORARY)?\b", re.I)
 # What no query and no change of rows begins with, and the way on.
 _COMMANDS = {
     **dict.fromkeys(
-        ("begin", "start", "commit", "end", "rollback", "savepoint", "release", "abort"),
+        ("begin", "start", "commit", "end", "savepoint", "release"),
         "Leave it away: the statements of one call are one transaction.",
     ),
+    **dict.fromkeys(
+        ("rollback", "abort"),
+        "A query keeps nothing anyway; `dry_run` tries a change and takes it back.",
+    ),
+    "use": "Leave it away: `database` says which one; a schema stands before a table's name.",
     **dict.fromkeys(
         ("set", "reset"),
         "No setting outlives a call: it holds for the statements behind it, as `SET app.user = '7'; SELECT ...`.",
@@ -140,7 +146,10 @@ def suggest_syntax(sql: str, *, name: str = "", kind: str = "", message: str = "
 
 def _suggest_for_command(sql: str) -> str:
     """Return the way on from a command that no query begins with; else empty."""
-    first_word = re.match(r"[\s;]*(\w+)", blank_quoted(sql))
+    blanked_sql = blank_quoted(sql)
+    if _TEMPORARY.match(blanked_sql):
+        return "Write WITH name AS (SELECT ...) SELECT ...: nothing temporary outlives a call."
+    first_word = re.match(r"[\s;]*(\w+)", blanked_sql)
     if first_word is None:
         return ""
     return _COMMANDS.get(first_word[1].lower(), "")

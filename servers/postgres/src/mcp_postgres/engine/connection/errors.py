@@ -53,6 +53,8 @@ NOT_UTF8_ADVICE = (
 )
 # What PostgreSQL says of a row that another transaction has changed.
 _LOCKED_ROW = re.compile(r'while \w+ tuple \(\d+,\d+\) in relation "(.+)"')
+# A function of PostgreSQL's own that not everybody may call.
+_POWERFUL_FUNCTION = re.compile(r"permission denied for function (?:pg_|lo_)")
 _QUOTED_PATH = re.compile(r'"[^"]*[/\\]([^"/\\]+)"')
 # The next move, where PostgreSQL tells none.
 _NEXT_MOVES = {
@@ -63,11 +65,18 @@ _NEXT_MOVES = {
     "23503": "Insert what it points to first, or delete what points to it: one call takes several statements.",
     "23505": "Such a row is there: INSERT ... ON CONFLICT DO UPDATE SET ... changes it.",
     "23514": "`get_table` shows the check.",
+    "34000": "Send the query itself: no cursor outlives a call.",
     **dict.fromkeys(("42701", "42710", "42723", "42P06", "42P07"), "`search_schema` finds it. Choose another name."),
     "42803": "Add it to GROUP BY, or aggregate it as `max(column)`.",
 }
 # The same, where a code stands for several things: words of PostgreSQL's, and the move.
 _NEXT_MOVES_BY_WORDS = {
+    "0A000": (
+        (
+            "XML feature",
+            "Select rows as JSON, by json_agg(t); `list_objects` with `kind` counts counts those of tables.",
+        ),
+    ),
     "22P02": (
         ("type json", 'JSON is sent as its text, such as "[1, 2]" or "\\"word\\"", or as an object.'),
         ("malformed record", "Send a row as its text, `(1,word)`, or build it: ROW($1, $2)::type."),
@@ -79,6 +88,10 @@ _NEXT_MOVES_BY_WORDS = {
         ("not allowed in", "Compute it in a subquery."),
     ),
     "42P10": (("SELECT DISTINCT, ORDER BY", "Select it too, or use GROUP BY in place of DISTINCT."),),
+    "55000": (
+        ("currval", "SELECT last_value FROM the sequence reads it."),
+        ("lastval", "RETURNING shows the value that an INSERT has drawn."),
+    ),
     "42P20": (("window functions are not allowed", "Compute it in a subquery, and filter around that."),),
 }
 
@@ -280,6 +293,10 @@ def _refused_problem(report: _Report, database: str) -> Problem | None:
         case "42501" if "row-level security" in report.primary:
             return Refused(
                 f"A policy of the table forbids it: {report.quoted}.", "`get_table` shows the table's policies."
+            )
+        case "42501" if _POWERFUL_FUNCTION.search(report.primary):
+            return Refused(
+                f"The role lacks a right: {report.quoted}.", "Leave it out: it reaches beyond the database's tables."
             )
         case "42501":
             return Refused(f"The role lacks a right: {report.quoted}.", report.more or "The operator can grant it.")
