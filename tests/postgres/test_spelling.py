@@ -96,6 +96,7 @@ RIGHT = (
     "SELECT '`' || 'TOP 5' || 'LIMIT 1, 2' AS \"MINUS\"", "SELECT ARRAY[[1,2],[3,4]] && ARRAY[[1,2]]",
     "SELECT name ILIKE 'b%' FROM customers", "\ufeffSELECT 1", "BEGIN READ ONLY; SELECT 1; COMMIT;",
     "START TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SELECT 1; SELECT 2; END",
+    "BEGIN READ ONLY; SELECT 1; ROLLBACK", "START TRANSACTION; SELECT 1", "BEGIN; SELECT 1; SELECT 2; ABORT WORK",
     "SELECT '{\"a\": 1}'::jsonb ? 'a', '\u2018'", "SELECT extract(year FROM now())::int > 2000",
 )  # fmt: skip
 
@@ -210,6 +211,55 @@ async def test_what_postgresql_refuses_is_answered_with_the_next_move() -> None:
             for sql, move in several.items():
                 said = text_of(await wire.call(tool, sql=sql))
                 assert move in said, f"{sql}: {said}"
+
+
+REFUSED_READS = {
+    "SET search_path TO app; SELECT 1": "Name tables with their schemas",
+    "SET statement_timeout = '60s'; SELECT 1": "`--timeout`",
+    "SET default_transaction_read_only = off; SELECT 1": "`write_rows`",
+    "USE app": "`database` says which one",
+    "CREATE TEMP TABLE x AS SELECT 1": "Write WITH name AS",
+    "SELECT * INTO TEMPORARY x FROM maker": "Write WITH name AS",
+    "CREATE TABLE temp AS SELECT 1": "`edit_schema` does that",
+    "SELECT currval('maker_id_seq')": "SELECT last_value FROM the sequence",
+}
+REFUSED_FUNCTIONS = {
+    "pg_read_file('x')": ("reaches beyond the database", "No tool reaches files"),
+    "lo_import('/x')": ("reaches beyond the database", "No tool reaches files"),
+    "pg_reload_conf()": ("reaches beyond the database", "no tool does that"),
+    "pg_promote()": ("reaches beyond the database", "no tool does that"),
+    "nextval('maker_id_seq')": ("`write_rows` changes rows", "`write_rows` does that"),
+}
+"""Calls that nobody may make by reading: the way on for a role without powers, and for a superuser."""
+
+
+async def test_what_no_reader_may_names_a_way_that_is_open_to_it() -> None:
+    base = make("CREATE TABLE maker (id serial PRIMARY KEY)")
+    for number, role in enumerate(("owner", "postgres")):
+        async with inside(f"app={base.url(role)}") as wire:
+            for sql, move in REFUSED_READS.items():
+                said = text_of(await wire.call("query_rows", sql=sql))
+                assert move in said, f"{sql}: {said}"
+            for call, moves in REFUSED_FUNCTIONS.items():
+                said = text_of(await wire.call("query_rows", sql=f"SELECT {call}"))
+                assert moves[number] in said and "--create-reader" not in said, f"{call}: {said}"
+
+
+async def test_a_change_that_ends_in_rollback_is_only_tried() -> None:
+    base = make("CREATE TABLE maker (id integer PRIMARY KEY); INSERT INTO maker VALUES (1)")
+    async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
+        for tool, sql in (
+            ("write_rows", "BEGIN; DELETE FROM maker; ROLLBACK"),
+            ("write_rows", "START TRANSACTION; DELETE FROM maker; ABORT TRANSACTION;"),
+            ("edit_schema", "BEGIN; DROP TABLE maker; ROLLBACK"),
+        ):
+            said = text_of(await wire.call(tool, sql=sql))
+            assert said.startswith("Dry run, nothing was changed."), said
+        for sql in ("DELETE FROM maker; ROLLBACK", "BEGIN; DELETE FROM maker", "ROLLBACK"):
+            assert "nothing was changed" in text_of(await wire.call("write_rows", sql=sql)) or sql == "ROLLBACK"
+        assert base.rows("SELECT count(*) FROM maker") == [(1,)]
+        assert text_of(await wire.call("write_rows", sql="BEGIN; DELETE FROM maker; COMMIT")).startswith("Done")
+    assert base.rows("SELECT count(*) FROM maker") == [(0,)]
 
 
 TYPES = """

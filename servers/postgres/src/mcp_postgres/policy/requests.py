@@ -73,10 +73,12 @@ class Writes(WriteStatement):
 
     Attributes:
         role: the role as which they are tried; then nothing is kept.
+        is_rolled_back: they end in ROLLBACK, so that nothing is kept.
     """
 
     parts: tuple[ReadStatement, ...] = ()
     role: str | None = None
+    is_rolled_back: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,9 +87,11 @@ class Migration(SchemaStatement):
 
     Attributes:
         admin: roles, extensions and code may be changed and run too, whatever the server's role is.
+        is_rolled_back: they end in ROLLBACK, so that nothing is kept.
     """
 
     parts: tuple[ReadStatement, ...] = ()
+    is_rolled_back: bool = False
     admin: bool = field(kw_only=True)
 
 

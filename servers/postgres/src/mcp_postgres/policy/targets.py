@@ -43,6 +43,7 @@ _EXPLAIN = re.compile(r"\A\s*EXPLAIN(?:\s+VERBOSE)?\s+(?!ANALY[SZ]E\b)(?=\w)", r
 _MODES = r"(?:[\s,]+(?:READ\s+ONLY|READ\s+WRITE|(?:NOT\s+)?DEFERRABLE|ISOLATION\s+LEVEL(?:\s+\w+){1,2}?))*"
 _BEGIN = re.compile(rf"(?:BEGIN(?:\s+(?:WORK|TRANSACTION))?|START\s+TRANSACTION){_MODES}", re.I)
 _END = re.compile(r"(?:COMMIT|END)(?:\s+(?:WORK|TRANSACTION))?", re.I)
+_ROLLBACK = re.compile(r"(?:ROLLBACK|ABORT)(?:\s+(?:WORK|TRANSACTION))?", re.I)
 _SETS_BY_FUNCTION = re.compile(r"\bset_config\s*\(", re.I)
 _TABLE_NAME = re.compile(r'\s*(?:("(?:[^"]|"")+"|[^".]+)\.)?("(?:[^"]|"")+"|[^"]+?)\s*')
 
@@ -92,7 +93,8 @@ class QueryTarget(sql.QueryTarget):
         parts = split_statements(whole.sql)
         if len(parts) < 2:
             return self.read(sql, parameters)
-        parts = _without_transaction(parts)
+        # What only reads has nothing to keep or to take back.
+        parts = _Transaction.of(parts).parts
         if len(parts) > MAX_STATEMENTS:
             raise TooLarge(f"`sql` has {len(parts)} statements, the limit is {MAX_STATEMENTS}.", "Send some at a time.")
         reads = _read_with_settings(_bind_parts(whole.database, parts, parameters))
@@ -122,10 +124,11 @@ class WritableDatabase:
             Invalid: there are none, or a value can't be bound.
         """
         text = check_sql(sql)
-        parts = _bind_parts(self.database, _without_transaction(split_statements(text)), parameters)
+        transaction = _split_changes(text)
+        parts = _bind_parts(self.database, transaction.parts, parameters)
         if any(isinstance(part, SettingStatement) and part.setting.name == ROLE for part in parts):
             raise Invalid("`write_rows` changes rows as its own role only.", "`as_role` tries it as another one.")
-        return Writes(self.database, text, (), parts, role)
+        return Writes(self.database, text, (), parts, role, transaction.is_rolled_back)
 
     def import_table(self, table: TableName) -> ImportTable:
         """Return a table to fill from a file."""
@@ -151,8 +154,11 @@ class AlterableDatabase:
             Invalid: there are none.
         """
         text = check_sql(sql)
-        parts = _bind_parts(self.database, _without_transaction(split_statements(text)), None)
-        return Migration(self.database, text, (), self.changes_rows, parts, admin=self.administers)
+        transaction = _split_changes(text)
+        parts = _bind_parts(self.database, transaction.parts, None)
+        return Migration(
+            self.database, text, (), self.changes_rows, parts, transaction.is_rolled_back, admin=self.administers
+        )
 
 
 def bind_values(parameters: Any) -> tuple[str | None, ...]:
@@ -221,21 +227,52 @@ def _read_with_settings(parts: Sequence[ReadStatement]) -> tuple[ReadStatement, 
     return tuple(reads)
 
 
-def _without_transaction(parts: list[str]) -> list[str]:
-    """Return statements without a surrounding BEGIN and COMMIT, because a call is a transaction anyway.
+@dataclass(frozen=True)
+class _Transaction:
+    """The statements of a call without BEGIN and what ends it, because a call is a transaction anyway.
+
+    Attributes:
+        is_ended: COMMIT or ROLLBACK stood behind them.
+        is_rolled_back: it was ROLLBACK.
+    """
+
+    parts: list[str]
+    is_ended: bool = False
+    is_rolled_back: bool = False
+
+    @classmethod
+    def of(cls, parts: list[str]) -> _Transaction:
+        """Take off the BEGIN that is first, and what ends it where that is last.
+
+        Raises:
+            Invalid: there is no statement.
+        """
+        if not parts:
+            raise Invalid("`sql` holds no statement.")
+        if len(parts) == 1 or not _BEGIN.fullmatch(strip_leading_comments(parts[0])):
+            return cls(parts)
+        last = strip_leading_comments(parts[-1])
+        is_rolled_back = bool(_ROLLBACK.fullmatch(last))
+        is_ended = is_rolled_back or bool(_END.fullmatch(last))
+        inner = parts[1:]
+        if is_ended:
+            inner = parts[1:-1]
+        if not inner:
+            raise Invalid("`sql` holds no statement.")
+        return cls(inner, is_ended, is_rolled_back)
+
+
+def _split_changes(sql: str) -> _Transaction:
+    """Return the statements of a change; a BEGIN that nothing ends stays, since it is not clear what it is to do.
 
     Raises:
         Invalid: there are none.
     """
-    if (
-        len(parts) > 2
-        and _BEGIN.fullmatch(strip_leading_comments(parts[0]))
-        and _END.fullmatch(strip_leading_comments(parts[-1]))
-    ):
-        parts = parts[1:-1]
-    if not parts:
-        raise Invalid("`sql` holds no statement.")
-    return parts
+    parts = split_statements(sql)
+    transaction = _Transaction.of(parts)
+    if not transaction.is_ended:
+        return _Transaction(parts)
+    return transaction
 
 
 def _parameters_of_each(parameters: Any, count: int) -> Sequence[Any]:

@@ -72,7 +72,8 @@ async def run_change(pools: ConnectionPools, pages: ResultPages, request: Change
         Problem: one of them is of another kind, has effects beyond its kind, or fails; nothing is changed then.
     """
     is_tried_as_role = isinstance(request, Writes) and request.role is not None
-    change = run_shielded(_run_change(pools, pages, request, dry_run=dry_run or is_tried_as_role))
+    is_tried_only = dry_run or is_tried_as_role or request.is_rolled_back
+    change = run_shielded(_run_change(pools, pages, request, dry_run=is_tried_only))
     is_schema = isinstance(request, Migration)
     return await pools.run_with_suggestion(request.database, request.sql, change, is_schema=is_schema)
 
@@ -165,7 +166,9 @@ class _ChangeRun:
         if count == 1 and tag is not None:
             if not self.dry_run:
                 return _NonTransactional(tag)
-            return Refused(f"{tag} can't be tried: it runs outside of transactions.", "Leave `dry_run` away to do it.")
+            return Refused(
+                f"{tag} can't be tried: it runs outside of transactions.", "Send it alone, without `dry_run`."
+            )
         if tag is not None:
             problem = Refused(f"{tag} can't be part of a transaction.", "Send it by a call of its own.")
         elif isinstance(error, Problem):
