@@ -210,6 +210,7 @@ def postgres(scratch: Path) -> Case:
             ("explain_query", {"sql": "SELECT * FROM t", "indexes": ["t (name)"]}),
             ("write_rows", {"sql": "DROP TABLE t"}),
             ("edit_schema", {"sql": "DELETE FROM t"}),
+            ("edit_schema", {"sql": "SET ROLE owner; DROP TABLE t", "dry_run": True}),
             ("copy_to_file", {"sql": "SELECT 1", "file": "../secret.txt"}),
             ("copy_from_file", {"file": "../secret.txt", "table": "t"}),
             ("list_top_queries", {}),
