@@ -139,3 +139,15 @@ async def test_parts_of_texts_that_no_index_finds_name_the_extension_that_would(
         base.run("CREATE EXTENSION pg_trgm")
         said = text_of(await wire.call("explain_query", sql=sql))
         assert "CREATE EXTENSION" not in said and "gin_trgm_ops" in said, said
+
+
+async def test_a_step_that_is_ended_early_is_no_wrong_estimate() -> None:
+    base = make("CREATE TABLE big AS SELECT g AS id, g % 3 AS k FROM generate_series(1, 30000) g; ANALYZE")
+    async with inside(f"app={base.url()}") as wire:
+        said = text_of(await wire.call("explain_query", sql="SELECT * FROM big LIMIT 3", analyze=True))
+        assert "3 of 30,000 rows expected" in said and "were expected" not in said, said
+        sql = "SELECT k, count(*) FROM (SELECT k FROM big WHERE id + 0 < 0 LIMIT 9) b GROUP BY 1"
+        assert "were expected" not in text_of(await wire.call("explain_query", sql=sql, analyze=True))
+        sql = "SELECT * FROM big WHERE id + 0 < 0 ORDER BY k LIMIT 3"
+        said = text_of(await wire.call("explain_query", sql=sql, analyze=True))
+        assert "`big`: 0 rows, 10,000 were expected" in said, said

@@ -334,15 +334,30 @@ def _one_line(text: str) -> str:
     return " ".join(text.splitlines())
 
 
-def _find_problems(node: _Node, was_run: bool) -> list[str]:
-    """Return what stands out in a step and those below it."""
+def _find_problems(node: _Node, was_run: bool, *, ends_early: bool = False) -> list[str]:
+    """Return what stands out in a step and those below it.
+
+    Args:
+        ends_early: whether a step above takes no more rows once it has enough.
+    """
     if was_run:
-        findings = [*_find_wasteful_scan(node), *_find_wrong_estimate(node), *_find_disk_use(node)]
+        findings = [*_find_wasteful_scan(node), *_find_wrong_estimate(node, ends_early), *_find_disk_use(node)]
     else:
         findings = _find_expected_scan(node)
+    ends_early = _children_end_early(node, ends_early)
     for child in cast("list[_Node]", node.get("Plans", [])):
-        findings += _find_problems(child, was_run)
+        findings += _find_problems(child, was_run, ends_early=ends_early)
     return list(dict.fromkeys(findings))
+
+
+def _children_end_early(node: _Node, ends_early: bool) -> bool:
+    """Return whether the steps below one may stop before they have given all their rows."""
+    kind = node["Node Type"]
+    if kind in ("Limit", "Merge Join") or node.get("Join Type") in ("Semi", "Anti"):
+        return True
+    if kind in ("Sort", "Hash") or (kind == "Aggregate" and node.get("Strategy") != "Sorted"):
+        return False
+    return ends_early
 
 
 def _is_filtered_scan(node: _Node) -> bool:
@@ -380,12 +395,17 @@ def _find_wasteful_scan(node: _Node) -> list[str]:
     return [f"{scan}: an index on what it filters by may help."]
 
 
-def _find_wrong_estimate(node: _Node) -> list[str]:
-    """Return that a step without others below it gave many more or fewer rows than PostgreSQL thought."""
+def _find_wrong_estimate(node: _Node, ends_early: bool) -> list[str]:
+    """Return that a step without others below it gave many more or fewer rows than PostgreSQL thought.
+
+    Fewer mean nothing where the step may have been ended early.
+    """
     loops = node["Actual Loops"]
     expected = max(node["Plan Rows"], 1)
     actual = max(node["Actual Rows"], 1)
     if not loops or node.get("Plans") or max(expected, actual) < 1000 or 0.1 <= expected / actual <= 10:
+        return []
+    if ends_early and actual < expected:
         return []
     name = node.get("Relation Name") or node["Node Type"]
     average = ""
