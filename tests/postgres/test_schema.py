@@ -102,3 +102,52 @@ async def test_one_that_is_cancelled_ends_on_the_server() -> None:
                 tasks.cancel_scope.cancel()
             await until(0)
         assert "[3]" in text_of(await client.call("query_rows", sql="SELECT count(*) FROM t"))
+
+
+DUMP = """--
+-- PostgreSQL database dump
+--
+
+\\restrict zbJSUKpkhr5fiirgkZOi8xBOVU5O2OMrKflMPb2Jq97CwnVPTon7zs9S9BJyfph
+
+-- Dumped from database version 15.18
+
+SET statement_timeout = 0;
+SET client_encoding = 'UTF8';
+SET standard_conforming_strings = on;
+SELECT pg_catalog.set_config('search_path', '', false);
+SET check_function_bodies = false;
+SET row_security = off;
+
+SET default_tablespace = '';
+
+SET default_table_access_method = heap;
+
+--
+-- Name: dumped; Type: TABLE; Schema: public; Owner: owner
+--
+
+CREATE TABLE public.dumped (
+    id integer NOT NULL
+);
+
+ALTER TABLE public.dumped OWNER TO owner;
+
+--
+-- PostgreSQL database dump complete
+--
+
+\\unrestrict zbJSUKpkhr5fiirgkZOi8xBOVU5O2OMrKflMPb2Jq97CwnVPTon7zs9S9BJyfph
+
+"""
+
+
+async def test_a_dump_is_made_as_pg_dump_writes_it() -> None:
+    base = make()
+    async with inside("--ddl", base.url("owner")) as client:
+        said = text_of(await client.call("edit_schema", sql=DUMP))
+        assert said.startswith("Done") and "+ table public.dumped" in said and "2. ALTER TABLE" in said, said
+        for alone in ("SET row_security = off", "SELECT pg_catalog.set_config('search_path', '', false)"):
+            said = text_of(await client.call("edit_schema", sql=f"{alone}; DROP TABLE public.dumped"))
+            assert "No call can set" in said, said
+    assert base.rows("SELECT count(*) FROM dumped") == [(0,)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from mcp_batteries.errors import Invalid, quote
@@ -11,7 +11,15 @@ from mcp_batteries.sql.language.identifiers import unquote_identifier
 from mcp_batteries.sql.policy import check_database_name
 from mcp_postgres.statement_splitter import strip_leading_comments
 
-__all__ = ["NO_ROLE", "ROLE", "CallSetting", "PlannerSettings", "parse_call_setting", "parse_planner_settings"]
+__all__ = [
+    "NO_ROLE",
+    "ROLE",
+    "CallSetting",
+    "PlannerSettings",
+    "parse_call_setting",
+    "parse_planner_settings",
+    "without_dump_settings",
+]
 
 # What PostgreSQL calls the setting that says as which role statements run, and its value for one's own.
 ROLE = "role"
@@ -44,6 +52,20 @@ _SETTINGS = tuple(
         rf"SELECT\s+(?:pg_catalog\.)?set_config\(\s*'(?P<name>{_NAME})'\s*,\s*(?P<value>{_TEXT})\s*,\s*(?:true|false)\s*\)",
     )
 )
+
+
+# What pg_dump sets before its statements: it holds here anyway, or a dump does not depend on it, since it names each
+# table with its schema. Newer ones stand between two commands of psql.
+_DUMP_SETTINGS = {
+    **dict.fromkeys(
+        ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "transaction_timeout"), ("0",)
+    ),
+    "client_encoding": ("UTF8",), "standard_conforming_strings": ("on",), "check_function_bodies": ("false",),
+    "xmloption": ("content",), "client_min_messages": ("warning",), "row_security": ("off",), "search_path": ("",),
+    "default_tablespace": ("",), "default_table_access_method": ("heap",),
+}  # fmt: skip
+_DUMP_MARKS = ("check_function_bodies", "row_security", "standard_conforming_strings")
+_RESTRICT = re.compile(r"\\(?:un)?restrict[ \t]+\w+[ \t]*(?:\r?\n|\Z)")
 
 
 class CallSetting(NamedTuple):
@@ -86,6 +108,39 @@ _WITHOUT_SETTING = {
         "Leave it away: `write_rows` and `edit_schema` make changes, where they are offered.",
     ),
 }
+
+
+def without_dump_settings(parts: Sequence[str]) -> list[str]:
+    """Return the statements of a dump of pg_dump without those that only set something; others as they are."""
+    statements: list[str] = []
+    names: set[str] = set()
+    for part in parts:
+        statement = strip_leading_comments(part)
+        restrict = _RESTRICT.match(statement)
+        if restrict is not None:
+            statement = strip_leading_comments(statement[restrict.end() :])
+        name = _find_dump_setting(statement)
+        if name is not None:
+            names.add(name)
+        elif statement:
+            statements.append(statement)
+    # Who sets one of these alone wants something else by it.
+    if not names.issuperset(_DUMP_MARKS):
+        return list(parts)
+    return statements
+
+
+def _find_dump_setting(statement: str) -> str | None:
+    """Return the setting that a statement sets to what a dump does."""
+    for pattern in _SETTINGS:
+        match = pattern.fullmatch(statement.strip())
+        if match is None:
+            continue
+        groups = match.groupdict()
+        name = (groups.get("name") or "").lower()
+        if _unquote(groups["value"]) in _DUMP_SETTINGS.get(name, ()):
+            return name
+    return None
 
 
 def _check_setting(written_name: str, written_value: str) -> CallSetting:

@@ -12,7 +12,7 @@ from mcp_batteries.sql import policy as sql
 from mcp_batteries.sql.language.identifiers import unquote_identifier
 from mcp_batteries.sql.policy import Database, NextPage, ReadStatement, check_database_name, check_sql
 from mcp_postgres.input_values import encode_value
-from mcp_postgres.policy.call_settings import ROLE, CallSetting, parse_call_setting
+from mcp_postgres.policy.call_settings import ROLE, CallSetting, parse_call_setting, without_dump_settings
 from mcp_postgres.policy.requests import (
     ImportTable,
     Migration,
@@ -124,7 +124,7 @@ class WritableDatabase:
             Invalid: there are none, or a value can't be bound.
         """
         text = check_sql(sql)
-        transaction = _split_changes(text)
+        transaction = _Transaction.of_changes(split_statements(text))
         parts = _bind_parts(self.database, transaction.parts, parameters)
         if any(isinstance(part, SettingStatement) and part.setting.name == ROLE for part in parts):
             raise Invalid("`write_rows` changes rows as its own role only.", "`as_role` tries it as another one.")
@@ -154,7 +154,7 @@ class AlterableDatabase:
             Invalid: there are none.
         """
         text = check_sql(sql)
-        transaction = _split_changes(text)
+        transaction = _Transaction.of_changes(without_dump_settings(split_statements(text)))
         parts = _bind_parts(self.database, transaction.parts, None)
         return Migration(
             self.database, text, (), self.changes_rows, parts, transaction.is_rolled_back, admin=self.administers
@@ -261,18 +261,17 @@ class _Transaction:
             raise Invalid("`sql` holds no statement.")
         return cls(inner, is_ended, is_rolled_back)
 
+    @classmethod
+    def of_changes(cls, parts: list[str]) -> _Transaction:
+        """Return the same of changes; a BEGIN that nothing ends stays, since it is not clear what it is to do.
 
-def _split_changes(sql: str) -> _Transaction:
-    """Return the statements of a change; a BEGIN that nothing ends stays, since it is not clear what it is to do.
-
-    Raises:
-        Invalid: there are none.
-    """
-    parts = split_statements(sql)
-    transaction = _Transaction.of(parts)
-    if not transaction.is_ended:
-        return _Transaction(parts)
-    return transaction
+        Raises:
+            Invalid: there is no statement.
+        """
+        transaction = cls.of(parts)
+        if not transaction.is_ended:
+            return cls(parts)
+        return transaction
 
 
 def _parameters_of_each(parameters: Any, count: int) -> Sequence[Any]:
