@@ -188,3 +188,32 @@ async def test_tables_that_are_joined_through_others_are_told_as_sql() -> None:
         assert "[0]" in text_of(await wire.call("query_rows", sql=f"SELECT count(*) FROM author {way}"))
         near = text_of(await wire.call("get_table", table="book")).partition("joined through others:\n")[2]
         assert near.startswith("- through shop.line ON ") and ": part ON " in near, near
+
+
+async def test_a_schema_counts_what_its_list_shows_and_says_what_it_leaves_out() -> None:
+    base = make("CREATE TABLE open (id integer); CREATE TABLE closed (id integer); CREATE VIEW shut AS SELECT 1 AS one")
+    base.run("REVOKE ALL ON closed, shut FROM reader", "owner")
+    base.run("CREATE EXTENSION pg_buffercache")
+    async with inside(base.url()) as wire:
+        said = text_of(await wire.call("list_objects"))
+        assert "schema public: 1 table, 0 views," in said and ", 2 more that the role can't read" in said, said
+        assert "more of extensions" in said and "- public.open " in said and "closed" not in said, said
+
+
+async def test_tables_that_inherit_one_in_crowds_stand_in_its_line() -> None:
+    base = make("CREATE TABLE metrics (at timestamptz, v float8); CREATE TABLE few (x int); CREATE SCHEMA chunks")
+    base.run(
+        "DO $$ BEGIN FOR i IN 1..30 LOOP EXECUTE format('CREATE TABLE chunks.part_%s () INHERITS (metrics)', i);"
+        " EXECUTE format('INSERT INTO chunks.part_%s SELECT now(), i FROM generate_series(1, 10) i', i); END LOOP;"
+        " END $$; CREATE TABLE few_child () INHERITS (few); ANALYZE",
+        "owner",
+    )
+    async with inside(base.url("owner")) as wire:
+        said = text_of(await wire.call("list_objects"))
+        assert "about 300 rows" in said and "with the 30 tables that inherit it" in said, said
+        assert "schema chunks: 0 tables, 0 views" in said and ", 30 more that inherit" in said and "part_" not in said
+        assert "public.few_child" in said
+        assert "part_30" in text_of(await wire.call("list_objects", schema="chunks"))
+        assert "part_30" in text_of(await wire.call("list_objects", name="part_"))
+        said = text_of(await wire.call("get_table", table="metrics"))
+        assert "chunks.part_8, … 22 more" in said and "part_9" not in said, said

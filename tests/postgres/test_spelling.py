@@ -403,3 +403,24 @@ async def test_a_name_without_its_schema_means_the_same_in_all_tools(tmp_path: P
                 said = text_of(await wire.call(tool, table="other", **more))
                 assert "Name one of them: `early.other`, `late.other`." in said, said
     assert base.rows("SELECT count(*), (SELECT count(*) FROM early.one) FROM one") == [(2, 0)]
+
+
+async def test_vectors_are_sent_as_text_and_searched_as_far_as_asked() -> None:
+    base = make("CREATE TABLE docs (id integer PRIMARY KEY); INSERT INTO docs VALUES (1)")
+    base.run("CREATE EXTENSION vector; ALTER TABLE docs ADD at vector(3); UPDATE docs SET at = '[1,2,3]'")
+    sql = "SELECT id FROM docs ORDER BY at <=> $1 LIMIT 1"
+    for role in ("reader", "postgres"):
+        async with inside(base.url(role)) as wire:
+            assert '"[0.1, 0.2]"' in text_of(await wire.call("query_rows", sql=sql, parameters=[[1, 2, 3]]))
+            assert "`get_table`" in text_of(await wire.call("query_rows", sql=sql, parameters=["[1,2]"]))
+            for setting in ("hnsw.ef_search = 100", "ivfflat.probes = 10"):
+                said = text_of(await wire.call("query_rows", sql=f"SET {setting}; {sql}", parameters=["[1,2,3]"]))
+                assert "[1]" in said, said
+
+
+async def test_names_that_sql_reads_otherwise_are_told_with_their_quotes() -> None:
+    base = make('CREATE TABLE "user" (id integer); CREATE TABLE "Order.Items" (id integer)')
+    async with inside(base.url("owner")) as wire:
+        assert 'in quotes: `"user"`' in text_of(await wire.call("query_rows", sql="SELECT id FROM user"))
+        assert 'Did you mean `"Order.Items"`?' in text_of(await wire.call("get_table", table="order.items"))
+        assert "Did you mean `user`" not in text_of(await wire.call("get_table", table="nowhere.users"))

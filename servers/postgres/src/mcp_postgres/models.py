@@ -129,7 +129,19 @@ def _format_schema(schema: _Json) -> str:
             f"{len(schema['alike'])} schemas with the same {tables} and {views}, {size} together: {names}; "
             f"below, {schema['spelled']} stands for all"
         )
-    return f"schema {schema['spelled']}: {tables}, {views}, {size}{_format_comment(schema)}"
+    return f"schema {schema['spelled']}: {tables}, {views}, {size}{_format_unlisted(schema)}{_format_comment(schema)}"
+
+
+def _format_unlisted(schema: _Json) -> str:
+    """Return how many relations of a schema its list leaves out, whose bytes its size has too."""
+    counts = ""
+    if schema["unreadable"]:
+        counts += f", {schema['unreadable']} more that the role can't read"
+    if schema["of_extensions"]:
+        counts += f", {schema['of_extensions']} more of extensions"
+    if schema["inheriting"]:
+        counts += f", {schema['inheriting']} more that inherit"
+    return counts
 
 
 def _format_alike_names(names: Sequence[str]) -> str:
@@ -181,6 +193,8 @@ def _format_sizes(group: Sequence[_Json]) -> list[str]:
         facts.append(f"{total} together" if len(group) > 1 else total)
     if item["partitions"] is not None:
         facts.append(format_count(item["partitions"], "partition"))
+    if item["children"] is not None:
+        facts.append(f"with the {item['children']} tables that inherit it")
     return facts
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from mcp_batteries.errors import Refused, quote
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_postgres.engine.connection.session import Session
@@ -15,6 +17,11 @@ _BELONGS_TO_LIBRARY = """
 SELECT (EXISTS (SELECT FROM pg_settings WHERE starts_with(lower(name), $1 || '.')) OR EXISTS (SELECT FROM pg_proc p
     JOIN pg_language l ON l.oid = p.prolang WHERE l.lanname = 'c' AND strpos(lower(p.probin), $1) > 0))::text
 """
+# Numbers and choices of pgvector and pg_trgm that say how far a search goes; none names anything that is run.
+_HARMLESS_SETTING = re.compile(
+    r"hnsw\.(?:ef_search|iterative_scan|max_scan_tuples|scan_mem_multiplier)"
+    r"|ivfflat\.(?:probes|iterative_scan|max_probes)|pg_trgm\.(?:strict_)?(?:word_)?similarity_threshold"
+)
 _SET = "SELECT pg_catalog.set_config($1, $2, true)"
 
 
@@ -40,7 +47,8 @@ async def apply_call_setting(session: Session, setting: CallSetting) -> None:
         return
     prefix, is_custom, _ = setting.name.partition(".")
     if is_custom:
-        await _check_custom_setting(session, prefix)
+        if not _HARMLESS_SETTING.fullmatch(setting.name):
+            await _check_custom_setting(session, prefix)
         # It would be there for later callers too, empty instead of missing.
         session.must_be_closed = True
     await session.fetch_value(_SET, setting.name, setting.value)

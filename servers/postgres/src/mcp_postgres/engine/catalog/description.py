@@ -46,6 +46,8 @@ _OID_ON_PATH = "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid"
 # Tables of one name in several schemas that are told.
 _MAX_NAMED = 5
 
+# Tables that inherit one, as far as its description names them.
+_MAX_CHILDREN = 8
 _CLOSED = IS_CLOSED.format(oid="c.oid")
 _LOCKED = IS_LOCKED.format(oid="c.oid")
 # An index of which PostgreSQL can't print the expressions now.
@@ -72,7 +74,8 @@ WITH {LOCKED_RELATIONS} SELECT json_build_object(
       'default', CASE WHEN NOT {_CLOSED} THEN pg_get_expr(d.adbin, d.adrelid) END,
       'comment', col_description(c.oid, a.attnum),
       'enum', (SELECT json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = a.atttypid),
-      'values', (SELECT json_object_agg(left(v.value, 40), round(v.share * 100)) FROM pg_stats s,
+      'values', (SELECT json_object_agg(left(v.value, 40), CASE WHEN v.share < 1 THEN least(round(v.share * 100), 99)
+          ELSE 100 END) FROM pg_stats s,
           unnest(s.most_common_vals::text::text[], s.most_common_freqs) v (value, share)
           WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname
           AND cardinality(s.most_common_freqs) <= 12 AND s.null_frac + (SELECT sum(f) FROM unnest(s.most_common_freqs)
@@ -105,8 +108,10 @@ WITH {LOCKED_RELATIONS} SELECT json_build_object(
       WHERE ev_class = c.oid AND rulename <> '_RETURN'),
   'inherits', (SELECT string_agg(i.inhparent::regclass::text, ', ' ORDER BY i.inhseqno) FROM pg_inherits i
       WHERE i.inhrelid = c.oid AND NOT c.relispartition),
-  'inherited_by', (SELECT string_agg(i.inhrelid::regclass::text, ', ') FROM pg_inherits i
-      WHERE i.inhparent = c.oid AND c.relkind <> 'p'),
+  'inherited_by', (SELECT string_agg(x.name, ', ' ORDER BY x.place) FILTER (WHERE x.place <= {_MAX_CHILDREN})
+      || CASE WHEN count(*) > {_MAX_CHILDREN} THEN format(', … %s more', count(*) - {_MAX_CHILDREN}) ELSE '' END
+      FROM (SELECT i.inhrelid::regclass::text AS name, row_number() OVER (ORDER BY i.inhrelid) AS place
+          FROM pg_inherits i WHERE i.inhparent = c.oid AND c.relkind <> 'p') x),
   'foreign_server', (SELECT quote_ident(s.srvname) FROM pg_foreign_table f
       JOIN pg_foreign_server s ON s.oid = f.ftserver WHERE f.ftrelid = c.oid),
   'policies', (SELECT coalesce(json_agg(format('%I for %s to %s%s%s', policyname, cmd,
@@ -224,10 +229,12 @@ async def find_table(session: Session, table: Table) -> dict[str, str]:
             more = ", ..." if len(tables) > _MAX_NAMED else ""
             raise Invalid(f"Several schemas have a table {quote(name)}.", f"Name one of them: {names}{more}.")
     schema_note = ""
+    name = table.name
     if table.schema:
         schema_note = f" in {quote(table.schema)}"
+        name = f"{table.schema}.{table.name}"
     failure = f"There is no table or view {quote(table.name)}{schema_note}."
-    raise MissingName(failure, "`list_objects` lists them.", kind="relation", name=table.name)
+    raise MissingName(failure, "`list_objects` lists them.", kind="relation", name=name)
 
 
 async def describe(session: Session, table: Table) -> dict[str, Any]:

@@ -30,13 +30,28 @@ _SHAPE = f"""md5(string_agg(concat_ws(' ', c.relkind, c.relname, (SELECT string_
         FILTER (WHERE NOT c.relispartition AND {_READABLE})
     || coalesce((SELECT string_agg(concat_ws(' ', p.proname, p.pronargs), ';' ORDER BY p.proname, p.pronargs)
         FROM pg_proc p WHERE p.pronamespace = n.oid), ''))"""
+# Whether a relation is part of an extension, which a list without a schema leaves out.
+_OF_EXTENSION = """EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.objsubid = 0
+        AND d.classid = 'pg_class'::regclass AND d.deptype IN ('e', 'i'))"""
+# Tables that inherit, of which a list without a schema shows only the one they inherit: chunks of TimescaleDB, or
+# partitions as they were made before PostgreSQL had them.
+_MAX_CHILDREN = 20
+_CROWDS = f"""crowds AS MATERIALIZED (
+    SELECT i.inhparent FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent AND p.relkind IN ('r', 'f')
+    GROUP BY i.inhparent HAVING count(*) > {_MAX_CHILDREN})"""
+_HAS_CROWD = "c.oid IN (SELECT w.inhparent FROM crowds w)"
+_IN_CROWD = "EXISTS (SELECT 1 FROM pg_inherits i JOIN crowds w ON w.inhparent = i.inhparent WHERE i.inhrelid = c.oid)"
 # What every new database says of its schema `public` tells nothing of this one.
 _SCHEMAS = f"""
-WITH {LOCKED_RELATIONS} SELECT coalesce(json_agg(x ORDER BY x.name), '[]')::text FROM (
+WITH {LOCKED_RELATIONS}, {_CROWDS} SELECT coalesce(json_agg(x ORDER BY x.name), '[]')::text FROM (
     SELECT n.nspname AS name, quote_ident(n.nspname) AS spelled,
         nullif(obj_description(n.oid, 'pg_namespace'), 'standard public schema') AS comment,
-        count(c.oid) FILTER (WHERE c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition) AS tables,
-        count(c.oid) FILTER (WHERE c.relkind IN ('v', 'm')) AS views,
+        count(c.oid) FILTER (WHERE c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition AND {_READABLE}
+            AND NOT {_OF_EXTENSION} AND NOT {_IN_CROWD}) AS tables,
+        count(c.oid) FILTER (WHERE c.relkind IN ('v', 'm') AND {_READABLE} AND NOT {_OF_EXTENSION}) AS views,
+        count(c.oid) FILTER (WHERE NOT c.relispartition AND {_OF_EXTENSION}) AS of_extensions,
+        count(c.oid) FILTER (WHERE NOT c.relispartition AND NOT {_READABLE} AND NOT {_OF_EXTENSION}) AS unreadable,
+        count(c.oid) FILTER (WHERE {_READABLE} AND NOT {_OF_EXTENSION} AND {_IN_CROWD}) AS inheriting,
         coalesce(sum({TOTAL_SIZE}) FILTER (WHERE c.relkind IN ('r', 'm')), 0) AS bytes,
         count(*) FILTER (WHERE c.relkind IN ('r', 'm') AND {IS_LOCKED.format(oid="c.oid")}) AS locked,
         {_SHAPE} AS shape
@@ -70,14 +85,17 @@ _TYPE_OF_COLUMN = f"""CASE WHEN y.typtype IN ('e', 'd') AND y.typnamespace = c.r
             WHERE l.enumtypid = y.oid) e) ELSE '' END"""
 
 _TABLES = f"""
-WITH {LOCKED_RELATIONS}
+WITH {LOCKED_RELATIONS}, {_CROWDS}
 SELECT n.nspname AS schema, c.relname AS name, c.oid::text, {QUALIFIED_NAME} AS spelled, {RELATION_KIND} AS kind,
     obj_description(c.oid, 'pg_class') AS comment,
-    CASE WHEN c.relkind = 'p' THEN (SELECT CASE WHEN max(l.reltuples) < 0 THEN -1 ELSE
+    CASE WHEN c.relkind = 'p' OR {_HAS_CROWD} THEN (SELECT CASE WHEN max(l.reltuples) < 0 THEN -1 ELSE
       sum(greatest(l.reltuples, 0)) END FROM {PARTITION_TREE} t
         JOIN pg_class l ON l.oid = t.relid WHERE l.relkind <> 'p') ELSE c.reltuples END::bigint AS rows,
     {UNANALYZED} AS uncounted, row_security_active(c.oid) AS filtered,
-    {TOTAL_SIZE} AS bytes, (SELECT k.holder FROM locked k WHERE k.oid = c.oid OR c.relkind = 'p'
+    CASE WHEN {_HAS_CROWD} THEN (SELECT sum(pg_total_relation_size(t.relid)) FROM {PARTITION_TREE} t
+        WHERE NOT {IS_LOCKED.format(oid="t.relid")}) ELSE {TOTAL_SIZE} END AS bytes,
+    CASE WHEN {_HAS_CROWD} THEN (SELECT count(*) FROM pg_inherits i WHERE i.inhparent = c.oid) END AS children,
+    (SELECT k.holder FROM locked k WHERE k.oid = c.oid OR c.relkind = 'p'
         AND k.oid IN (SELECT t.relid FROM {PARTITION_TREE} t) LIMIT 1) AS locked,
     CASE WHEN c.relkind = 'p' THEN (SELECT count(*) FROM {PARTITION_TREE} t JOIN pg_class l ON l.oid = t.relid
         WHERE l.relkind <> 'p') END AS partitions,
@@ -103,8 +121,8 @@ SELECT n.nspname AS schema, c.relname AS name, c.oid::text, {QUALIFIED_NAME} AS 
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ({{kinds}}) AND NOT c.relispartition AND {_IN_SCHEMA} AND {RELATION_LISTED}
     AND (c.relkind = 'S' OR {_READABLE})
-    AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.objsubid = 0
-        AND d.classid = 'pg_class'::regclass AND d.deptype IN ('e', 'i') AND ($1::text IS NULL OR c.relkind = 'S'))
+    AND NOT (($1::text IS NULL OR c.relkind = 'S') AND {_OF_EXTENSION})
+    AND NOT ($1::text IS NULL AND $2::text IS NULL AND {_IN_CROWD})
 """
 _FUNCTIONS = f"""
 SELECT n.nspname AS schema, p.proname AS name, format('%I.%I', n.nspname, p.proname) AS spelled, p.oid,

@@ -36,6 +36,7 @@ _MAX_NAMES = 20_000
 _MIN_SIMILARITY = 0.7
 # Columns that are told where none is like the one that is missing.
 _MAX_COLUMNS = 60
+_WORD_FOR_TABLE = re.compile(r"\b(?:FROM|JOIN)\s+(user|session_user)\b", re.I)
 _POSTGRES_SUGGESTION = re.compile(r'Perhaps you meant to reference the (?:table alias|column) "([^"]+)"')
 
 # A name that SQL takes without quotes.
@@ -156,7 +157,7 @@ async def _suggest_names(session: Session, missing: MissingName, sql: str) -> st
     if syntax and (missing.kind in ("function", "type") or syntax.startswith("Write $1")):
         return syntax
     if missing.kind == "column":
-        advice = _explain_non_column(sql, missing)
+        advice = _explain_word_for_table(sql) or _explain_non_column(sql, missing)
         if advice:
             return advice
     by_postgres = _POSTGRES_SUGGESTION.search(missing.fix)
@@ -189,7 +190,8 @@ async def _suggest_similar(session: Session, missing: MissingName, sql: str, *, 
     names_by_key = await _read_names(session, missing.kind, sql)
     if missing.kind == "function" and key in names_by_key:
         return f"`{key}` takes other types: a cast is `value::type`."
-    similar = _find_similar(key, names_by_key)
+    # A dot may be part of the name.
+    similar = names_by_key.get(_name_key(missing.name)) or _find_similar(key, names_by_key)
     if similar:
         return f"Did you mean {' or '.join(map(quote, similar[:3]))}?"
     if not lists_all:
@@ -260,6 +262,14 @@ def _names_with_schema(sql: str, column: dict[str, Any]) -> bool:
     """Return whether a statement names the table of a column with its schema."""
     table = rf'(?<!\w){re.escape(column["schema"])}"?\s*\.\s*"?{re.escape(column["relation"])}'
     return re.search(table, sql, re.I) is not None
+
+
+def _explain_word_for_table(sql: str) -> str:
+    """Return that a word is a function of SQL without parentheses, where it was to be a table; else empty."""
+    match = _WORD_FOR_TABLE.search(blank_quoted(sql))
+    if match is None:
+        return ""
+    return f'`{match[1]}` is a word of SQL, which tells the role; the name stands in quotes: `"{match[1].lower()}"`.'
 
 
 def _explain_non_column(sql: str, missing: MissingName) -> str:

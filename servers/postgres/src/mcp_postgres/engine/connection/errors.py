@@ -46,6 +46,7 @@ _REMEDIES = (
 )
 # A value, as PostgreSQL repeats it, that was an array, and stood where it could be none.
 _ARRAY_VALUE = re.compile(r': "\{(?:"(?!(?:[^"\\]|\\.)*": )|NULL|\})')
+_VECTOR_VALUE = re.compile(r'for type (?:vector|halfvec): "\{')
 _ENUM_VALUE = re.compile(r"^invalid input value for enum ")
 NOT_UTF8_ADVICE = (
     "A database whose encoding is SQL_ASCII may hold bytes that are not UTF-8. As another encoding, such as LATIN1, a "
@@ -71,6 +72,7 @@ _NEXT_MOVES = {
 }
 # The same, where a code stands for several things: words of PostgreSQL's, and the move.
 _NEXT_MOVES_BY_WORDS = {
+    "22000": (("dimensions", "`get_table` shows how many the column has."),),
     "0A000": (
         (
             "XML feature",
@@ -339,6 +341,8 @@ def _invalid_problem(report: _Report) -> Problem | None:
             return report.invalid(NOT_UTF8_ADVICE)
         case "22P05":
             return report.invalid("The database's encoding lacks it: write it otherwise.")
+        case "22P02" if _VECTOR_VALUE.search(report.primary):
+            return report.invalid('Send a vector as its text: "[0.1, 0.2]".')
         case "22P02" if _ARRAY_VALUE.search(report.primary) and "malformed record" not in report.primary:
             return report.invalid("One of the values of an array is `= ANY ($1)`.")
         case "22007" | "22008":
