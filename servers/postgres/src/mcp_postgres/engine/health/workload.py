@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 
 from mcp_batteries.errors import Refused
+from mcp_batteries.sql.results.rows import format_count
 from mcp_postgres.engine.audit.visible_schema import SESSION_QUERY
 from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.models import Report
@@ -140,8 +141,8 @@ def _format_share(item: _Row) -> str:
 
 def _format_totals(item: _Row) -> str:
     return (
-        f"{item['total']:,} ms in {item['calls']:,} calls, {item['mean']:,} ms each,"
-        f" {item['rows']:,} rows, {item['reads']:,} blocks read"
+        f"{item['total']:,} ms in {format_count(item['calls'], 'call')}, {item['mean']:,} ms each,"
+        f" {format_count(item['rows'], 'row')}, {format_count(item['reads'], 'block')} read"
     )
 
 
