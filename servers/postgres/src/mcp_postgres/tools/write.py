@@ -28,7 +28,9 @@ async def write_rows(
     sql: Statements,
     parameters: Parameters = None,
     as_role: Annotated[
-        str | None, trusted(check_database_name), Field(description="Try it as this role, which is always a dry run.")
+        str | None,
+        trusted(check_database_name),
+        Field(description="Try with this role's rights and policies; nothing is kept."),
     ] = None,
     database: WritableDb = default(""),
     dry_run: DryRun = False,
