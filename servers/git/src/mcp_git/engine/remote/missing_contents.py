@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -87,7 +88,8 @@ def _list_missing_files(git: Git, repository: Repository, operands: Sequence[str
     missing = _read_missing(git, repository, operands, cancel)
     arguments = ["log", "--format=", "--raw", "-r", "--no-renames", "--no-abbrev", "--diff-merges=first-parent"]
     sides = _SIDES.findall(git.run(repository, [*arguments, *operands], cancel).stdout)
-    stdin = b"".join(b"%s\n" % oid for pair in sides for oid in pair if oid.strip(b"0"))
+    hashes = itertools.chain.from_iterable(sides)
+    stdin = b"".join(b"%s\n" % oid for oid in hashes if oid.strip(b"0"))
     output = git.run(repository, ["cat-file", "--batch-check"], cancel, stdin=stdin)
     missing += [line.removesuffix(" missing") for line in split_lines(output) if line.endswith(" missing")]
     return list(dict.fromkeys(missing))

@@ -107,7 +107,8 @@ async def fetch_alerts(cache: Cache, feed: CapFeed, place: Place, zone: tzinfo, 
 async def _fetch_messages(cache: Cache, feed: CapFeed, index: Snapshot, now: datetime) -> _Messages:
     """Return the messages that an index lists and that have not expired."""
     live = [entry for entry in as_objects(index.json()["entries"]) if not _has_expired(entry, now)]
-    keys = [key for key in (feed.message_key(entry.get("link")) for entry in live) if key is not None]
+    found_keys = [feed.message_key(entry.get("link")) for entry in live]
+    keys = [key for key in found_keys if key is not None]
     gaps: list[str] = []
     if len(keys) < len(live):
         gaps.append(f"{len(live) - len(keys)} warnings of {feed.source.name} lie elsewhere and were not read.")
