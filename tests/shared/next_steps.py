@@ -1,30 +1,20 @@
 """Each next step of the common package that sends a caller round again, the state in which it helps, and its walk.
 
-`test_next_steps` finds the sentences in the source, so that none is missing here, and walks them: after the advised
-call the caller is further than before. A walk with a slash is a test elsewhere.
+`test_next_steps` walks them: after the advised call the caller is further than before. A walk with a slash is a test
+elsewhere.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from next_steps import Step
 
-__all__ = ["STEPS", "Step"]
+__all__ = ["NO_STEPS", "STEPS"]
 
-
-class Step(NamedTuple):
-    """One next step.
-
-    Attributes:
-        text: as the source has it, each value in it as `{}`.
-        helps_when: the state in which it leads further.
-        walk: the test that takes it; empty where only a person at this machine can.
-    """
-
-    text: str
-    helps_when: str
-    walk: str
-
-
+# Not said to a caller: a line of the log, what a setting does, and what a model reads beside an answer.
+NO_STEPS = (
+    "the bus is back; subscribers are told to look again",
+    ", and older ones that are forgotten: read again what you follow",
+)
 _PERSON = "a person at this machine has done it; a program reads --check instead"
 
 STEPS = (

@@ -1,11 +1,10 @@
 """After the advised call the caller is further: the walks of `next_steps`, and that the table is whole."""
 
-import ast
 import json
 import math
 import re
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -34,62 +33,23 @@ from mcp_batteries.testing.wire import MODERN, HttpWire
 from mcp_batteries.transports.http.auth.scopes import Scopes
 from mcp_batteries.transports.http.gate import fair_queue
 from mcp_batteries.transports.http.gate.quota import Quota
+from next_steps import check_table, check_walk, walks
 from shared.http_subject import TOY, running
-from shared.next_steps import STEPS
+from shared.next_steps import NO_STEPS, STEPS
 
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "shared" / "src" / "mcp_batteries"
-# How a next step sends somebody round again.
-_AGAIN = re.compile(
-    r"\b(?:again|Ask for less|Ask them|Ask for a token|Close some|Send fewer|Unsubscribe|[Cc]all without|Send `|"
-    r"Send one of|Send that|Send the `|Leave the header)"
-)
-# Not said to a caller: a line of the log, what a setting does, and what a model reads beside an answer.
-_NO_STEPS = {
-    "the bus is back; subscribers are told to look again",
-    ", and older ones that are forgotten: read again what you follow",
-}
-
-
-def sentences() -> Iterator[str]:
-    """Every text of the source that sends somebody round again, each value in it as `{}`."""
-    for path in SOURCE.rglob("*.py"):
-        tree = ast.parse(path.read_text("utf-8"))
-        inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-        inner |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        for node in ast.walk(tree):
-            if id(node) not in inner:
-                text = text_of_node(node)
-                if _AGAIN.search(text) and text not in _NO_STEPS:
-                    yield text
-
-
-def text_of_node(node: ast.AST) -> str:
-    match node:
-        case ast.Constant(value=str(text)):
-            return text
-        case ast.JoinedStr(values=values):
-            return "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in values)
-        case _:
-            return ""
 
 
 def test_each_next_step_is_in_the_table_with_the_state_in_which_it_helps() -> None:
-    said = set(sentences())
-    listed = {step.text for step in STEPS}
-    assert said == listed, f"add to next_steps.py: {said - listed}; remove from it: {listed - said}"
-    assert all(step.helps_when for step in STEPS)
+    check_table(ROOT / "shared" / "src" / "mcp_batteries", STEPS, NO_STEPS)
 
 
-@pytest.mark.parametrize("walk", sorted({step.walk for step in STEPS if step.walk}))
+@pytest.mark.parametrize("walk", walks(STEPS))
 def test_each_walk_is_a_test(walk: str) -> None:
-    path, _, name = walk.rpartition("::")
-    if "/" not in walk:
-        assert callable(globals().get(walk)), walk
-    elif name.endswith(".py") or not path:
-        assert (ROOT / walk).exists()
+    if "/" in walk:
+        check_walk(walk)
     else:
-        assert f"def {name}(" in (ROOT / path).read_text("utf-8")
+        assert callable(globals().get(walk)), walk
 
 
 def text_of(result: Any) -> str:

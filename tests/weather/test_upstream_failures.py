@@ -18,6 +18,7 @@ from mcp_weather.engine.answers.local_time import find_local_time
 from mcp_weather.engine.answers.marine import fetch_marine
 from mcp_weather.engine.answers.overview import fetch_overview
 from mcp_weather.engine.engine import Engine
+from mcp_weather.engine.gather import attempt
 from mcp_weather.models import Forecast, Table
 from mcp_weather.policy.place import Place
 from weather.garbled import KINDS, Trial
@@ -504,3 +505,26 @@ async def test_an_answer_that_can_not_be_read_is_not_kept(
         assert " sent a" in broken and "Try again" in broken, broken
         again = await found.call_tool(tool, arguments)
         assert not again.is_error and " sent a" not in text(again), text(again)
+
+
+async def test_what_was_not_understood_is_once_the_service_sends_it_anew(upstream: Upstream) -> None:
+    """Who tries later, as the problem says, is answered."""
+
+    def change(document: dict[str, Any]) -> None:
+        document |= {"timezone": None, "utc_offset_seconds": "NaN"}
+
+    async with World(upstream) as world:
+        place = await world.place("52.99667,6.5625")
+        upstream.fail("/v1/forecast", change=change)
+        broken = await attempt(lambda: world.engine.open_meteo.fetch_present(place, "metric"))
+        assert isinstance(broken, Unavailable) and "can't be understood. Try again later" in str(broken)
+        world.now += 3600
+        assert (await world.engine.open_meteo.fetch_present(place, "metric")).reading.values
+
+
+async def test_what_the_weather_service_does_not_cover_is_forecast_without_it(upstream: Upstream) -> None:
+    async with client(upstream) as found:
+        arguments = {"place": "27.5,-79.0", "hours": 3}
+        refused = await found.call_tool("get_forecast", {**arguments, "source": "nws"})
+        assert refused.is_error and "Call again without `source`." in text(refused)
+        assert not (await found.call_tool("get_forecast", arguments)).is_error

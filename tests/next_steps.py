@@ -1,0 +1,81 @@
+"""The next steps that send a caller round again: a table of each package has them all, and a test walks each.
+
+A package's table is `STEPS` in `next_steps.py` of its tests. What sends nobody round again, though it has the words, is
+in `NO_STEPS` there.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["Step", "check_table", "check_walk", "walks"]
+
+_ROOT = Path(__file__).parents[1]
+# How a next step sends somebody round again.
+_AGAIN = re.compile(
+    r"\b(?:again|Ask for less|Ask them|Ask for a token|Close some|Send fewer|Unsubscribe|[Cc]all without|Send `|"
+    r"Send one of|Send that|Send the `|Leave the header)"
+)
+
+
+class Step(NamedTuple):
+    """One next step.
+
+    Attributes:
+        text: as the source has it, each value in it as `{}`.
+        helps_when: the state in which it leads further.
+        walk: the test that takes it; empty where only a person at this machine can.
+    """
+
+    text: str
+    helps_when: str
+    walk: str
+
+
+def check_table(source: Path, steps: Sequence[Step], no_steps: Collection[str]) -> None:
+    """Check that a table has every sentence of `source` that sends somebody round again, and no others."""
+    said = set(_sentences(source)) - set(no_steps)
+    listed = {step.text for step in steps}
+    assert said == listed, f"add to next_steps.py: {said - listed}; remove from it: {listed - said}"
+    assert all(step.helps_when for step in steps)
+
+
+def check_walk(walk: str) -> None:
+    """Check that a walk, `path`, `path.py` or `path.py::name`, is there."""
+    path, _, name = walk.rpartition("::")
+    if not path:
+        assert (_ROOT / walk).exists(), walk
+    else:
+        assert f"def {name}(" in (_ROOT / path).read_text("utf-8"), walk
+
+
+def walks(steps: Sequence[Step]) -> list[str]:
+    """Return the walks of a table, each once."""
+    return sorted({step.walk for step in steps if step.walk})
+
+
+def _sentences(source: Path) -> Iterator[str]:
+    """Return every text of the source that sends somebody round again, each value in it as `{}`."""
+    for path in source.rglob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+        inner |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if id(node) not in inner:
+                text = _text_of_node(node)
+                if _AGAIN.search(text):
+                    yield text
+
+
+def _text_of_node(node: ast.AST) -> str:
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=values):
+            return "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in values)
+        case _:
+            return ""
