@@ -192,3 +192,17 @@ async def test_what_is_urgent_comes_first() -> None:
         now, later = said.index("To do now:"), said.index("To do when there is time:")
         assert now < said.index("safety: fsync is off: a crash of the machine can lose the whole cluster") < later, said
         assert "  do: ALTER SYSTEM SET it to on" in said
+
+
+@pytest.mark.anyio
+async def test_lists_that_end_early_say_of_how_many() -> None:
+    base = make()
+    with base.connect("owner"), base.connect("owner"):
+        async with inside("--dba", f"app={base.url('monitor')}") as wire:
+            said = text_of(await wire.call("list_sessions", which="all", limit=1))
+            assert "[truncated: 1 of " in said and "sessions; a larger `limit` shows more]" in said, said
+            assert "truncated" not in text_of(await wire.call("list_sessions", which="all"))
+            assert "[truncated: 100 of " in text_of(await wire.call("list_settings", query="a"))
+        async with inside("--dba", f"app={base.url('reader')}") as wire:
+            said = text_of(await wire.call("list_sessions", which="all"))
+            assert "are hidden" in said and "no other session of this role is busy" in said, said

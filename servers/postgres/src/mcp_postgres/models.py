@@ -339,7 +339,9 @@ class TableInfo:
         if not table["indexes"]:
             return []
         constraints = {item["name"] for item in table["constraints"] if item["definition"].startswith(_WITH_INDEX)}
-        return ["indexes:", *(_format_index(index, constraints) for index in table["indexes"])]
+        since = table["scans_since"] or "statistics began"
+        lines = [_format_index(index, constraints) for index in table["indexes"]]
+        return [f"indexes, with scans since {since}:", *lines]
 
     def _format_security(self) -> str:
         owner = "for the owner too" if self.description["forced"] else "not for the owner"

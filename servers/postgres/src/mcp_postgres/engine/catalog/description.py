@@ -108,6 +108,7 @@ WITH {LOCKED_RELATIONS} SELECT json_build_object(
       WHERE ev_class = c.oid AND rulename <> '_RETURN'),
   'inherits', (SELECT string_agg(i.inhparent::regclass::text, ', ' ORDER BY i.inhseqno) FROM pg_inherits i
       WHERE i.inhrelid = c.oid AND NOT c.relispartition),
+  'scans_since', (SELECT s.stats_reset::date::text FROM pg_stat_database s WHERE s.datname = current_database()),
   'inherited_by', (SELECT string_agg(x.name, ', ' ORDER BY x.place) FILTER (WHERE x.place <= {_MAX_CHILDREN})
       || CASE WHEN count(*) > {_MAX_CHILDREN} THEN format(', … %s more', count(*) - {_MAX_CHILDREN}) ELSE '' END
       FROM (SELECT i.inhrelid::regclass::text AS name, row_number() OVER (ORDER BY i.inhrelid) AS place

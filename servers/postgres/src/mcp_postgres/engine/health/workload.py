@@ -51,7 +51,7 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (
             AND (w.relation = h.relation OR w.locktype = 'transactionid' AND h.mode LIKE 'Row%')
             WHERE h.pid = a.pid AND h.granted AND h.locktype = 'relation' AND h.relation >= 16384
             AND h.database = (SELECT oid FROM pg_database WHERE datname = current_database())) AS holding,
-        left(regexp_replace({SESSION_QUERY}, '\\s+', ' ', 'g'), 500) AS query
+        left(regexp_replace({SESSION_QUERY}, '\\s+', ' ', 'g'), 500) AS query, count(*) OVER () AS total
     FROM pg_stat_activity a WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND datname =
         current_database()
         AND ($1::text = 'all' OR state <> 'idle')
@@ -61,7 +61,7 @@ _SETTINGS = """
 SELECT coalesce(json_agg(x), '[]')::text FROM (
     SELECT name, CASE WHEN source = 'session' THEN concat(reset_val, unit) ELSE current_setting(name) END AS value,
         source, pending_restart AS pending, short_desc AS meaning,
-        boot_val IS DISTINCT FROM reset_val AS changed
+        boot_val IS DISTINCT FROM reset_val AS changed, count(*) OVER () AS total
     FROM pg_settings WHERE CASE WHEN $1::text <> '' THEN strpos(name, $1) > 0 OR strpos(lower(short_desc), lower($1))
         > 0
         ELSE name = ANY ($2::text[]) OR pending_restart
@@ -153,9 +153,13 @@ async def list_sessions(session: Session, which: str, limit: int) -> Report:
     for item in rows:
         lines += [f"- {_format_session(item)}", f"  {item['query']}"]
     notes: list[str] = []
+    if rows and rows[0]["total"] > len(rows):
+        notes.append(f"truncated: {len(rows)} of {rows[0]['total']} sessions; a larger `limit` shows more")
+    nothing = "no other session is busy"
     if not session.role.sees_other_roles:
-        notes.append("other roles' sessions show no details: the role lacks `pg_monitor`")
-    return Report([("Sessions:", lines or ["no other session is busy"])], notes)
+        notes.append("other roles' sessions are hidden: the role lacks `pg_monitor`")
+        nothing = "no other session of this role is busy"
+    return Report([("Sessions:", lines or [nothing])], notes)
 
 
 def _format_session(item: _Row) -> str:
@@ -186,7 +190,10 @@ async def list_settings(session: Session, words: str) -> Report:
         if words:
             facts.append(str(item["meaning"]))
         lines.append(f"- {'; '.join(facts)}")
-    return Report([("Settings:", lines or ["none has that in name or meaning"])])
+    notes: list[str] = []
+    if rows and rows[0]["total"] > len(rows):
+        notes.append(f"truncated: {len(rows)} of {rows[0]['total']} settings; a longer `query` finds fewer")
+    return Report([("Settings:", lines or ["none has that in name or meaning"])], notes)
 
 
 def _format_setting(item: _Row) -> list[str]:
