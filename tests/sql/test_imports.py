@@ -18,9 +18,11 @@ from mcp_batteries.sql.transfer import records as records_module
 from mcp_batteries.sql.transfer.records import (
     ColumnSummary,
     CsvDialect,
+    detect_dialect,
     read_csv_lines,
     read_csv_records,
     read_json_records,
+    refuse_unusable_names,
 )
 from sql.prove_imports import prove
 
@@ -194,3 +196,54 @@ def test_encodings_are_those_of_texts() -> None:
     for name in ("klingon", "base64", "rot13", "", "a\0"):
         with pytest.raises(Invalid, match="There is no encoding"):
             parse_encoding(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "records"),
+    [
+        ("\n\na,b\n1,2\n", [["a", "b"], ["1", "2"]]),
+        (",\n , \na,b\n1,\n,\n", [["a", "b"], ["1", ""], ["", ""]]),
+        ("a,b,\n1,2,\n3,,\n", [["a", "b"], ["1", "2"], ["3", ""]]),
+        ('a;;b;\n1,5;;"x;y";\n', [["a", "b"], ["1.5", "x;y"]]),
+        ("a,\n1,\n", [["a"], ["1"]]),
+        ("a,b,\n1,2,\n3,4,5\n", [["a", "b", ""], ["1", "2", ""], ["3", "4", "5"]]),
+        (",,\n", []),
+    ],
+)
+def test_what_spreadsheets_leave_around_a_table_is_none_of_it(text: str, records: list[list[str]]) -> None:
+    raw = io.BytesIO(text.encode())
+    dialect = detect_dialect(raw, _fail, through=lambda rows: rows)
+    assert list(read_csv_records(raw, _fail, dialect)) == records
+    lines = list(read_csv_lines(raw, _fail, dialect))
+    assert [row for row, _ in lines] == records
+    assert list(csv.reader(line for _, line in lines)) == records
+    assert ("left out" in dialect.describe(records[:1])) == (text in ("a,\n1,\n", "a,b,\n1,2,\n3,,\n") or ";" in text)
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        (["", "", "Report"], "does not name the columns: 2 of its 3 fields are empty"),
+        ([], "The file has no fields"),
+        (["a", "b", ""], "Field 3 of 3 has values and no name"),
+        (["a", "b", "A"], "Fields 1 and 3 have one name, `A`"),
+        (["a", "b", "c", "d\0"], "The name of field 4 has a zero byte"),
+        (["a", "b", "c", "d", "e"], "has 5 fields, a new table 4 columns at most"),
+    ],
+)
+def test_names_that_can_be_no_columns_are_refused_with_the_reason(names: list[str], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        refuse_unusable_names(names, 4, _fail, ignores_case=True)
+
+
+def _fail(_: str, failure: str, fix: str) -> Exception:
+    return ValueError(failure, fix)
+
+
+def test_a_field_of_whole_numbers_and_others_is_no_exception_to_either() -> None:
+    summary = ColumnSummary(
+        lambda value: "REAL" if "." in value else "INTEGER",
+        (frozenset(("INTEGER", "LONG")), frozenset(("INTEGER", "REAL"))),
+    )
+    assert list(summary.through(iter([["n"], ["1"], ["2"], ["2.5"]])))
+    assert summary.describe() == ["all different, 1 to 2.5"]

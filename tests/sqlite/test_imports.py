@@ -53,14 +53,26 @@ async def test_a_new_table_is_guessed_shown_and_made(tmp_path: Path, folder: Pat
 
 
 @pytest.mark.share(1)
-@pytest.mark.parametrize("header", ["a,A", "a,", ""])
-async def test_fields_that_can_be_no_columns_are_refused(header: str, tmp_path: Path, folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("a,A", "Fields 1 and 2 have one name"), ("a,\n1,2", "Field 2 of 2 has values and no name"), ("", "no fields")],
+)
+async def test_fields_that_can_be_no_columns_are_refused(text: str, reason: str, tmp_path: Path, folder: Path) -> None:
     path = make(tmp_path / "a.db")
-    (folder / "in.csv").write_text(f"{header}\n", "utf-8")
+    (folder / "in.csv").write_text(f"{text}\n", "utf-8")
     async with served("--write", "--ddl", "--files", folder, path) as wire:
         for table in ("new", "sqlite_new", "f_data2"):
             result = await wire.call("copy_from_file", file="in.csv", table=table)
-            assert result.get("isError") and "columns of a new table" in text_of(result)
+            assert result.get("isError") and reason in text_of(result)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", ",,\n", "[]"])
+async def test_an_empty_file_is_no_import_of_nothing(text: str, tmp_path: Path, folder: Path) -> None:
+    name = "in.json" if text == "[]" else "in.csv"
+    (folder / name).write_text(text, "utf-8")
+    async with served("--write", "--files", folder, make(tmp_path / "a.db")) as wire:
+        result = await wire.call("copy_from_file", file=name, table="t")
+        assert result.get("isError") and f"`{name}` has no records." in text_of(result)
 
 
 async def test_names_stay_names_and_half_an_import_makes_no_table(tmp_path: Path, folder: Path) -> None:

@@ -26,6 +26,7 @@ __all__ = [
     "read_csv_lines",
     "read_csv_records",
     "read_json_records",
+    "refuse_unusable_names",
 ]
 
 # A line, a field or a JSON array has at most so many characters read at once.
@@ -33,6 +34,8 @@ _MAX_LINE_CHARACTERS = 64_000_000
 
 # So many characters of a record with too many fields, or too few, are shown.
 _MAX_SHOWN_RECORD = 100
+# So many lines may stand above the names of the columns.
+_MAX_TITLE_LINES = 10
 # So many values are shown that keep a column from a type.
 _MAX_EXAMPLES = 3
 # They are looked for among so many values of a kind.
@@ -73,22 +76,27 @@ class CsvDialect(NamedTuple):
             is surely decimal.
         encoding: the one that the caller named; empty where the file says it.
         null_words: fields that mean the same as an empty one.
+        left_out: positions of fields without a name and without values, which records are read without: spreadsheets
+            leave a separator at the end of each line. All other positions are those of the fields that remain.
     """
 
     delimiter: str = ","
     decimals: frozenset[int] = frozenset()
     encoding: str = ""
     null_words: frozenset[str] = frozenset()
+    left_out: frozenset[int] = frozenset()
 
     def describe(self, names: list[Any]) -> str:
         """What is unusual, as half a sentence; empty if nothing is."""
-        if self.delimiter == ",":
-            return ""
-        description = f"fields are separated by {_DELIMITERS[self.delimiter]}"
+        descriptions: list[str] = []
+        if self.delimiter != ",":
+            descriptions.append(f"fields are separated by {_DELIMITERS[self.delimiter]}")
         if self.decimals:
             columns = ", ".join(f"`{names[place]}`" for place in sorted(self.decimals))
-            description += f", numbers have a decimal comma in {columns}"
-        return description
+            descriptions.append(f"numbers have a decimal comma in {columns}")
+        if self.left_out:
+            descriptions.append("fields without a name and without values are left out")
+        return ", ".join(descriptions)
 
 
 def detect_dialect(
@@ -108,6 +116,7 @@ def detect_dialect(
     """
     delimiter = _delimiter(raw, known.encoding, "\t" if tabs else "".join(_DELIMITERS))
     dialect = known._replace(delimiter=delimiter)
+    dialect = dialect._replace(left_out=_find_fields_of_nothing(raw, fails, dialect, through))
     if delimiter == ",":
         return dialect
     candidates: set[int] = set()
@@ -129,6 +138,22 @@ def detect_dialect(
     if not certain & possible:
         return dialect
     return dialect._replace(decimals=frozenset(candidates & possible))
+
+
+def _find_fields_of_nothing(
+    raw: BinaryIO, fails: Fails, dialect: CsvDialect, through: Callable[[Iterator[list[Any]]], Iterator[list[Any]]]
+) -> frozenset[int]:
+    """Return the positions of fields that have no name and no value in any record."""
+    with closing(read_csv_records(raw, fails, dialect)) as records:
+        names = next(records, list[Any]())
+        positions = {position for position, name in enumerate(names) if not name.strip()}
+        if not positions or len(positions) == len(names):
+            return frozenset()
+        for row in through(records):
+            positions = {position for position in positions if not row[position]}
+            if not positions:
+                break
+    return frozenset(positions)
 
 
 def _is_decimal(value: str) -> bool:
@@ -206,7 +231,7 @@ def read_csv_records(
     """The header, then the records, all as texts, with decimal points and empty fields whatever the file uses.
 
     A quote inside an unquoted field is an ordinary character, as in most programs. Empty lines are not records, unless
-    there is only one field.
+    there is only one field; above the header neither they nor lines of nothing but separators are.
 
     Args:
         lines: receives the lines of the last record.
@@ -224,15 +249,16 @@ def read_csv_records(
     try:
         source = text if lines is None else note_lines(lines)
         for row in csv.reader(source, delimiter=dialect.delimiter, strict=True):
-            if not row and width:
-                if width > 1:
-                    if lines is not None:
-                        lines.clear()
-                    continue
-                row = [""]
+            if _is_blank(row, width):
+                if lines is not None:
+                    lines.clear()
+                continue
+            row = row or [""]
             width = width or len(row)
             if len(row) != width:
                 raise _explain_width(row, number, width, dialect, fails)
+            if dialect.left_out:
+                row = [value for position, value in enumerate(row) if position not in dialect.left_out]
             if number:
                 _normalize(row, dialect)
             yield row
@@ -242,6 +268,17 @@ def read_csv_records(
     finally:
         if not raw.closed:
             text.detach()
+
+
+def _is_blank(row: list[str], width: int) -> bool:
+    """Return whether a line is no record.
+
+    Args:
+        width: the number of fields of the header; 0 above it.
+    """
+    if width:
+        return not row and width > 1
+    return not any(value.strip() for value in row)
 
 
 def _normalize(row: list[str], dialect: CsvDialect) -> None:
@@ -259,7 +296,7 @@ def _explain_width(row: list[str], number: int, width: int, dialect: CsvDialect,
     """Return what is wrong with a record that has another number of fields than the header."""
     shown = dialect.delimiter.join(row)[:_MAX_SHOWN_RECORD]
     failure = f"Record {number} has {len(row)} fields, the header {width}: `{shown}`."
-    if width == 1:
+    if width == 1 and number <= _MAX_TITLE_LINES:
         return fails("invalid", failure, "The first line names the columns: remove what stands above that line.")
     if len(row) < width:
         return fails("invalid", failure, "Add the fields that are missing; an empty one is nothing between separators.")
@@ -295,14 +332,18 @@ _FIELDS = {
 def _separate_by_commas(row: list[str], decimals: frozenset[int], written: str, dialect: CsvDialect) -> str:
     """Return the text of a record with commas between fields."""
     delimiter = dialect.delimiter
-    if not dialect.null_words:
+    if not dialect.null_words and not dialect.left_out:
         if delimiter == "," and not any('"' in text for text in row):
             return written
         if not decimals and '"' not in written and "," not in written:
             return written.replace(delimiter, ",")
     texts: list[str] = []
-    for column, (match, value) in enumerate(zip(_FIELDS[delimiter].finditer(written), row, strict=False)):
-        text = match[1]
+    written_fields = [
+        match[1]
+        for position, match in enumerate(_FIELDS[delimiter].finditer(written))
+        if position not in dialect.left_out
+    ]
+    for column, (text, value) in enumerate(zip(written_fields, row, strict=False)):
         is_null = not value and text.replace('"', "") != ""
         if column in decimals or is_null:
             text = value
@@ -423,6 +464,34 @@ def _explain_unreadable(number: int, error: Exception, fails: Fails) -> Exceptio
     return fails("invalid", failure, 'A `"` that begins a field is never closed.' if is_open else "")
 
 
+def refuse_unusable_names(names: Sequence[str], max_columns: int, fails: Fails, *, ignores_case: bool) -> None:
+    """Raise a failure if fields can't name the columns of a new table.
+
+    Args:
+        ignores_case: whether two names that differ in case alone are one to the database.
+    """
+    if not names:
+        raise fails("invalid", "The file has no fields.", "The first line of a .csv names the columns.")
+    unnamed = [number for number, name in enumerate(names, 1) if not name]
+    if len(unnamed) * 2 > len(names):
+        failure = f"The first line does not name the columns: {len(unnamed)} of its {len(names)} fields are empty."
+        raise fails("invalid", failure, "Remove what stands above the line with the names.")
+    if unnamed:
+        raise fails("invalid", f"Field {unnamed[0]} of {len(names)} has values and no name.", "Name it.")
+    if len(names) > max_columns:
+        failure = f"The file has {len(names):,} fields, a new table {max_columns} columns at most."
+        raise fails("invalid", failure, "Create the table for the fields that you need, and leave out the others.")
+    fields: dict[str, int] = {}
+    for number, name in enumerate(names, 1):
+        if "\0" in name:
+            raise fails("invalid", f"The name of field {number} has a zero byte.", "Write it without.")
+        key = name.casefold() if ignores_case else name
+        if key in fields:
+            failure = f"Fields {fields[key]} and {number} have one name, `{name[:_MAX_SHOWN_RECORD]}`."
+            raise fails("invalid", failure, "Give each a name of its own.")
+        fields[key] = number
+
+
 def infer_column_kinds(records: Iterator[list[Any]], kind: Callable[[Any], str]) -> tuple[list[Any], list[set[str]]]:
     """The names of the fields, and the kinds of each field's values."""
     names = next(records, list[Any]())
@@ -503,8 +572,9 @@ class _KindCounts:
         if not self._counts:
             return ""
         kind = max(self._counts, key=lambda name: self._counts[name])
-        family = next((kinds for kinds in related if kind in kinds), frozenset((kind,)))
-        others = [name for name in self._counts if name not in family]
+        families = [kinds for kinds in related if kind in kinds] or [frozenset((kind,))]
+        exceptions = [[name for name in self._counts if name not in family] for family in families]
+        others = min(exceptions, key=lambda names: sum(self._counts[name] for name in names))
         count = sum(self._counts[name] for name in others)
         if not others or kind.lower() == "text" or 2 * count > sum(self._counts.values()):
             return ""

@@ -10,7 +10,7 @@ from typing import Any
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.sql.language.identifiers import quote_identifier
-from mcp_batteries.sql.transfer.records import infer_column_kinds
+from mcp_batteries.sql.transfer.records import infer_column_kinds, refuse_unusable_names
 
 __all__ = ["RELATED_KINDS", "choose_classifier", "column_name", "design_table", "parse_json"]
 
@@ -78,11 +78,7 @@ def design_table(
     """
     fields, kinds_by_field = infer_column_kinds(records, choose_classifier(typed=typed))
     names = [column_name(field) for field in fields]
-    if not _can_name_columns(names):
-        raise Invalid(
-            "The fields can't name the columns of a new table.",
-            f"Give each a name of its own, {_MAX_COLUMNS} at most.",
-        )
+    refuse_unusable_names(names, _MAX_COLUMNS, lambda _, failure, fix: Invalid(failure, fix), ignores_case=False)
     inferred_types = [_choose_type(kinds) for kinds in kinds_by_field]
     known_types = types or [None] * len(inferred_types)
     kinds = [known or inferred for known, inferred in zip(known_types, inferred_types, strict=True)]
@@ -95,10 +91,6 @@ def choose_classifier(*, typed: bool) -> Callable[[Any], str]:
     if typed:
         return _kind_of_value
     return _kind_of_text
-
-
-def _can_name_columns(names: Sequence[str]) -> bool:
-    return 0 < len(names) <= _MAX_COLUMNS and "" not in names and len(set(names)) == len(names)
 
 
 def _choose_type(kinds: Collection[str]) -> str:

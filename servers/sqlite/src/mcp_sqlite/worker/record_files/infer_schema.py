@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from mcp_batteries.sql.language.identifiers import quote_identifier
-from mcp_batteries.sql.transfer.records import infer_column_kinds
+from mcp_batteries.sql.transfer.records import infer_column_kinds, refuse_unusable_names
 from mcp_sqlite.worker.language.failure import Failure
 
 __all__ = ["NUMBER_KINDS", "InferredTable", "choose_classifier", "find_numeric_texts", "infer_table"]
@@ -59,7 +59,7 @@ def infer_table(table: str, records: Iterator[list[Any]], *, typed: bool, types:
         fields, kinds = infer_column_kinds(records, choose_classifier(typed=typed))
         types = [_choose_type(column_kinds, typed=typed) for column_kinds in kinds]
     names = [str(name).strip() for name in fields]
-    _check_names(names)
+    refuse_unusable_names(names, _MAX_COLUMNS, Failure, ignores_case=True)
     columns = [f"{quote_identifier(name)} {type_name}".rstrip() for name, type_name in zip(names, types, strict=True)]
     return InferredTable(
         fields, columns, f"CREATE TABLE {quote_identifier(table)} (\n    " + ",\n    ".join(columns) + "\n)"
@@ -71,18 +71,6 @@ def choose_classifier(*, typed: bool) -> Callable[[Any], str]:
     if typed:
         return _classify_value
     return _classify_text
-
-
-def _check_names(names: Sequence[str]) -> None:
-    is_count_usable = 0 < len(names) <= _MAX_COLUMNS
-    are_different = len({name.casefold() for name in names}) == len(names)
-    if is_count_usable and are_different and all(name and "\0" not in name for name in names):
-        return
-    raise Failure(
-        "invalid",
-        "The fields can't name the columns of a new table.",
-        f"Give each a name of its own, {_MAX_COLUMNS} at most.",
-    )
 
 
 def find_numeric_texts(columns: Sequence[str], sample: Sequence[Sequence[str]]) -> list[int]:

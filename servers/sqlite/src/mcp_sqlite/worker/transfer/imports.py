@@ -133,8 +133,11 @@ class _Import:
         records = self._read_records(file, columns)
         required = {str(column.name) for column in columns if column.not_null}
         records = self.source.with_nulls(records, [name not in required for name in self.columns])
-        if self.columns:
-            self._insert(records)
+        if not self.columns:
+            raise Failure(
+                "invalid", f"`{self.source.name}` has no records.", "The first line of a .csv names the columns."
+            )
+        self._insert(records)
 
     def _read_records(self, file: BinaryIO, columns: list[Column]) -> Iterator[list[Any]]:
         """Return the records, and know for which columns they are."""
