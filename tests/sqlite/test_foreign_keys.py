@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mcp_sqlite.worker import operations
 from mcp_sqlite.worker.change.foreign_keys import describe_broken_keys, find_broken, find_newly_broken
+from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.connection.interrupt import Interrupt
 from sqlite.serving import run, served, text_of
@@ -115,3 +117,54 @@ def test_what_is_lost_is_what_a_join_finds(seed: int, tmp_path: Path) -> None:
         assert len(describe_broken_keys(after.rows)) == sum(map(bool, now.values()))
         was, broken = now, after
     database.close()
+
+
+DEFERRED = """CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE w (a, b, PRIMARY KEY (a, b)) WITHOUT ROWID;
+CREATE TABLE t (id INTEGER PRIMARY KEY, p REFERENCES p DEFERRABLE INITIALLY DEFERRED, a, b,
+    FOREIGN KEY (a, b) REFERENCES w DEFERRABLE INITIALLY DEFERRED);
+CREATE TABLE fast (p REFERENCES p);
+INSERT INTO p VALUES (1), (2); INSERT INTO w VALUES (1, 1); INSERT INTO t VALUES (1, 1, 1, 1), (2, NULL, 1, NULL);"""
+
+
+@pytest.mark.parametrize(
+    ("sql", "fails"),
+    [
+        ("UPDATE t SET id = 5 WHERE id = 1", False),
+        ("UPDATE t SET p = 3 WHERE id = 1", True),
+        ("UPDATE t SET p = 3 WHERE id = 1; INSERT INTO p VALUES (3)", False),
+        ("DELETE FROM p WHERE id = 1", True),
+        ("DELETE FROM p WHERE id = 2", False),
+        ("INSERT INTO t (p) VALUES (9); DELETE FROM t WHERE p = 9", False),
+        ("UPDATE t SET b = 7", True),
+        ("DELETE FROM w; UPDATE t SET a = NULL", False),
+        ("REPLACE INTO w VALUES (1, 1)", False),
+    ],
+)
+async def test_a_dry_run_fails_where_the_commit_would(sql: str, fails: bool, tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    run(path, DEFERRED)
+    async with served("--write", "--ddl", path) as wire:
+        for tool in ("write_rows", "edit_schema"):
+            dry = await wire.call(tool, sql=sql, dry_run=True)
+            assert bool(dry.get("isError")) is fails, text_of(dry)
+            assert not fails or "would point nowhere: t." in text_of(dry)
+        done = await wire.call("write_rows", sql=sql)
+        assert bool(done.get("isError")) is fails, text_of(done)
+
+
+async def test_a_dry_run_looks_through_no_table_for_deferred_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.db"
+    run(path, DEFERRED)
+
+    def look_through(database: Database) -> None:
+        raise AssertionError(database.path)
+
+    monkeypatch.setattr("mcp_sqlite.worker.change.foreign_keys.find_broken", look_through)
+    connections = Connections(Interrupt())
+    request = {"do": "change", "path": str(path), "sql": "UPDATE t SET p = 2", "mode": "write", "dry_run": True,
+               "max_cell": 100, "spool": str(tmp_path / "spool"), "spool_bytes": 1000}  # fmt: skip
+    connections.interrupt.start(60)
+    assert operations.run(connections, request, lambda frame: None)["steps"][0]["rows"] == 2
+    connections.close()

@@ -11,13 +11,28 @@ from typing import NamedTuple
 
 from mcp_sqlite.worker.connection.database import Database
 
-__all__ = ["BrokenKeys", "BrokenRows", "ForeignKey", "describe_broken_keys", "find_broken", "find_newly_broken"]
+__all__ = [
+    "BrokenKeys",
+    "BrokenRows",
+    "ForeignKey",
+    "describe_broken_keys",
+    "find_broken",
+    "find_newly_broken",
+    "would_fail_commit",
+]
 
 # Rows that are known one by one, of all keys together; of more only the number is.
 _MAX_KNOWN_ROWS = 200_000
 _MAX_EXAMPLES = 2
 _KEY_COLUMNS = """SELECT m.name, k.id, k."from", k."table"
 FROM main.sqlite_master m, pragma_foreign_key_list(m.name, 'main') k WHERE m.type = 'table' ORDER BY 1, 2, k.seq"""
+# Two temporary tables, with a deferred key between them: a row of one refers to a row of the other, spelled otherwise.
+_PROBE_TABLES = (
+    "CREATE TEMP TABLE mcp_probe_parent (k TEXT COLLATE mcp_probe PRIMARY KEY)",
+    "CREATE TEMP TABLE mcp_probe_child (k REFERENCES mcp_probe_parent DEFERRABLE INITIALLY DEFERRED)",
+    "INSERT INTO mcp_probe_parent VALUES ('a')",
+    "INSERT INTO mcp_probe_child VALUES ('A')",
+)
 _BROKEN_ROWS = "SELECT fkid, rowid FROM pragma_foreign_key_check(?, 'main')"
 
 
@@ -86,6 +101,35 @@ def find_broken(database: Database) -> BrokenKeys:
                 raise
             misfits.add(str(error))
     return BrokenKeys(rows, frozenset(misfits))
+
+
+def would_fail_commit(database: Database) -> bool:
+    """Return whether a COMMIT of the transaction under way would fail because a deferred foreign key points nowhere.
+
+    SQLite counts such keys as rows change, and tells nobody the number. But while it is 0, a new row of a parent table
+    can mend nothing, so that SQLite does not compare it with the rows that refer to that table; a collation of ours
+    notices whether it does. To look through all keys takes minutes where tables are large.
+    """
+    compared: set[str] = set()
+
+    def compare(left: str, right: str) -> int:
+        compared.update((left, right))
+        left = left.lower()
+        right = right.lower()
+        return (left > right) - (left < right)
+
+    database.connection.create_collation("mcp_probe", compare)
+    database.run_internal("SAVEPOINT probe")
+    try:
+        for statement in _PROBE_TABLES:
+            database.run_internal(statement)
+        compared.clear()
+        database.run_internal("INSERT INTO mcp_probe_parent VALUES ('b')")
+        return "A" in compared
+    finally:
+        database.run_internal("ROLLBACK TO probe")
+        database.run_internal("RELEASE probe")
+        database.connection.create_collation("mcp_probe", None)
 
 
 def _read_keys(database: Database) -> dict[str, dict[int, ForeignKey]]:

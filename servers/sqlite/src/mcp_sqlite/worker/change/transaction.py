@@ -7,7 +7,7 @@ import re
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -56,10 +56,11 @@ _UNIQUE_INDEX = """
 SELECT 1 FROM sqlite_master m, pragma_index_list(m.tbl_name) i
 WHERE m.type = 'index' AND m.name = ?1 COLLATE NOCASE AND i.name = m.name AND i."unique"
 """
-_DEFERRED_KEYS = "SELECT 1 FROM sqlite_master WHERE sql LIKE '%INITIALLY%DEFERRED%' LIMIT 1"
 # Keys that are named whose rows point nowhere now.
 _MAX_BROKEN_KEYS = 10
 _MAX_REFUSED_KEYS = 3
+# How long the rows are looked for because of which a commit would fail; others can't write in the meantime.
+_SEARCH_SECONDS = 2.0
 # Statements that take longer say how long they took.
 _SLOW_SECONDS = 0.05
 # How long a commit waits for readers, and what part of the time left: the answer has to say so.
@@ -146,16 +147,17 @@ class _Change:
             undo: UndoRecorder | None = None
             if self.is_migration and self.is_dry_run:
                 undo = UndoRecorder(self.database)
-            # A commit looks for keys that were deferred, which a dry run never gets to.
-            checks_keys = self.defers_keys or (self.is_dry_run and bool(self.database.run_internal(_DEFERRED_KEYS)))
             broken_before: foreign_keys.BrokenKeys | None = None
             can_break_keys = any(map(self._can_break_keys, self.statements))
-            if checks_keys and can_break_keys:
+            if self.defers_keys and can_break_keys:
                 broken_before = foreign_keys.find_broken(self.database)
             for number in range(len(self.statements)):
                 self._run_statement(number, undo)
-            if can_break_keys and (checks_keys or self.is_migration):
-                answer |= self._check_keys(broken_before, refuses=checks_keys)
+            # A commit looks for keys that were deferred, which a dry run never gets to.
+            if self.is_dry_run and not self.defers_keys and foreign_keys.would_fail_commit(self.database):
+                raise self._explain_deferred_keys()
+            if can_break_keys and self.is_migration:
+                answer |= self._check_keys(broken_before, refuses=self.defers_keys)
             after = self._read_objects()
             if self.is_migration:
                 answer["objects"] = describe_difference(before, after)
@@ -229,6 +231,17 @@ class _Change:
                 message = f"Statement {number + 1} of {len(self.statements)}: {message}"
             raise Failure(failure.kind, message, f"{failure.fix} {_UNCHANGED}".strip()) from None
 
+    def _explain_deferred_keys(self) -> Failure:
+        """Return that the commit would fail, and because of which rows, if they are found in time."""
+        broken: Mapping[foreign_keys.ForeignKey, foreign_keys.BrokenRows] = {}
+        try:
+            with self.database.interrupt.shorten(_SEARCH_SECONDS):
+                before = foreign_keys.find_broken(self.connections.reader(self.database.path))
+                broken = foreign_keys.find_newly_broken(before, foreign_keys.find_broken(self.database))
+        except (Failure, sqlite3.Error):
+            _check_interrupt(self.database)
+        return _refuse_broken_keys(foreign_keys.describe_broken_keys(broken))
+
     def _check_keys(self, broken_before: foreign_keys.BrokenKeys | None, *, refuses: bool) -> dict[str, Any]:
         """Return which foreign keys point nowhere now.
 
@@ -250,15 +263,14 @@ class _Change:
             raise _refuse_broken_keys(lines)
         if misfits:
             raise _refuse_misfit(min(misfits))
-        if not self.is_migration:
-            return {}
         return {"broken_keys": {"new": lines[:_MAX_BROKEN_KEYS], "number_before": number_before}}
 
 
 def _refuse_broken_keys(lines: Sequence[str]) -> Failure:
+    listed = "; ".join(lines[:_MAX_REFUSED_KEYS]) or "there are too many rows to find out which"
     return Failure(
         "conflict",
-        f"Foreign keys would point nowhere: {'; '.join(lines[:_MAX_REFUSED_KEYS])}.",
+        f"Foreign keys would point nowhere: {listed}.",
         f"Change or delete those rows in the same call. {_UNCHANGED}",
     )
 
