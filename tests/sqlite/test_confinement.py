@@ -13,6 +13,7 @@ from mcp_batteries.errors import Problem
 from mcp_batteries.processes.landlock import OLDEST_ABI, landlock_abi
 from mcp_batteries.scratch import Scratch
 from mcp_sqlite.engine.workers.launcher import WorkerLauncher
+from mcp_sqlite.engine.workers.pool import WorkerPool
 from mcp_sqlite.engine.workers.process import Worker, raise_for_error
 from sqlite.serving import make, run, served, text_of
 
@@ -99,6 +100,38 @@ async def test_what_does_not_fit_into_memory_has_a_place(tmp_path: Path) -> None
     async with served(path) as wire:
         sql = f"{numbers} SELECT max(place) FROM (SELECT row_number() OVER (ORDER BY word) AS place FROM ({words}))"
         assert "[60000]" in text_of(await wire.call("query_rows", sql=sql))
+
+
+async def test_a_worker_knows_no_variables_of_the_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPERATORS_TOKEN", "secret")
+    async with worker_for(make(tmp_path / "app.db")) as worker:
+        process = worker._transport.get_pid()  # pyright: ignore[reportPrivateUsage]
+        environment = Path(f"/proc/{process}/environ").read_text("utf-8")
+    assert "secret" not in environment and "SQLITE_TMPDIR=" in environment
+
+
+async def test_a_call_asks_for_the_folders_of_its_own_databases(tmp_path: Path) -> None:
+    paths: list[Path] = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        paths.append(make(tmp_path / name / f"{name}.db"))
+    launcher = WorkerLauncher([str(path) for path in paths], Scratch("mcp-sqlite"))
+    pool = WorkerPool(launcher, seconds=20, max_workers=1)
+
+    async def count(path: Path) -> str:
+        request = {"do": "query", "path": str(path), **COUNT, "limit": 9, "max_bytes": 999, "max_cell": 99}
+        return (await pool.call(request))["lines"]
+
+    async with pool.running():
+        assert await count(paths[0]) == "[3]\n"
+        (worker,) = pool._idle  # pyright: ignore[reportPrivateUsage]
+        shutil.copytree(tmp_path / "two", tmp_path / "next")
+        shutil.rmtree(tmp_path / "two")
+        os.rename(tmp_path / "next", tmp_path / "two")
+        assert await count(paths[0]) == "[3]\n"
+        assert pool._idle == [worker]  # pyright: ignore[reportPrivateUsage]
+        assert await count(paths[1]) == "[3]\n"
+        assert pool._idle != [worker]  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_local_time_is_that_of_the_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,15 +14,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mcp_batteries.processes.python_child import python_command
+from mcp_batteries.processes.python_child import child_environment, python_command
 from mcp_batteries.processes.sandbox import NoSandbox, find_sandbox
 from mcp_batteries.scratch import Scratch
 
-__all__ = ["FolderIdentity", "WorkerLauncher", "describe_confinement"]
+__all__ = ["FolderIdentity", "WorkerLauncher", "describe_confinement", "identify_folders"]
 
 _MODULE = "mcp_sqlite.worker.__main__"
 # Where SQLite puts what does not fit into memory (https://sqlite.org/tempfiles.html).
 _TEMPORARY_FOLDER = "SQLITE_TMPDIR"
+# The time zone, which SQL asks for as `localtime`; the encoding of the names of files; and the SQLite that somebody has
+# put before the system's.
+_PASSED_VARIABLES = ("TZ", "LANG", "LC_ALL", "LC_CTYPE", "LD_PRELOAD")
 
 
 class FolderIdentity(NamedTuple):
@@ -60,29 +63,28 @@ class WorkerLauncher:
         """Return the variables of a worker; None for those of this process."""
         if sys.platform != "linux":
             return None
-        return {**os.environ, _TEMPORARY_FOLDER: self._temporary_folder()}
-
-    def identify_folders(self) -> frozenset[FolderIdentity]:
-        """Return the folders that a worker which starts now can reach.
-
-        A worker reaches the folders that had these paths when it started. Where a link leads elsewhere since, or a
-        folder was replaced, only a new worker can open the database.
-        """
-        if sys.platform != "linux":
-            return frozenset()
-        return frozenset(_identify(self._database_folders()))
+        passed = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
+        return {**child_environment(), **passed, _TEMPORARY_FOLDER: self._temporary_folder()}
 
     def _writable_folders(self) -> list[str]:
-        folders = [*self._database_folders(), self.scratch.path, self._temporary_folder()]
+        folders = [*sorted(set(map(_folder_of, self.databases))), self.scratch.path, self._temporary_folder()]
         if self.files is not None:
             folders.append(self.files)
         return folders
 
-    def _database_folders(self) -> set[str]:
-        return {_folder_of(address) for address in self.databases}
-
     def _temporary_folder(self) -> str:
         return os.environ.get(_TEMPORARY_FOLDER) or self.scratch.path
+
+
+def identify_folders(databases: Iterable[str]) -> frozenset[FolderIdentity]:
+    """Return the folders that a worker which starts now can reach, of those that hold `databases`.
+
+    A worker reaches the folders that had these paths when it started. Where a link leads elsewhere since, or a folder
+    was replaced, only a new worker can open the database.
+    """
+    if sys.platform != "linux":
+        return frozenset()
+    return frozenset(_identify({_folder_of(address) for address in databases}))
 
 
 def describe_confinement() -> str:

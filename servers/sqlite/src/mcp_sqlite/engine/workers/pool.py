@@ -16,7 +16,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from mcp_batteries.errors import Problem, Unavailable
-from mcp_sqlite.engine.workers.launcher import WorkerLauncher
+from mcp_sqlite.engine.workers.launcher import WorkerLauncher, identify_folders
 from mcp_sqlite.engine.workers.lock_holder import find_lock_holder
 from mcp_sqlite.engine.workers.process import DatabaseLocked, ProcessExited, Worker, WorkerDied, raise_for_error
 
@@ -157,7 +157,7 @@ class WorkerPool:
         worker: Worker | None = None
         is_awaited = False
         try:
-            worker = await self._take_worker(needs_new_worker=needs_new_worker)
+            worker = await self._take_worker(request, needs_new_worker=needs_new_worker)
             self._busy.add(worker)
             seconds = max(_MIN_CALL_SECONDS, deadline - anyio.current_time())
             frame = await self._ask(worker, request, seconds, limit)
@@ -171,21 +171,17 @@ class WorkerPool:
             if not is_awaited:
                 await self._give_back(worker)
 
-    async def _take_worker(self, *, needs_new_worker: bool) -> Worker:
+    async def _take_worker(self, request: Mapping[str, Any], *, needs_new_worker: bool) -> Worker:
         if needs_new_worker:
             return await Worker.start(self._launcher)
         if not self._idle and self._warming is not None:
             await self._warming.wait()
         while self._idle:
             worker = self._idle.pop()
-            if self._is_current(worker):
+            if _can_answer(worker, request):
                 return worker
             await worker.kill()
         return await Worker.start(self._launcher)
-
-    def _is_current(self, worker: Worker) -> bool:
-        """Return whether a worker lives, and reaches the folders that the databases are in now."""
-        return worker.is_alive and worker.folders == self._launcher.identify_folders()
 
     async def _acquire_slot(self, limit: float, deadline: float) -> None:
         try:
@@ -206,7 +202,7 @@ class WorkerPool:
         """Do what `call` does, always on the same worker while it lives: one that remembers."""
         async with self._dedicated_locks.setdefault(owner, anyio.Lock()):
             worker = self._dedicated.pop(owner, None)
-            if worker is not None and not self._is_current(worker):
+            if worker is not None and not _can_answer(worker, request):
                 await worker.kill()
                 worker = None
             if worker is None:
@@ -321,6 +317,12 @@ class WorkerPool:
             self._idle.append(worker)
         else:
             await worker.kill()
+
+
+def _can_answer(worker: Worker, request: Mapping[str, Any]) -> bool:
+    """Return whether a worker lives, and reaches the folders that the databases of a request are in now."""
+    databases = [request["path"], *request.get("beside", {}).values()]
+    return worker.is_alive and identify_folders(databases) <= worker.folders
 
 
 def _name_lock_holder(locked: DatabaseLocked, path: str, waited: float) -> Unavailable:

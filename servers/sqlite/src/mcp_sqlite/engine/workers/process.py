@@ -15,7 +15,7 @@ import anyio
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.executables import NO_WINDOW
-from mcp_sqlite.engine.workers.launcher import FolderIdentity, WorkerLauncher
+from mcp_sqlite.engine.workers.launcher import FolderIdentity, WorkerLauncher, identify_folders
 
 __all__ = ["DatabaseLocked", "ProcessExited", "Worker", "WorkerDied", "raise_for_error", "to_problem"]
 
@@ -77,7 +77,7 @@ class Worker(asyncio.SubprocessProtocol, asyncio.Protocol):
             WorkerDied: it does not start.
         """
         # Identified first: of a folder that is replaced in between, the worker is taken for one that can't reach it.
-        folders = launcher.identify_folders()
+        folders = identify_folders(launcher.databases)
         transport, worker = await asyncio.get_running_loop().subprocess_exec(
             lambda: cls(folders),
             *launcher.command(),
