@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from mcp_batteries.errors import Invalid
 from mcp_batteries.sql.language.suggestions import explain_parameter_style
+from mcp_postgres.policy.call_settings import parse_planner_settings
 from postgres.serving import inside, text_of
 from postgres.serving import make as make_postgres
 from sqlite.serving import make as make_sqlite
@@ -154,3 +156,9 @@ def test_operators_are_no_parameters() -> None:
         "SELECT a & b, a && b, $$x$$, $tag$ x $tag$", "SELECT data @? '', data #> '', data -> '', data ->> ''",
     ):  # fmt: skip
         assert not explain_parameter_style(sql, r"\$\d+"), sql
+
+
+@pytest.mark.parametrize("value", ["1\0", "\ud800"])
+def test_a_value_that_is_no_text_is_named_with_its_setting(value: str) -> None:
+    with pytest.raises(Invalid, match="The value of `work_mem` holds"):
+        parse_planner_settings({"work_mem": value})

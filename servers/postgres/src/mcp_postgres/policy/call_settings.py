@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.sql.language.identifiers import unquote_identifier
-from mcp_batteries.sql.policy import check_database_name
+from mcp_batteries.sql.policy import check_database_name, is_complete_text
 from mcp_postgres.statement_splitter import strip_leading_comments
 
 __all__ = [
@@ -179,5 +179,11 @@ def parse_planner_settings(values: dict[str, str | bool | float]) -> PlannerSett
     for name, value in values.items():
         if not _PLANNER_SETTING.fullmatch(name):
             raise Invalid(f"{quote(name)} is no setting of the planner.", "Such as `enable_seqscan` or `work_mem`.")
-        settings[name] = check_database_name(str(value))
+        settings[name] = _check_value(name, str(value))
     return PlannerSettings(settings)
+
+
+def _check_value(name: str, value: str) -> str:
+    if not is_complete_text(value):
+        raise Invalid(f"The value of {quote(name)} holds a NUL character or half of a character.")
+    return value
