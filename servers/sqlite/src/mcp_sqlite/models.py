@@ -21,9 +21,13 @@ __all__ = ["Backup", "Catalog", "Check", "Export", "Plan", "TableInfo"]
 
 _Json = Mapping[str, Any]
 # What tables may differ in that stand in one line.
-_DIFFERENCES = ("name", "rows", "exact", "obstacle")
+_DIFFERENCES = ("name", "rows", "exact", "obstacle", "values_complete")
 # Characters of a description; hardly any is that long.
 _MAX_LENGTH = 20_000
+# Characters of a trigger: some are longer than all else that is said of their table.
+_MAX_TRIGGER_LENGTH = 600
+# Tables that are named because there was no time to read their values.
+_MAX_UNREAD_TABLES = 8
 _HOW_TO_FIND_NEAREST = (
     "nearest rows: WHERE column MATCH ? AND k = 10 ORDER BY distance; MATCH takes a JSON array of numbers, or the "
     "vector of another row by a subquery"
@@ -82,6 +86,10 @@ def _list_legend(tables: Sequence[_Json]) -> list[str]:
         legend.append("!: NOT NULL")
     if any(table["values"] for table in tables):
         legend.append(_describe_values([table for table in tables if table["values"]]))
+    unread = [spell_identifier(str(table["name"])) for table in tables if not table["values_complete"]]
+    if unread:
+        listed = ", ".join(unread[:_MAX_UNREAD_TABLES]) + (", …" if len(unread) > _MAX_UNREAD_TABLES else "")
+        legend.append(f"there was no time to read all values of {listed}: `get_table`")
     return legend
 
 
@@ -233,7 +241,10 @@ class TableInfo:
         """Return the definition, and facts about the columns that it does not contain."""
         columns = [column for column in self.description["columns"] if column.get("values")]
         values = [f"{column['name']}: {column['values']}" for column in columns]
-        return [f"{self.description['sql']};", *_render_list(self._values_heading(), values)]
+        lines = [f"{self.description['sql']};", *_render_list(self._values_heading(), values)]
+        if not self.description["values_complete"]:
+            lines.append("(there was no time to read the values of all columns)")
+        return lines
 
     def _values_heading(self) -> str:
         """Return what the counts of values are counts of."""
@@ -252,7 +263,9 @@ class TableInfo:
         return [*lines, *_render_list("refers to:", map(_render_own_key, self.description["refers_to"]))]
 
     def _render_triggers(self) -> list[str]:
-        triggers = [f"- {name}: {sql}" for name, sql in self.description["triggers"]]
+        triggers: list[str] = []
+        for name, sql in self.description["triggers"]:
+            triggers.append(f"- {name}: {clip(sql, _MAX_TRIGGER_LENGTH, f'the whole trigger: {self.uri}/.schema')}")
         return ["triggers:", *triggers] if triggers else []
 
     def _find_joins(self) -> list[str]:

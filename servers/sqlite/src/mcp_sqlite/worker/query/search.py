@@ -48,12 +48,22 @@ def search_schema(connections: Connections, request: dict[str, Any]) -> dict[str
     database = connections.reader(request["path"])
     text = request["text"].casefold()
     limit: int = request["limit"]
+    objects = _list_schema_objects(database)
     hits: list[str] = []
-    for item in _list_schema_objects(database):
+    without_name: list[_SchemaObject] = []
+    for item in objects:
+        if len(hits) > limit:
+            break
+        names = list(_search_names(database, item, text))
+        hits += names
+        # The definition repeats the names.
+        if not names:
+            without_name.append(item)
+    # Behind all names: the triggers of one table may have hundreds of lines.
+    for item in without_name:
         if len(hits) > limit or sum(map(len, hits)) > _MAX_BYTES:
             break
-        # The definition repeats the names.
-        hits += list(_search_names(database, item, text)) or list(_search_definition(item, text))
+        hits += _search_definition(item, text)
     page = hits[:limit]
     while page and sum(len(hit.encode()) for hit in page) > _MAX_BYTES:
         page = page[: len(page) * 3 // 4]

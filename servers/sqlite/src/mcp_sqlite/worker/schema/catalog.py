@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.language.table_groups import group_numbered_tables
@@ -84,12 +84,14 @@ class _Values:
     Attributes:
         has_counts: whether counts of values are among them.
         is_sample: whether the values are those of a part of the rows.
+        is_complete: whether there was time to read the values of all columns.
     """
 
     values: dict[str, list[str]]
     times: dict[str, list[str]]
     has_counts: bool
     is_sample: bool = False
+    is_complete: bool = True
 
 
 def list_tables(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
@@ -182,6 +184,7 @@ def _describe_entry(
         "times": values.times,
         "counts": values.has_counts,
         "sampled": values.is_sample,
+        "values_complete": values.is_complete,
         "detailed": layout.is_detailed,
         "kind": shape.kind,
         "columns": columns[:_MAX_COLUMNS],
@@ -201,14 +204,22 @@ def _read_values(
     values: dict[str, list[str]] = {}
     for column, items in counts.by_column.items():
         values[column] = [f"{item.text}:{item.frequency}" if has_counts else item.text for item in items]
-    times: dict[str, list[str]] = {}
+    times = _Times({}, is_complete=True)
     if layout.is_detailed and rows.is_at_most(_MAX_ROWS_WITH_TIMES):
         names = [str(column.name) for column in columns if not column.key_position and column.name not in values]
         times = _read_times(database, table, names, deadline)
-    return _Values(values, times, has_counts, is_sample=bool(counts.sample))
+    is_complete = counts.is_complete and times.is_complete
+    return _Values(values, times.by_column, has_counts, is_sample=bool(counts.sample), is_complete=is_complete)
 
 
-def _read_times(database: Database, table: str, columns: Sequence[str], deadline: float) -> dict[str, list[str]]:
+class _Times(NamedTuple):
+    """The first and the last time of columns, and whether there was time to look at all of them."""
+
+    by_column: dict[str, list[str]]
+    is_complete: bool
+
+
+def _read_times(database: Database, table: str, columns: Sequence[str], deadline: float) -> _Times:
     """Return the first and the last time of those of `columns` that hold times as text."""
     times: dict[str, list[str]] = {}
     for name in columns:
@@ -217,10 +228,10 @@ def _read_times(database: Database, table: str, columns: Sequence[str], deadline
                 column_times = _read_column_times(database, table, name)
         except sqlite3.Error:
             database.interrupt.check()
-            break
+            return _Times(times, is_complete=False)
         if column_times:
             times[name] = column_times
-    return times
+    return _Times(times, is_complete=True)
 
 
 def _read_column_times(database: Database, table: str, column: str) -> list[str]:

@@ -47,10 +47,12 @@ class ValueCounts:
 
     Attributes:
         sample: which rows were read, in words; empty where all were.
+        is_complete: whether there was time to read the values of all columns.
     """
 
     by_column: dict[str, list[ValueCount]]
     sample: str = ""
+    is_complete: bool = True
 
 
 class _Source(NamedTuple):
@@ -76,11 +78,14 @@ def count_values(
             source = _choose_rows(database, table, rows, limits)
     except sqlite3.Error:
         database.interrupt.check()
-        return counts
+        return ValueCounts({}, is_complete=not columns)
     for column in columns:
-        seconds_left = deadline - time.monotonic()
-        if column.key_position or column.hidden == 1 or seconds_left <= 0:
+        if column.key_position or column.hidden == 1:
             continue
+        seconds_left = deadline - time.monotonic()
+        if seconds_left <= 0:
+            counts.is_complete = False
+            break
         try:
             with database.interrupt.shorten(seconds_left):
                 found = _query_values(database, source, column, limits)
@@ -88,6 +93,7 @@ def count_values(
             database.interrupt.check()
             if primary_code(error) == sqlite3.SQLITE_ERROR:
                 continue
+            counts.is_complete = False
             break
         values = [ValueCount(encode_value(value), frequency) for value, frequency in found]
         if _are_worth_listing(values, limits):
