@@ -89,3 +89,31 @@ async def test_a_bad_file_among_good_ones_is_left_out(tmp_path: Path, caplog: py
         assert [record.message.startswith("It is left out: ") for record in caplog.records] == [True] * 3
     with pytest.raises(Unavailable, match="is not a SQLite database"):
         Policy(load(Settings, bad))
+
+
+async def test_an_index_of_a_table_that_has_changed_is_no_matter_of_the_words(tmp_path: Path) -> None:
+    path = tmp_path / "notes.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            "CREATE TABLE notes (id INTEGER PRIMARY KEY, body TEXT);"
+            "CREATE VIRTUAL TABLE found USING fts5 (body, content = 'notes', content_rowid = 'id');"
+            "INSERT INTO notes VALUES (1, 'hello world'); INSERT INTO found (found) VALUES ('rebuild');"
+            "ALTER TABLE notes RENAME COLUMN body TO text;"
+            "PRAGMA writable_schema = ON; INSERT INTO sqlite_master VALUES"
+            " ('table', 'places', 'places', 0, 'CREATE VIRTUAL TABLE places USING VirtualSpatialIndex()');"
+        )
+    async with served(path) as wire:
+        said = text_of(await wire.call("search_text", query="hello"))
+        assert said.startswith("`found` can't be read: ") and "body" in said and "LIKE searches that" in said, said
+        said = text_of(await wire.call("query_rows", sql="SELECT * FROM places"))
+        assert said.endswith("It is one of the application that made the database; other tables can be read."), said
+
+
+async def test_databases_of_two_encodings_are_not_read_together(tmp_path: Path) -> None:
+    wide = tmp_path / "wide.db"
+    with closing(sqlite3.connect(wide)) as connection:
+        connection.executescript("PRAGMA encoding = 'UTF-16'; CREATE TABLE k (a)")
+    async with served(make(tmp_path / "app.db"), wide) as wire:
+        said = text_of(await wire.call("query_rows", sql="SELECT * FROM t, wide.k", database="app,wide"))
+        assert "`wide` together with the first database: one keeps texts as UTF-8, one as UTF-16" in said
+        assert "[0 rows]" in text_of(await wire.call("query_rows", sql="SELECT * FROM k", database="wide"))

@@ -49,7 +49,13 @@ MEANT = {
     "SELECT * FROM customers FOR UPDATE": "no row locks",
     "SELECT json_agg(name) FROM customers": "json_group_array(value)",
     "SELECT strpos(name, 'x') FROM customers": "instr(text, part)",
+    "SELECT median(id) FROM customers": "row_number() OVER (ORDER BY x)",
+    "SELECT var_samp(id) FROM customers": "avg(x * x)",
     "EXPLAIN ANALYZE SELECT 1": "EXPLAIN QUERY PLAN",
+    **dict.fromkeys(
+        ["SELECT group_concat(name ORDER BY id) FROM customers"] if sqlite3.sqlite_version_info < (3, 44) else [],
+        "before 3.44",
+    ),
     "SELECT * INTO copy FROM customers": "CREATE TABLE name AS SELECT",
     "VACUUM": "rebuild the whole file",
     "ATTACH 'x' AS y": "open another file",

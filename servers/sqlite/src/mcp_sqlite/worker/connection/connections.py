@@ -70,8 +70,7 @@ class Connections:
         try:
             database.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, len(others))
             for name, other in others.items():
-                uri = f"{file_uri(self.resolve(other))}?mode=ro"
-                database.run_internal(f"ATTACH ? AS {quote_identifier(name)}", [uri])
+                _attach(database, name, self.resolve(other))
             database.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
             self.use_reader(path, database)
             yield
@@ -148,3 +147,21 @@ class Connections:
     def _close_file(self, path: str) -> None:
         for purpose in [purpose for purpose in self._open if purpose.path == path]:
             self._open.pop(purpose).close()
+
+
+def _attach(database: Database, name: str, path: str) -> None:
+    """Let a connection see another file by a name.
+
+    Raises:
+        Failure: their texts are not of one encoding.
+    """
+    try:
+        database.run_internal(f"ATTACH ? AS {quote_identifier(name)}", [f"{file_uri(path)}?mode=ro"])
+    except sqlite3.OperationalError as error:
+        if "text encoding" not in str(error):
+            raise
+        raise Failure(
+            "invalid",
+            f"SQLite can't read `{name}` together with the first database: one keeps texts as UTF-8, one as UTF-16.",
+            "Query each by itself, or `copy_to_file` what you need of one and name the file as a table.",
+        ) from None

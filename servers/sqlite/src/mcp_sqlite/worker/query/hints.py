@@ -50,7 +50,14 @@ _FUNCTIONS = {
     "greatest": "`max(a, b)`",
     "least": "`min(a, b)`",
     "regexp_replace": "`replace(text, old, new)`",
-    "stddev": "no such aggregate: compute it from `avg(x * x)` and `avg(x)`",
+    **dict.fromkeys(
+        ("stddev", "stdev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"),
+        "no such aggregate: compute it from `avg(x * x)` and `avg(x)`",
+    ),
+    **dict.fromkeys(
+        ("median", "percentile", "percentile_cont", "percentile_disc", "quantile"),
+        "no such aggregate: take rows of a subquery with `row_number() OVER (ORDER BY x)` and `count(*) OVER ()`",
+    ),
     "rand": "`random()`",
 }
 # What SQLite has in place of the syntax of other databases.
@@ -83,6 +90,8 @@ _DIALECTS = [
         (r"\bEXPLAIN\s+(?:ANALYZE|\()", "`EXPLAIN QUERY PLAN`, or `explain_query`"),
         (r"\bCOMMENT\s+ON\b", "no COMMENT: write comments into the CREATE statement"),
         (r"\bAS\s+(?:SELECT\b.*\bINTO)\b|\bSELECT\b.*\bINTO\b", "`CREATE TABLE name AS SELECT ...`, not INTO"),
+        (r"\b(?:group_concat|json_group_array|json_group_object|total|sum)\s*\([^()]*\bORDER\s+BY\b",
+         "no ORDER BY in an aggregate before 3.44: `FROM (SELECT ... ORDER BY ...)` around sorted rows"),
         (r"\b(?:QUALIFY|PIVOT)\b", "a subquery around the window function, not QUALIFY or PIVOT"),
     )
 ]  # fmt: skip
@@ -117,6 +126,8 @@ def _explain_missing_thing(database: Database, message: str, sql: str) -> str:
         return _explain_file_name(database, name)
     if problem == "no such collation sequence" and not _is_named_collation(name, sql):
         return _explain_missing_collation(database, name, sql)
+    if problem == "no such module" and name != "vec0" and name.lower() not in sql.lower():
+        return "It is one of the application that made the database; other tables can be read."
     if message == "no query solution":
         named = lookup.find_named_tables(sql, lookup.list_table_names(database))
         return " ".join(filter(None, (_explain_unreadable_table(database, table) for table in named)))

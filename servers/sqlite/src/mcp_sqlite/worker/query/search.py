@@ -19,6 +19,7 @@ from mcp_sqlite.worker.schema.lookup import (
     list_columns,
     parse_virtual_module,
 )
+from mcp_sqlite.worker.schema.shapes import explain_obstacle
 
 __all__ = ["search_schema", "search_text"]
 
@@ -112,6 +113,7 @@ def search_text(connections: Connections, request: dict[str, Any]) -> dict[str, 
         return _run_search(database, full_text_table, sql, request["text"], request)
     except sqlite3.OperationalError as error:
         database.interrupt.check()
+        _refuse_unreadable(database, full_text_table)
         if request["text"] == quoted_words:
             raise _explain_search_error(error) from None
     try:
@@ -124,6 +126,22 @@ def search_text(connections: Connections, request: dict[str, Any]) -> dict[str, 
 def _explain_search_error(error: sqlite3.Error) -> Failure:
     message = str(error)[:_MAX_MESSAGE_LENGTH]
     return Failure("invalid", f"SQLite says: `{message}`.", "Search for plain words.")
+
+
+def _refuse_unreadable(database: Database, full_text_table: _FullTextTable) -> None:
+    """Raise a failure if a table can't be read whatever is searched for.
+
+    That is so where it indexes another table that has lost or renamed a column since.
+    """
+    try:
+        database.run_internal(f"SELECT * FROM {quote_identifier(full_text_table.name)} LIMIT 1")
+    except sqlite3.OperationalError as error:
+        database.interrupt.check()
+        raise Failure(
+            "unavailable",
+            f"`{full_text_table.name}` can't be read: {explain_obstacle(database, error)}.",
+            "`get_table` shows which table it indexes: `query_rows` with LIKE searches that.",
+        ) from None
 
 
 def _choose_full_text_table(database: Database, table: str | None) -> _FullTextTable:
