@@ -85,6 +85,17 @@ def test_what_is_the_same_in_all_times_is_told_once(tmp_path: Path) -> None:
     assert found.text() == "[3 found; all changed 1970-01-01]\na\t00:00:05Z\nb\t00:00:05Z\nc\t00:00:06Z"
 
 
+def test_what_is_the_same_on_one_page_is_not_said_of_all(tmp_path: Path) -> None:
+    fill(tmp_path, dict.fromkeys("abcd", "x"))
+    for name, second in zip("abcd", (5, 5, 5, 90_000), strict=True):
+        os.utime(tmp_path / name, (second, second))
+    page = list_folder(served(tmp_path).readable("."), CancelToken(), limit=3).text()
+    assert page.startswith("[.: 3 of 4 entries by name; continue with cursor=") and "all changed" not in page
+    assert "; those shown changed 1970-01-01T00:00:05Z]\na\t1\n" in page
+    last = FilePage(["b", "c", "d"], 5, (), None, ["1970-01-01T00:00:05Z"] * 3)
+    assert last.text().startswith("[3 of 5; those shown changed 1970-01-01T00:00:05Z]\n")
+
+
 def test_one_entry_is_not_called_many(tmp_path: Path) -> None:
     fill(tmp_path, {"sub/a": ""})
     assert list_folder(served(tmp_path).readable("sub"), CancelToken()).text().startswith("[sub: 1 entry]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["common_time_prefix", "escape_line_breaks", "is_one_line", "pluralize"]
+__all__ = ["common_time_prefix", "describe_common_time", "escape_line_breaks", "is_one_line", "pluralize"]
 
 # Fewer times cost less than to tell once what is the same in them.
 _MIN_TIMES = 3
@@ -36,6 +36,11 @@ def pluralize(count: int, noun: str) -> str:
     else:
         plural = f"{noun}s"
     return f"{count:,} {plural}"
+
+
+def describe_common_time(prefix: str, *, is_page: bool) -> str:
+    """Return that entries have a common time of change: all that there are, or those of one page of them."""
+    return f"{'those shown' if is_page else 'all'} changed {prefix}"
 
 
 def common_time_prefix(times: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_batteries.server.calling.results import DataResult, Link, TextResult
-from mcp_fs.models.formatting import common_time_prefix, pluralize
+from mcp_fs.models.formatting import common_time_prefix, describe_common_time, pluralize
 
 __all__ = ["Comparison", "Entry", "FileInfo", "FolderPage", "Tree"]
 
@@ -95,7 +95,8 @@ class FolderPage(TextResult):
 
     def text(self) -> str:
         head = f"{self.path}: {pluralize(self.total, 'entry')}"
-        if self.cursor is not None or len(self.entries) < self.total:
+        is_page = self.cursor is not None or len(self.entries) < self.total
+        if is_page:
             head = f"{self.path}: {len(self.entries):,} of {pluralize(self.total, 'entry')} by {self.sort}"
         if self.excluded_count:
             head += f", {self.excluded_count:,} hidden or ignored left out"
@@ -103,7 +104,7 @@ class FolderPage(TextResult):
             head += f'; continue with cursor="{self.cursor}"'
         time_prefix = common_time_prefix([entry.modified for entry in self.entries if entry.modified])
         if time_prefix:
-            head += f"; all changed {time_prefix}"
+            head += f"; {describe_common_time(time_prefix, is_page=is_page)}"
         folder_prefix = f"{self.path}/"
         return "\n".join(
             [f"[{head}]", *(entry.line(time_prefix).removeprefix(folder_prefix) for entry in self.entries)]

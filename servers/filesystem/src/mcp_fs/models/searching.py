@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mcp_batteries.server.calling.results import TextResult, group_by_folder
-from mcp_fs.models.formatting import common_time_prefix, escape_line_breaks, pluralize
+from mcp_fs.models.formatting import common_time_prefix, describe_common_time, escape_line_breaks, pluralize
 
 __all__ = ["FilePage", "Match", "MatchCounts", "MatchTotal", "MatchedFile", "Matches"]
 
@@ -35,12 +35,14 @@ class FilePage(TextResult):
     def text(self) -> str:
         head = f"{self.total:,} found"
         notes = list(self.notes)
-        if self.cursor is not None:
+        is_page = self.cursor is not None or len(self.paths) < self.total
+        if is_page:
             head = f"{len(self.paths):,} of {self.total:,}"
+        if self.cursor is not None:
             notes.append(f'continue with cursor="{self.cursor}"')
         time_prefix = common_time_prefix(self.measures)
         if time_prefix:
-            notes.append(f"all changed {time_prefix}")
+            notes.append(describe_common_time(time_prefix, is_page=is_page))
         rows: list[tuple[str, str, Sequence[str]]] = []
         for path, measure in itertools.zip_longest(self.paths, self.measures, fillvalue=""):
             row = path
