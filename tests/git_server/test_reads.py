@@ -671,3 +671,15 @@ async def test_the_blame_of_a_file_outside_of_a_sparse_checkout_says_where_it_is
         assert "With rev=`HEAD`" in await asking("get_blame", path="out/b.txt")
         assert "1: b" in await asking("get_blame", path="out/b.txt", rev="HEAD")
         assert "There is no file `out/c.txt`" in await asking("get_blame", path="out/c.txt")
+
+
+@pytest.mark.anyio
+async def test_blame_offers_more_lines_only_where_there_are_some(tmp_path: Path) -> None:
+    made = history(tmp_path / "app")
+    async with serving(made.path) as asking:
+        assert (await asking("get_blame", path="notes.txt", end_line=2)).startswith(
+            "[notes.txt lines 1-2; for more, start_line=3]\n"
+        )
+        for end in (3, 200):
+            assert (await asking("get_blame", path="notes.txt", end_line=end)).startswith("[notes.txt lines 1-3]\n")
+        assert "\n3: three\n" in await asking("get_blame", path="notes.txt", start_line=3, end_line=3)

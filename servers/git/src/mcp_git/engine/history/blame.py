@@ -34,11 +34,13 @@ class _BlamePage:
 
     Attributes:
         lines: those of the answer: the heading of a commit, and the lines of the file that it changed.
-        next_line: the number of the line at which the page became full; None if it did not.
+        end_line: the last line that was asked for; git is asked for one more, which tells whether the file has more.
+        next_line: the number of the line behind the page; None if the file ends there.
         last_line: the number of the line that was read last.
         oids: the hashes of the commits that are shown.
     """
 
+    end_line: int
     last_line: int
     lines: list[str] = field(default_factory=list[str])
     next_line: int | None = None
@@ -54,6 +56,9 @@ class _BlamePage:
             if not record.startswith(b"\t"):
                 oid = self._read_header(record, oid)
                 continue
+            if self.last_line > self.end_line:
+                self.next_line = self.last_line
+                return
             added: list[str] = []
             if oid != listed_oid:
                 added.append(_format_heading(oid, self._details.get(oid, {})))
@@ -97,11 +102,11 @@ def blame_lines(
     layout = git.layout(repository)
     if revision is None and layout.work_tree is None:
         revision = HEAD
-    arguments = ["blame", "--porcelain", f"-L{first},{last}"]
+    arguments = ["blame", "--porcelain", f"-L{first},{last + 1}"]
     if revision is not None:
         arguments.append(revision.text)
     arguments += ["--", path.text]
-    page = _BlamePage(last_line=first - 1)
+    page = _BlamePage(end_line=last, last_line=first - 1)
     try:
         with git.stream(repository, arguments, cancel, layout=layout) as pieces:
             page.read(split_records(pieces, b"\n"))
@@ -109,19 +114,19 @@ def blame_lines(
         if first == 1 and "has only 0 lines" in failure.stderr:
             return Answer([f"{path.display} is empty"])
         raise _explain_failure(failure, git, repository, path, revision, cancel) from None
-    facts = _describe_page(page, path, first, last)
+    facts = _describe_page(page, path, first)
     boundary = list_boundary(layout)
     if page.oids.intersection(boundary):
         facts.append(describe_boundary(boundary, page.oids))
     return Answer(facts, page.lines)
 
 
-def _describe_page(page: _BlamePage, path: RepositoryPath, first: int, last: int) -> list[str]:
+def _describe_page(page: _BlamePage, path: RepositoryPath, first: int) -> list[str]:
     last_shown = page.last_line
     if page.next_line is not None:
         last_shown = page.next_line - 1
     facts = [f"{path.display} lines {first}-{last_shown}"]
-    if page.next_line is not None or last_shown == last:
+    if page.next_line is not None:
         facts.append(f"for more, start_line={last_shown + 1}")
     return facts
 
