@@ -51,7 +51,7 @@ from windows.page import Told, figures, longest, reasons, suites, written  # noq
 # What runs side by side, the longest first: patterns of paths below `tests`.
 PARTS = [
     ["filesystem"], ["e2e"], ["sqlite"], ["shared/test_[n-z]*.py"], ["shared/test_[a-m]*.py"], ["contract"],
-    ["github_server", "git_server"], ["weather", "sql"], ["postgres"],
+    ["github_server", "git_server"], ["weather", "sql", "outside"], ["postgres"],
 ]  # fmt: skip
 CHECKS_AT = 5
 """Before which of them the servers' `--check` is recorded, and they are started twice."""

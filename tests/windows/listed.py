@@ -42,10 +42,10 @@ LISTED: dict[str, str] = {
 
 _PROGRAMS = "starts uv, node.js or Docker, which the Windows beneath Wine does not have"
 LISTED.update(
-    {"github_server/test_recorded.py*": _PROGRAMS}
+    {f"e2e/test_{name}.py*": _PROGRAMS for name in ("bundles", "deploy", "offline", "wheels")}
     | {
-        f"e2e/test_{name}.py*": _PROGRAMS
-        for name in ("bundles", "conformance", "deploy", "foreign_clients", "offline", "vscode", "wheels")
+        f"outside/test_{name}.py*": _PROGRAMS
+        for name in ("conformance", "foreign_clients", "pygithub_recordings", "vscode")
     }
 )
 
@@ -74,6 +74,7 @@ SAME: dict[str, tuple[int, str]] = {
     "postgres/*": (12, _POSTGRES),
     **{f"github_server/test_{name}.py*": (1, "") for name in ("logs", "policy", "settings", "scrub", "tokens")},
     "github_server/*": (12, _GITHUB),
+    "outside/test_pygithub*": (2, _GITHUB),
     "e2e/test_bad_input_http.py*": (12, _HTTP),
     "e2e/test_bad_input_stdio.py::test_bad_line*": (3, _LINES),
     "e2e/test_front.py::test_another_configuration_is_not_answered": (0, _STARTS),

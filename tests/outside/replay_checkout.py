@@ -1,6 +1,6 @@
 """Replays what other libraries recorded of GitHub's API, from a checkout or an unpacked package of theirs.
 
-    cd tests && python -m github_server.replay_checkout FOLDER
+    cd tests && python -m outside.replay_checkout FOLDER
 
 Our tools read each recorded answer, and PyGithub reads the same bytes; what differs is printed. Known are mappings of
 WireMock (a folder `mappings` with `__files` beside it, as in hub4j/github-api), lists of exchanges as nock writes
@@ -26,11 +26,11 @@ from github.Requester import Requester
 from mcp import Client
 
 from github_server.oracle.description import judged
-from github_server.recorded import Exchange, Replay
-from github_server.recorded_kinds import KINDS, Kind, different
 from github_server.serving import TOKEN, call, served
-from github_server.test_recorded import EVERY_TOOL, listed_alike
 from mcp_github.client.response import API_VERSION
+from outside.pygithub_kinds import KINDS, Kind, different
+from outside.pygithub_recordings import Exchange, Replay
+from outside.test_pygithub_recordings import EVERY_TOOL, listed_alike
 
 __all__ = ["exchanges_in", "replayed"]
 

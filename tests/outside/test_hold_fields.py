@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from github_server.hold_fields import Schemas, deprecated_operations, judge_requests, read_fields, unknown_fields
 from github_server.oracle.cut import REST, fetch
 from github_server.test_every_tool import CALLS
+from outside.hold_fields import Schemas, deprecated_operations, judge_requests, read_fields, unknown_fields
 
 DESCRIPTION: dict[str, Any] = {
     "paths": {"/issues/{number}": {"get": {"responses": {

@@ -1,6 +1,6 @@
 """Holds our tools' requests, and every field that they read of an answer, against GitHub's description of its API.
 
-    cd tests && python -m github_server.hold_fields [FOLDER]
+    cd tests && python -m outside.hold_fields [FOLDER]
 
 calls every tool over the oracle, which judges path, parameters, body, headers and version of each request, and notes
 the names that are looked up in each REST answer. What is wrong with a request is printed, as are operations that GitHub

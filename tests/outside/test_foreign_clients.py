@@ -32,7 +32,7 @@ INSPECTOR_VERSION = "2.12.0"
 TYPESCRIPT = ("@modelcontextprotocol/sdk@1.32.2", "@modelcontextprotocol/client@2.4.0")
 DRIVERS = Path(__file__).parent / "clients"
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 
 @dataclass(frozen=True)

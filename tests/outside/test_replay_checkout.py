@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from github_server import replay_checkout
-from github_server.replay_checkout import exchanges_in, replayed
 from github_server.world import issue, sample
+from outside import replay_checkout
+from outside.replay_checkout import exchanges_in, replayed
 
 REPO = {**sample("repos/get"), "full_name": "octo/app"}
 

@@ -22,8 +22,6 @@ from mcp import Client
 from requests.utils import parse_header_links
 
 from github_server.oracle.description import judged
-from github_server.recorded import Exchange, Replay, recordings
-from github_server.recorded_kinds import COMMITTED, KINDS, Kind, R, different, of
 from github_server.serving import TOKEN, call, served, settings, text_of
 from mcp_batteries.errors import Problem
 from mcp_github.client.api import Api
@@ -31,6 +29,8 @@ from mcp_github.client.http import GRAPHQL
 from mcp_github.client.response import API_VERSION
 from mcp_github.policy import Policy
 from mcp_github.safety.scrub import scrub
+from outside.pygithub_kinds import COMMITTED, KINDS, Kind, R, different, of
+from outside.pygithub_recordings import Exchange, Replay, recordings
 
 pytestmark = pytest.mark.process  # the recordings are fetched by pip
 EVERY_TOOL = ("--toolsets", "all", "--flow", "off")

@@ -49,7 +49,14 @@ NEED_A_FIXTURE = {
     "sep-2575-server-no-log-without-loglevel",
 }
 ON_THE_WIRE = "wire-schema-valid"
-DIAGNOSTIC = [sys.executable, str(Path(__file__).parent / "diagnostic"), "--transport", "http", "--port", "0"]
+DIAGNOSTIC = [
+    sys.executable,
+    str(Path(__file__).parents[1] / "e2e" / "diagnostic"),
+    "--transport",
+    "http",
+    "--port",
+    "0",
+]
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ async def offered(name: str, mode: str) -> list[dict[str, Any]]:
 
 def offline(version: str, schemas: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """What VS Code asks the network for, and what it says of each of `schemas`."""
-    script = ROOT / "tests/e2e/clients/vscode-schemas.mjs"
+    script = ROOT / "tests/outside/clients/vscode-schemas.mjs"
     module = npm.installed(f"{LIBRARY}@{version}") / "package.json"
     command = [npm.NODE, script, module]
     done = subprocess.run(command, input=json.dumps(schemas), capture_output=True, encoding="utf-8", timeout=60)
