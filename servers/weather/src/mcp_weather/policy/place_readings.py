@@ -51,6 +51,7 @@ def other_readings(place_name: PlaceName) -> list[PlaceName]:
     without_kind = drop_kind(place_name.name)
     if without_kind != place_name.name:
         readings.append(_read(place_name, without_kind, place_name.regions))
+    readings += _read_hyphens(place_name)
     if "/" in place_name.name:
         readings += _read_slashes(place_name)
     if len(parts) > 1:
@@ -64,6 +65,13 @@ def other_readings(place_name: PlaceName) -> list[PlaceName]:
     modern_readings = [modern_name(reading) for reading in (place_name, *readings)]
     readings += [reading for reading in modern_readings if reading is not None]
     return [reading for reading in dict.fromkeys(readings) if len(reading.name) > 1]
+
+
+def _read_hyphens(place_name: PlaceName) -> list[PlaceName]:
+    """Return the readings with a hyphen for each space and the other way round, as the geocoder tells them apart."""
+    name = place_name.name
+    spellings = {name.replace(" ", "-"), name.replace("-", " ")} - {name}
+    return [_read(place_name, spelling, place_name.regions) for spelling in sorted(spellings)]
 
 
 def _read_slashes(place_name: PlaceName) -> list[PlaceName]:
