@@ -1,0 +1,90 @@
+"""What users reported of other servers of databases, tried on mcp-sqlite and mcp-postgres with tables of our own."""
+
+import json
+import sqlite3
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postgres import serving as postgres
+from sqlite import serving as sqlite
+
+pytestmark = pytest.mark.anyio
+
+_LARGE = [2033735037361704962, 9007199254740993, -7108510333361982070]
+_SCHEMA = "CREATE TABLE sales (id bigint PRIMARY KEY, amount bigint);" + "".join(
+    f"INSERT INTO sales VALUES ({number}, {number});" for number in _LARGE
+)
+Rows = Callable[[], list[tuple[Any, ...]]]
+
+
+@asynccontextmanager
+async def _serve_sqlite(folder: Path) -> AsyncGenerator[tuple[Any, Rows]]:
+    path = folder / "shop.db"
+    sqlite.run(path, _SCHEMA)
+
+    def rows() -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(path)) as connection:
+            return connection.execute("SELECT * FROM sales").fetchall()
+
+    async with sqlite.served(path) as wire:
+        yield wire, rows
+
+
+@asynccontextmanager
+async def _serve_postgres(_: Path) -> AsyncGenerator[tuple[Any, Rows]]:
+    base = postgres.make(_SCHEMA + "GRANT ALL ON sales TO PUBLIC;")
+    async with postgres.inside(base.url()) as wire:
+        yield wire, lambda: base.rows("SELECT * FROM sales")
+
+
+_ENGINES = {"mcp_sqlite": _serve_sqlite, "mcp_postgres": _serve_postgres}
+each_engine = pytest.mark.parametrize("package", _ENGINES)
+
+
+@pytest.mark.reported("bytebase/dbhub#279")
+@pytest.mark.reported("dbgate/dbgate#1532")
+@pytest.mark.reported("StarRocks/mcp-server-starrocks#36")
+@each_engine
+async def test_integers_beyond_a_double_arrive_exactly(package: str, tmp_path: Path) -> None:
+    async with _ENGINES[package](tmp_path) as (wire, _):
+        said = postgres.text_of(await wire.call("query_rows", sql="SELECT id FROM sales ORDER BY amount DESC"))
+    # A program in JavaScript reads the text, too: it would round a number.
+    assert [json.loads(line) for line in said.splitlines()[2:]] == [[str(number)] for number in sorted(_LARGE)[::-1]]
+
+
+@pytest.mark.reported("ericzakariasson/pg-mcp-server#3")
+@pytest.mark.reported("perrypixel/Easy-Postgres-MCP#3")
+@pytest.mark.reported("pgEdge/pgedge-postgres-mcp#196")
+@each_engine
+async def test_no_spelling_of_a_change_passes_for_a_query(package: str, tmp_path: Path) -> None:
+    statements = [
+        "/* a comment */ UPDATE sales SET amount = 0",
+        "-- a comment\nDELETE FROM sales",
+        "WITH one AS (SELECT 1) UPDATE sales SET amount = 0",
+        "WITH gone AS (DELETE FROM sales RETURNING *) SELECT * FROM gone",
+        "SELECT 1; DELETE FROM sales",
+        "COMMIT; DELETE FROM sales",
+        "SET TRANSACTION READ WRITE; DELETE FROM sales",
+        "BEGIN; SET transaction_read_only = off; DELETE FROM sales; COMMIT",
+        "(SELECT 1); DROP TABLE sales",
+    ]
+    async with _ENGINES[package](tmp_path) as (wire, rows):
+        before = rows()
+        for statement in statements:
+            done = await wire.call("query_rows", sql=statement)
+            # Of several statements the first may be answered, beside the refusal of the next.
+            assert done["isError"] or "would do more than read" in postgres.text_of(done), statement
+            assert rows() == before, statement
+
+
+@pytest.mark.reported("MaterializeInc/materialize#37467")
+@each_engine
+async def test_a_comment_at_the_end_comments_nothing_of_ours_away(package: str, tmp_path: Path) -> None:
+    async with _ENGINES[package](tmp_path) as (wire, _):
+        for ending in (" -- all of them", " /* all of them */", ";", "; -- all", "\n--"):
+            done = await wire.call("query_rows", sql=f"SELECT count(*) FROM sales{ending}")
+            assert not done.get("isError") and "[3]" in postgres.text_of(done), ending
