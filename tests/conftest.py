@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import atexit
+import gc
 import inspect
 import logging
 import os
@@ -120,6 +121,15 @@ def every_request_to_github_is_one_it_knows() -> Generator[None]:
     yield
     oracle = sys.modules.get("github_server.oracle.server")
     assert oracle is None or oracle.violations == []
+
+
+# What is collected stays to the end: nobody has to look through it for garbage, then or later.
+gc.disable()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    gc.enable()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -32,15 +32,27 @@ SIGNS = {
 def mark(items: list[pytest.Item]) -> None:
     """Give each of `items` the markers `process`, `postgres`, `browser` and `house` that it deserves."""
     for item in items:
-        room = item.path.relative_to(TESTS).parts[0]
+        room = _room_of(item.path)
         if room in ("house", "mutants", "documents"):
             item.add_marker("house")
         if room == "postgres" or "postgres" in getattr(item, "fixturenames", ()):
             item.add_marker("postgres")
-        found = set().union(*map(named, _work(item)))
+        found = _names_of(tuple(_work(item)))
         for marker, signs in SIGNS.items():
             if found & signs or (marker == "process" and room == "e2e"):
                 item.add_marker(marker)
+
+
+@cache
+def _room_of(path: Path) -> str:
+    """Return the folder of `tests` that a module lies in."""
+    return path.relative_to(TESTS).parts[0]
+
+
+@cache
+def _names_of(work: tuple[Callable[..., Any], ...]) -> frozenset[str]:
+    """Return all names in the code of a test and of its fixtures, which its other cases share."""
+    return frozenset[str]().union(*map(named, work))
 
 
 def _work(item: pytest.Item) -> Iterator[Callable[..., Any]]:

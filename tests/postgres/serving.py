@@ -75,6 +75,7 @@ def cluster() -> Cluster | Running:
     return made
 
 
+@cache
 def major() -> int:
     """The version of the PostgreSQL that the tests run on."""
     with Base("postgres").connect() as connection:

@@ -15,14 +15,10 @@ from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.operator_sql import reader_role_sql
 from mcp_postgres.policy import VisibleSchema
 from postgres.prove_gate import extensions, prove
-from postgres.serving import Base, cluster, inside, make, text_of
+from postgres.serving import Base, cluster, inside, major, make, text_of
 from proofs.tally import Tally
 
 _numbers = itertools.count(1)
-
-
-def major() -> int:
-    return Base("postgres").rows("SELECT current_setting('server_version_num')::integer / 10000")[0][0]
 
 
 def role(attributes: str = "", *grants: str) -> str:
