@@ -72,8 +72,10 @@ _declared: dict[Any, Tool] = {}
 
 def _declare_once(fn: Callable[..., Any], structured_output: bool | None = None, **given: Any) -> Tool:
     """Read the schema of a tool off its function once: tests build thousands of servers of the same functions."""
-    # The functions of trusted arguments are made for each server; what they take is all in their signature.
-    key = getattr(fn, "__func__", None) or (fn.__module__, fn.__name__, repr(inspect.signature(fn)))
+    # What a server publishes of a tool's function is made for each server, and alike.
+    key = getattr(fn, "__func__", None) or getattr(fn, "__wrapped__", None)
+    if key is None:
+        key = fn.__module__, fn.__name__, repr(inspect.signature(fn))
     if key not in _declared:
         tool = _declare(fn, structured_output=structured_output, **given)
         # A method would keep its server, with all that it has open.

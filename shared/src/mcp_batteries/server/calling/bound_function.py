@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -25,6 +26,8 @@ T = TypeVar("T")
 
 # Whose classes are plain values.
 _PLAIN_MODULES = ("builtins", "datetime", "typing")
+# Of as many functions the evaluated annotations stay: more than the tools and parsers of all servers together.
+_MAX_READ_FUNCTIONS = 1024
 # What hears no cancellation is left alone so many seconds after its deadline.
 _GRACE_SECONDS = 100.0
 
@@ -134,8 +137,8 @@ class _BoundFunction:
         self.arguments: dict[str, _Argument] = {}
         self._injected: dict[str, object] = {}
         self._cancel_parameter: str | None = None
-        hints = get_type_hints(function, include_extras=True)
-        types = get_type_hints(function)
+        hints = _read_hints(function)
+        types = _read_types(function)
         for name, parameter in inspect.signature(function).parameters.items():
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
                 self.arguments[name] = _read_argument(self.name, parameter, hints[name], types[name], dependencies)
@@ -237,7 +240,7 @@ def _publish(
     async def method(**values: Any) -> Any:
         return await call(values)
 
-    returns = get_type_hints(bound.function).get("return", inspect.Signature.empty)
+    returns = _read_types(bound.function).get("return", inspect.Signature.empty)
     parameters = [argument.parameter for argument in arguments]
     annotations = {"return": returns}
     if bound.context_parameter is not None:
@@ -249,6 +252,7 @@ def _publish(
     published = cast("Any", method)
     published.__name__ = bound.name
     published.__module__ = bound.function.__module__
+    published.__wrapped__ = bound.function
     published.__doc__ = bound.function.__doc__
     published.__signature__ = inspect.Signature(parameters, return_annotation=returns)
     published.__annotations__ = annotations
@@ -284,7 +288,7 @@ def _read_argument(
     if marker is None:
         _refuse_unparsed(function, parameter.name, hint)
         return _Argument(parameter.replace(annotation=hint))
-    types = get_type_hints(marker.parse)
+    types = _read_types(marker.parse)
     if _without_none(types["return"]) != _without_none(wanted):
         raise TypeError(
             f"`{function}`: {marker.parse.__qualname__} does not return what `{parameter.name}` is; one parser makes "
@@ -307,6 +311,18 @@ def _read_argument(
             raise TypeError(f"`{function}`: what `{parameter.name}` is if left out has to be parsed: `default(...)`")
     annotation = Annotated[(sent_type, *_metadata(hint))]
     return _Argument(parameter.replace(annotation=annotation, default=sent_default), parser)
+
+
+@lru_cache(_MAX_READ_FUNCTIONS)
+def _read_hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations of a function with their metadata; many arguments have the same parser."""
+    return get_type_hints(function, include_extras=True)
+
+
+@lru_cache(_MAX_READ_FUNCTIONS)
+def _read_types(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations of a function without metadata."""
+    return get_type_hints(function)
 
 
 def _refuse_unparsed(function: str, name: str, hint: Any) -> None:
