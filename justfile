@@ -35,6 +35,7 @@ docs:
     uv run python -m tools.docs servers/*
     PYTHONPATH=tests uv run python -m documents.figures
     PYTHONPATH=tests uv run python -m proofs.page
+    PYTHONPATH=tests uv run python -m outside.page
 
 # The documents as a site, in build/site.
 site:

@@ -4,7 +4,6 @@ The packages come from npm at the versions below; a registry that can't be reach
 """
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
@@ -14,12 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import fastmcp
 import mcp_types
 import pytest
-from fastmcp.client.messages import MessageHandler
-from fastmcp.client.transports import StdioTransport
-from fastmcp.exceptions import ToolError
 from mcp.client.subscriptions import listen
 
 from e2e import npm
@@ -229,24 +224,6 @@ async def test_a_bridge_from_stdio(package: str, tmp_path: Path) -> None:
 # fastmcp
 
 
-class Updates(MessageHandler):
-    """The URIs of update notices, as they come."""
-
-    def __init__(self) -> None:
-        self.heard: set[str] = set()
-        self._more = anyio.Event()
-
-    async def on_resource_updated(self, message: mcp_types.ResourceUpdatedNotification) -> None:
-        self.heard.add(str(message.params.uri))
-        self._more.set()
-
-    async def about(self, uri: str) -> None:
-        with anyio.fail_after(20):
-            while uri not in self.heard:
-                self._more = anyio.Event()
-                await self._more.wait()
-
-
 # What the older era has for subscriptions is what the SDK below fastmcp warns of.
 @pytest.mark.share(1)
 @pytest.mark.diagonal
@@ -254,14 +231,13 @@ class Updates(MessageHandler):
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_fastmcp(transport: str, mode: Any, tmp_path: Path) -> None:
+    # It takes a second of each worker that only collects this module.
+    from outside.fastmcp_client import ToolError, Updates, connect
+
     updates = Updates()
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(served(transport, tmp_path))
-        # Its stdio client otherwise hands its own standard error on, and keeps the process beyond the block.
-        stdio = StdioTransport(server.command[0], server.command[1:], env=dict(os.environ), keep_alive=False)
-        client = await stack.enter_async_context(
-            fastmcp.Client(server.url or stdio, mode=mode, message_handler=updates, timeout=30)
-        )
+        client = await stack.enter_async_context(connect(server.url or server.command, mode, updates))
         assert (client.protocol_version >= "2026-07-28") == (mode == "auto")
         assert {"read_text", "write_file", "search_text"} <= {tool.name for tool in await client.list_tools()}
         read = await client.call_tool("read_text", {"path": "notes.txt"})
