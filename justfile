@@ -28,6 +28,7 @@ coverage *arguments:
     uv run coverage erase
     -uv run coverage run -m pytest -m "not (debian or weekly)" {{ arguments }}
     uv run coverage combine --quiet
+    uv run python tests/coverage_table.py "pytest -m 'not (debian or weekly)'"
     uv run coverage report --skip-covered --sort=miss
 
 # Regenerate README tables, snapshots, pages for hosts, manifests and registry entries.

@@ -465,6 +465,17 @@ async def test_a_glob_below_what_is_not_there_is_refused(tmp_path: Path) -> None
             await wire.subscribe(f"{tmp_path.as_uri()}/gone/*.py")
 
 
+async def follow_growing_log(client: Client, log: Path, uri: str) -> Following:
+    """Follow a log, to which one line is added that the server sees and nobody has been told of."""
+    following = Following(client)
+    await following.begin(uri)
+    with log.open("a") as file:
+        file.write("more before\n")
+    # Whoever begins makes the server look.
+    await Following(client).begin(uri)
+    return following
+
+
 @posix
 @pytest.mark.parametrize("uri", ["logs/app.log", "logs/*.log", "*.log", "logs"])
 @pytest.mark.parametrize("large", [False, True])
@@ -473,11 +484,7 @@ async def test_lines_written_before_a_log_was_rotated_are_told(tmp_path: Path, u
     put(log, "old\n" * (100_000 if large else 1))
     put(tmp_path / "logs/app.log.bak", "other\n")
     async with serving(tmp_path) as client:
-        following = Following(client)
-        await following.begin(uri)
-        with log.open("a") as file:
-            file.write("more before\n")
-        await Following(client).begin(uri)  # which looks at it
+        following = await follow_growing_log(client, log, uri)
         with log.open("a") as file:
             file.write("last before\n")
             log.rename(tmp_path / "logs/app.log.1")
@@ -534,11 +541,7 @@ async def test_lines_written_before_a_log_was_copied_and_emptied_are_told(tmp_pa
     put(log, "old\n")
     put(tmp_path / "logs/app.log.2", "other\n")
     async with serving(tmp_path) as client:
-        following = Following(client)
-        await following.begin(uri)
-        with log.open("a") as file:
-            file.write("more before\n")
-        await Following(client).begin(uri)  # which looks at it
+        following = await follow_growing_log(client, log, uri)
         with log.open("a") as file:
             file.write("last before\n")
         shutil.copy(log, tmp_path / "logs/app.log.1")

@@ -78,6 +78,9 @@ WITH_COMMA: dict[str, Maker] = {
 """As some spreadsheets write numbers, with something else between fields."""
 
 
+_DECIMAL_COMMA = re.compile(r"(?!-?[1-9]\d?\d?,\d\d\d$).*,", re.ASCII)
+
+
 @dataclass(frozen=True)
 class File:
     """A file, and what is in it.
@@ -96,59 +99,83 @@ class File:
 def csv_file(chance: random.Random) -> File:
     """Some CSV."""
     between = chance.choice([",", ",", ";", "\t", "|"])
+    header, rows = _draw_table(chance, between)
+    end = chance.choice(["\n", "\r\n"])
+    quoting = csv.QUOTE_ALL if chance.random() < 0.5 else csv.QUOTE_MINIMAL
+    out = io.StringIO()
+    csv.writer(out, delimiter=between, lineterminator=end, quoting=quoting).writerows([header, *rows])
+    text, faulty = _make_odd(chance, out.getvalue(), header, rows, between, end)
+    encoding = chance.choice(["utf-8", "utf-8", "utf-8-sig", "utf-16"])
+    read: list[list[str]] = []
+    if not faulty:
+        read = _read_csv(text, between, len(header))
+    name = chance.choice(["in.csv", "in.tsv" if between == "\t" else "in.csv"])
+    return File(name, text.encode(encoding), read, faulty)
+
+
+def _draw_table(chance: random.Random, between: str) -> tuple[list[str], list[list[str]]]:
+    """Return the names of columns, and rows in which each column has values of a kind, some of them empty."""
     width = chance.choice([1, 1, 2, 3, 5] if between == "," else [2, 3, 5])
     names = NAMES if between == "," and width > 1 else PLAIN
-    flavoured = FLAVOURS if between == "," else FLAVOURS | WITH_COMMA
+    kinds = FLAVOURS if between == "," else FLAVOURS | WITH_COMMA
     header = chance.sample(names, width)
-    count = chance.choice([0, 1, 2, 5, 12]) if chance.random() < 0.97 else 1300
-    flavours = [
-        chance.choice([*(WITH_COMMA if between != "," and chance.random() < 0.5 else flavoured)]) for _ in header
-    ]
-    rows = [[flavoured[flavour](chance) for flavour in flavours] for _ in range(count)]
+    count = 1300
+    if chance.random() < 0.97:
+        count = chance.choice([0, 1, 2, 5, 12])
+    column_kinds: list[str] = []
+    for _ in header:
+        with_comma = between != "," and chance.random() < 0.5
+        column_kinds.append(chance.choice([*(WITH_COMMA if with_comma else kinds)]))
+    rows = [[kinds[kind](chance) for kind in column_kinds] for _ in range(count)]
     for row in rows:
         for place in range(width):
             if chance.random() < 0.15:
                 row[place] = ""
-    if rows and chance.random() < 0.2:  # what comes last is of another kind
+    if rows and chance.random() < 0.2:
+        # What comes last is of another kind.
         rows[-1] = [FLAVOURS[chance.choice([*FLAVOURS])](chance) for _ in header]
-    out = io.StringIO()
-    end, quoted = chance.choice(["\n", "\r\n"]), chance.random() < 0.5
-    quoting = csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL
-    csv.writer(out, delimiter=between, lineterminator=end, quoting=quoting).writerows([header, *rows])
-    text, faulty = out.getvalue(), False
+    return header, rows
+
+
+def _make_odd(
+    chance: random.Random, text: str, header: Sequence[str], rows: Sequence[Sequence[str]], between: str, end: str
+) -> tuple[str, bool]:
+    """Return the text, half of the times with an oddity at its start or end, and whether no reader takes that."""
+    width = len(header)
     match chance.randint(0, 11):
         case 0 if rows and width > 1:
-            text, faulty = text + "alone" + end, True
+            return text + "alone" + end, True
         case 1:
-            text = text.removesuffix(end)
+            return text.removesuffix(end), False
         case 2 if width > 1:
-            text += end
+            return text + end, False
         case 3 if width > 1:
-            text, faulty = between.join(["twice"] * width) + end + text, True
+            return between.join(["twice"] * width) + end + text, True
         case 4:
-            text, faulty = text + '"open', True
-        case 5 if width > 1 and count < 20 and "\n" not in "".join(header):
-            text += between.join(['5" disk', *[""] * (width - 1)]) + end
+            return text + '"open', True
+        case 5 if width > 1 and len(rows) < 20 and "\n" not in "".join(header):
+            return text + between.join(['5" disk', *[""] * (width - 1)]) + end, False
         case _:
-            pass
-    encoding = chance.choice(["utf-8", "utf-8", "utf-8-sig", "utf-16"])
-    read = (
-        []
-        if faulty
-        else [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=between) if row or width == 1]
-    )
-    if not faulty and width == 1:
+            return text, False
+
+
+def _read_csv(text: str, between: str, width: int) -> list[list[str]]:
+    """Return the rows that Python's reader reads, with points for the commas of decimal numbers where these are sure."""
+    read = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=between) if row or width == 1]
+    if width == 1:
         read = [row or [""] for row in read]
-    if between != "," and read:
-        columns = [*zip(*read[1:], strict=True)]
-        pointed = [_pointed(column) for column in columns]
-        sure = re.compile(r"(?!-?[1-9]\d?\d?,\d\d\d$).*,", re.ASCII)
-        if any(one != other and any(map(sure.match, one)) for one, other in zip(columns, pointed, strict=True)):
-            columns = pointed
-        read = [read[0], *map(list, zip(*columns, strict=True))]
-    return File(
-        chance.choice(["in.csv", "in.tsv" if between == "\t" else "in.csv"]), text.encode(encoding), read, faulty
-    )
+    if between == "," or not read:
+        return read
+    columns = [*zip(*read[1:], strict=True)]
+    pointed = [_pointed(column) for column in columns]
+    if any(map(_surely_has_decimal_commas, columns, pointed)):
+        columns = pointed
+    return [read[0], *map(list, zip(*columns, strict=True))]
+
+
+def _surely_has_decimal_commas(column: Sequence[str], pointed: Sequence[str]) -> bool:
+    """Return whether a column can be read with points for commas, and has a comma that parts no thousands."""
+    return column != pointed and any(map(_DECIMAL_COMMA.match, column))
 
 
 def _pointed(column: Sequence[str]) -> Sequence[str]:
