@@ -160,7 +160,7 @@ def _make_odd(
 
 
 def _read_csv(text: str, between: str, width: int) -> list[list[str]]:
-    """Return the rows that Python's reader reads, with points for the commas of decimal numbers where these are sure."""
+    """Return the rows that Python's reader reads, with points for commas that surely are decimal ones."""
     read = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=between) if row or width == 1]
     if width == 1:
         read = [row or [""] for row in read]
