@@ -188,6 +188,11 @@ def compact(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
+def test_the_page_of_views_says_what_they_may_cost() -> None:
+    said = " ".join((ROOT / "docs/views.md").read_text("utf-8").split())
+    assert f"at most {GROWTH} bytes for each tool" in said and f"at most {MOST // 1000} kB compressed" in said
+
+
 @pytest.mark.parametrize("name", BUILT["pages"])
 def test_a_page_is_small_and_lets_nothing_in(name: str) -> None:
     page = (ROOT / name).read_bytes()
