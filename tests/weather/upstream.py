@@ -281,54 +281,67 @@ class Upstream:
         wrong = judge(handler.path, agent)
         if wrong:
             self.violations.extend(wrong)
-            return send(handler, 400, json.dumps({"error": True, "reason": "; ".join(wrong)}).encode())
-        fault = next((item for item in self.faults if item.where in handler.path and item.times > 0), None)
+            send(handler, 400, json.dumps({"error": True, "reason": "; ".join(wrong)}).encode())
+            return
+        fault = self._take_fault(handler.path)
+        if fault is not None and fault.change is None:
+            _answer_instead(handler, fault)
+            return
+        parts = urlsplit(handler.path)
+        query = dict(parse_qsl(parts.query))
+        if parts.path == "/api/data/metar":
+            self._answer_airports(handler, query, fault)
+        elif parts.path.startswith(("/cap/", "/v2/cap-alerts/")):
+            status, body = self.cap(parts.path, query)
+            send(handler, status, body)
+        else:
+            self._answer_document(handler, parts.path, query, fault)
+
+    def _take_fault(self, path: str) -> Fault | None:
+        """Return what is to happen to a request, if anything, after any hold."""
+        fault = next((item for item in self.faults if item.where in path and item.times > 0), None)
         if fault is not None:
             fault.times -= 1
             if fault.hold:
                 fault.hold.wait(60)
-            if fault.cut:
-                handler.send_response(200)
-                handler.send_header("content-length", "100000")
-                handler.end_headers()
-                handler.wfile.write(b'{"latitude":')
-                handler.close_connection = True
-                return None
-            if fault.change is None:
-                return send(handler, fault.status, fault.body, *fault.headers)
-        parts = urlsplit(handler.path)
-        query = dict(parse_qsl(parts.query))
-        if parts.path.startswith("/v1/search"):
-            document = self.found(query)
-            if fault is not None and fault.change is not None:
-                fault.change(document)
-            return send(handler, 200, dump(document))
-        if parts.path in OPEN_METEO:
-            document = self.open_meteo(query, parts.path)
-            if fault is not None and fault.change is not None:
-                fault.change(document)
-            return send(handler, 200, dump(document))
-        if parts.path == "/api/data/metar":
-            listed = self.airports(query)
-            if fault is not None and fault.change is not None:
-                fault.change({"reports": listed})
-            return send(handler, 200, json.dumps(listed).encode()) if listed else send(handler, 204, b"")
-        if parts.path.startswith(("/cap/", "/v2/cap-alerts/")):
-            status, body = self.cap(parts.path, query)
-            return send(handler, status, body)
-        if parts.path.startswith(("/api/v1/warnings/", "/collections/")):
-            document = self.warnings(parts.path) if parts.path.startswith("/api") else self.canada(query)
-            if fault is not None and fault.change is not None:
-                fault.change(document)
-            return send(handler, 200, dump(document))
-        status, document = self.nws(parts.path, query)
+        return fault
+
+    def _answer_airports(self, handler: BaseHTTPRequestHandler, query: dict[str, str], fault: Fault | None) -> None:
+        reports = self.airports(query)
+        if fault is not None and fault.change is not None:
+            fault.change({"reports": reports})
+        if reports:
+            send(handler, 200, json.dumps(reports).encode())
+        else:
+            send(handler, 204, b"")
+
+    def _answer_document(
+        self, handler: BaseHTTPRequestHandler, path: str, query: dict[str, str], fault: Fault | None
+    ) -> None:
+        status, document = self._find_document(path, query)
         if fault is not None and fault.change is not None:
             fault.change(document)
         body = dump(document)
+        if not _is_weather_service(path):
+            send(handler, status, body)
+            return
         stamp = f'"{hash(body)}"'
+        headers = [("etag", stamp), ("cache-control", "public, max-age=1")]
         if status == 200 and handler.headers.get("if-none-match") == stamp:
-            return send(handler, 304, b"", ("etag", stamp), ("cache-control", "public, max-age=1"))
-        return send(handler, status, body, ("etag", stamp), ("cache-control", "public, max-age=1"))
+            send(handler, 304, b"", *headers)
+        else:
+            send(handler, status, body, *headers)
+
+    def _find_document(self, path: str, query: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        if path.startswith("/v1/search"):
+            return 200, self.found(query)
+        if path in OPEN_METEO:
+            return 200, self.open_meteo(query, path)
+        if path.startswith("/api/v1/warnings/"):
+            return 200, self.warnings(path)
+        if path.startswith("/collections/"):
+            return 200, self.canada(query)
+        return self.nws(path, query)
 
     def found(self, query: dict[str, str]) -> dict[str, Any]:
         wanted = plain(query["name"])
@@ -483,6 +496,23 @@ class Upstream:
             )
             return 200, found
         return 404, {"title": "Not Found", "status": 404}
+
+
+def _answer_instead(handler: BaseHTTPRequestHandler, fault: Fault) -> None:
+    """Answer with a fault, or with the beginning of an answer whose connection then breaks."""
+    if not fault.cut:
+        send(handler, fault.status, fault.body, *fault.headers)
+        return
+    handler.send_response(200)
+    handler.send_header("content-length", "100000")
+    handler.end_headers()
+    handler.wfile.write(b'{"latitude":')
+    handler.close_connection = True
+
+
+def _is_weather_service(path: str) -> bool:
+    """Return whether a path is one of the National Weather Service, whose answers alone have tags."""
+    return path not in OPEN_METEO and not path.startswith(("/v1/search", "/api/v1/warnings/", "/collections/"))
 
 
 def judge(target: str, agent: str) -> list[str]:
