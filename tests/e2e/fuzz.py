@@ -227,72 +227,99 @@ async def over_http(case: Case, revision: str, seconds: float, dice: random.Rand
         await wire.open()
         maker, warm = Maker(dice, case, await lists(wire)), 0.0
         judge.heard = maker.hear
-
-        async def answer(question: Message) -> None:
-            for data in maker.answers(question):
-                response = await wire.client.post(url, content=data, headers=wire.headers_for({}))
-                if response.status_code >= 500:
-                    raise Finding(f"{response.status_code} to {data[:1000]!r}")
-
-        async def post(data: bytes, headers: dict[str, str], musts: set[str], method: str) -> None:
-            must = bool(musts)
-            with anyio.move_on_after(SECONDS if must else 1.0) as limit:
-                async with wire.client.stream(method, url, content=data, headers=headers) as response:
-                    if response.status_code >= 500 and response.status_code not in (501, 503):
-                        raise Finding(f"{response.status_code} to {data[:1000]!r} with {headers}")
-                    kind, body = response.headers.get("content-type", ""), b""
-                    answers: list[Any] = []
-                    if kind.startswith("text/event-stream"):
-                        async for event in httpx2.EventSource(response, max_event_size=None):
-                            if event.data:
-                                answers.append(json.loads(event.data))
-                                judge.message(answers[-1])
-                                if is_question(answers[-1]):
-                                    await answer(answers[-1])
-                    elif (body := await response.aread()) and kind.startswith("application/json"):
-                        answers.append(json.loads(body))
-                        judge.message(answers[-1])
-                    if must and response.status_code not in (200, 202, 400, 404, 429):
-                        raise Finding(f"{response.status_code} to {data[:1000]!r}: {body[:300]!r}")
-                    answered = {cast("Message", item).get("id") for item in answers if isinstance(item, dict)}
-                    if must and response.status_code == 200 and not musts <= answered:
-                        raise Finding(f"no answer to {sorted(musts - answered)} of {data[:1000]!r}")
-            if limit.cancelled_caught and must:
-                raise Finding(f"no answer to {data[:1000]!r}")
-
+        poster = _Poster(wire, maker, judge)
         until = time.monotonic() + seconds
         for turn in range(sys.maxsize):
             if time.monotonic() > until:
                 break
             async with anyio.create_task_group() as tasks:
                 for unit, musts, data in Round(maker, wire, dice).units:
-                    headers = {"content-type": "application/json", **wire.headers}
-                    try:
-                        headers |= wire.headers_for({} if isinstance(unit, list) else unit)
-                    except (AttributeError, KeyError, TypeError, UnicodeError):
-                        musts.clear()
-                    method = "POST"
-                    if not musts and dice.random() < 0.2:
-                        name = dice.choice([*headers, "last-event-id"])
-                        headers[name] = dice.choice(
-                            ("", "x" * 3000, "=?base64?!?=", "text/plain", "2024-11-05", "\x7f")
-                        )
-                        # Of no session: its own one is needed.
-                        if name == "mcp-session-id" or wire.modern:
-                            method = dice.choice(("POST", "GET", "DELETE", "PUT", "OPTIONS", "HEAD"))
-                    headers = {
-                        name: "".join(filter(_is_sendable, str(value))).strip() for name, value in headers.items()
-                    }
-                    tasks.start_soon(post, data, headers, musts, method)
+                    method, headers = _draw_head(wire, unit, musts, dice)
+                    tasks.start_soon(poster.post, data, headers, musts, method)
                     judge.tally["sent"] += 1
             with anyio.fail_after(SECONDS):
                 await wire.request("tools/list", seconds=SECONDS)
             for message in filter(is_question, [*wire.messages]):
-                await answer(message)
+                await poster.answer(message)
             judge.turn(wire)
             if turn == 20:
                 warm = memory(subject.process.pid)
         return memory(subject.process.pid) - warm if warm else 0.0
+
+
+def _draw_head(wire: HttpWire, unit: Any, musts: set[str], dice: random.Random) -> tuple[str, dict[str, str]]:
+    """Return the method and the headers of a request; odd ones for some of those that need no answer.
+
+    Args:
+        musts: ids that must be answered; emptied if no headers fit what is sent.
+    """
+    headers = {"content-type": "application/json", **wire.headers}
+    try:
+        headers |= wire.headers_for({} if isinstance(unit, list) else unit)
+    except (AttributeError, KeyError, TypeError, UnicodeError):
+        musts.clear()
+    method = "POST"
+    if not musts and dice.random() < 0.2:
+        name = dice.choice([*headers, "last-event-id"])
+        headers[name] = dice.choice(("", "x" * 3000, "=?base64?!?=", "text/plain", "2024-11-05", "\x7f"))
+        # Of no session: its own one is needed.
+        if name == "mcp-session-id" or wire.modern:
+            method = dice.choice(("POST", "GET", "DELETE", "PUT", "OPTIONS", "HEAD"))
+    return method, {name: "".join(filter(_is_sendable, str(value))).strip() for name, value in headers.items()}
+
+
+class _Poster:
+    """Sends requests over HTTP, and judges each response."""
+
+    def __init__(self, wire: HttpWire, maker: Maker, judge: Judge) -> None:
+        self._wire = wire
+        self._maker = maker
+        self._judge = judge
+
+    async def answer(self, question: Message) -> None:
+        """Answer what the server asks, in whatever way."""
+        for data in self._maker.answers(question):
+            response = await self._wire.client.post(self._wire.url, content=data, headers=self._wire.headers_for({}))
+            if response.status_code >= 500:
+                raise Finding(f"{response.status_code} to {data[:1000]!r}")
+
+    async def post(self, data: bytes, headers: dict[str, str], musts: set[str], method: str) -> None:
+        """Send a request, whose response has to answer the ids of `musts`."""
+        with anyio.move_on_after(SECONDS if musts else 1.0) as limit:
+            async with self._wire.client.stream(method, self._wire.url, content=data, headers=headers) as response:
+                if response.status_code >= 500 and response.status_code not in (501, 503):
+                    raise Finding(f"{response.status_code} to {data[:1000]!r} with {headers}")
+                body, answers = await self._read(response)
+                if musts:
+                    _expect_answers(response.status_code, data, body, musts, answers)
+        if limit.cancelled_caught and musts:
+            raise Finding(f"no answer to {data[:1000]!r}")
+
+    async def _read(self, response: httpx2.Response) -> tuple[bytes, list[Any]]:
+        """Return the body of a response that is no stream, and the messages, each judged as it comes."""
+        kind = response.headers.get("content-type", "")
+        answers: list[Any] = []
+        if kind.startswith("text/event-stream"):
+            async for event in httpx2.EventSource(response, max_event_size=None):
+                if event.data:
+                    answers.append(json.loads(event.data))
+                    self._judge.message(answers[-1])
+                    if is_question(answers[-1]):
+                        await self.answer(answers[-1])
+            return b"", answers
+        body = await response.aread()
+        if body and kind.startswith("application/json"):
+            answers.append(json.loads(body))
+            self._judge.message(answers[-1])
+        return body, answers
+
+
+def _expect_answers(status: int, data: bytes, body: bytes, musts: set[str], answers: list[Any]) -> None:
+    if status not in (200, 202, 400, 404, 429):
+        raise Finding(f"{status} to {data[:1000]!r}: {body[:300]!r}")
+    answered = {cast("Message", item).get("id") for item in answers if isinstance(item, dict)}
+    if status == 200 and not musts <= answered:
+        raise Finding(f"no answer to {sorted(musts - answered)} of {data[:1000]!r}")
 
 
 async def fuzz(package: str, seconds: float, seed: int) -> list[str]:
