@@ -9,7 +9,7 @@ __all__ = ["raise_descriptor_limit"]
 
 
 def raise_descriptor_limit(desired: int) -> int | None:
-    """Return how many descriptors this process may open, raised to `desired` if the system allows it.
+    """Return how many descriptors this process may open, raised to `desired` or as near to it as the system allows.
 
     None if the system does not count. On macOS, a process started from a terminal may open only 256.
     """
@@ -25,7 +25,10 @@ def raise_descriptor_limit(desired: int) -> int | None:
     raised = desired
     if hard != resource.RLIM_INFINITY:
         raised = min(desired, hard)
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
-        return raised
+    while raised > soft:
+        # macOS refuses more than the kernel allows a process, whatever the hard limit says.
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+            return raised
+        raised //= 2
     return soft
