@@ -14,7 +14,7 @@ from mcp_fs.engine.changing.copying import copy_entry
 from mcp_fs.engine.changing.destinations import Destinations
 from mcp_fs.engine.changing.entry_copy import absolute_names, name_taken_error, read_status_if_exists
 from mcp_fs.engine.changing.folders import with_missing_folders
-from mcp_fs.engine.changing.moving import move_entry, refuse_renaming_secret_folder
+from mcp_fs.engine.changing.moving import move_entry, refuse_renaming_secret_folder, rename_all
 from mcp_fs.engine.handles.named_entries import CopySource, Packing
 from mcp_fs.engine.handles.path_opening import read_status, resolve, translate_errors
 from mcp_fs.engine.journal.journal import JournalEntry
@@ -88,7 +88,7 @@ def put_all(
     cancel: CancelToken,
     journal_entry: JournalEntry | None = None,
 ) -> BatchResult:
-    """Move or copy each source to its target, one after another.
+    """Move or copy each source to its target, one after another; to free names of one disk move all or none.
 
     Raises:
         Invalid: an entry is named twice, or with a folder that it is in.
@@ -103,6 +103,8 @@ def put_all(
         verb = "moved"
         _refuse_renaming_secret_folders(pairs)
     replaced_bytes = _check_pairs(pairs, overwrite, cancel)
+    if put is move_entry and (results := _rename_all(pairs, cancel, journal_entry)) is not None:
+        return BatchResult(results)
     if journal_entry is not None:
         journal_entry.reserve_bytes(replaced_bytes)
     progress = _Progress(verb, len(pairs))
@@ -123,6 +125,14 @@ def put_all(
     if progress.not_durable:
         raise progress.not_durable_error(progress.not_durable) from progress.not_durable
     return BatchResult(progress.results)
+
+
+def _rename_all(
+    pairs: Sequence[tuple[CopySource, WritablePath]], cancel: CancelToken, journal_entry: JournalEntry | None
+) -> list[MoveResult] | None:
+    """Move all in one step, if that takes no more than a rename each; else return None, and nothing was moved."""
+    moves = [(source, target) for source, target in pairs if isinstance(source, WritablePath)]
+    return rename_all(moves, cancel=cancel, journal_entry=journal_entry)
 
 
 @dataclass(slots=True)

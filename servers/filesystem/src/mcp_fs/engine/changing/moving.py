@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from mcp_batteries.concurrency.cancellation import CancelToken
@@ -59,6 +59,7 @@ __all__ = [
     "refuse_renaming_secret_folder",
     "refuse_served_folder",
     "relocate",
+    "rename_all",
 ]
 
 # Entries that keep a folder from being moved that the answer names.
@@ -142,6 +143,65 @@ def relocate(
     """
     move = Relocation(resolved_source, source, resolved_target, target, overwrite, cancel)
     move.run(lambda operation: operation.apply(None))
+
+
+def rename_all(
+    pairs: Sequence[tuple[WritablePath, WritablePath]],
+    *,
+    cancel: CancelToken,
+    journal_entry: JournalEntry | None = None,
+) -> list[MoveResult] | None:
+    """Rename entries to names that are free, all or none: one record in the journal, one look at each folder's disk.
+
+    Returns:
+        None where one of them takes more than that, as a move to another disk does; nothing was moved then.
+
+    Raises:
+        Problem: as `move_entry`; nothing was moved.
+    """
+    with ExitStack() as stack:
+        renames: list[BatchRename] = []
+        for source, target in pairs:
+            cancel.check()
+            rename = _prepare_rename(source, target, stack)
+            if rename is None:
+                return None
+            renames.append(rename)
+        resolved_paths = [end for rename in renames for end in (rename.resolved_source, rename.resolved)]
+        stack.enter_context(lock_names(resolved_paths, cancel))
+        for rename in renames:
+            refuse_served_folder(rename.resolved_source.path)
+            if stat.S_ISREG(rename.status.st_mode):
+                check_renamed_text(rename.resolved_source, rename.resolved, rename.target)
+        links = [describe_link(source) for source, _ in pairs]
+        try:
+            apply(renames, journal_entry)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            if journal_entry is not None:
+                journal_entry.withdraw()
+            return None
+    results: list[MoveResult] = []
+    for (source, target), link in zip(pairs, links, strict=True):
+        notes: list[str] = []
+        if link is not None:
+            notes = [*link.describe_at(target)]
+        results.append(MoveResult("moved", source.display, target.display, notes))
+    return results
+
+
+def _prepare_rename(source: WritablePath, target: WritablePath, stack: ExitStack) -> BatchRename | None:
+    """Return the rename of an entry to a free name of its disk; None for any other move. `stack` holds the folders."""
+    resolved_source = stack.enter_context(resolve(source, follow=False))
+    resolved_target = stack.enter_context(resolve_for_writing(target, follow=False))
+    with translate_errors(source):
+        status = resolved_source.folder.stat(resolved_source.name)
+    if read_status_if_exists(resolved_target) is not None:
+        return None
+    if _are_on_different_disks(resolved_source, resolved_target):
+        return None
+    return BatchRename(resolved_target, target, resolved_source, False, source, target, status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +295,39 @@ class Rename(_Move):
             source.folder.rename(source.name, self.folder, self.name)
         else:
             source.folder.rename_noreplace(source.name, self.folder, self.name)
+
+
+@dataclass(eq=False)
+class BatchRename(Rename):
+    """One of several renames, all or none: it says itself what stopped it, and can be taken back.
+
+    Attributes:
+        source: as the caller knows it.
+        target: the same.
+        status: of what is moved.
+    """
+
+    source: WritablePath
+    target: WritablePath
+    status: os.stat_result
+
+    def apply(self, content_path: WritablePath | None = None) -> None:
+        try:
+            super().apply(content_path)
+        except OSError as error:
+            if error.errno == errno.EXDEV:
+                raise
+            raise _to_move_problem(
+                error, self.source, self.target, self.status, self.resolved, self.overwrite
+            ) from error
+
+    def take_back(self) -> None:
+        source = self.resolved_source
+        self.folder.rename_noreplace(self.name, source.folder, source.name)
+
+    @property
+    def backup_note(self) -> str:
+        return f", where {quote(self.source.display)} is now"
 
 
 @dataclass(eq=False)
