@@ -14,15 +14,18 @@ from typing import Any
 import docx
 import pptx
 import pytest
+import python_calamine
 import xlsxwriter
 from xlsxwriter.utility import xl_rowcol_to_cell
 
+from filesystem.binary_workbooks import xls, xlsb
 from filesystem.documents import MAKERS, drawn_pdf, pdf, zipped
 from filesystem.documents_differential import cells_of, compare_documents
 from filesystem.reading import fill, flat, served
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound
 from mcp_fs.engine.documents import worker
+from mcp_fs.engine.documents.formats import archives
 from mcp_fs.engine.documents.formats import pdf as pdf_reader
 from mcp_fs.engine.documents.formats import workbook as workbook_reader
 from mcp_fs.engine.documents.formats.archives import OutOfTime
@@ -315,6 +318,37 @@ def test_other_libraries_read_the_same(tmp_path: Path) -> None:
     agreements = compare_documents(sorted(tmp_path.iterdir()))
     assert {"docx paragraphs", "pptx paragraphs"} <= agreements.keys()
     assert [name for name, agreement in agreements.items() if agreement.differing] == []
+
+
+@pytest.mark.parametrize("name", ["b.xls", "b.xlsb", "archive-in-it.xls"])
+def test_binary_workbooks_are_read_with_their_cells(tmp_path: Path, name: str) -> None:
+    numbers = {(0, 0): 3.0, (0, 2): 2.5, (4, 1): -7.0}
+    books = {
+        "b.xls": xls(numbers),
+        "b.xlsb": xlsb(numbers),
+        "archive-in-it.xls": xls(numbers, more={"Package": zipped({"a.txt": "A"})}),
+    }
+    fill(tmp_path, {name: books[name]})
+    (cells,) = cells_of(read(tmp_path, name)).values()
+    assert cells == {"A1": "3", "C1": "2.5", "B5": "-7"}
+
+
+def test_a_workbook_of_before_2007_that_is_locked_is_called_so(tmp_path: Path) -> None:
+    fill(tmp_path, {"b.xls": xls({(0, 0): 3.0}, is_encrypted=True)})
+    with pytest.raises(Invalid, match="is locked by a password"):
+        read(tmp_path, "b.xls")
+
+
+def test_a_library_that_gives_up_is_no_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As calamine does with some workbooks: its panics are no `Exception`."""
+    panic = type("PanicException", (BaseException,), {})
+
+    def open_book(file: object) -> None:
+        raise panic("no entry found for key")
+
+    monkeypatch.setattr(python_calamine.CalamineWorkbook, "from_filelike", open_book)
+    with pytest.raises(archives.Unreadable, match="not read: no entry found"):
+        workbook_reader.Workbook(io.BytesIO(workbook(lambda book: book.add_worksheet("S"))))
 
 
 def test_a_workbook_that_is_damaged_inside_is_refused(tmp_path: Path) -> None:

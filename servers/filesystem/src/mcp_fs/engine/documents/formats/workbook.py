@@ -6,6 +6,7 @@ That is errors, formulas, numbers of more digits than a double holds, and commen
 from __future__ import annotations
 
 import re
+import struct
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from itertools import chain
 from typing import Any, BinaryIO
 from xml.parsers import expat
 
+from mcp_fs.engine.document_kinds import OLE
 from mcp_fs.engine.documents.formats.archives import (
     ArchiveEntry,
     MemberNotFound,
@@ -49,6 +51,11 @@ _NEEDS_XML = re.compile(rb"""\bt=["']e["']|<(?:\w+:)?f[\s/>]|>-?\d{16,}<""")
 _A1 = re.compile(r"\$?([A-Za-z]{0,3})\$?(\d{0,7})")
 _RANGE = re.compile(r"(?P<sheet>.+)!(?P<first>[A-Za-z$\d]+)(?::(?P<last>[A-Za-z$\d]+))?")
 _FORMULAS = "formulas"
+# Of a workbook of before 2007: where its records are, how one begins, and which says that those behind it are encrypted.
+_BOOK_STREAMS = ("Workbook", "Book")
+_RECORD = struct.Struct("<HH")
+_FILE_PASS = 0x2F
+_MOST_LEADING_RECORDS = 10
 # What Excel writes before the text of a comment that has answers, for older programs.
 _THREAD_NOTICE = re.compile(r"\[Threaded comment\].*?Comment:\s*", re.DOTALL)
 
@@ -152,19 +159,26 @@ class Workbook:
         raise MemberNotFound(f"is not in the workbook, whose sheets are {', '.join(self._book.sheet_names)}")
 
     def _open_package(self) -> Zip | None:
-        """Return the archive that a workbook since 2007 is; None for an older one."""
-        try:
-            return Zip(self._data)
-        except Unreadable:
+        """Return the archive that a workbook since 2007 is; None for an older one, be there an archive in it."""
+        is_older = self._data.read(len(OLE)) == OLE
+        self._data.seek(0)
+        if is_older:
             return None
+        return Zip(self._data)
 
     def _open_book(self) -> Any:
+        # The library reads on in what is encrypted in one of the ways that there are.
+        if self._package is None and _is_encrypted(self._data):
+            raise Unreadable("is locked by a password")
+        self._data.seek(0)
         try:
             return self._library.CalamineWorkbook.from_filelike(self._data)
-        except self._library.PasswordError:
-            raise Unreadable("is locked by a password") from None
         except self._library.CalamineError as error:
             raise Unreadable(f"is damaged: {error}") from None
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":
+                raise
+            raise Unreadable(f"is damaged, or written in a way that is not read: {error}") from None
 
     def _find_sheet(self, name: str) -> str | None:
         wanted = fold_name(name).casefold()
@@ -233,6 +247,8 @@ class Workbook:
         if package is None:
             return xml
         main = find_main_part(package, "xl/workbook.xml")
+        if not main.endswith(".xml"):
+            return xml
         targets = find_related_parts(package, main)
         for element, attributes in read_elements(package.member(main)):
             part = targets.get(attributes.get("r:id", ""), "")
@@ -242,6 +258,32 @@ class Workbook:
                 if comments is not None:
                     _read_comments(package, comments, xml)
         return xml
+
+
+def _is_encrypted(file: BinaryIO) -> bool:
+    """Return whether a workbook of before 2007 is encrypted, which one of its first records says (MS-XLS)."""
+    import olefile  # pyright: ignore[reportMissingTypeStubs]
+
+    library: Any = olefile
+    file.seek(0)
+    try:
+        with library.OleFileIO(file) as container:
+            name = next(filter(container.exists, _BOOK_STREAMS), None)
+            if name is None:
+                return False
+            data: bytes = container.openstream(name).read()
+    except OSError:
+        return False
+    offset = 0
+    for _ in range(_MOST_LEADING_RECORDS):
+        head = data[offset : offset + _RECORD.size]
+        if len(head) < _RECORD.size:
+            return False
+        kind, length = _RECORD.unpack(head)
+        if kind == _FILE_PASS:
+            return True
+        offset += _RECORD.size + length
+    return False
 
 
 def _bounds(sheet: Any, xml: _SheetXml, area: _Area) -> _Area | None:

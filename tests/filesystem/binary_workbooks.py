@@ -1,0 +1,86 @@
+"""Writes workbooks in Excel's binary formats: of before 2007 (MS-XLS), and the one since then (MS-XLSB)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+from filesystem.compound_file import Tree, compound_file
+from filesystem.documents import zipped
+
+__all__ = ["xls", "xlsb"]
+
+Numbers = Mapping[tuple[int, int], float]
+"""The numbers of the one sheet, by row and column from 0."""
+
+_FILE_PASS = 0x2F
+
+
+def xls(numbers: Numbers, *, is_encrypted: bool = False, more: Tree | None = None) -> bytes:
+    """Return a workbook with one sheet, `Old`.
+
+    Args:
+        is_encrypted: whether it says that what follows is encrypted.
+        more: other streams of the file.
+    """
+    begin = _old_record(0x809, struct.pack("<HHHHII", 0x600, 5, 0, 0, 0, 0))
+    if is_encrypted:
+        begin += _old_record(_FILE_PASS, struct.pack("<HHHH", 0, 0x1234, 0x5678, 0))
+    end = _old_record(0x0A, b"")
+    name = b"\x03\x00Old"
+    sheet_offset = len(begin) + 4 + 6 + len(name) + len(end)
+    book = begin + _old_record(0x85, struct.pack("<IBB", sheet_offset, 0, 0) + name) + end
+    sheet = _old_record(0x809, struct.pack("<HHHHII", 0x600, 0x10, 0, 0, 0, 0))
+    for (row, column), number in sorted(numbers.items()):
+        sheet += _old_record(0x203, struct.pack("<HHHd", row, column, 0, number))
+    return compound_file({"Workbook": book + sheet + end, **(more or {})})
+
+
+def xlsb(numbers: Numbers) -> bytes:
+    """Return a workbook with one sheet, `Binary`."""
+    bundle = struct.pack("<II", 0, 1) + _text("rId1") + _text("Binary")
+    workbook = _record(131) + _record(143) + _record(156, bundle) + _record(144) + _record(132)
+    rows = b""
+    for row in sorted({row for row, _ in numbers}):
+        rows += _record(0, struct.pack("<IIHHBI", row, 0, 300, 0, 0, 0))
+        for (_, column), number in sorted(item for item in numbers.items() if item[0][0] == row):
+            rows += _record(5, struct.pack("<IId", column, 0, number))
+    size = struct.pack("<IIII", 0, max(row for row, _ in numbers), 0, max(column for _, column in numbers))
+    sheet = _record(129) + _record(148, size) + _record(145) + rows + _record(146) + _record(130)
+    relationship = (
+        '<Relationship Id="rId1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/{}" '
+        'Target="{}"/>'
+    )
+    relationships = (
+        '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{}</Relationships>'
+    )
+    return zipped({
+        "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>',
+        "_rels/.rels": relationships.format(relationship.format("officeDocument", "xl/workbook.bin")),
+        "xl/_rels/workbook.bin.rels": relationships.format(
+            relationship.format("worksheet", "worksheets/sheet1.bin")
+        ),
+        "xl/workbook.bin": workbook,
+        "xl/worksheets/sheet1.bin": sheet,
+    })  # fmt: skip
+
+
+def _old_record(kind: int, body: bytes) -> bytes:
+    return struct.pack("<HH", kind, len(body)) + body
+
+
+def _record(kind: int, body: bytes = b"") -> bytes:
+    """Return a record: seven bits of its kind and of its length in each byte, the lowest first."""
+    return _packed(kind) + _packed(len(body)) + body
+
+
+def _packed(number: int) -> bytes:
+    packed = b""
+    while number > 0x7F:
+        packed += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return packed + bytes([number])
+
+
+def _text(text: str) -> bytes:
+    return struct.pack("<I", len(text)) + text.encode("utf-16-le")
