@@ -14,10 +14,12 @@ Numbers = Mapping[tuple[int, int], float]
 """The numbers of the one sheet, by row and column from 0."""
 
 _FILE_PASS = 0x2F
+_NOT_AVAILABLE = 0x2A
+_DIVISION_BY_ZERO = 0x07
 
 
 def xls(numbers: Numbers, *, is_encrypted: bool = False, more: Tree | None = None) -> bytes:
-    """Return a workbook with one sheet, `Old`.
+    """Return a workbook with one sheet, `Old`; below its last number are `#N/A` and, of a formula, `#DIV/0!`.
 
     Args:
         is_encrypted: whether it says that what follows is encrypted.
@@ -33,11 +35,15 @@ def xls(numbers: Numbers, *, is_encrypted: bool = False, more: Tree | None = Non
     sheet = _old_record(0x809, struct.pack("<HHHHII", 0x600, 0x10, 0, 0, 0, 0))
     for (row, column), number in sorted(numbers.items()):
         sheet += _old_record(0x203, struct.pack("<HHHd", row, column, 0, number))
+    row, column = max(numbers)
+    sheet += _old_record(0x205, struct.pack("<HHHBB", row + 1, column, 0, _NOT_AVAILABLE, 1))
+    result = bytes([2, 0, _DIVISION_BY_ZERO, 0, 0, 0, 0xFF, 0xFF])
+    sheet += _old_record(0x06, struct.pack("<HHH", row + 2, column, 0) + result + struct.pack("<HIH", 0, 0, 0))
     return compound_file({"Workbook": book + sheet + end, **(more or {})})
 
 
 def xlsb(numbers: Numbers) -> bytes:
-    """Return a workbook with one sheet, `Binary`."""
+    """Return a workbook with one sheet, `Binary`, and two errors as in `xls`."""
     bundle = struct.pack("<II", 0, 1) + _text("rId1") + _text("Binary")
     workbook = _record(131) + _record(143) + _record(156, bundle) + _record(144) + _record(132)
     rows = b""
@@ -45,7 +51,11 @@ def xlsb(numbers: Numbers) -> bytes:
         rows += _record(0, struct.pack("<IIHHBI", row, 0, 300, 0, 0, 0))
         for (_, column), number in sorted(item for item in numbers.items() if item[0][0] == row):
             rows += _record(5, struct.pack("<IId", column, 0, number))
-    size = struct.pack("<IIII", 0, max(row for row, _ in numbers), 0, max(column for _, column in numbers))
+    row, column = max(numbers)
+    for offset, kind, code, rest in ((1, 3, _NOT_AVAILABLE, b""), (2, 11, _DIVISION_BY_ZERO, bytes(10))):
+        rows += _record(0, struct.pack("<IIHHBI", row + offset, 0, 300, 0, 0, 0))
+        rows += _record(kind, struct.pack("<IIB", column, 0, code) + rest)
+    size = struct.pack("<IIII", 0, row + 2, 0, max(column for _, column in numbers))
     sheet = _record(129) + _record(148, size) + _record(145) + rows + _record(146) + _record(130)
     relationship = (
         '<Relationship Id="rId1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/{}" '

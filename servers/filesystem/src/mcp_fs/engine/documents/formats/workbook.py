@@ -6,7 +6,6 @@ That is errors, formulas, numbers of more digits than a double holds, and commen
 from __future__ import annotations
 
 import re
-import struct
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,6 +24,13 @@ from mcp_fs.engine.documents.formats.archives import (
     Zip,
     read_all,
     refuse_locked_package,
+)
+from mcp_fs.engine.documents.formats.binary_errors import (
+    Errors,
+    is_encrypted,
+    read_binary_errors,
+    read_book_stream,
+    read_old_errors,
 )
 from mcp_fs.engine.documents.formats.package import (
     create_parser,
@@ -51,11 +57,6 @@ _NEEDS_XML = re.compile(rb"""\bt=["']e["']|<(?:\w+:)?f[\s/>]|>-?\d{16,}<""")
 _A1 = re.compile(r"\$?([A-Za-z]{0,3})\$?(\d{0,7})")
 _RANGE = re.compile(r"(?P<sheet>.+)!(?P<first>[A-Za-z$\d]+)(?::(?P<last>[A-Za-z$\d]+))?")
 _FORMULAS = "formulas"
-# Of a workbook of before 2007: where its records are, how one begins, and which says that those behind it are encrypted.
-_BOOK_STREAMS = ("Workbook", "Book")
-_RECORD = struct.Struct("<HH")
-_FILE_PASS = 0x2F
-_MOST_LEADING_RECORDS = 10
 # What Excel writes before the text of a comment that has answers, for older programs.
 _THREAD_NOTICE = re.compile(r"\[Threaded comment\].*?Comment:\s*", re.DOTALL)
 
@@ -119,6 +120,9 @@ class Workbook:
         refuse_locked_package(self._data)
         self._data.seek(0)
         self._package = self._open_package()
+        self._old_errors: list[Errors] = []
+        if self._package is None:
+            self._read_old_book()
         self._data.seek(0)
         self._deadline = time.process_time() + _MAX_SECONDS
         self._book = self._open_book()
@@ -166,11 +170,18 @@ class Workbook:
             return None
         return Zip(self._data)
 
-    def _open_book(self) -> Any:
-        # The library reads on in what is encrypted in one of the ways that there are.
-        if self._package is None and _is_encrypted(self._data):
+    def _read_old_book(self) -> None:
+        """Take from a workbook of before 2007 what the library leaves out.
+
+        Raises:
+            Unreadable: it is encrypted; the library reads on in one of the ways that there are.
+        """
+        book = read_book_stream(self._data)
+        if is_encrypted(book):
             raise Unreadable("is locked by a password")
-        self._data.seek(0)
+        self._old_errors = read_old_errors(book)
+
+    def _open_book(self) -> Any:
         try:
             return self._library.CalamineWorkbook.from_filelike(self._data)
         except self._library.CalamineError as error:
@@ -241,13 +252,19 @@ class Workbook:
             yield f"{_cell_name(row, column)}\t{formula}\n"
 
     def _read_xml(self, name: str) -> _SheetXml:
-        """Return what the XML of a sheet tells; nothing where there is none, as in the binary formats."""
+        """Return what the XML of a sheet tells; of the binary formats, which have none, the errors."""
         xml = _SheetXml()
         package = self._package
+        number = self._book.sheet_names.index(name)
         if package is None:
+            if len(self._old_errors) == len(self._book.sheet_names):
+                xml.texts |= self._old_errors[number]
             return xml
         main = find_main_part(package, "xl/workbook.xml")
         if not main.endswith(".xml"):
+            part = package.member(f"{main.rpartition('/')[0]}/worksheets/sheet{number + 1}.bin")
+            if part is not None:
+                xml.texts |= read_binary_errors(read_all(part).read())
             return xml
         targets = find_related_parts(package, main)
         for element, attributes in read_elements(package.member(main)):
@@ -258,32 +275,6 @@ class Workbook:
                 if comments is not None:
                     _read_comments(package, comments, xml)
         return xml
-
-
-def _is_encrypted(file: BinaryIO) -> bool:
-    """Return whether a workbook of before 2007 is encrypted, which one of its first records says (MS-XLS)."""
-    import olefile  # pyright: ignore[reportMissingTypeStubs]
-
-    library: Any = olefile
-    file.seek(0)
-    try:
-        with library.OleFileIO(file) as container:
-            name = next(filter(container.exists, _BOOK_STREAMS), None)
-            if name is None:
-                return False
-            data: bytes = container.openstream(name).read()
-    except OSError:
-        return False
-    offset = 0
-    for _ in range(_MOST_LEADING_RECORDS):
-        head = data[offset : offset + _RECORD.size]
-        if len(head) < _RECORD.size:
-            return False
-        kind, length = _RECORD.unpack(head)
-        if kind == _FILE_PASS:
-            return True
-        offset += _RECORD.size + length
-    return False
 
 
 def _bounds(sheet: Any, xml: _SheetXml, area: _Area) -> _Area | None:

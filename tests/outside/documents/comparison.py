@@ -1,20 +1,16 @@
-"""Real documents, read by the server and by other libraries; run as a program.
+"""What the server reads of a document beside what other libraries read of it, by questions that both answer.
 
-`uv run --with pdfplumber --with openpyxl python -m filesystem.documents_differential FOLDER` in `tests/` reads every
-document below a folder, and prints for each question in how many files both say the same. `--show` names the others.
 A library that is not installed is not asked; a file that it can't read itself counts for nobody.
 """
 
 from __future__ import annotations
 
-import json
+import io
 import re
-import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -25,9 +21,11 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.documents.source import open_content
 
-__all__ = ["QUESTIONS", "Agreement", "cells_of", "compare_documents", "read_document"]
+__all__ = ["MOST_BYTES", "QUESTIONS", "Answer", "cells_of", "compare_document", "read_document"]
 
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*")
+_OPEN_PICTURE = re.compile(r"\(Pictures/[^()]*\)")
+_OPEN_LINK = re.compile(r"\[([^\[\]]*)\]\([^()]*\)")
 _LINK = re.compile(r" <[^<>\s]+>")
 _SHEET = re.compile(r"\[sheet (?P<name>.*?), (?P<column>[A-Z]+)(?P<row>\d+)(:[A-Z]+\d+)?(, .*)?\]")
 _ROW = re.compile(r"\[row (\d+)\]")
@@ -35,24 +33,24 @@ _CELL = re.compile(r"\[([A-Z]+)\d+\] ")
 _EQUAL_SHARE = 0.98
 # Of a document: the other libraries take long.
 _MOST_PAGES = 4
-_MOST_BYTES = 2_000_000
+MOST_BYTES = 2_000_000
 
 Question = Callable[[Path, str], bool]
 
 
-@dataclass
-class Agreement:
-    """In which files the server and another library say the same.
+@dataclass(frozen=True)
+class Answer:
+    """What came of one question about one document.
 
     Attributes:
-        agreed: how many files those are.
-        asked: of how many.
-        differing: the others.
+        question: as `pdf words`.
+        is_agreed: whether both say the same.
+        refusal: why the server does not read the document, if it does not.
     """
 
-    agreed: int = 0
-    asked: int = 0
-    differing: list[str] = field(default_factory=list[str])
+    question: str
+    is_agreed: bool
+    refusal: str = ""
 
 
 def read_document(path: Path) -> str:
@@ -61,29 +59,33 @@ def read_document(path: Path) -> str:
         return file.read().decode()
 
 
-def compare_documents(files: Iterable[Path]) -> dict[str, Agreement]:
-    """Return for every question in which files the server and the other library agree."""
-    agreements: dict[str, Agreement] = {}
-    for path in files:
-        questions = QUESTIONS.get(path.suffix.lower(), {})
-        text = ""
-        if questions:
-            with suppress(Problem):
-                text = read_document(path)
-        for name, ask in questions.items():
-            agreement = agreements.setdefault(f"{path.suffix.lower()[1:]} {name}", Agreement())
-            try:
-                is_agreed = ask(path, text)
-            except ImportError:
-                continue
-            except Exception:
-                continue
-            agreement.asked += 1
-            if is_agreed:
-                agreement.agreed += 1
-            else:
-                agreement.differing.append(str(path))
-    return agreements
+def compare_document(path: Path) -> Iterator[Answer]:
+    """Yield an answer for each question that another library answers too.
+
+    Raises:
+        Problem: the server does not read it, and neither do the others.
+    """
+    kind = path.suffix.lower()
+    refusal: Problem | None = None
+    text = ""
+    try:
+        text = read_document(path)
+    except Problem as problem:
+        refusal = problem
+    is_answered = False
+    for name, ask in QUESTIONS.get(kind, {}).items():
+        try:
+            is_agreed = ask(path, text)
+        except Exception:
+            continue
+        if refusal is None:
+            is_answered = True
+            yield Answer(f"{kind[1:]} {name}", is_agreed)
+        elif not is_agreed:  # else it has opened a locked document and sees nothing in it
+            is_answered = True
+            yield Answer(f"{kind[1:]} {name}", False, refusal.failure)
+    if refusal is not None and not is_answered:
+        raise refusal
 
 
 @lru_cache(maxsize=1)
@@ -125,6 +127,10 @@ def _has_rows(path: Path, text: str) -> bool:
     return sum(f" {row} " in joined for row in rows) >= _EQUAL_SHARE * len(rows)
 
 
+Sheets = Mapping[str, Mapping[str, str]]
+"""By sheet the cells that are not empty, by their A1 names."""
+
+
 def _cell_text(value: object) -> str:
     """Return a value of openpyxl as the server writes it."""
     match value:
@@ -142,8 +148,9 @@ def _cell_text(value: object) -> str:
             return " ".join(str(value).split())
 
 
-def _sheets(path: Path) -> dict[str, dict[str, str]]:
-    """Return by sheet the cells that are not empty, by their A1 names, as openpyxl has them."""
+@lru_cache(maxsize=1)
+def _sheets(path: Path) -> Sheets:
+    """Return the cells as openpyxl has them."""
     import openpyxl  # pyright: ignore[reportMissingImports, reportMissingModuleSource]
 
     library: Any = openpyxl
@@ -157,12 +164,46 @@ def _sheets(path: Path) -> dict[str, dict[str, str]]:
         for row in sheet.iter_rows():
             for cell in row:
                 value = cell.value
-                if value is None and formulas[sheet.title][cell.coordinate].data_type == "f":
+                # A formula whose text is empty has a value.
+                if value is None and cell.data_type == "n" and formulas[sheet.title][cell.coordinate].data_type == "f":
                     formula = formulas[sheet.title][cell.coordinate].value
                     value = getattr(formula, "text", formula)
                 if value is not None and _cell_text(value):
                     cells[cell.coordinate] = _cell_text(value)
     return sheets
+
+
+@lru_cache(maxsize=1)
+def _old_sheets(path: Path) -> Sheets:
+    """Return the cells as xlrd has them."""
+    import xlrd  # pyright: ignore[reportMissingImports, reportMissingModuleSource]
+
+    library: Any = xlrd
+    book = library.open_workbook(str(path), logfile=io.StringIO(), formatting_info=False)
+    sheets: dict[str, dict[str, str]] = {}
+    for sheet in book.sheets():
+        cells = sheets[sheet.name] = dict[str, str]()
+        for row in range(sheet.nrows):
+            for column, cell in enumerate(sheet.row(row)):
+                text = _cell_text(_old_value(library, cell, book.datemode))
+                if text:
+                    cells[f"{_column_letters(column + 1)}{row + 1}"] = text
+    return sheets
+
+
+def _old_value(library: Any, cell: Any, date_mode: int) -> object:
+    """Return the value of a cell of xlrd as Python has it; an error as the words of Excel."""
+    match cell.ctype:
+        case library.XL_CELL_DATE:
+            if cell.value < 1:
+                return (datetime(2000, 1, 1) + timedelta(days=cell.value)).time()
+            return library.xldate_as_datetime(cell.value, date_mode)
+        case library.XL_CELL_BOOLEAN:
+            return bool(cell.value)
+        case library.XL_CELL_ERROR:
+            return library.error_text_from_code[cell.value]
+        case _:
+            return cell.value
 
 
 def _column_number(letters: str) -> int:
@@ -207,70 +248,93 @@ def cells_of(text: str) -> dict[str, dict[str, str]]:
     return sheets
 
 
-def _has_values(path: Path, text: str) -> bool:
-    theirs = Counter(value for cells in _sheets(path).values() for value in cells.values())
-    ours = Counter(value for cells in cells_of(text).values() for value in cells.values())
-    return theirs == ours
-
-
-def _has_cells(path: Path, text: str) -> bool:
-    theirs = {name: cells for name, cells in _sheets(path).items() if cells}
-    return theirs == {name: cells for name, cells in cells_of(text).items() if cells}
-
-
 def _has_paragraphs(path: Path, text: str) -> bool:
     """Return whether every paragraph of a document, also in tables, stands in our text as a whole."""
     import docx
 
     document: Any = docx.Document(str(path))
-    text = _normalize(_LINK.sub("", text))
     paragraphs = [*document.paragraphs]
     for table in document.tables:
         for row in table.rows:
             for cell in row.cells:
                 paragraphs += cell.paragraphs
-    return all(_normalize(paragraph.text) in text for paragraph in paragraphs)
+    return _holds([paragraph.text for paragraph in paragraphs], _LINK.sub("", text))
 
 
 def _has_shapes(path: Path, text: str) -> bool:
     import pptx
 
     show: Any = pptx.Presentation(str(path))
-    text = _normalize(text)
     texts: list[str] = []
     for slide in show.slides:
         for shape in slide.shapes:
             if shape.has_text_frame:
                 texts += [paragraph.text for paragraph in shape.text_frame.paragraphs]
-    return all(_normalize(paragraph) in text for paragraph in texts)
+    return _holds(texts, text)
+
+
+def _has_open_paragraphs(path: Path, text: str) -> bool:
+    import odfdo
+
+    document: Any = odfdo.Document(str(path))
+    texts: list[str] = []
+    for paragraph in document.body.get_paragraphs():
+        # The library writes pictures and links as Markdown does.
+        texts.append(_OPEN_LINK.sub(r"\1", _OPEN_PICTURE.sub("", paragraph.inner_text)))
+    return _holds(texts, _LINK.sub("", text))
+
+
+def _has_mail(path: Path, text: str) -> bool:
+    """Return whether the subject, the words of the body and the names of what is attached stand in our text."""
+    import extract_msg  # pyright: ignore[reportMissingImports]
+
+    library: Any = extract_msg
+    with library.openMsg(str(path)) as mail:
+        words = [mail.subject or "", *(mail.body or "").split()]
+        names = [attachment.longFilename or attachment.shortFilename or "" for attachment in mail.attachments]
+    return _holds([word.strip("\0") for word in (*words, *names)], text)
+
+
+def _holds(texts: list[str], whole: str) -> bool:
+    """Return whether all texts stand in another, whatever blanks are between words."""
+    whole = _normalize(whole)
+    return all(_normalize(text) in whole for text in texts)
 
 
 def _normalize(text: str) -> str:
     return " ".join(text.replace("\u2011", "-").split())
 
 
-_WORKBOOK: dict[str, Question] = {"values": _has_values, "cells": _has_cells}
-QUESTIONS: dict[str, dict[str, Question]] = {
+def _count_values(sheets: Sheets) -> Counter[str]:
+    counts = Counter[str]()
+    for cells in sheets.values():
+        counts.update(cells.values())
+    return counts
+
+
+def _sheet_questions(read_sheets: Callable[[Path], Sheets]) -> Mapping[str, Question]:
+    """Return what is asked of a library that reads workbooks."""
+
+    def has_values(path: Path, text: str) -> bool:
+        return _count_values(read_sheets(path)) == _count_values(cells_of(text))
+
+    def has_cells(path: Path, text: str) -> bool:
+        ours = cells_of(text)
+        return all(cells == ours.get(name, {}) for name, cells in read_sheets(path).items())
+
+    return {"values": has_values, "cells": has_cells}
+
+
+QUESTIONS: Mapping[str, Mapping[str, Question]] = {
     ".pdf": {"words": _has_words, "rows of figures": _has_rows},
-    ".xlsx": _WORKBOOK,
-    ".xlsm": _WORKBOOK,
+    ".xlsx": _sheet_questions(_sheets),
+    ".xlsm": _sheet_questions(_sheets),
+    ".xls": _sheet_questions(_old_sheets),
     ".docx": {"paragraphs": _has_paragraphs},
     ".pptx": {"paragraphs": _has_shapes},
+    ".odt": {"paragraphs": _has_open_paragraphs},
+    ".odp": {"paragraphs": _has_open_paragraphs},
+    ".ods": {"paragraphs": _has_open_paragraphs},
+    ".msg": {"words": _has_mail},
 }
 """By suffix: what is asked of each library about a file of that kind, by a name for the question."""
-
-
-def main() -> None:
-    """Read the folder that is named, and print the figures as one JSON object."""
-    folder = Path(sys.argv[1])
-    agreements = compare_documents(
-        sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size <= _MOST_BYTES)
-    )
-    print(json.dumps({name: f"{found.agreed} of {found.asked}" for name, found in agreements.items()}, indent=2))
-    if "--show" in sys.argv:
-        for name, found in agreements.items():
-            print(name, *found.differing, sep="\n  ")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,136 @@
+"""Reads which cells of a workbook in one of Excel's binary formats hold errors, which calamine leaves out.
+
+Both formats are a row of records: in MS-XLS of before 2007 in a stream of OLE, in MS-XLSB a part for each sheet.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+__all__ = ["Errors", "is_encrypted", "read_binary_errors", "read_book_stream", "read_old_errors"]
+
+Errors = dict[tuple[int, int], str]
+"""The errors of a sheet, by row and column from 1."""
+
+# As both formats number them.
+_ERROR_WORDS = {
+    0x00: "#NULL!", 0x07: "#DIV/0!", 0x0F: "#VALUE!", 0x17: "#REF!", 0x1D: "#NAME?", 0x24: "#NUM!", 0x2A: "#N/A",
+    0x2B: "#GETTING_DATA",
+}  # fmt: skip
+_BOOK_STREAMS = ("Workbook", "Book")
+_OLD_HEAD = struct.Struct("<HH")
+_FILE_PASS = 0x2F
+_MOST_LEADING_RECORDS = 10
+_END = 0x0A
+_BOUND_SHEET = 0x85
+_FORMULA = 0x06
+_BOOLEAN_OR_ERROR = 0x205
+# A cell's row and column.
+_OLD_CELL = struct.Struct("<HH")
+_OLD_CELL_BYTES = 8
+# The kinds of MS-XLSB.
+_ROW = 0
+_CELL_ERROR = 3
+_FORMULA_ERROR = 11
+_BINARY_CELL_BYTES = 9
+
+
+def read_book_stream(file: BinaryIO) -> bytes:
+    """Return the records of a workbook of before 2007; nothing where it has none."""
+    import olefile  # pyright: ignore[reportMissingTypeStubs]
+
+    library: Any = olefile
+    file.seek(0)
+    try:
+        container = library.OleFileIO(file)
+        name = next(filter(container.exists, _BOOK_STREAMS), None)
+        if name is None:
+            return b""
+        return container.openstream(name).read()
+    except OSError:
+        return b""
+
+
+def is_encrypted(book: bytes) -> bool:
+    """Return whether the records of a workbook are encrypted, which one of the first says."""
+    for number, (kind, _) in enumerate(_old_records(book, 0)):
+        if kind == _FILE_PASS:
+            return True
+        if number == _MOST_LEADING_RECORDS:
+            return False
+    return False
+
+
+def read_old_errors(book: bytes) -> list[Errors]:
+    """Return the errors of each sheet in the records of a workbook, in the order in which it lists its sheets."""
+    errors: list[Errors] = []
+    for kind, body in _old_records(book, 0):
+        if kind == _BOUND_SHEET and len(body) >= 4:
+            errors.append(_read_old_sheet(book, int.from_bytes(body[:4], "little")))
+        elif kind == _END:
+            break
+    return errors
+
+
+def _read_old_sheet(book: bytes, offset: int) -> Errors:
+    errors: Errors = {}
+    for kind, body in _old_records(book, offset):
+        if kind == _END:
+            break
+        code = None
+        if kind == _BOOLEAN_OR_ERROR and len(body) >= _OLD_CELL_BYTES and body[7]:
+            code = body[6]
+        elif kind == _FORMULA and len(body) >= 14 and body[12:14] == b"\xff\xff" and body[6] == 2:
+            code = body[8]
+        if code is not None:
+            row, column = _OLD_CELL.unpack_from(body)
+            errors[row + 1, column + 1] = _ERROR_WORDS.get(code, "#ERROR!")
+    return errors
+
+
+def _old_records(book: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the kind and the body of each record from an offset on, as far as they go."""
+    while offset + _OLD_HEAD.size <= len(book):
+        kind, length = _OLD_HEAD.unpack_from(book, offset)
+        offset += _OLD_HEAD.size
+        yield kind, book[offset : offset + length]
+        offset += length
+
+
+def read_binary_errors(data: bytes) -> Errors:
+    """Return the errors in the part of a sheet of MS-XLSB."""
+    errors: Errors = {}
+    row = 0
+    for kind, body in _binary_records(data):
+        if kind == _ROW and len(body) >= 4:
+            row = int.from_bytes(body[:4], "little")
+        elif kind in (_CELL_ERROR, _FORMULA_ERROR) and len(body) >= _BINARY_CELL_BYTES:
+            column = int.from_bytes(body[:4], "little")
+            errors[row + 1, column + 1] = _ERROR_WORDS.get(body[8], "#ERROR!")
+    return errors
+
+
+def _binary_records(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the kind and the body of each record; both numbers have seven bits a byte, the lowest first."""
+    offset = 0
+    while offset < len(data):
+        kind, offset = _packed_number(data, offset)
+        length, offset = _packed_number(data, offset)
+        yield kind, data[offset : offset + length]
+        offset += length
+
+
+def _packed_number(data: bytes, offset: int) -> tuple[int, int]:
+    """Return a number and where it ends."""
+    number = 0
+    for shift in range(0, 28, 7):
+        if offset >= len(data):
+            break
+        byte = data[offset]
+        offset += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+    return number, offset
