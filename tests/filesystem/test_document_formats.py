@@ -7,7 +7,9 @@ import struct
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import odfdo
 import pytest
 from compressed_rtf import compress
 
@@ -175,6 +177,35 @@ async def test_a_mail_of_outlook_is_read_with_what_is_attached(tmp_path: Path) -
     assert "deep words" in await read(tmp_path, "m.msg!/Inner.txt")
     failed, said = await call(tmp_path, "search_text", pattern="the figures")
     assert not failed and "m.msg:7:see the figures." in said
+
+
+@pytest.mark.parametrize(
+    ("encoding", "pages"), [("cp950", [(0x3FDE, 950)]), ("cp1251", [(0x3FFD, 1251), (0x3FDE, 20127)]), ("cp1252", [])]
+)
+async def test_a_mail_of_another_code_page_is_read_in_it(
+    tmp_path: Path, encoding: str, pages: list[tuple[int, int]]
+) -> None:
+    body = {"cp950": "測試 (Wan)", "cp1251": "Привет", "cp1252": "Größe"}[encoding]
+    numbers = [(number, 0x03, page) for number, page in pages]
+    mail: Tree = {"__substg1.0_1000001E": body.encode(encoding), "__properties_version1.0": fixed(*numbers, header=32)}
+    (tmp_path / "m.msg").write_bytes(compound_file(mail))
+    assert (await read(tmp_path, "m.msg")).endswith(body)
+
+
+async def test_an_open_document_says_where_its_links_lead(tmp_path: Path) -> None:
+    document: Any = odfdo.Document("text")
+    document.body.clear()
+    for text, address in (
+        ("the report", "https://example.org/r"),
+        ("up", "#top"),
+        ("example.org", "https://example.org"),
+    ):
+        paragraph = odfdo.Paragraph("See ")
+        paragraph.append(odfdo.Link(address, text=text))
+        document.body.append(paragraph)
+    document.save(str(tmp_path / "a.odt"))
+    lines = (await read(tmp_path, "a.odt")).split("\n")[1:]
+    assert lines == ["See the report <https://example.org/r>", "See up", "See example.org <https://example.org>"]
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,7 @@ class LineBuilder:
         self._path: list[str] = []
         self._cells: list[list[str]] = []  # of each open cell its lines
         self._rows: list[list[str]] = []  # of each open row its cells
+        self._links: list[tuple[str, int]] = []  # of each open link where it leads, and where its text begins
         self._repeated: list[int] = []  # how often each open row and cell stands there
         self._remaining_bytes = MAX_OUTPUT_BYTES
         self._paragraphs = 0
@@ -77,6 +78,8 @@ class LineBuilder:
                 self._line.append("\t")
             case "br" | "cr" | "line-break":
                 self._line.append("\n")
+            case "a" if self._all_text:
+                self._links.append((local_attributes.get("href", ""), len(self._line)))
             case "s" if self._all_text:
                 self._line.append(" " * min(int(local_attributes.get("c", "1")), 1000))
             case "pStyle":
@@ -105,6 +108,8 @@ class LineBuilder:
                 self._paragraphs -= 1
             case "t":
                 self._texts -= 1
+            case "a" if self._all_text:
+                self._end_link(*self._links.pop())
             case "tc" | "table-cell" | "covered-table-cell":
                 self._end_cell()
             case "tr" | "table-row":
@@ -132,6 +137,13 @@ class LineBuilder:
         """Write the name of a page or a table that lies in no cell."""
         if name is not None and not self._cells:
             self.ready.append(f"[{name}]\n")
+
+    def _end_link(self, address: str, begin: int) -> None:
+        """Write where a link leads that leaves the document, unless its text says that."""
+        text = "".join(self._line[begin:])
+        leads_out = address and not address.startswith("#")
+        if leads_out and address.removeprefix("mailto:").rstrip("/") not in text:
+            self._line.append(f" <{address}>")
 
     def _end_cell(self) -> None:
         cell = " ".join(filter(None, self._cells.pop()))

@@ -51,6 +51,8 @@ _HEADER_BYTES = 32
 _INNER_HEADER_BYTES = 24
 _ATTACHMENT_HEADER_BYTES = 8
 _UTF8 = 65001
+# The code pages that programs on Windows write text in; others are only those of the mail on its way.
+_WINDOWS_PAGES = frozenset({874, 932, 936, 949, 950, *range(1250, 1259)})
 # Times count units of 100 nanoseconds from here.
 _TIME_ORIGIN = datetime(1601, 1, 1, tzinfo=UTC)
 _MAX_DEPTH = 10
@@ -169,8 +171,8 @@ class _Item:
         return _read_compressed_rtf(self.binary(_RTF_COMPRESSED))
 
     def _decode(self, data: bytes, page_property: int) -> str:
-        """Return text in the code page that a property of the mail names."""
-        page = int.from_bytes(self._values.get((page_property, _TYPE_LONG), b"")[:4], "little")
+        """Return text in the code page that a property names, else in that of Windows which the mail was sent in."""
+        page = self._number(page_property) or self._windows_page()
         encoding = f"cp{page or 1252}"
         if page == _UTF8:
             encoding = "utf-8"
@@ -179,6 +181,17 @@ class _Item:
         except LookupError:
             text = data.decode("cp1252", "replace")
         return text.rstrip("\0")
+
+    def _windows_page(self) -> int:
+        """Return the code page of Windows that the mail was sent in; 0 if it was none."""
+        page = self._number(_INTERNET_CODEPAGE)
+        if page in _WINDOWS_PAGES:
+            return page
+        return 0
+
+    def _number(self, property_number: int) -> int:
+        """Return a property that is a number; 0 where there is none."""
+        return int.from_bytes(self._values.get((property_number, _TYPE_LONG), b"")[:4], "little")
 
     def _stream(self, name: str) -> bytes:
         path = "/".join((*self._path, name))

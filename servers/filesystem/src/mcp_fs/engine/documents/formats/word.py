@@ -118,8 +118,7 @@ class _WordLines(LineBuilder):
         self._style = ""
         self._list_id: str | None = None
         self._level: int | None = None
-        self._links: list[tuple[str, int]] = []  # of each open link where it leads, and where its text begins
-        self._fields: list[tuple[str, int]] = []  # the same of each open field, with its code
+        self._fields: list[tuple[str, int]] = []  # of each open field its code, and where its text begins
         self._open_changes: list[_Change | None] = []
         self._is_next_to_change = False
 
@@ -202,12 +201,6 @@ class _WordLines(LineBuilder):
         elif kind == "end" and self._fields:
             code, begin = self._fields.pop()
             self._end_link(_address_in_field(code), begin)
-
-    def _end_link(self, address: str, begin: int) -> None:
-        """Write where a link leads, unless its text says that."""
-        text = "".join(self._line[begin:])
-        if address and address.removeprefix("mailto:").rstrip("/") not in text:
-            self._line.append(f" <{address}>")
 
     def _start_change(self, attributes: Mapping[str, str]) -> None:
         """Begin a change; one of a paragraph's end, a row or a number has no text of its own."""
