@@ -65,6 +65,13 @@ PROOFS = (
         1000,
     ),
     Proof(
+        "files-documents",
+        "Real documents read as pdfplumber, openpyxl, xlrd, python-docx, python-pptx, odfdo and extract-msg read them.",
+        "outside.documents.prove",
+        "documents",
+        1000,
+    ),
+    Proof(
         "git-answers",
         "Every reading tool and resource says of random repositories what plain git says.",
         "git_server.differential",

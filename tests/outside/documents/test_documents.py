@@ -1,0 +1,42 @@
+"""A share of `python -m proofs files-documents`: documents that the tests make and those that the libraries bring."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import docx
+import pptx
+
+from filesystem.binary_workbooks import xls
+from filesystem.documents import MAKERS
+from filesystem.reading import fill
+from outside.documents.corpus import list_documents
+from outside.documents.prove import judge_documents, known_differences
+
+WORDS = ["one", "two", "three", "four", "five"]
+
+
+def test_other_libraries_read_the_same(tmp_path: Path) -> None:
+    fill(tmp_path, {f"made.{suffix}": make(WORDS) for suffix, make in MAKERS.items()})
+    for library in (docx, pptx):
+        for template in (Path(str(library.__file__)).parent / "templates").glob("default.*"):
+            shutil.copy(template, tmp_path)
+    tally = judge_documents(list_documents(tmp_path), {})
+    assert tally.wrong == []
+    assert {"docx paragraphs: the same", "pptx paragraphs: the same", "odt paragraphs: the same"} <= tally.counts.keys()
+
+
+def test_what_another_library_reads_and_the_server_does_not_is_wrong(tmp_path: Path) -> None:
+    fill(tmp_path, {"a.docx": MAKERS["docx"](WORDS)})
+    (tmp_path / "a.odt").symlink_to("a.docx")
+    tally = judge_documents(list_documents(tmp_path), {})
+    assert tally.counts["docx paragraphs: the same"] == 1
+    fill(tmp_path, {"b.xls": xls({(0, 0): 1.0}, is_encrypted=True)})
+    tally = judge_documents(list_documents(tmp_path), {})
+    assert tally.wrong == [] and tally.counts["xls: read by nobody, as is locked by a password"] == 1
+
+
+def test_each_known_difference_has_a_reason() -> None:
+    for name, reasons in known_differences().items():
+        assert reasons and all(reason.endswith(".") for reason in reasons.values()), name
