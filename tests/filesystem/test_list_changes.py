@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import re
@@ -9,6 +10,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import Client
@@ -17,6 +19,7 @@ from e2e.serving import connected, listening
 from filesystem.test_findings import call, serving
 from mcp_batteries.subscriptions import journal
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireError
+from mcp_fs.engine.handles.path_opening import Folder
 
 pytestmark = pytest.mark.anyio
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX names and links")
@@ -503,6 +506,28 @@ async def test_lines_written_before_a_log_was_rotated_are_told(tmp_path: Path, u
             put(log, "anew\n")
         said = await following.news()
         assert "logs/app.log, another file, the old one is logs/app.log-20261129" in said and "1 line" in said, said
+
+
+@posix
+async def test_a_rotated_log_is_found_behind_one_that_is_gone_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path / "app.log", "old\n")
+    real = Folder.stat
+
+    def stat_unless_gone(folder: Folder[Any], name: str) -> os.stat_result:
+        if name == "app.log.1":
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return real(folder, name)
+
+    monkeypatch.setattr(Folder, "stat", stat_unless_gone)
+    async with serving(tmp_path) as client:
+        following = Following(client)
+        await following.begin("app.log")
+        put(tmp_path / "app.log.1", "another\n")
+        (tmp_path / "app.log").rename(tmp_path / "app.log.2")
+        put(tmp_path / "app.log", "new\n")
+        assert "app.log, another file, the old one is app.log.2" in await following.news()
 
 
 @posix

@@ -14,6 +14,7 @@ import os
 import stat
 import time
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO, NamedTuple
 
@@ -346,14 +347,17 @@ class TreeSnapshot:
         start = self.subtree.start
         try:
             place = start.at(start.root, (*start.parts, *folders))
-            for other_name in poll.names_after(place, name):
-                other_path = "/".join((*folders, other_name))
-                if _is_rotated(name, other_name) and other_path not in poll.files:
-                    rotated = self._read_rotated(place, other_name, old, poll, is_copy=is_copy)
-                    if rotated is not None:
-                        return rotated
+            other_names = poll.names_after(place, name)
         except (OSError, Problem):
             return None
+        for other_name in other_names:
+            other_path = "/".join((*folders, other_name))
+            if not _is_rotated(name, other_name) or other_path in poll.files:
+                continue
+            with suppress(OSError, Problem):  # one that is gone or protected; another may be the log
+                rotated = self._read_rotated(place, other_name, old, poll, is_copy=is_copy)
+                if rotated is not None:
+                    return rotated
         return None
 
     def _read_rotated(
