@@ -6,6 +6,7 @@ import os
 import stat
 import zipfile
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -152,3 +153,27 @@ async def test_an_archive_is_not_packed_into_itself(folder: Path) -> None:
     assert failed and "nothing to pack" in said and (folder / "x.zip").read_bytes() == before
     failed, said = await call(folder, "copy_file", targets={"./*": "x.zip!/"}, overwrite=True)
     assert not failed and "without x.zip itself" in said and members(folder / "x.zip") == {"top"}, said
+
+
+async def test_what_is_added_to_a_file_meanwhile_stays_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = zip_files.ZipWriter._copy  # pyright: ignore[reportPrivateUsage]
+
+    def copy(writer: zip_files.ZipWriter, file: BinaryIO, *others: Any) -> None:
+        with (folder / "top").open("a") as grown:
+            grown.write("added")
+        real(writer, file, *others)
+
+    monkeypatch.setattr(zip_files.ZipWriter, "_copy", copy)
+    failed, said = await call(folder, "copy_file", targets={"top": "x.zip!/"})
+    with zipfile.ZipFile(folder / "x.zip") as archive:
+        assert not failed and archive.read("top") == b"t", said
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX modes")
+async def test_entries_keep_the_modes_of_their_files(folder: Path) -> None:
+    (folder / "docs/a.md").chmod(0o755)
+    (folder / "docs/sub").chmod(0o700)
+    await call(folder, "copy_file", targets={"docs": "x.zip!/"})
+    with zipfile.ZipFile(folder / "x.zip") as archive:
+        modes = {info.filename: info.external_attr >> 16 for info in archive.infolist()}
+    assert modes["docs/a.md"] == stat.S_IFREG | 0o755 and modes["docs/sub/"] == stat.S_IFDIR | 0o700

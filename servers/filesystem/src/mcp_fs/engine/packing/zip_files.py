@@ -23,6 +23,8 @@ __all__ = ["ZipWriter"]
 MAX_BYTES = 4 << 30
 MAX_ENTRIES = 100_000
 _BLOCK_BYTES = 1 << 20
+# Of a file of which the system does not say how long it is: with less, the entry needs no longer head.
+_MAX_UNKNOWN_BYTES = 1 << 30
 _EVERYTHING = WalkFilter(hidden=True, ignored=True)
 # The years that a zip archive can tell.
 _FIRST_TIME = (1980, 1, 1, 0, 0, 0)
@@ -113,18 +115,21 @@ class ZipWriter:
             return
         info.compress_type = zipfile.ZIP_DEFLATED
         info.file_size = status.st_size
-        with archive.open(info, "w", force_zip64=status.st_size >= zipfile.ZIP64_LIMIT) as target:
-            self._copy(file, path, target)
+        # What is added to a file meanwhile stays out of it; some systems say of every file that it is empty.
+        with archive.open(info, "w") as target:
+            self._copy(file, path, target, status.st_size or _MAX_UNKNOWN_BYTES)
         self.count += 1
         report_progress(self.count, None, f"{self.count:,} files")
 
-    def _copy(self, file: BinaryIO, path: ReadablePath, target: IO[bytes]) -> None:
-        while True:
+    def _copy(self, file: BinaryIO, path: ReadablePath, target: IO[bytes], max_bytes: int) -> None:
+        remaining_bytes = max_bytes
+        while remaining_bytes:
             self._cancel.check()
             with translate_errors(path):
-                block = file.read(_BLOCK_BYTES)
+                block = file.read(min(_BLOCK_BYTES, remaining_bytes))
             if not block:
                 return
+            remaining_bytes -= len(block)
             self._bytes += len(block)
             if self._bytes > MAX_BYTES:
                 raise self._too_large_error()
