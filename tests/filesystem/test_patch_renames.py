@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from filesystem.reading import on_linux
 from filesystem.test_replace import call, contents
+from mcp_fs.engine.changing.atomic_write import FileRemoval
 
 pytestmark = pytest.mark.anyio
 
@@ -97,6 +99,24 @@ async def test_a_patch_of_a_model_moves_files(folder: Path, body: str, expected:
     failed, said = await call(folder, "edit_files", patch=patch)
     assert not failed and said == "renamed docs/a.md to other/b.md\nnew folder other", said
     assert (folder / "other/b.md").read_bytes() == expected and not (folder / "docs/a.md").exists()
+
+
+@on_linux
+async def test_what_is_renamed_is_closed_before_it_goes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows removes and renames no file that is open."""
+    open_then: list[str] = []
+    real = FileRemoval.move_to_backup
+
+    def move_to_backup(removal: FileRemoval, backup: str) -> None:
+        descriptors = Path("/proc/self/fd").iterdir()
+        open_then.extend(str(path.readlink()) for path in descriptors if path.is_symlink())
+        real(removal, backup)
+
+    monkeypatch.setattr(FileRemoval, "move_to_backup", move_to_backup)
+    failed, said = await call(folder, "edit_files", patch="rename from docs/a.md\nrename to b.md\n")
+    assert not failed, said
+    # The one that is left is its lock, which Windows does not have.
+    assert open_then.count(str(folder / "docs/a.md")) == 1
 
 
 REFUSED = [

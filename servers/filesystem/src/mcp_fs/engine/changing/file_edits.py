@@ -246,20 +246,21 @@ def _prepare_operation(
     change = prepared.change
     if prepared.data is None:
         return FileRemoval(resolved, change.path, prepared.old_status, locked_file=locked_file, checks_old=True)
-    template_fd = None
-    if change.renamed_from is not None:
-        template_fd = stack.enter_context(open_file(change.renamed_from)).fileno()
-    write = prepare_write(
-        resolved,
-        prepared.data,
-        prepared.old_status,
-        change.path,
-        checks_old=True,
-        locked_file=locked_file,
-        template_fd=template_fd,
-        executable=change.executable,
-    )
-    return stack.enter_context(write)
+    with ExitStack() as template_stack:  # Windows removes no file that is open
+        template_fd = None
+        if change.renamed_from is not None:
+            template_fd = template_stack.enter_context(open_file(change.renamed_from)).fileno()
+        write = prepare_write(
+            resolved,
+            prepared.data,
+            prepared.old_status,
+            change.path,
+            checks_old=True,
+            locked_file=locked_file,
+            template_fd=template_fd,
+            executable=change.executable,
+        )
+        return stack.enter_context(write)
 
 
 def _resolve(change: FileChange, stack: ExitStack, dry_run: bool) -> ResolvedPath[WritablePath] | None:
