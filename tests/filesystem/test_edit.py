@@ -896,6 +896,10 @@ class TestForms:
             ("*** Begin Patch\n*** End Patch", "names no file"),
             ("*** Begin Patch\n*** Update File: f\n*** End Patch", "changes nothing in `f`"),
             ("*** Begin Patch\n*** Add File: g\n*** Move to: h\n+C\n", "moves `g`, which it does not update"),
+            (
+                "*** Begin Patch\n*** Update File: f\n*** Move to: g\n*** Move to: h\n*** End Patch",
+                "moves `f` twice",
+            ),
             ("*** Begin Patch\n*** Update File: f\nc\n", "must begin with"),
         ],
     )

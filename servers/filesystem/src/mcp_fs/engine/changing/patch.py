@@ -498,6 +498,8 @@ class _EnvelopeSection:
         """Return the section with what a line says that names the new path."""
         if self.operation != "Update":
             raise Invalid(f"The patch moves `{self.path}`, which it does not update.", _FORMAT_FIX)
+        if self.new_path:
+            raise Invalid(f"The patch moves `{self.path}` twice.", _FORMAT_FIX)
         return replace(self, new_path=line.removeprefix(_MOVE_TARGET).strip())
 
     def to_patch(self) -> FilePatch:
