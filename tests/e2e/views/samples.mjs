@@ -88,7 +88,7 @@ export async function samples() {
   return {
     servers: [sqlite, postgres, fs, git, octo, sky],
     views: [
-      ["table", sqlite, "query_rows", { sql }, chart, (view) => view.locator("canvas")],
+      ["table", sqlite, "query_rows", { sql }, chart, (view) => view.locator(".bars")],
       ["diagram", sqlite, "list_tables", {}, (view) => view.getByRole("button", { name: /^loans / }).dispatchEvent("click"), (view) => view.locator(".details")],
       ["plan", postgres, "explain_query", { sql: VISITS, analyze: true }, null, (view) => view.locator(".steps").first()],
       ["diff", fs, "edit_file", edit, null, (view) => view.locator("mark").first()],

@@ -58,15 +58,71 @@ export function hunksOf(lines: string[]): string {
   return kept.length ? `${kept.join("\n")}\n` : "";
 }
 
+/** What was compared, how many files differ, and by how many lines. */
+const TITLE = /^(.*); ([\d,]+ files?), \+([\d,]+) -([\d,]+)(.*)$/;
+const COMMIT = /^[0-9a-f]{40,64}\b/;
+const AUTHOR = /^(.+) <[^<>]*> (\d{4}-\d\d-\d\dT\S+)$/;
+
+/** Above a change: of a commit its subject, who made it and when; of another comparison what was compared. */
+function Head({ change, untitled }: { change: Change; untitled: boolean }) {
+  const [, what = "", files = "", added = "", removed = "", rest = ""] = TITLE.exec(change.title) ?? [];
+  const counts = files && (
+    <>
+      <span class="quiet">{files}</span>
+      <span class="badge good">+{added}</span>
+      <span class="badge bad">−{removed}</span>
+      {rest && <span class="quiet"><Text value={rest.replace(/^; /, "")} /></span>}
+    </>
+  );
+  const [first = "", by = "", ...lines] = change.message;
+  const author = AUTHOR.exec(by), id = COMMIT.exec(first)?.[0];
+  const blank = lines.indexOf("");
+  if (!author || !id || blank < 0) {
+    return (
+      <>
+        <div class="bar change-head"><h2><Text value={capital(what || change.title)} /></h2>{counts}</div>
+        {change.message.some(Boolean) && <pre class="commit-message"><Text value={change.message.join("\n").trim()} /></pre>}
+      </>
+    );
+  }
+  const body = lines.slice(blank + 2).join("\n").trim();
+  return (
+    <>
+      {!untitled && <h2><Text value={lines[blank + 1] ?? ""} /></h2>}
+      <div class="bar change-head">
+        <span><Text value={author[1]!} /></span>
+        <time class="quiet" dateTime={author[2]!}>{day(author[2]!)}</time>
+        <code class="quiet">{id.slice(0, 9)}</code>
+        {counts}
+      </div>
+      {lines.slice(0, blank).map((line) => <p class="quiet"><Text value={line} /></p>)}
+      {body && <pre class="commit-message"><Text value={body} /></pre>}
+    </>
+  );
+}
+
+function capital(text: string): string {
+  return /^[a-z]+ /.test(text) ? text[0]!.toUpperCase() + text.slice(1) : text;
+}
+
+/** A time in the host's language, as it was where the commit was made. */
+function day(text: string): string {
+  const moment = new Date(`${text.slice(0, 16)}Z`);
+  if (Number.isNaN(moment.getTime())) return text;
+  return moment.toLocaleString(document.documentElement.lang || "en", { dateStyle: "medium", timeStyle: "short", timeZone: "UTC" });
+}
+
 interface Shown {
   host: Host;
   /** The arguments of `read_diff`. */
   input: Record<string, unknown>;
   result: CallToolResult;
   say: (message: string) => void;
+  /** Leave the subject out: it stands above. */
+  untitled?: boolean;
 }
 
-export function ChangeView({ host, input, result, say }: Shown) {
+export function ChangeView({ host, input, result, say, untitled = false }: Shown) {
   const first = useMemo(() => changeOf(result), [result]);
   const [more, setMore] = useState<Change[]>([]);
   const [loading, setLoading] = useState(false);
@@ -92,8 +148,7 @@ export function ChangeView({ host, input, result, say }: Shown) {
   };
   return (
     <>
-      <h2><Text value={first.title} /></h2>
-      {first.message.some(Boolean) && <pre class="commit-message"><Text value={first.message.join("\n").trim()} /></pre>}
+      <Head change={first} untitled={untitled} />
       {files.length > 0 && <Files files={files} />}
       {others.length > 0 && (
         <ul class="others">{others.map((line) => <li class="quiet"><Text value={line} /></li>)}</ul>

@@ -70,6 +70,19 @@ export function markdown(columns: string[], rows: Cell[][]): string {
   return [line(columns.map(field)), line(columns.map(() => "---")), ...rows.map((row) => line(row.map(field)))].join("\n") + "\n";
 }
 
+/** A whole number or a decimal, with its sign, its whole part and its places. */
+export const EXACT = /^(-?)(\d{1,40})(?:\.(\d{1,40}))?$/;
+
+/** Places beyond which numbers of a column are not lined up: the room for them would be empty in most rows. */
+const MOST_DIGITS = 8;
+
+/** How many places after the point the numbers of a column have at most. */
+export function fractionDigits(rows: Cell[][], column: number): number {
+  const digits = rows.map((row) => EXACT.exec(cellText(row[column]))?.[3]?.length ?? 0);
+  const most = digits.reduce((one, other) => Math.max(one, other), 0);
+  return most <= MOST_DIGITS ? most : 0;
+}
+
 export type Kind = "number" | "time" | "text";
 
 const TIME = /^\d{4}-\d\d(-\d\d)?([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/;

@@ -170,7 +170,7 @@ const degrees = (value: unknown) => (typeof value === "number" ? `${Math.round(v
 function Now({ reading, place, zone }: { reading: Row; place: Row; zone: string }) {
   const units = list(reading["units"]), values = list(reading["values"]), names = list(reading["names"]).map(String), station = text(reading["station"]);
   const origin = (reading["origin"] ?? {}) as Row;
-  const title = station ? `Measured at ${plain(station, 40)}` : "Now";
+  const title = station ? `Measured at ${plain(station, 40)}` : "Now, by the forecast";
   const said = values.filter((value) => typeof value === "string").map((value) => plain(value.toLowerCase(), 60)).join(", ");
   const large = station ? -1 : names.findIndex((name) => /^temperature/.test(name)), feels = names.findIndex((name) => /^apparent_temperature/.test(name));
   const known = large >= 0 && typeof values[large] === "number";

@@ -12,7 +12,7 @@ import { type Commit, type Drawn, lanes } from "./history-lanes";
 
 const WIDE = 14, HIGH = 30, MOST = 12;
 
-interface Page { title: string; commits: Commit[]; drawn: boolean; cursor: string | undefined }
+interface Page { commits: Commit[]; drawn: boolean; cursor: string | undefined }
 
 function pageOf(result: CallToolResult): Page {
   const head = textOf(result).split("\n", 1)[0] ?? "";
@@ -23,9 +23,25 @@ function pageOf(result: CallToolResult): Page {
     return { id, parents: parents.split(" ").filter(Boolean), date, author, refs, subject };
   });
   return {
-    title: head.replace(/^\[|\]$/g, "").replace(/; continue with cursor=.*$/, ""),
     commits, drawn: result._meta?.["drawn"] === true, cursor: /cursor="([^"]+)"\]$/.exec(head)?.[1],
   };
+}
+
+/** Which commits were asked for, in a person's words. */
+function titleOf(input: Record<string, unknown>, count: number): string {
+  const words = (name: string) => (typeof input[name] === "string" ? input[name] : "");
+  let title = `${count.toLocaleString("en")} ${count === 1 ? "commit" : "commits"}`;
+  if (input["all_branches"] === true) title += " of all branches";
+  else if (words("rev") && words("rev") !== "HEAD") title += ` of ${words("rev")}`;
+  if (words("path")) title += ` to ${words("path")}`;
+  if (words("lines")) title += `, lines ${words("lines")}`;
+  return title;
+}
+
+const CONDITIONS = { author: "by", message: "message has", text: "changes", since: "since", until: "until" };
+
+function conditionsOf(input: Record<string, unknown>): string[] {
+  return Object.entries(CONDITIONS).flatMap(([name, words]) => (typeof input[name] === "string" && input[name] ? [`${words} ${input[name]}`] : []));
 }
 
 const x = (lane: number) => Math.min(lane, MOST) * WIDE + WIDE / 2 + 1;
@@ -79,7 +95,11 @@ function History(call: Call) {
 
   return (
     <>
-      <h2 class="bar"><Text value={pages[0]!.title} /></h2>
+      <div class="bar">
+        <h2><Text value={plain(titleOf(call.input, rows.length))} /></h2>
+        {cursor !== undefined && <span class="quiet">more below</span>}
+        {conditionsOf(call.input).map((condition) => <span class="badge"><Text value={plain(condition, 80)} /></span>)}
+      </div>
       <ol class="scroll history">
         {rows.map((row) => {
           const { id, date, author, refs, subject } = row.commit;
@@ -98,7 +118,7 @@ function History(call: Call) {
               )}
               {open?.id === id && open.result && (
                 <div class="opened" style={{ marginInlineStart: `${width}px` }}>
-                  <ChangeView key={id} host={call.host} input={{ ...repo, rev: id }} result={open.result} say={call.say} />
+                  <ChangeView key={id} host={call.host} input={{ ...repo, rev: id }} result={open.result} say={call.say} untitled />
                 </div>
               )}
             </li>

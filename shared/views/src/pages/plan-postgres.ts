@@ -1,6 +1,6 @@
 // PostgreSQL's plan: lines of steps with their costs or times, conditions below them, then what stands out.
 
-import type { Fact, Parsed, Step } from "./plan-step";
+import { adviceOf, type Fact, type Parsed, type Step } from "./plan-step";
 
 /** The end of a step's line. What is before it may hold any name, so it is looked for at the end alone. */
 const STEP = /^( *)([A-Z].*): (?:cost (\d+), ([\d,]+) rows|(?:([\d.]+) ms, ([\d,]+) of|never run,) ([\d,]+) rows expected(?:, ([\d,]+) times)?(?:, (\d+) workers)?(?:, ([\d,]+) blocks read)?)$/;
@@ -50,7 +50,7 @@ export function parse(text: string, widths?: unknown): Parsed {
   }
   const all = top.reduce((sum, step) => sum + step.whole, 0);
   for (const step of top) judge(step, all);
-  return { steps: top, notes, remarks, indexes: [] };
+  return { steps: top, notes, advice: adviceOf(remarks) };
 }
 
 const number = (text: string | undefined) => Number((text ?? "0").replaceAll(",", ""));

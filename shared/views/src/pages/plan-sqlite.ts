@@ -1,6 +1,6 @@
 // SQLite's plan: lines indented by depth, then what is said of it.
 
-import type { Parsed, Step } from "./plan-step";
+import { adviceOf, type Parsed, type Step } from "./plan-step";
 
 /** What makes a step expensive, in a word; SQLite knows no costs. */
 function costly(text: string): string[] {
@@ -26,6 +26,6 @@ export function parse(text: string): Parsed {
     path[path.length - 1]!.push(step);
     path.push(step.steps);
   }
-  const indexes = rest.filter((line) => /^CREATE INDEX/.test(line));
-  return { steps: top, notes: [], remarks: rest.filter((line) => !indexes.includes(line)), indexes };
+  // What is read whole is marked in the steps.
+  return { steps: top, notes: [], advice: adviceOf(rest.filter((line) => !line.startsWith("Reads whole:"))) };
 }

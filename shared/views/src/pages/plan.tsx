@@ -10,7 +10,7 @@ import { plain, Text } from "../kit/text";
 import "./plan.css";
 import * as postgres from "./plan-postgres";
 import * as sqlite from "./plan-sqlite";
-import { type Fact, FACTS, type Step } from "./plan-step";
+import { culprit, every, type Fact, FACTS, type Step } from "./plan-step";
 
 const coloured = colourer({ sql: sqlLanguage });
 
@@ -20,15 +20,20 @@ function Sql({ value }: { value: string }) {
   return <>{lines.map((line, number) => <span key={number}>{number > 0 && "\n"}{line.map((piece, at) => <Text key={at} value={piece.text} kind={piece.kind} />)}</span>)}</>;
 }
 
+/** A server's sentence: what it quotes is code. */
+function Sentence({ value }: { value: string }) {
+  return <>{value.split(/`([^`]+)`/).map((piece, number) => (number % 2 ? <code key={number}><Text value={piece} /></code> : <Text key={number} value={piece} />))}</>;
+}
+
 function Plan(call: Call) {
-  const [left, leave] = useState<ReadonlySet<Fact>>(new Set());
-  const { steps, notes, remarks, indexes } = postgres.isPlan(call.text) ? postgres.parse(call.text, call.result._meta?.["widths"]) : sqlite.parse(call.text);
+  const [left, leave] = useState<ReadonlySet<Fact>>(new Set(["Width", "Buffers"]));
+  const { steps, notes, advice } = postgres.isPlan(call.text) ? postgres.parse(call.text, call.result._meta?.["widths"]) : sqlite.parse(call.text);
   const sql = typeof call.input["sql"] === "string" ? call.input["sql"] : "";
-  const count = (steps: Step[]): number => steps.reduce((sum, step) => sum + (step.marks.length ? 1 : 0) + count(step.steps), 0);
-  const known = (fact: Fact, steps: Step[]): boolean => steps.some((step) => step.facts.some(({ kind }) => kind === fact) || known(fact, step.steps));
-  const kinds = FACTS.filter((fact) => known(fact, steps));
+  const all = every(steps);
+  const kinds = FACTS.filter((fact) => all.some((step) => step.facts.some(({ kind }) => kind === fact)));
   const toggle = (fact: Fact) => leave(new Set(left.has(fact) ? [...left].filter((one) => one !== fact) : [...left, fact]));
-  const marked = count(steps), measured = steps.some((step) => step.share !== null);
+  const marked = all.filter((step) => step.marks.length).length, measured = steps.some((step) => step.share !== null);
+  const worst = culprit(steps);
   return (
     <>
       {sql && <pre class="scroll sql" tabIndex={0} role="region" aria-label="Statement"><Sql value={sql.slice(0, 20_000)} /></pre>}
@@ -38,33 +43,46 @@ function Plan(call: Call) {
           {notes.map((note) => <span class="quiet"><Text value={note} /></span>)}
         </p>
       )}
-      {measured && remarks.map((line) => <p class="notice"><Text value={line} /></p>)}
+      {(worst || advice.remarks.length > 0 || advice.indexes.length > 0) && (
+        <section class="findings" aria-label="What stands out">
+          {worst && <p class="worst"><code><Text value={worst.text} /></code> {worst.marks.join(", ")}</p>}
+          {advice.remarks.map((line) => <p><Sentence value={line} /></p>)}
+          {advice.indexes.length > 0 && <p class="gain">{advice.gain ? <Sentence value={`${advice.gain}, with`} /> : `Faster with ${advice.indexes.length > 1 ? "these indexes" : "this index"}`}:</p>}
+          {advice.indexes.map((line) => (
+            <div class="bar advice">
+              <code class="grow"><Sql value={line} /></code>
+              <button type="button" aria-label={`Copy ${plain(line)}`} onClick={() => call.copied(`${line}\n`, "the index")}>Copy</button>
+            </div>
+          ))}
+          {advice.plan.length > 0 && (
+            <details>
+              <summary>The plan with {advice.indexes.length > 1 ? "them" : "it"}</summary>
+              <ol class="then">{advice.plan.map((line) => <li style={{ marginInlineStart: `${indentOf(line)}ch` }}><code><Text value={line.trim()} /></code></li>)}</ol>
+            </details>
+          )}
+        </section>
+      )}
+      <Steps steps={steps} left={left} worst={worst} />
       {kinds.length > 1 && (
-        <div class="bar" role="group" aria-label="What the steps show">
+        <div class="bar shows" role="group" aria-label="What the steps show">
           <span class="quiet">Show</span>
-          {kinds.map((fact) => <button key={fact} type="button" aria-pressed={!left.has(fact)} onClick={() => toggle(fact)}>{fact}</button>)}
+          {kinds.map((fact) => <label key={fact}><input type="checkbox" checked={!left.has(fact)} onChange={() => toggle(fact)} /> {fact.toLowerCase()}</label>)}
+          {measured && <span class="quiet">A bar is the part of the whole that a step takes by itself, without those below it.</span>}
         </div>
       )}
-      <Steps steps={steps} left={left} />
-      {!measured && remarks.map((line) => <p class="quiet remark"><Text value={line} /></p>)}
-      {measured && <p class="quiet remark">A bar is the part of the whole that a step takes by itself, without those below it.</p>}
-      {indexes.map((line) => (
-        <div class="bar advice">
-          <code class="grow"><Text value={line} /></code>
-          <button type="button" aria-label={`Copy ${plain(line)}`} onClick={() => call.copied(`${line}\n`, "the index")}>Copy</button>
-        </div>
-      ))}
     </>
   );
 }
 
-function Steps({ steps, left }: { steps: Step[]; left: ReadonlySet<Fact> }) {
+const indentOf = (line: string) => line.length - line.trimStart().length;
+
+function Steps({ steps, left, worst }: { steps: Step[]; left: ReadonlySet<Fact>; worst: Step | null }) {
   if (!steps.length) return null;
   return (
     <ol class="steps">
       {steps.map((step) => (
         <li class={step.marks.length ? "costly" : ""}>
-          <div class="step">
+          <div class={step === worst ? "step is-worst" : "step"}>
             <span class="head">
               <code><Text value={step.text} /></code>
               {step.marks.map((mark) => <span class="badge warn">⚠ {mark}</span>)}
@@ -77,7 +95,7 @@ function Steps({ steps, left }: { steps: Step[]; left: ReadonlySet<Fact> }) {
               </svg>
             )}
           </div>
-          <Steps steps={step.steps} left={left} />
+          <Steps steps={step.steps} left={left} worst={worst} />
         </li>
       ))}
     </ol>

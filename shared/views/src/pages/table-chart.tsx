@@ -2,6 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 
+import { Bars } from "../kit/bars";
 import { Chart, type Series } from "../kit/chart";
 import { type Cell, cellText, kindOf, seconds } from "../kit/rows";
 import { plain } from "../kit/text";
@@ -9,6 +10,10 @@ import { plain } from "../kit/text";
 const MOST_BARS = 60;
 const MOST_POINTS = 5000;
 const MOST_COLUMNS = 200;
+/** How many times larger the values of one line are where another looks flat beside it. */
+const FLAT = 20;
+/** Of a chart, in pixels: the rows it is drawn from stay in sight. */
+const HIGH = 190;
 
 interface Choice {
   x: number | null;
@@ -26,10 +31,17 @@ function fitting(kinds: string[], names: string[], rows: Cell[][]): Choice | nul
   const telling = every.filter((column) => !/(^|[^a-z])id$/i.test(names[column]!) && !(every.length > 1 && column === 0));
   const fraction = (column: number) => Number(rows.some((row) => typeof row[column] === "number" && !Number.isInteger(row[column])));
   const numbers = (telling.length ? telling : every).sort((one, other) => fraction(other) - fraction(one));
-  if (time >= 0) return { x: time, y: numbers.slice(0, 3), kind: "line" };
+  if (time >= 0) return { x: time, y: comparable(numbers, rows).slice(0, 3), kind: "line" };
   if (name >= 0) return { x: name, y: numbers.slice(0, 1), kind: "bars" };
   if (every.length > 1) return { x: every.find((column) => column !== numbers[0])!, y: numbers.slice(0, 1), kind: "points" };
   return { x: null, y: numbers, kind: "line" };
+}
+
+/** Of `columns`, those that the first does not make flat, nor they it, where one axis is for all. */
+function comparable(columns: number[], rows: Cell[][]): number[] {
+  const largest = (column: number) => rows.reduce((most, row) => Math.max(most, Math.abs(Number(row[column] ?? 0)) || 0), 0);
+  const first = largest(columns[0]!);
+  return columns.filter((column) => largest(column) <= first * FLAT && first <= largest(column) * FLAT);
 }
 
 export function RowsChart({ columns, rows, theme }: { columns: string[]; rows: Cell[][]; theme: string }) {
@@ -55,12 +67,14 @@ export function RowsChart({ columns, rows, theme }: { columns: string[]; rows: C
   const every = names.map((name, column): [string, string] => [String(column), name]);
   return (
     <>
-      <div class="bar" role="group" aria-label="Chart">
-        {select("Chart", choice.kind, [["line", "Lines"], ["bars", "Bars"], ["points", "Points"]], (kind) => choose({ ...chosen, kind: kind as Choice["kind"] }))}
-        {select("across", String(choice.x ?? ""), [["", "row number"], ...every], (x) => choose({ ...chosen, x: x === "" ? null : Number(x) }))}
-        {select("up", String(choice.y[0]), numeric, (y) => choose({ ...chosen, y: [Number(y)] }))}
+      <div class="bar sentence" role="group" aria-label="Chart">
+        {select("Show", String(choice.y[0]), numeric, (y) => choose({ ...chosen, y: [Number(y)] }))}
+        {select("by", String(choice.x ?? ""), [["", "row number"], ...every], (x) => choose({ ...chosen, x: x === "" ? null : Number(x) }))}
+        {select("as", choice.kind, [["line", "lines"], ["bars", "bars"], ["points", "points"]], (kind) => choose({ ...chosen, kind: kind as Choice["kind"] }))}
       </div>
-      <Chart label={drawn.label} x={drawn.x} series={drawn.series} theme={theme} />
+      {choice.kind === "bars" && drawn.x.kind === "names"
+        ? <Bars label={drawn.label} names={drawn.x.names} series={drawn.series} />
+        : <Chart label={drawn.label} x={drawn.x} series={drawn.series} height={HIGH} theme={theme} />}
     </>
   );
 }

@@ -8,7 +8,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 
 import { textOf } from "../kit/bridge";
 import { type Call, mount } from "../kit/mount";
-import { type Cell, cellText, csv, type Kind, kindOf, markdown, type Page, parsePage } from "../kit/rows";
+import { type Cell, cellText, csv, EXACT, fractionDigits, type Kind, kindOf, markdown, type Page, parsePage } from "../kit/rows";
 import { plain, Text } from "../kit/text";
 import "./table.css";
 import { RowsChart } from "./table-chart";
@@ -19,6 +19,9 @@ const PAGER = "query_rows";
 /** The tool that takes the cursor of every result with rows. */
 const COLUMNS_SHOWN = 40;
 const CELL_SHOWN = 300;
+/** Of a cell beside many others, which all get as high as it. */
+const CELL_SHOWN_AMONG_MANY = 120;
+const FEW_COLUMNS = 3;
 const ROWS_SHOWN = 50;
 const COLUMNS_CHOSEN = 300;
 /** Columns up to which each has a box to tick. */
@@ -43,8 +46,6 @@ const features = tableFeatures({
       (row.original as Row).cells.some((cell) => matches(cell, String(wanted))),
   },
 });
-
-const EXACT = /^(-?)(\d{1,40})(?:\.(\d{1,40}))?$/;
 
 /** Nothing, then numbers, then text. Integers beyond 2^53 and decimals come as text and are numbers all the same. */
 function rank(cell: Cell): number {
@@ -100,6 +101,9 @@ function Grid({ call, first }: { call: Call; first: Page }) {
   const types = useMemo(() => first.columns.map((_, column) => typeOf(kinds[column]!, rows.slice(0, 200), column)), [first, kinds]);
   const amounts = useMemo(
     () => first.columns.map((name, column) => kinds[column] === "number" && !NAMES_A_THING.test(name)), [first, kinds],
+  );
+  const fractions = useMemo(
+    () => first.columns.map((_, column) => (kinds[column] === "number" ? fractionDigits(rows, column) : 0)), [first, kinds, rows],
   );
   const columns = useMemo(
     () => first.columns.map((name, column) => ({
@@ -161,19 +165,22 @@ function Grid({ call, first }: { call: Call; first: Page }) {
 
   const notes = pages[pages.length - 1]!.notes;
   const count = rows.length.toLocaleString("en");
+  const longest = first.columns.length <= FEW_COLUMNS ? CELL_SHOWN : CELL_SHOWN_AMONG_MANY;
   return (
     <>
       <div class="bar">
         <input type="search" class="grow" aria-label="Filter rows" placeholder="Filter rows"
           onInput={(event) => { table.setGlobalFilter(event.currentTarget.value); table.setPageIndex(0); }} />
-        <button type="button" aria-pressed={narrowing} onClick={() => setNarrowing(!narrowing)}>Filter columns</button>
-        <button type="button" aria-pressed={counting} onClick={() => setCounting(!counting)}>Values</button>
-        {first.columns.length > 1 && first.columns.length <= COLUMNS_CHOSEN && (
-          <button type="button" aria-pressed={choosing} onClick={() => setChoosing(!choosing)}>Columns</button>
-        )}
-        <button type="button" aria-pressed={charted} onClick={() => setCharted(!charted)}>Chart</button>
-        <button type="button" onClick={() => call.copied(csv(first.columns, visible), `${visible.length} rows as CSV`)}>Copy CSV</button>
-        <button type="button" onClick={() => call.copied(markdown(first.columns, visible), `${visible.length} rows as Markdown`)}>Copy Markdown</button>
+        <div class="tools">
+          <button type="button" aria-pressed={narrowing} onClick={() => setNarrowing(!narrowing)}>Filter columns</button>
+          <button type="button" aria-pressed={counting} onClick={() => setCounting(!counting)}>Values</button>
+          {first.columns.length > 1 && first.columns.length <= COLUMNS_CHOSEN && (
+            <button type="button" aria-pressed={choosing} onClick={() => setChoosing(!choosing)}>Columns</button>
+          )}
+          <button type="button" aria-pressed={charted} onClick={() => setCharted(!charted)}>Chart</button>
+          <button type="button" onClick={() => call.copied(csv(first.columns, visible), `${visible.length} rows as CSV`)}>Copy CSV</button>
+          <button type="button" onClick={() => call.copied(markdown(first.columns, visible), `${visible.length} rows as Markdown`)}>Copy Markdown</button>
+        </div>
       </div>
       {counting && (
         <Facets columns={first.columns} facets={facets} chosen={kept} onChoose={(column, value) => {
@@ -206,7 +213,7 @@ function Grid({ call, first }: { call: Call; first: Page }) {
         </div>
       )}
       <div class="scroll rows" role="region" aria-label="Rows" tabIndex={0}>
-        <table class={first.columns.length < 4 ? "few" : ""}>
+        <table class={first.columns.length <= FEW_COLUMNS ? "few" : ""}>
           <caption class="unseen">Result of the query</caption>
           <thead>
             <tr>
@@ -244,7 +251,7 @@ function Grid({ call, first }: { call: Call; first: Page }) {
                   const index = Number(column.id);
                   return (
                     <td key={column.id} class={kinds[index]}>
-                      <Value cell={cells[index] ?? null} amount={amounts[index]!} onOpen={() => setOpen({ row: at, column: index })}
+                      <Value cell={cells[index] ?? null} amount={amounts[index]!} digits={fractions[index]!} longest={longest} onOpen={() => setOpen({ row: at, column: index })}
                         onLead={targets[index] && (() => lead({ column: index, cell: cells[index] ?? null }))} />
                     </td>
                   );
@@ -285,12 +292,16 @@ function Grid({ call, first }: { call: Call; first: Page }) {
 /** Numbers that count or measure; the digits of others, such as a key or a year, belong together. */
 const NAMES_A_THING = /(^|[_ ])(id|key|year|zip|code|number|nr|no|port|pid|oid|phone|version)$|(^|[a-z])Id$/i;
 
-/** A number with its thousands apart, by style: what is selected and copied are its digits alone. */
-function Amount({ text }: { text: string }) {
-  const [, sign = "", whole = "", rest = ""] = /^(-?)(\d{5,})(\..*)?$/.exec(text) ?? [];
-  if (!whole) return <bdi>{text}</bdi>;
-  const groups = whole.match(/\d{1,3}(?=(\d{3})*$)/g)!;
-  return <bdi>{sign}{groups.map((group, number) => <span key={number} class={number ? "thousand" : ""}>{group}</span>)}{rest}</bdi>;
+/** A number whose thousands are apart and whose point is below that of others, by style: what is copied are its digits alone. */
+function Amount({ text, grouped, digits }: { text: string; grouped: boolean; digits: number }) {
+  const [, sign = "", whole = "", fraction = ""] = EXACT.exec(text) ?? [];
+  const groups = grouped && whole.length > 4 ? whole.match(/\d{1,3}(?=(\d{3})*$)/g)! : [whole];
+  return (
+    <bdi>
+      {sign}{groups.map((group, number) => <span key={number} class={number ? "thousand" : ""}>{group}</span>)}
+      {digits > 0 && <span class="fraction" style={{ minWidth: `calc(${digits}ch + 0.4em)` }}>{fraction && `.${fraction}`}</span>}
+    </bdi>
+  );
 }
 
 /** What a column holds, in a word. */
@@ -308,16 +319,28 @@ function toggled(set: ReadonlySet<number>, item: number): ReadonlySet<number> {
   return copy;
 }
 
-function Value({ cell, amount, onOpen, onLead }: { cell: Cell; amount: boolean; onOpen: () => void; onLead: (() => void) | undefined }) {
+interface ValueProps {
+  cell: Cell;
+  /** Whether the column counts or measures something. */
+  amount: boolean;
+  /** Places after the point in this column. */
+  digits: number;
+  /** How many characters are shown. */
+  longest: number;
+  onOpen: () => void;
+  onLead: (() => void) | undefined;
+}
+
+function Value({ cell, amount, digits, longest, onOpen, onLead }: ValueProps) {
   if (cell === null) return <span class="null">null</span>;
   const text = cellText(cell);
-  if (typeof cell === "object") return <span class="quiet"><Text value={plain(text, CELL_SHOWN)} /></span>;
+  if (typeof cell === "object") return <span class="quiet"><Text value={plain(text, longest)} /></span>;
   if (onLead && text.length < 100) return <button type="button" class="plain link" onClick={onLead}><Text value={text} /></button>;
-  if (amount && EXACT.test(text)) return <Amount text={text} />;
-  if (text.length <= CELL_SHOWN && !text.includes("\n")) return <Text value={text} />;
+  if ((amount || digits > 0) && EXACT.test(text)) return <Amount text={text} grouped={amount} digits={digits} />;
+  if (text.length <= longest && !text.includes("\n")) return <Text value={text} />;
   return (
     <span class="cut">
-      <span class="start"><Text value={text.slice(0, CELL_SHOWN)} /></span>
+      <span class="start"><Text value={text.slice(0, longest)} /></span>
       <button type="button" class="plain more" onClick={onOpen}>
         … {text.length.toLocaleString("en")} characters
       </button>
