@@ -50,14 +50,17 @@ class Subscriptions:
         self.followed += resource_subscriptions
         yield
 
+    async def read_resource(self, uri: str) -> None:
+        assert uri in self.uris
+
 
 @pytest.mark.anyio
 async def test_where_nothing_may_be_changed_a_subscription_is_tried() -> None:
     program = cast("Program", SimpleNamespace(demonstration=lambda settings: None))
     client = Subscriptions(SETTINGS_URI, "git://app/status", "git://app/log")
     result = await check._watch(cast("Client", client), program, load(Github, []))
-    assert client.followed == ["git://app/status"]
-    assert result.line.startswith("follows git://app/status; no notice tried") and not result.tried
+    assert client.followed == ["git://app/status", "git://app/log"]
+    assert result.line.startswith("follows git://app/status and 1 more; no notice tried") and not result.tried
     client = Subscriptions(SETTINGS_URI)
     result = await check._watch(cast("Client", client), program, load(Github, []))
     assert client.followed == [] and result.line.startswith("not tried") and not result.tried

@@ -28,6 +28,7 @@ from mcp_batteries.settings.command_line import colour_choice
 __all__ = ["check"]
 
 _SECONDS = 20.0
+_MOST_FOLLOWED = 20
 
 
 class _StepResult(NamedTuple):
@@ -292,12 +293,20 @@ async def _watch(client: Client, program: Program, settings: Settings) -> _StepR
 
 
 async def _subscribe(client: Client) -> _StepResult:
-    """Subscribe to a listed resource where nothing may be changed to see a notice."""
+    """Subscribe to what is listed, where a notice would take a change of what the user has.
+
+    A server that compares contents, as mcp-git does, is silent when a file is merely touched.
+    """
     uris = [item.uri for item in (await client.list_resources()).resources if item.uri != SETTINGS_URI]
     if not uris:
         return _StepResult("not tried: nothing is listed, and nothing here may be changed", tried=False)
-    async with client.listen(resource_subscriptions=uris[:1]):
-        return _StepResult(f"follows {uris[0]}; no notice tried: nothing here may be changed", tried=False)
+    async with client.listen(resource_subscriptions=uris[:_MOST_FOLLOWED]):
+        # What can be followed can be read; else its notices would lead nowhere.
+        await client.read_resource(uris[0])
+    followed = uris[:_MOST_FOLLOWED]
+    names = followed[0] if len(followed) == 1 else f"{followed[0]} and {len(followed) - 1} more"
+    line = f"follows {names}; no notice tried: it takes a change, and a check makes none"
+    return _StepResult(line, followed, tried=False)
 
 
 def _reason(error: BaseException) -> str:
