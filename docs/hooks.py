@@ -56,11 +56,12 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     hosts = sorted(f"hosts/{page.name}" for page in (ROOT / "docs/hosts").glob("*.md") if page.stem != "README")
     (servers, servers_zh), (hosts, hosts_zh) = (_by_language(pages) for pages in (servers, hosts))
     decisions = sorted(f"decisions/{page.name}" for page in (ROOT / "docs/decisions").glob("*.md"))
+    reference = sorted(f"reference/{page.name}" for page in (ROOT / "docs/reference").glob("*.md"))
     switch = sorted(f"switch/{page.name}" for page in (ROOT / "docs/switch").glob("*.md"))
     own = ["contributing.md", "conduct.md", "house.md", "package.md", "example.md", "changelog.md"]
     config.nav = [
         {"Start": "README.md"},
-        {"Servers": servers},
+        {"Servers": [*servers, {"Reference": reference}]},
         {"Hosts": ["hosts/README.md", *hosts]},
         {"Guides": [*({title: pages} for title, pages in GUIDES.items()), {"Coming from another server": switch}]},
         {"For contributors": [*own, {"Decisions": decisions}]},

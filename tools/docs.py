@@ -1,7 +1,7 @@
-"""Generates the tables in each server's README, the snapshots of what a client sees, and the pages for hosts.
+"""Generates the tables in each server's reference, the snapshots of what a client sees, and the pages for hosts.
 
 `python -m tools.docs servers/*` writes all; the tests call the same functions and compare.
-A README marks its places with `<!-- tools -->` ... `<!-- /tools -->`, likewise resources, prompts, settings.
+A reference marks its places with `<!-- tools -->` ... `<!-- /tools -->`, likewise resources, prompts, settings.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _dump_all(items: Iterable[BaseModel]) -> list[dict[str, Any]]:
 
 
 def tables(kind: type[Settings], seen: dict[str, Any]) -> dict[str, str]:
-    """The Markdown tables for a README, by their markers."""
+    """The Markdown tables for a server's reference, by their markers."""
     tools = [
         (f"`{tool['name']}`", _effect(tool["annotations"]), _first(tool["description"]), _names(tool["inputSchema"]))
         for tool in seen["tools"]
@@ -108,12 +108,17 @@ class _AnyServer(Settings):
     COMMAND = "SERVER"
 
 
-def filled(readme: str, places: dict[str, str]) -> str:
-    """`readme` with its table in each marked place."""
+def reference_of(root: Path, command: str) -> Path:
+    """Return the page with all that a server offers."""
+    return root / f"docs/reference/{command}.md"
+
+
+def filled(page: str, places: dict[str, str]) -> str:
+    """`page` with its table in each marked place."""
     for name, table in places.items():
         pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-        readme = pattern.sub(lambda found, table=table: f"{found[1]}{table}\n{found[2]}", readme)
-    return readme
+        page = pattern.sub(lambda found, table=table: f"{found[1]}{table}\n{found[2]}", page)
+    return page
 
 
 def generated(root: Path, other: Language | None = None) -> dict[str, str]:
@@ -171,7 +176,7 @@ def _overview(root: Path, servers: Sequence[Member]) -> str:
             ("ask", _listed([item["name"] for item in observed["prompts"]])),
         ]
         title = (server.settings.__doc__ or "").partition("\n")[0]
-        heading = f"## [`{server.command}`](../{server.place}/README.md)\n\n{title}\n"
+        heading = f"## [`{server.command}`](reference/{server.command}.md)\n\n{title}\n"
         parts += [heading, _table(("", "by"), [row for row in rows if row[1]]), ""]
     return "\n".join(parts)
 
@@ -225,8 +230,8 @@ def _main(folders: list[str]) -> None:
             sample.mkdir()
             observed = snapshot(import_module(f"{package}.server").build(load(kind, kind.documented(str(sample)))))
         observed["resources"] = []  # depends on what is served
-        readme = folder / "README.md"
-        readme.write_text(filled(readme.read_text("utf-8"), tables(kind, observed)), "utf-8")
+        reference = reference_of(Path(), kind.COMMAND)
+        reference.write_text(filled(reference.read_text("utf-8"), tables(kind, observed)), "utf-8")
         target = Path("tests/snapshots") / f"{kind.COMMAND}.json"
         target.write_text(json.dumps(observed, indent=1, ensure_ascii=False) + "\n", "utf-8")
         print(f"{kind.COMMAND}: {observed['bytes']}")

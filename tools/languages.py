@@ -103,12 +103,6 @@ def list_untranslated(root: Path, language: Language) -> str:
 def page_digest(page: Path) -> str:
     """Return a digest of what people wrote in a page to be translated; tables are generated for each language alike."""
     text = re.sub(r"<!-- (badges \w+) -->.*?<!-- /\1 -->", "", page.read_text("utf-8"), flags=re.DOTALL)
-    first, tools, _ = text.partition("<!-- tools -->")
-    if tools:
-        # Of a server's page what comes before the tables, what its safety is in short, and privacy.
-        parts = {part.partition("\n")[0]: part for part in text.split("\n## ")}
-        promises = re.findall(r"^- \*\*.+?\*\*", parts.get("Security model", ""), re.MULTILINE | re.DOTALL)
-        text = "\n".join([first.rpartition("\n## ")[0], *promises, parts["Privacy"]])
     return hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:16]
 
 

@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 from git_server.made import Made
 from mcp_batteries.settings import load
-from tools.docs import snapshot
+from tools.docs import reference_of, snapshot
 
 __all__ = ["FOLDERS", "current_page", "page_of"]
 
@@ -62,7 +62,8 @@ SENTENCES = [
 
 
 def page_of(folder: str) -> Path:
-    return ROOT / "servers" / folder / "README.md"
+    command = f"mcp-{folder}".replace("mcp-filesystem", "mcp-fs")
+    return reference_of(ROOT, command)
 
 
 def current_page(folder: str, place: Path) -> str:

@@ -2,7 +2,7 @@
 
 REST as published in github/docs (`fine-grained-pat-permissions.json`, 2022-11-28), read in November 2026; what is
 marked with `?` is not in the stored version of it, and GraphQL is nowhere in it: those are as the pages of GitHub's
-documentation describe them, and untried. `python tests/github_server/permissions.py` writes the README's table.
+documentation describe them, and untried. `python tests/github_server/permissions.py` writes the reference's table.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-README = Path(__file__).parents[2] / "servers" / "github" / "README.md"
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "mcp-github.md"
 REPO = "/repos/{owner}/{repo}"
 EITHER = "Issues or Pull requests"
 
@@ -101,7 +101,7 @@ def together(permissions: set[str]) -> list[str]:
 
 
 def table(needs: Mapping[str, tuple[str, ...]]) -> str:
-    """The README's table: by permissions, the tools that need them."""
+    """The reference's table: by permissions, the tools that need them."""
     by: dict[str, list[str]] = {}
     for tool, permissions in sorted(needs.items()):
         by.setdefault(", ".join(permissions), []).append(f"`{tool}`")
@@ -117,5 +117,5 @@ def filled(readme: str, needs: Mapping[str, tuple[str, ...]]) -> str:
 if __name__ == "__main__":
     from mcp_github.permissions import PERMISSIONS_BY_TOOL
 
-    README.write_text(filled(README.read_text("utf-8"), PERMISSIONS_BY_TOOL), "utf-8")
+    REFERENCE.write_text(filled(REFERENCE.read_text("utf-8"), PERMISSIONS_BY_TOOL), "utf-8")
     sys.exit(0)

@@ -12,7 +12,7 @@ from github_server.oracle import Oracle, Seen
 from github_server.oracle.description import judged
 from github_server.oracle.graph import operation_name
 from github_server.oracle.server import Reply
-from github_server.permissions import README, filled, needed, together
+from github_server.permissions import REFERENCE, filled, needed, together
 from github_server.serving import EVERYTHING, served, text_of
 from github_server.world import SHA, branch, file, issue, not_found, sample
 from mcp_github.permissions import PERMISSIONS_BY_TOOL
@@ -277,7 +277,7 @@ def operation(seen: Seen) -> str:
 
 
 def test_the_readme_has_the_permissions() -> None:
-    text = README.read_text("utf-8")
+    text = REFERENCE.read_text("utf-8")
     assert filled(text, PERMISSIONS_BY_TOOL) == text, "run `python tests/github_server/permissions.py`"
 
 

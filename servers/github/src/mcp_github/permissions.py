@@ -1,7 +1,7 @@
 """The permissions of a fine-grained token that each tool needs; a test compares them with each tool's requests.
 
 After adding a request to a tool, add what it needs here and run `python tests/github_server/permissions.py`, which
-writes the README's table.
+writes the reference's table.
 """
 
 from __future__ import annotations
