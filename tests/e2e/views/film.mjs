@@ -121,7 +121,8 @@ async function film(browser, theme) {
   const join_ = "import json, sys\nfrom PIL import Image\nframes, durations, made = json.loads(sys.argv[1])\n"
     + "images = [Image.open(frame).convert('RGB') for frame in frames]\n"
     + "images[-1].quantize(96, dither=0).save(made + '.png', optimize=True)\n"
-    + "images[0].save(made + '.webp', save_all=True, append_images=images[1:], duration=durations, loop=0, lossless=True, method=6, quality=100)";
+    // It begins with its end: where a picture does not move, or before it does, the result is seen.
+    + "images[-1].save(made + '.webp', save_all=True, append_images=images, duration=[1500, *durations], loop=0, lossless=True, method=6, quality=100)";
   execFileSync("uv", ["run", "--no-project", "--with", "pillow>=12,<13", "python", "-c", join_, JSON.stringify([frames, durations, made])]);
 }
 
