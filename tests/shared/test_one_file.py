@@ -76,6 +76,16 @@ def plan_sum(goal: Annotated[str, "What to reach."]) -> str:
     return f"Find numbers whose sum is {goal}."
 
 
+@server.resource("squares/{number}")
+def square(number: str) -> str:
+    """The square of a number."""
+    if number == "none":
+        raise FileNotFoundError
+    if not number.isdigit():
+        raise ValueError(f"`{number}` is not a number.")
+    return str(int(number) ** 2)
+
+
 @server.live("data/notes.txt")
 def notes(path: Path) -> str:
     """The notes."""
@@ -154,6 +164,30 @@ async def test_a_function_is_a_prompt(case: Case) -> None:
         result = await client.get_prompt("plan_sum", {"goal": "7"})
         assert isinstance(result.messages[0].content, TextContent)
         assert result.messages[0].content.text.strip() == "Find numbers whose sum is 7."
+
+
+@pytest.mark.anyio
+async def test_a_function_reads_the_resources_of_a_template(case: Case) -> None:
+    async with Client(case.build()) as client:
+        (template,) = [
+            item for item in (await client.list_resource_templates()).resource_templates if item.name == "square"
+        ]
+        assert (template.uri_template, template.title) == ("trial://squares/{number}", "Square")
+        [shown] = (await client.read_resource("trial://squares/12")).contents
+        assert isinstance(shown, TextResourceContents)
+        assert (shown.uri, shown.text, shown.mime_type) == ("trial://squares/12", "144", "text/plain")
+        for number, reason in {"none": "No resource has the URI", "two": "`two` is not a number."}.items():
+            with pytest.raises(MCPError, match=reason):
+                await client.read_resource(f"trial://squares/{number}")
+
+
+def test_an_argument_that_no_uri_can_have_is_refused_at_once() -> None:
+    def read(other: str) -> str:
+        """A note."""
+        return other
+
+    with pytest.raises(TypeError, match=r"`notes/\{name\}` has no \{other\}, which `read` wants"):
+        Server("words").resource("notes/{name}")(read)
 
 
 @pytest.mark.anyio

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, NoReturn, TypeVar, cast, get_args, get_origin, get_type_hints, overload
 
 import pydantic_core
+from mcp.shared.uri_template import UriTemplate
 from mcp_types import TextResourceContents
 from pydantic import Field
 
@@ -137,6 +138,43 @@ class Server:
             read.__doc__ = function.__doc__
             self._files[uri] = file
             mark = decorators.resource(uri, name=name, title=_words(function), mime_type=mime_type)
+            self._offer(function, mark(read))
+            return function
+
+        return offer
+
+    def resource(self, template: str, *, title: str = "", mime_type: str = "text/plain") -> Callable[[F], F]:
+        """Offer what a function makes of the variables of a URI: `notes/{name}` is read at `<server>://notes/today`.
+
+        The function raises `FileNotFoundError` where there is nothing of that name.
+
+        Args:
+            template: the rest of the URI, an RFC 6570 template; its variables are the function's arguments, as texts.
+            title: for people; by default the function's name in words.
+        """
+
+        def offer(function: F) -> F:
+            async def read(room: object, /, *, uri: str, **variables: str) -> TextResourceContents:
+                try:
+                    text = await _called(function, **variables)
+                except FileNotFoundError:
+                    raise NotFound(f"No resource has the URI {quote(uri)}.") from None
+                return TextResourceContents(uri=uri, text=text, mime_type=mime_type)
+
+            arguments = inspect.signature(function).parameters
+            if unknown := set(arguments) - set(UriTemplate.parse(template).variable_names):
+                raise TypeError(f"`{template}` has no {{{min(unknown)}}}, which `{function.__name__}` wants")
+            # The catalog passes those variables of a URI that a signature names.
+            room = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+            named = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in (*arguments, "uri")]
+            cast("Any", read).__signature__ = inspect.Signature([room, *named])
+            read.__doc__ = function.__doc__
+            mark = decorators.resource(
+                f"{self._name}://{template}",
+                name=function.__name__,
+                title=title or _words(function),
+                mime_type=mime_type,
+            )
             self._offer(function, mark(read))
             return function
 
