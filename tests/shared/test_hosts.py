@@ -206,6 +206,47 @@ def test_uvx_is_named_by_its_absolute_path_and_its_cache_never(
     assert launch("mcp-fs")[:2] == [str(uvx), "--from"]
 
 
+@pytest.fixture
+def from_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make this process what `uvx --index` starts; return uvx."""
+    site = tmp_path / "archive-v0" / "x" / "site-packages"
+    folder = site / "mcp_fs-0.1.0.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text("Name: mcp-fs\nVersion: 0.1.0\n", "utf-8")
+    for name in ("uvx", "archive-v0/x/mcp-fs"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("UV", str(tmp_path / "uv"))
+    monkeypatch.setattr(sys, "prefix", str(site.parent))
+    monkeypatch.setattr(sys, "executable", str(site.parent / "python"))
+    monkeypatch.syspath_prepend(site)
+    for name in ("UV_INDEX", "UV_DEFAULT_INDEX"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "uvx"
+
+
+def test_what_an_index_gave_is_named_with_that_index(
+    from_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UV_INDEX", "https://pypi.example.org/simple https://other.example.org/simple")
+    index = ["--index", "https://pypi.example.org/simple", "--index", "https://other.example.org/simple"]
+    assert launch("mcp-fs") == [str(from_index), *index, "mcp-fs"]
+    assert launch("mcp-fs", extra="pdf") == [str(from_index), *index, "--from", "mcp-fs[pdf]", "mcp-fs"]
+    monkeypatch.delenv("UV_INDEX")
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "https://pypi.example.org/simple")
+    assert launch("mcp-fs") == [str(from_index), "--default-index", "https://pypi.example.org/simple", "mcp-fs"]
+
+
+@pytest.mark.parametrize(
+    "index", ["", *(f"{name}https://ada:secret@pypi.example.org/simple" for name in ("", "ours="))]
+)
+def test_no_entry_leads_into_a_cache_that_uv_cleans(
+    index: str, from_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UV_INDEX", index)
+    with pytest.raises(Invalid, match="uv tool install --index ADDRESS mcp-fs"):
+        entry("vscode", load(Settings, [str(tmp_path)]))
+
+
 def test_an_environment_that_goes_with_its_process_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,6 +77,10 @@ def launch(command: str, file: str | None = None, extra: str | None = None) -> l
         address = _address(installed, extra)
         if address:
             return [_find_uv("uvx"), "--from", address, command]
+        index = _index_options()
+        if index:
+            origin = ["--from", f"{installed.name}[{extra}]"] if extra else []
+            return [_find_uv("uvx"), *index, *origin, command]
     for folder in (os.path.dirname(sys.executable), sysconfig.get_path("scripts")):
         for name in (command, f"{command}.exe"):
             path = os.path.join(folder, name)
@@ -89,6 +93,37 @@ def launch(command: str, file: str | None = None, extra: str | None = None) -> l
 
 # Folders of uv's cache for environments; one in the last disappears with its process.
 _CACHE_FOLDERS = {"archive-v0", "builds-v0"}
+
+
+# The variables that name a package index to uv, and the option that does the same.
+_INDEX_NAME = re.compile(r"^[\w.-]+=")
+_INDEX_VARIABLES = {"UV_INDEX": "--index", "UV_DEFAULT_INDEX": "--default-index"}
+
+
+def _index_options() -> list[str]:
+    """Return the options with which uvx finds the index again that a variable names, if it holds no password."""
+    options: list[str] = []
+    for name, option in _INDEX_VARIABLES.items():
+        for address in os.environ.get(name, "").split():
+            # An index may have a name before it, as `ours=https://...`.
+            if urlsplit(_INDEX_NAME.sub("", address)).password is not None:
+                return []
+            options += [option, address]
+    return options
+
+
+def _refuse_program_in_cache(program: str, settings: Settings) -> None:
+    """Refuse an entry for a program in uv's cache, which is gone when uv cleans that.
+
+    Raises:
+        Invalid: uvx took this server from an index that nothing here names.
+    """
+    if _CACHE_FOLDERS & set(Path(program).parts):
+        raise Invalid(
+            "uvx took this server from a package index and does not say from which, so no entry can name it.",
+            f"Put the index into UV_INDEX instead of --index, or install it first: `uv tool install --index ADDRESS "
+            f"{settings.COMMAND}`.",
+        )
 
 
 def typed_command(settings: Settings, *words: str) -> str:
@@ -219,6 +254,7 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
     name = settings.entry_name
     if settings.transport == "stdio":
         program, *arguments = launch(settings.COMMAND, settings.FILE, settings.EXTRA)
+        _refuse_program_in_cache(program, settings)
         if absolute and not os.path.isabs(program):
             program = find_executable(program) or program
         words = [program, *arguments, *settings.serving.arguments()]
