@@ -71,6 +71,10 @@ views:
 test-views:
     cd tests/e2e/views && npm ci && npm test
 
+# A release, played through on this machine: an index of our wheels, install, upgrade, go back, bundles.
+rehearse:
+    uv run python -m tools.rehearsal
+
 # Wheels of every member.
 build:
     uv build --all-packages
