@@ -157,6 +157,37 @@ async def test_a_tool_reads_what_the_last_check_of_a_follower_left(oracle: Oracl
 
 
 @pytest.mark.anyio
+async def test_a_check_begins_with_what_a_tool_has_read(oracle: Oracle, tmp_path: Path) -> None:
+    world(oracle)
+    path = "/repos/octo/app/issues/3"
+    ask = {"name": "get_issue", "arguments": {"repo": "octo/app", "number": 3}}
+    async with connected("stdio", MODERN, "mcp_github", [*arguments(oracle, tmp_path), "--poll", "600"]) as wire:
+        await wire.request("tools/call", ask)
+        await wire.subscribe(ISSUE)
+        assert "v1" in await wire.read(ISSUE)
+    first, second = looks(oracle, path)
+    assert "if-none-match" not in first.headers and "if-none-match" in second.headers
+
+
+@pytest.mark.anyio
+async def test_followers_hear_of_what_a_tool_has_read_meanwhile(oracle: Oracle, tmp_path: Path) -> None:
+    change = world(oracle)[ISSUE]
+    path = "/repos/octo/app/issues/3"
+    ask = {"name": "get_issue", "arguments": {"repo": "octo/app", "number": 3}}
+    async with connected("stdio", MODERN, "mcp_github", [*arguments(oracle, tmp_path), "--poll", "2"]) as wire:
+        await wire.subscribe(ISSUE)
+        assert "v1" in await wire.read(ISSUE)
+        change(2)
+        assert "v2" in json.dumps(await wire.request("tools/call", ask))
+        before = len(looks(oracle, path))
+        await told_of(wire, ISSUE, "v2")
+    # The check asks whether the read is still true, and takes what that left.
+    current = issue(3, title="v2", updated_at="2026-01-02T00:00:00Z")
+    etag = f'"{hashlib.sha256(json.dumps(current).encode()).hexdigest()[:20]}"'
+    assert {seen.headers.get("if-none-match") for seen in looks(oracle, path)[before:]} == {etag}
+
+
+@pytest.mark.anyio
 async def test_a_followed_run_is_read_without_another_request(oracle: Oracle, tmp_path: Path) -> None:
     world(oracle)
     slow = [*arguments(oracle, tmp_path / "cache"), "--poll", "600"]

@@ -70,7 +70,7 @@ class FollowedAnswers(Protocol):
 
 @dataclass(frozen=True)
 class KeptAnswer:
-    """An answer that a check left.
+    """An answer that may still be true, which a read or a check left.
 
     Attributes:
         fetched_at: when GitHub last said that it is true, in seconds since the epoch.
@@ -79,6 +79,7 @@ class KeptAnswer:
     etag: str
     body: bytes
     fetched_at: float
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)
@@ -115,28 +116,23 @@ class _NothingFollowed:
 
 
 @dataclass
-class _CachedResponse:
-    etag: str
-    response: ApiResponse
-    fetched_at: float
-
-
-@dataclass
 class _Identity:
     """What one caller has of their own.
 
     Attributes:
-        cached: responses that may still be true.
+        cached: what reads left.
         followed: see `Api.serve_followed_by`.
     """
 
     client: Client
-    cached: OrderedDict[str, _CachedResponse] = field(default_factory=OrderedDict[str, _CachedResponse])
+    cached: OrderedDict[str, KeptAnswer] = field(default_factory=OrderedDict[str, KeptAnswer])
     followed: FollowedAnswers = field(default_factory=_NothingFollowed)
 
-    def remember(self, key: str, response: _CachedResponse) -> None:
-        """Keep a response; the one that was used longest ago makes room."""
-        self.cached[key] = response
+    def remember(self, key: str, answer: KeptAnswer) -> None:
+        """Keep an answer; the one that was used longest ago makes room."""
+        if not answer.etag or len(answer.body) > _MAX_CACHED_BYTES:
+            return
+        self.cached[key] = answer
         self.cached.move_to_end(key)
         if len(self.cached) > _MAX_CACHED_RESPONSES:
             self.cached.popitem(last=False)
@@ -202,6 +198,10 @@ class Api:
         """Have what the current caller reads taken from what is checked for them anyway: resources without another
         request, tools with one that costs nothing while the answer is still true."""
         self._identities.current.followed = followed
+
+    def find_read(self, path: str, params: Mapping[str, Any], accept: str) -> KeptAnswer | None:
+        """Return the answer that the current caller's last read left, of which a check asks whether it is true."""
+        return self._identities.current.cached.get(_cache_key(path, params, accept))
 
     async def get_token_owner(self, token: str) -> ApiResponse:
         """Return who `token` belongs to; nothing of it is remembered.
@@ -381,35 +381,30 @@ class Api:
     async def _get_unless_cached(self, request: Request, repo: Repo | None) -> ApiResponse:
         """Return the answer to `request`, or the one that GitHub says is still true."""
         identity = self._identities.current
-        key = json.dumps([request.path, request.params, request.accept], sort_keys=True)
-        cached = await self._find_cached(identity, key, request)
-        if cached is not None:
-            request = replace(request, headers={"If-None-Match": cached.etag})
+        key = _cache_key(request.path, request.params, request.accept)
+        kept = await self._find_kept(identity, key, request)
+        if kept is not None:
+            request = replace(request, headers={"If-None-Match": kept.etag})
         response = await identity.client.send(request)
         self._note_redirect(repo, request.description, response)
         _note_hidden(response)
-        if response.status == 304 and cached is not None:
-            identity.remember(key, replace(cached, fetched_at=time.time()))
-            return cached.response
-        parsed: Any = NO_CONTENT
-        if response.status != 204:
-            parsed = _parse_json(response.body, request.description)
-        data, removed = self._clean(parsed)
-        next_page = _linked_page(response.headers.get("link", ""), "next")
-        api_response = ApiResponse(data, removed, next_page, response.headers)
-        etag = response.headers.get("etag")
-        if etag and len(response.body) <= _MAX_CACHED_BYTES:
-            identity.remember(key, _CachedResponse(etag, api_response, time.time()))
-        return api_response
+        if response.status == 204:
+            return ApiResponse(NO_CONTENT, headers=response.headers)
+        if response.status == 304 and kept is not None:
+            answer = replace(kept, fetched_at=time.time())
+        else:
+            answer = KeptAnswer(response.headers.get("etag", ""), response.body, time.time(), response.headers)
+        data, removed = self._clean(_parse_json(answer.body, request.description))
+        identity.remember(key, answer)
+        return ApiResponse(data, removed, _linked_page(answer.headers.get("link", ""), "next"), answer.headers)
 
-    async def _find_cached(self, identity: _Identity, key: str, request: Request) -> _CachedResponse | None:
+    async def _find_kept(self, identity: _Identity, key: str, request: Request) -> KeptAnswer | None:
         """Return the newest answer that may still be true: of an earlier read, or of a check for followers."""
-        cached = identity.cached.get(key)
-        kept = await identity.followed.find_kept(request.path, request.params, request.accept)
-        if kept is None or (cached is not None and cached.fetched_at >= kept.fetched_at):
-            return cached
-        data, removed = self._clean(_parse_json(kept.body, request.description))
-        return _CachedResponse(kept.etag, ApiResponse(data, removed), kept.fetched_at)
+        read = identity.cached.get(key)
+        checked = await identity.followed.find_kept(request.path, request.params, request.accept)
+        if checked is None or (read is not None and read.fetched_at >= checked.fetched_at):
+            return read
+        return checked
 
     async def _read_followed(self, path: str, params: Mapping[str, Any] | None, accept: str) -> bytes | None:
         """Return what somebody follows, for a resource; None for anything else."""
@@ -574,6 +569,12 @@ def _without_gaps(data: Any) -> Any:
     if isinstance(data, dict):
         return {name: _without_gaps(value) for name, value in cast("dict[str, Any]", data).items()}
     return data
+
+
+def _cache_key(path: str, params: Mapping[str, Any], accept: str) -> str:
+    """Return the same key for all requests that GitHub gets alike."""
+    set_params = {name: value for name, value in params.items() if value is not None}
+    return json.dumps([path, set_params, accept], sort_keys=True)
 
 
 def _linked_page(link: str, rel: str) -> dict[str, str]:

@@ -127,6 +127,9 @@ class ConditionalFetcher:
         try:
             if await self._is_unchanged_by_list(followed, key, headers):
                 return NotModified(self._seconds_to_next_check(None, validators.unchanged))
+            read = await self._find_newer_read(followed, key, validators)
+            if read is not None:
+                headers = _conditions(Validators(read.etag, read.headers.get("last-modified")))
             request = Request(
                 "GET", followed.path, "what is followed", True, params=followed.params, accept=followed.accept,
                 headers=headers,
@@ -139,7 +142,9 @@ class ConditionalFetcher:
         except Problem as problem:
             return Failed(problem.failure)
         if response.status == 304:
-            return NotModified(self._seconds_to_next_check(response, validators.unchanged))
+            if read is None:
+                return NotModified(self._seconds_to_next_check(response, validators.unchanged))
+            response = Response(200, read.headers, read.body)
         return FetchResult(
             response.body,
             self._seconds_to_next_check(response, 0),
@@ -147,6 +152,17 @@ class ConditionalFetcher:
             response.headers.get("last-modified"),
             _digest_body(response.body, followed.digest),
         )
+
+    async def _find_newer_read(self, followed: FollowedUri, key: str, validators: Validators) -> KeptAnswer | None:
+        """Return the answer that a tool has read since the last check of `key`, if it differs from what that left."""
+        read = self._api.find_read(followed.path, followed.params, followed.accept)
+        if read is None or read.etag == validators.etag:
+            return None
+        cache = await self.cache()
+        entry = await cache.run_store_work(lambda: cache.store.read(key))
+        if read.fetched_at <= entry.fetched_at:
+            return None
+        return read
 
     def _identity(self) -> list[str]:
         credentials = self._api.client.credentials
