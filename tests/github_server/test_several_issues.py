@@ -82,14 +82,49 @@ async def test_what_fails_for_one_is_told_and_the_others_go_on(oracle: Oracle) -
 
 
 @pytest.mark.anyio
-async def test_what_would_fail_for_all_ends_it(oracle: Oracle) -> None:
-    world(oracle)
+async def test_what_is_refused_for_one_is_done_of_the_others(oracle: Oracle) -> None:
+    issues = world(oracle)
+    oracle.answer("PATCH", f"{HERE}/3", {"message": "Issue is locked"}, status=403)
     oracle.answer("PATCH", f"{HERE}/4", {"message": "Resource not accessible by integration"}, status=403)
     async with served(oracle, "--write") as client:
         done = await call(client, "edit_issue", **NUMBERS, state="closed", dry_run=False)
-        assert done["done"] == "Changed 1 of 3 issues."
-        first, second = done["data"]["rows"]
-        assert first[0] == 4 and first[1].startswith("failed: The token may not") and second == [5, "not tried"]
+    assert done["done"] == "Changed 1 of 3 issues." and issues[5]["state"] == "closed"
+    first, second = done["data"]["rows"]
+    assert first[0] == 3 and "locked" in first[1]
+    assert second[0] == 4 and second[1].startswith("failed: The token may not")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("status", "headers", "tried"), [(403, {}, 3), (429, {"Retry-After": "50"}, 1)], ids=["rights", "limit"]
+)
+async def test_what_fails_for_all_ends_it(status: int, headers: dict[str, str], tried: int, oracle: Oracle) -> None:
+    oracle.answer("PATCH", f"{HERE}/[0-9]+", {"message": "Resource not accessible"}, status=status, headers=headers)
+    async with served(oracle, "--write") as client:
+        done = await call(client, "edit_issue", **O, number=1, numbers=list(range(2, 9)), state="closed", dry_run=False)
+    results = [row[1] for row in done["data"]["rows"]]
+    assert all(result.startswith("failed") for result in results[:tried])
+    assert set(results[tried:]) == {"not tried"} and len(results) == 8
+    assert len(oracle.sent("PATCH")) == tried
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("old", "new", "shown"),
+    [
+        ("A" * 80 + "x" + "B" * 80, "A" * 80 + "y" + "B" * 80, f"…{'A' * 15}x{'B' * 44}… -> …{'A' * 15}y{'B' * 44}…"),
+        ("A" * 80, "A" * 80 + " more", f"…{'A' * 15} -> …{'A' * 15} more"),
+        ("short", "Short", "short -> Short"),
+        ("two\nlines", "two lines", "other white space"),
+        ("", "B" * 61, f"none -> {'B' * 60}…"),
+    ],
+)
+async def test_long_texts_are_shown_where_they_differ(old: str, new: str, shown: str, oracle: Oracle) -> None:
+    issues = world(oracle)
+    issues[4]["body"] = old
+    async with served(oracle, "--write") as client:
+        preview = await call(client, "edit_issue", **O, number=4, body=new, dry_run=True)
+    assert preview["data"]["rows"][0][2] == f"body: {shown}"
 
 
 @pytest.mark.anyio

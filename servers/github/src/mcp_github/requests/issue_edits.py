@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import anyio
 
-from mcp_batteries.errors import Problem, Refused, Unavailable
+from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.progress import report_progress
 from mcp_github.call_context import current_call
 from mcp_github.client.api import Api
@@ -23,10 +23,15 @@ __all__ = ["IssueEdit", "describe_issue", "issue_done", "issue_path"]
 # Lists of names in which +name adds and -name removes, with what names an object in GitHub's answer.
 _NAME_LISTS = {"labels": "name", "assignees": "login"}
 _DONE_COLUMNS = ("number", "title", "state", "labels", "assignees", "milestone")
+# In other fields, GitHub ignores case.
+_TEXTS = frozenset({"title", "body"})
 _MAX_SHOWN_CHARACTERS = 60
+_SHOWN_BEFORE_DIFFERENCE = 15
 _CHANGED = "changed"
-# What reading and changing one issue takes at most at the usual time limit of a request.
+# What reading and changing one issue takes at most at the usual --timeout.
 _SECONDS_FOR_ONE = 45.0
+# So many issues in a row that fail for the same reason show that the others would, too.
+_MAX_SAME_FAILURES = 3
 _NOT_SHOWN = frozenset({"duplicate_issue_id", "issue_field_values"})
 
 
@@ -50,27 +55,31 @@ class IssueEdit:
         return issue_done(self.repo, number, f"Changed #{number}.", response.data)
 
     async def apply_to_all(self, api: Api, numbers: Sequence[int]) -> Done:
-        """Change several issues, each as far as GitHub does; what would fail for all the others ends it.
+        """Change several issues, each as far as GitHub does; what fails for all of them ends it.
 
         So does the time limit of the call, before it is over: a call that is cancelled could not say what it changed.
         """
         results: dict[int, str] = {}
+        failures: list[str] = []
+        call = current_call()
         for number in numbers:
             if anyio.current_effective_deadline() - anyio.current_time() < _SECONDS_FOR_ONE:
                 break
             report_progress(len(results), len(numbers), f"#{number}")
-            notes = current_call().notes
-            notes_before = len(notes)
+            notes_before = len(call.notes)
+            # Each issue has the time of a call.
+            call.github_seconds = 0.0
             try:
                 await self.apply(api, number)
-            except (Refused, Unavailable) as problem:
-                results[number] = f"failed: {problem}"
-                break
             except Problem as problem:
                 results[number] = f"failed: {problem}"
+                failures.append(str(problem).replace(f"#{number}", ""))
+                if _fails_for_all(problem, failures):
+                    break
                 continue
-            results[number] = " ".join([_CHANGED, *notes[notes_before:]])
-            del notes[notes_before:]
+            failures.clear()
+            results[number] = " ".join([_CHANGED, *call.notes[notes_before:]])
+            del call.notes[notes_before:]
         return self._summarize(numbers, results)
 
     def _summarize(self, numbers: Sequence[int], results: Mapping[int, str]) -> Done:
@@ -87,6 +96,7 @@ class IssueEdit:
         rows: list[list[Any]] = []
         for number in numbers:
             report_progress(len(rows), len(numbers), f"#{number}")
+            current_call().github_seconds = 0.0
             try:
                 path, description = issue_path(self.repo, number), describe_issue(self.repo, number)
                 issue = (await api.get(path, description, repo=self.repo)).data
@@ -119,7 +129,7 @@ class IssueEdit:
             if field in _NAME_LISTS:
                 words = _name_difference(_current_names(issue, field), cast("Sequence[str]", value))
             else:
-                words = _value_difference(_current_value(issue, field), value)
+                words = _value_difference(field, _current_value(issue, field), value)
             if words and field not in _NOT_SHOWN:
                 differences.append(f"{field}: {words}")
         return differences + [f"{field}: {words}" for field, words in self.shown.items()]
@@ -162,18 +172,45 @@ def _name_difference(current: Sequence[str], wished: Sequence[str]) -> str:
     return " ".join(words)
 
 
-def _value_difference(current: Any, value: Any) -> str:
-    """Return a value before and after; empty if it is as it shall be."""
-    before, after = _shorten(current), _shorten(value)
-    if (current or "") == (value or "") or str(current).lower() == str(value).lower():
+def _fails_for_all(problem: Problem, failures: Sequence[str]) -> bool:
+    """Return whether the other issues need not be tried after `problem`, the last of `failures` in a row."""
+    if isinstance(problem, Unavailable) and problem.retry_after is not None:
+        return True
+    last = failures[-_MAX_SAME_FAILURES:]
+    return len(last) == _MAX_SAME_FAILURES and len(set(last)) == 1
+
+
+def _value_difference(field: str, current: Any, value: Any) -> str:
+    """Return a value before and after, of long texts where they differ; empty if it is as it shall be."""
+    before, after = str(current or ""), str(value or "")
+    if before == after or (field not in _TEXTS and before.lower() == after.lower()):
         return ""
-    return f"{before} -> {after}"
+    before, after = " ".join(before.split()), " ".join(after.split())
+    if before == after:
+        return "other white space"
+    start = 0
+    if max(len(before), len(after)) > _MAX_SHOWN_CHARACTERS:
+        start = max(0, _count_equal(before, after) - _SHOWN_BEFORE_DIFFERENCE)
+    return f"{_cut(before, start)} -> {_cut(after, start)}"
 
 
-def _shorten(value: Any) -> str:
-    if value is None or value == "":
+def _count_equal(before: str, after: str) -> int:
+    """Return with how many equal characters both texts begin."""
+    count = 0
+    for old, new in zip(before, after, strict=False):
+        if old != new:
+            break
+        count += 1
+    return count
+
+
+def _cut(text: str, start: int) -> str:
+    """Return what is shown of `text` from `start` on."""
+    if not text:
         return "none"
-    text = " ".join(str(value).split())
-    if len(text) <= _MAX_SHOWN_CHARACTERS:
-        return text
-    return f"{text[:_MAX_SHOWN_CHARACTERS]}…"
+    shown = text[start : start + _MAX_SHOWN_CHARACTERS]
+    if start:
+        shown = f"…{shown}"
+    if len(text) > start + _MAX_SHOWN_CHARACTERS:
+        shown = f"{shown}…"
+    return shown
