@@ -41,3 +41,11 @@ def test_all_is_shown_where_rows_may_not_be_the_same_or_cells_may_be_cut() -> No
 def test_rows_stand_below_the_columns_that_they_had() -> None:
     said = shown(lines([1, "a"]), lines(["ax", 3]), ["name", "n"], ["id", "name"])
     assert said == ['t: ["name","n"]', 'before: ["id","name"]', '- [1,"a"]', '+ ["ax",3]']
+
+
+def test_cells_stay_as_they_are_written() -> None:
+    rest = ",".join(str(number) for number in range(8))
+    before, after = f'[1,{{"a": 1.10}},{rest}]\n', f'[1,{{"a": 1.1, "a": 2}},{rest}]\n'
+    assert shown(before, after)[2:] == ['- [1,{"a": 1.10}]', '+ [1,{"a": 1.1, "a": 2}]']
+    before, after = f"[1,1.10,{rest}]\n", f"[1,1.1,{rest}]\n"
+    assert shown(before, after)[2:] == ["- [1,1.10]", "+ [1,1.1]"]

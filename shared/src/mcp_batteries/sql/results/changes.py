@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
 
 from mcp_batteries.sql.results.rows import RowPage, format_count, to_compact_json, to_one_line
 
@@ -81,7 +80,9 @@ class Sample:
         before = [line for line in self.before.split("\n") if line]
         after = [line for line in self.after.split("\n") if line]
         old_columns = self.old_columns or self.columns
-        alike = _find_alike_columns(_Table.parse(old_columns, before), _Table.parse(self.columns, after))
+        alike: list[str] = []
+        if len(self.columns) > _MAX_SHOWN_COLUMNS:
+            alike = _find_alike_columns(_Table.parse(old_columns, before), _Table.parse(self.columns, after))
         shown = [name for name in self.columns if name not in alike]
         old_shown = [name for name in old_columns if name not in alike]
         lines = [f"{self.table}: {to_compact_json(shown)}"]
@@ -98,17 +99,17 @@ class Sample:
 
 @dataclass(frozen=True)
 class _Table:
-    """Rows with the names of their columns."""
+    """Rows with the names of their columns; each cell is the JSON that stands in its line, so that none changes."""
 
     columns: Sequence[str]
-    rows: Sequence[Sequence[Any]]
+    rows: Sequence[Sequence[str]]
 
     @classmethod
     def parse(cls, columns: Sequence[str], lines: Sequence[str]) -> _Table:
         """Read rows from lines of JSON."""
-        return cls(columns, [json.loads(line) for line in lines])
+        return cls(columns, [_split_cells(line) for line in lines])
 
-    def cells(self, name: str) -> list[Any]:
+    def cells(self, name: str) -> list[str]:
         """Return the cells of a column, from the first row to the last."""
         number = self.columns.index(name)
         return [row[number] for row in self.rows]
@@ -116,17 +117,35 @@ class _Table:
     def select(self, names: Sequence[str]) -> list[str]:
         """Return the rows as lines of JSON, of some columns only."""
         numbers = [self.columns.index(name) for name in names]
-        return [to_compact_json([row[number] for number in numbers]) for row in self.rows]
+        return [f"[{','.join(row[number] for number in numbers)}]" for row in self.rows]
+
+
+_DECODER = json.JSONDecoder()
+_BETWEEN_CELLS = re.compile(r"[\s,]*")
+
+
+def _split_cells(line: str) -> list[str]:
+    """Return the cells of a line that is an array of JSON, as they are written."""
+    cells: list[str] = []
+    position = line.index("[") + 1
+    while True:
+        between = _BETWEEN_CELLS.match(line, position)
+        if between is not None:
+            position = between.end()
+        if line[position] == "]":
+            return cells
+        _, end = _DECODER.raw_decode(line, position)
+        cells.append(line[position:end])
+        position = end
 
 
 def _find_alike_columns(before: _Table, after: _Table) -> list[str]:
-    """Return the columns of wide rows that are the same before and after, for the rows that both sides show.
+    """Return the columns that are the same before and after, for the rows that both sides show.
 
     The first column tells that they are the same rows, so it stays.
     """
     columns = after.columns
-    is_wide = len(columns) > _MAX_SHOWN_COLUMNS and len(set(columns)) == len(columns)
-    if not is_wide or not before.rows or len(before.rows) != len(after.rows):
+    if len(set(columns)) < len(columns) or not before.rows or len(before.rows) != len(after.rows):
         return []
     key = columns[0]
     if key not in before.columns or before.cells(key) != after.cells(key):
@@ -138,9 +157,9 @@ def _find_alike_columns(before: _Table, after: _Table) -> list[str]:
     return alike
 
 
-def _is_whole(cells: Sequence[Any]) -> bool:
+def _is_whole(cells: Sequence[str]) -> bool:
     """Return whether no cell may have been cut."""
-    return all(len(to_compact_json(cell)) <= _MAX_WHOLE_CELL for cell in cells)
+    return all(len(cell) <= _MAX_WHOLE_CELL for cell in cells)
 
 
 @dataclass(frozen=True)
