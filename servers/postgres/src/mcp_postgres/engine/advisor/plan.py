@@ -384,15 +384,17 @@ def _find_wasteful_scan(node: _Node) -> list[str]:
     read_rows = rows + node.get("Rows Removed by Filter", 0) * loops
     if read_rows < _MANY_ROWS or rows * 10 >= read_rows:
         return []
-    relation = f"`{node.get('Relation Name')}`"
-    kept_rows = f"{rows:,.0f} of {read_rows:,.0f} rows"
+    scan = f"Reads `{node.get('Relation Name')}` whole"
     if loops == 1:
-        scan = f"Reads {relation} whole and keeps {kept_rows}"
-    elif node.get("Parallel Aware"):
-        scan = f"Reads {relation} whole and keeps about {kept_rows}"
+        kept_rows = f"{rows:,.0f}"
+    elif rows:
+        kept_rows = f"about {rows:,.0f}"
     else:
-        scan = f"Reads {relation} whole {loops:,} times and keeps about {kept_rows}"
-    return [f"{scan}: an index on what it filters by may help."]
+        # PostgreSQL before 18 rounds averages to whole rows.
+        kept_rows = "almost none"
+    if loops > 1 and not node.get("Parallel Aware"):
+        scan += f" {loops:,} times"
+    return [f"{scan} and keeps {kept_rows} of {read_rows:,.0f} rows: an index on what it filters by may help."]
 
 
 def _find_wrong_estimate(node: _Node, ends_early: bool) -> list[str]:
