@@ -3,7 +3,6 @@
 A registry that can't be reached fails these tests.
 """
 
-import re
 import shlex
 import subprocess
 from collections.abc import AsyncGenerator
@@ -50,18 +49,32 @@ async def behind_supergateway(case: Case, scratch: Path) -> AsyncGenerator[Wire]
         npm.NODE, gateway, "--stdio", shlex.join(case.command), "--outputTransport", "streamableHttp", "--stateful",
         "--port", str(port),
     ]  # fmt: skip
-    async with await anyio.open_process(
-        command, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, env=npm.environment()
-    ) as process:
-        assert process.stdout is not None
-        output = b""
-        with anyio.fail_after(60):
-            while not re.search(rb"Listening on port", output):
-                output += await process.stdout.receive()
-        async with HttpWire(f"http://127.0.0.1:{port}/mcp", revision=REVISION) as wire:
-            await wire.open()
-            yield wire
-        process.terminate()
+    async with (
+        await anyio.open_process(
+            command, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, env=npm.environment()
+        ) as process,
+        anyio.create_task_group() as tasks,
+    ):
+        open_for_clients = anyio.Event()
+
+        async def read_log() -> None:
+            # To the end: it waits for whoever reads.
+            assert process.stdout is not None
+            log = b""
+            async for chunk in process.stdout:
+                log += chunk
+                if b"Listening on port" in log:
+                    open_for_clients.set()
+
+        tasks.start_soon(read_log)
+        try:
+            with anyio.fail_after(60):
+                await open_for_clients.wait()
+            async with HttpWire(f"http://127.0.0.1:{port}/mcp", revision=REVISION) as wire:
+                await wire.open()
+                yield wire
+        finally:
+            process.terminate()
 
 
 BRIDGES = {"mcp-remote": behind_mcp_remote, "supergateway": behind_supergateway}
@@ -73,8 +86,13 @@ BRIDGES = {"mcp-remote": behind_mcp_remote, "supergateway": behind_supergateway}
 @pytest.mark.parametrize("package", some(CASES, "mcp_fs"))
 async def test_a_bridge_carries_tools_resources_and_refusals(package: str, bridge: str, tmp_path: Path) -> None:
     case = await anyio.to_thread.run_sync(CASES[package], tmp_path)
+    with anyio.fail_after(120):
+        await _try_everything(case, bridge, tmp_path)
+
+
+async def _try_everything(case: Case, bridge: str, scratch: Path) -> None:
     tool, arguments = case.read
-    async with BRIDGES[bridge](case, tmp_path) as wire:
+    async with BRIDGES[bridge](case, scratch) as wire:
         assert tool in {item["name"] for item in (await wire.request("tools/list"))["tools"]}
         assert not (await wire.call(tool, **arguments)).get("isError")
         refused, wrong = case.refused[0]
