@@ -21,7 +21,9 @@ _HEAD = """# Proofs
 A proof tries thousands of cases, made by a seed, and each is judged by something that is not ours, or by what is
 promised. The tests try a few cases of each. In `tests/`, `python -m proofs` lists them, `python -m proofs NAME` makes a
 full run, `python -m proofs NAME 20 --seed 7` a small one of other cases, and `--record` writes the run into this page.
-A fault comes with what makes it again. Proofs of mcp-postgres run on another release with `MCP_TEST_PROGRAMS`, as
+A fault comes with what makes it again. Proofs of mcp-git go through repositories of nine kinds (plain, with worktrees,
+sparse, shallow, partial, bare, with a submodule, of SHA-256, with a reftable), and `--world shallow` through one; the
+last kind needs git 2.45. Proofs of mcp-postgres run on another release with `MCP_TEST_PROGRAMS`, as
 `MCP_TEST_PROGRAMS=/usr/lib/postgresql/15/bin python -m proofs postgres-gate 10`.
 
 | proof | what it proves | a full run | the last one that was recorded |
