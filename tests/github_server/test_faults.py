@@ -11,8 +11,9 @@ from github_server.oracle import Oracle
 from github_server.oracle.server import Reply
 from github_server.serving import call, refused, served, text_of
 from github_server.world import branch, issue, not_found, sample
-from mcp_github.client import http
+from mcp_github.client import http, repository_names
 from mcp_github.client.http import Client, Request
+from mcp_github.client.repository_names import RepositoryNames
 from mcp_github.client.response import Response
 
 PATH = "/repos/octo/app/issues/3"
@@ -247,9 +248,12 @@ async def test_a_write_whose_answer_is_no_json_may_have_been_done(oracle: Oracle
 @pytest.mark.anyio
 async def test_silence_ends(oracle: Oracle) -> None:
     oracle.answer("GET", PATH, held=True)
+    async with served(oracle) as client:
+        # The imitation's first answer takes seconds on a busy machine.
+        await call(client, "get_repository", repo="octo/app")
     async with served(oracle, "--timeout", "1") as client:
         said = await refused(client, "get_issue", **ASK)
-        assert "in time" in said or "too long" in said
+        assert "the time of a call" in said or "too long" in said
         # The others go on.
         await call(client, "get_repository", repo="octo/app")
 
@@ -275,6 +279,49 @@ async def test_the_time_of_a_request_is_that_of_all_its_tries(
         start = anyio.current_time()
         await call(client, tool, repo="octo/app", **more)
         assert len(ends) >= 2 and len(set(ends)) == 1 and ends[0] - start < 9.5
+
+
+@pytest.mark.anyio
+async def test_a_call_has_one_time_for_all_its_requests(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request takes 4 of 9 s: a call is stopped in its third, and the next one begins anew."""
+    seconds = [0.0]
+
+    class Clock:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(anyio, name)
+
+        @staticmethod
+        def current_time() -> float:
+            return anyio.current_time() + seconds[0]
+
+    exchange = Client._exchange
+
+    async def slow(client: Client, request: Request) -> Response:
+        seconds[0] += 4.0
+        return await exchange(client, request)
+
+    monkeypatch.setattr(http, "anyio", Clock())
+    monkeypatch.setattr(Client, "_exchange", slow)
+    small = {
+        "type": "file",
+        "path": "a",
+        "name": "a",
+        "sha": "1" * 40,
+        "size": 3,
+        "content": "eHh4",
+        "encoding": "base64",
+    }
+    oracle.answer("GET", "/repos/octo/app/contents/a", small)
+    oracle.answer("GET", "/repos/octo/app/git/ref/heads/main", {"ref": "refs/heads/main", "object": {"sha": "2" * 40}})
+    change: dict[str, Any] = {"path": "a", "sha": "1" * 40, "edits": [{"old": "xxx", "new": "y"}]}
+    async with served(oracle, "--write", "--timeout", "9") as client:
+        said = await refused(
+            client, "write_files", repo="octo/app", branch="main", message="M", files=[change]
+        )  # fmt: skip
+        assert "`9 s`, the time of a call" in said and "--timeout" in said
+        before = len(oracle.seen)
+        await call(client, "get_issue", **ASK)
+    assert before <= 3 and not oracle.sent("POST")
 
 
 @pytest.mark.anyio
@@ -321,6 +368,29 @@ async def test_a_rename_is_told_and_the_new_name_used(oracle: Oracle) -> None:
         await call(client, "create_issue", repo="octo/old", title="T")
     assert len(oracle.sent("GET", "/repos/octo/old/issues")) == len(oracle.sent("GET", "/repos/octo/old$")) == 1
     assert [seen.path for seen in oracle.sent("POST")] == ["/repos/octo/new/issues"]
+
+
+@pytest.mark.anyio
+async def test_an_old_name_that_another_repository_gets_is_its(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repository_names, "_SECONDS", 0.0)
+    where = {"Location": f"{oracle.url}/repositories/42"}
+    oracle.answer("GET", "/repos/octo/old", RENAMED, status=301, headers=where, times=1)
+    oracle.answer("GET", "/repositories/42", {**sample("repos/get"), "full_name": "octo/new"})
+    async with served(oracle, "--write") as client:
+        await call(client, "get_repository", repo="octo/old")
+        oracle.answer("GET", "/repos/octo/old", {**sample("repos/get"), "full_name": "octo/old"})
+        assert (await call(client, "get_repository", repo="octo/old"))["data"]["repo"] == "octo/old"
+
+
+def test_names_are_remembered_for_some_minutes_and_not_all() -> None:
+    now = [0.0]
+    names = RepositoryNames(lambda: now[0])
+    for number in range(1500):
+        names.put(f"Octo/Old{number}", "octo/new")
+    assert names.get("octo/old1499") == names.get("OCTO/old500") == "octo/new"
+    assert names.get("octo/old499") is None
+    now[0] = 3600.0
+    assert names.get("octo/old1499") is None
 
 
 @pytest.mark.anyio

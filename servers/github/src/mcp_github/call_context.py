@@ -55,6 +55,7 @@ class CallContext:
         needed_permissions: what the tool needs, for a refusal in which GitHub names no permission.
         notes: what the client has to be told besides the answer.
         has_written: whether a write was answered with success.
+        github_seconds: for how long it has waited for GitHub.
     """
 
     caller: Caller = SERVER
@@ -62,6 +63,7 @@ class CallContext:
     needed_permissions: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list[str])
     has_written: bool = False
+    github_seconds: float = 0.0
 
     def add_note(self, note: str) -> None:
         """Have the client told `note`, once."""

@@ -100,7 +100,7 @@ class Settings(Common):
     app_key_file: Annotated[str | None, ABSOLUTE] = Field(None, description="Private key of the App (PEM file).")
     workers: int = Field(8, ge=1, le=64, description="Concurrent requests to GitHub.")
     timeout: int = Field(
-        20, ge=1, le=300, description="Seconds until a request to GitHub is given up, with its redirects and tries."
+        30, ge=1, le=300, description="Seconds that a call waits for GitHub, with all its requests and their tries."
     )
     poll: float = Field(
         60, ge=0.2, le=86_400, description="Seconds between two checks of what somebody is subscribed to."

@@ -357,7 +357,7 @@ class Api:
 
     def current_name(self, repo: Repo) -> str:
         """Return the `owner/name` that `repo` has by now, as far as an earlier request told."""
-        return self.client.renamed.get(repo.key, repo.full_name)
+        return self.client.renamed.get(repo.key) or repo.full_name
 
     async def require_insiders(self, path: str, description: str) -> None:
         """Raise `Refused` with `--lockdown` for the changes of the pull request at `path` if it is an outsider's."""
@@ -439,7 +439,7 @@ class Api:
             return
         if self.policy.allow_list:
             self.policy.require_redirect_served(full_name, description)
-        self.client.renamed[old_name] = full_name
+        self.client.renamed.put(old_name, full_name)
 
     def _note_redirect(self, repo: Repo | None, description: str, response: Response) -> None:
         """Have the client told where a redirect led, or that the repository has another name."""

@@ -11,7 +11,8 @@ import os
 import random
 import re
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Protocol
@@ -22,10 +23,12 @@ import httpx2
 
 from mcp_batteries.errors import Conflict, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.remote.connection_errors import explain_connection_error
+from mcp_github.call_context import current_call
 from mcp_github.client import errors
 from mcp_github.client.credentials import Credentials, RequestSigner, TokenSettings
 from mcp_github.client.device_login import LoginSettings
 from mcp_github.client.rate_limits import RateLimits
+from mcp_github.client.repository_names import RepositoryNames
 from mcp_github.client.response import API_VERSION, Response
 from mcp_github.policy import DownloadUrl, Policy
 
@@ -125,7 +128,7 @@ class Client:
         retry_seconds: before the second try; the third waits three times that.
 
     Attributes:
-        renamed: the `owner/name` that a repository has by now, by the one in lower case that was asked for.
+        renamed: the name that a repository has by now, by the one that was asked for.
     """
 
     def __init__(
@@ -134,13 +137,13 @@ class Client:
     ) -> None:  # fmt: skip
         self.credentials = credentials
         self.limits = RateLimits(settings.write_interval / 1000)
-        self.renamed: dict[str, str] = {}
+        self.renamed = RepositoryNames()
         self._settings = settings
         self._policy = policy
         self._connections = connections
         self._retry_seconds = retry_seconds
         self._request_slots = anyio.CapacityLimiter(settings.workers)
-        self._full_names: dict[str, str] = {}
+        self._names_by_number = RepositoryNames()
 
     async def send(self, request: Request) -> Response:
         """Return the response to `request`, of a status below 400.
@@ -149,7 +152,7 @@ class Client:
             Problem: GitHub refused or failed, a limit is in force, or a redirect leads where it may not.
         """
         old_name = _repo_of_path(request.path)
-        new_name = self.renamed.get(old_name.lower())
+        new_name = self.renamed.get(old_name)
         if new_name:
             # The new name was found out and judged at an earlier request.
             rest = request.path.removeprefix(f"/repos/{old_name}")
@@ -162,6 +165,12 @@ class Client:
         self, url: DownloadUrl, description: str, *, max_bytes: int, feed: Callable[[bytes], bool]
     ) -> None:
         """Hand the bytes at `url` to `feed` until it returns True or there are no more. They go without the token."""
+        with self._take_time(description):
+            await self._download(url, description, max_bytes=max_bytes, feed=feed)
+
+    async def _download(
+        self, url: DownloadUrl, description: str, *, max_bytes: int, feed: Callable[[bytes], bool]
+    ) -> None:
         size = 0
         try:
             async with self._connections.get_client().stream("GET", url.url) as stream:
@@ -182,7 +191,7 @@ class Client:
 
     async def _send_read(self, request: Request) -> Response:
         """Send a read, again after failures that may pass and limits that end soon, as long as there is time."""
-        with anyio.move_on_after(self._settings.timeout):
+        with self._take_time(request.description):
             for tries_before in range(_MAX_TRIES):
                 try:
                     return await self._follow(request)
@@ -195,22 +204,46 @@ class Client:
                     if is_last_try or wait > _wait_limit():
                         raise
                 await anyio.sleep(wait)
-        raise Unavailable(f"GitHub did not answer for {request.description} in time.", "Try again in a moment.")
+        raise AssertionError("The last try returns or raises.")
 
     async def _send_write(self, request: Request) -> Response:
         """Send a write once: of one that failed, nobody knows what became of it."""
         self._policy.require_token(await self.credentials.get_signer() is not None)
         async with self.limits.write_slot():
+            if current_call().github_seconds >= self._settings.timeout:
+                raise self._out_of_time(f"{request.description}, which was not changed")
             try:
-                with anyio.move_on_after(self._settings.timeout):
+                with self._take_time(request.description):
                     return await self._send_again_after_limit(request)
-                raise Unavailable(f"GitHub did not answer for {request.description} in time.")
             except Unavailable as problem:
                 if problem.retry_after is not None and problem.status in _REFUSED_BY_LIMIT:
                     raise
                 raise Unavailable(
                     problem.failure, "It may have been done all the same: look before you try again."
                 ) from None
+
+    @contextmanager
+    def _take_time(self, description: str) -> Generator[None]:
+        """Give the block what is left of the time that the call may wait for GitHub.
+
+        Raises:
+            Unavailable: that time is over.
+        """
+        call = current_call()
+        start = anyio.current_time()
+        try:
+            with anyio.move_on_after(self._settings.timeout - call.github_seconds):
+                yield
+                return
+        finally:
+            call.github_seconds += anyio.current_time() - start
+        raise self._out_of_time(description)
+
+    def _out_of_time(self, description: str) -> Unavailable:
+        return Unavailable(
+            f"GitHub took longer than `{self._settings.timeout} s`, the time of a call, over {description}.",
+            "Try again in a moment, or ask for less; the operator can raise --timeout.",
+        )
 
     async def _send_again_after_limit(self, request: Request) -> Response:
         """Send a write, and once more after a limit that ends soon: what a limit refused was not done."""
@@ -287,7 +320,7 @@ class Client:
         if not old_name or not new_name or new_name.lower() == old_name.lower():
             return note
         if await self._is_repo_renamed(old_name, request):
-            self.renamed[old_name.lower()] = new_name
+            self.renamed.put(old_name, new_name)
             return note
         return f"was moved: this is `{new_name}{_REPO_PATH.sub('', path)}`"
 
@@ -308,15 +341,16 @@ class Client:
         match = re.fullmatch(r"/repositories/(\d+)(?:/.*)?", path)
         if match is None:
             return _repo_of_path(path)
-        number = match[1]
-        if number not in self._full_names:
-            request = Request("GET", f"/repositories/{number}", "the repository", True, follows_redirects=False)
-            response = await self._follow(request)
-            full_name = ""
-            if response.status < 300:
-                full_name = str(json.loads(response.body)["full_name"])
-            self._full_names[number] = full_name
-        return self._full_names[number]
+        known_name = self._names_by_number.get(match[1])
+        if known_name is not None:
+            return known_name
+        request = Request("GET", f"/repositories/{match[1]}", "the repository", True, follows_redirects=False)
+        response = await self._follow(request)
+        if response.status >= 300:
+            return ""
+        full_name = str(json.loads(response.body)["full_name"])
+        self._names_by_number.put(match[1], full_name)
+        return full_name
 
     async def _exchange(self, request: Request) -> Response:
         """Send `request` once; whatever status comes back is the response."""

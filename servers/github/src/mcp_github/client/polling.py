@@ -10,6 +10,7 @@ from typing import TypeVar
 import anyio
 
 from mcp_batteries.progress import report_progress
+from mcp_github.call_context import current_call
 
 __all__ = ["MAX_WAIT_SECONDS", "Poller"]
 
@@ -38,6 +39,8 @@ class Poller:
         start = time.monotonic()
         pause = self.pause
         while True:
+            # Each check has the time of a call: that a run takes long is no fault of GitHub's.
+            current_call().github_seconds = 0.0
             state = await fetch()
             elapsed = time.monotonic() - start
             progress = describe_progress(state, elapsed)

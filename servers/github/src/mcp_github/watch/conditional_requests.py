@@ -11,12 +11,14 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import anyio.to_thread
 
 from mcp_batteries.errors import NotFound, Problem, Unavailable
 from mcp_batteries.remote import Cache, Failed, FetchResult, NotModified, Outcome, Validators, open_store
+from mcp_github.call_context import active_call, current_call
 from mcp_github.client.api import Api, KeptAnswer
 from mcp_github.client.http import Request
 from mcp_github.client.response import Response
@@ -122,6 +124,11 @@ class ConditionalFetcher:
 
     async def fetch(self, key: str, validators: Validators) -> Outcome:
         """Fetch what `key` names, unless it is unchanged; see `mcp_batteries.remote.Fetch`."""
+        # A check has the time of a call for itself, whoever's task makes it.
+        with active_call(replace(current_call(), github_seconds=0.0)):
+            return await self._fetch(key, validators)
+
+    async def _fetch(self, key: str, validators: Validators) -> Outcome:
         followed = FollowedUri.from_key(key)
         headers = _conditions(validators)
         try:
