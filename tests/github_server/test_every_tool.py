@@ -39,6 +39,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("list_commits", {**O, "ref": "main", "path": "src", "author": "octocat", "since": "2026-01-01T00:00:00Z"}),
     ("list_commits", {**O, "number": 5}),
     ("list_commits", {**O, "ref": "dev", "base": "main"}),
+    ("list_commits", {**O, "ref": "dev", "base": "releases/latest"}),
     ("get_commit", {**O, "ref": "main"}),
     ("list_refs", O),
     ("list_refs", {**O, "kind": "tags"}),
@@ -58,6 +59,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("delete_repository", {"repo": "octo/old"}),
     ("move_branch", {**O, "branch": "feature/y", "ref": "main", "force": True}),
     ("list_issues", O),
+    ("list_issues", {**O, "numbers": [3, 4]}),
     ("list_issues", {**O, "state": "all", "labels": ["bug", "good first"], "assignee": "*", "creator": "hubot",
                      "milestone": 1, "since": "2026-01-01T00:00:00Z", "sort": "comments", "order": "asc"}),
     ("get_issue", {**O, "number": 3}),
@@ -106,6 +108,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("list_actions", {**O, "kind": "jobs", "run_id": 9}),
     ("list_actions", {**O, "kind": "artifacts", "run_id": 9}),
     ("get_run", {**O, "run_id": 9}),
+    ("get_run", {**O, "number": 5}),
     ("read_job_log", {**O, "job_id": 8}),
     ("read_artifact", {**O, "artifact": 5}),
     ("run_workflow", {**O, "workflow": "ci.yml", "ref": "main", "inputs": {"level": "all"}}),
@@ -304,7 +307,7 @@ async def test_reading_asks_few_questions(oracle: Oracle) -> None:
     """Requests per question; the numbers a change should not raise unnoticed."""
     prepared(oracle)
     most = {"get_issue": 1, "get_pull_request": 2, "read_file": 1, "list_issues": 1, "get_commit": 1, "list_checks": 2,
-            "read_diff": 1, "list_comments": 1, "get_repository": 1, "search_github": 1}  # fmt: skip
+            "read_diff": 2, "list_comments": 1, "get_repository": 1, "search_github": 1}  # fmt: skip
     async with served(oracle, *EVERYTHING) as client:
         for name, arguments in CALLS:
             before = len(oracle.seen)

@@ -90,7 +90,7 @@ async def test_a_branch_that_moved_is_a_conflict(oracle: Oracle) -> None:
         said = await refused(
             client, "write_files", **{**COMMIT, "branch": "none"}, files=[{"path": "a", "content": "x"}]
         )
-        assert "`create_branch`" in said
+        assert "`ref` makes a new one" in said
 
 
 @pytest.mark.anyio

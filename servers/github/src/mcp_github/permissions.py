@@ -47,7 +47,9 @@ _TOOLS_BY_PERMISSION = {
         "create_project create_project_field create_project_item create_project_view delete_project_item "
         "edit_project_item write_project_update"
     ),
-    "Pull requests: read": ("get_pull_request list_checks list_commits list_pull_requests list_reviews read_diff"),
+    "Pull requests: read": (
+        "get_pull_request get_run list_checks list_commits list_pull_requests list_reviews read_diff"
+    ),
     "Pull requests: write": (
         "create_comment create_pull_request create_reaction create_review edit_comment edit_pull_request "
         "edit_review edit_thread run_merge"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mcp_batteries.errors import NotFound, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
 from mcp_github.client.api import Api
 from mcp_github.policy import Ref, Repo, WriteRepo
 from mcp_github.requests.diffs import MAX_COMPARED_FILES
 
-__all__ = ["changed_names", "get_default_branch", "get_default_ref", "refuse_workflows", "resolve_sha"]
+__all__ = ["changed_names", "get_default_branch", "get_default_ref", "make_branch", "refuse_workflows", "resolve_sha"]
 
 
 async def get_default_branch(api: Api, repo: Repo) -> str:
@@ -58,6 +58,25 @@ async def refuse_workflows(api: Api, repo: WriteRepo, sha: str) -> None:
         files = comparison.data.get("files") or []
         is_complete = len(files) < MAX_COMPARED_FILES
     api.policy.require_no_workflows(changed_names(files), description, complete=is_complete)
+
+
+async def make_branch(api: Api, repo: WriteRepo, branch: Ref, start: Ref | None) -> str:
+    """Make a branch at `start`, by default at the default branch; return its commit.
+
+    Raises:
+        Conflict: there is such a branch.
+    """
+    sha = await resolve_sha(api, repo, start)
+    if start is not None:
+        await refuse_workflows(api, repo, sha)
+    body = {"ref": f"refs/heads/{branch.name}", "sha": sha}
+    try:
+        await api.write("POST", f"{repo.path}/git/refs", _describe(branch, repo), body)
+    except Invalid as problem:
+        if "exists" in str(problem).lower():
+            raise Conflict(f"The branch {quote(branch.name)} exists already.", "Choose another name.") from None
+        raise
+    return sha
 
 
 def changed_names(files: Sequence[Mapping[str, Any]]) -> list[str]:

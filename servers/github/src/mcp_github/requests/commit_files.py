@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote
-from mcp_github.client.api import Api
+from mcp_github.client.api import Api, partial_success
 from mcp_github.models import Done
 from mcp_github.policy import FileChange, FilePath, Ref, TextEdit, WriteRepo
-from mcp_github.requests.branches import resolve_sha
+from mcp_github.requests.branches import make_branch, resolve_sha
 from mcp_github.requests.files import fetch_blob, fetch_contents
 from mcp_github.requests.graphql_queries import COMMIT_ON_BRANCH
 
@@ -61,8 +61,13 @@ class _PlannedCommit:
         return [path for path, mode in self.modes.items() if mode != _PLAIN_MODE]
 
 
-async def commit_files(api: Api, repo: WriteRepo, branch: Ref, message: str, changes: Sequence[FileChange]) -> Done:
+async def commit_files(
+    api: Api, repo: WriteRepo, branch: Ref, message: str, changes: Sequence[FileChange], start: Ref | None
+) -> Done:
     """Make one commit on `branch` with all of `changes`, or nothing.
+
+    Args:
+        start: where the branch is made if there is none.
 
     Raises:
         Conflict: a file is not what the caller expects, or the branch moved meanwhile.
@@ -73,10 +78,15 @@ async def commit_files(api: Api, repo: WriteRepo, branch: Ref, message: str, cha
     try:
         head = await _find_head(api, repo, branch)
     except NotFound as problem:
-        if problem.status != _EMPTY_REPOSITORY_STATUS:
+        if problem.status == _EMPTY_REPOSITORY_STATUS:
+            return await _make_first_commit(api, repo, branch, message, changes)
+        if start is None:
             raise
-        return await _make_first_commit(api, repo, branch, message, changes)
-    return await _commit_on(api, repo, branch, head, message, changes)
+    else:
+        return await _commit_on(api, repo, branch, head, message, changes)
+    head = await make_branch(api, repo, branch, start)
+    with partial_success(f"Branch {branch.name} is made", "Call again once that is mended."):
+        return await _commit_on(api, repo, branch, head, message, changes)
 
 
 async def _make_first_commit(
@@ -148,7 +158,7 @@ async def _plan(
             deletions.append(change.path.name)
         else:
             additions[change.path.name] = content
-    changed_paths = [change.path for change in changes if change.sha and not change.delete]
+    changed_paths = [change.path for change in changes if (change.sha or change.edits) and not change.delete]
     modes = await _read_modes(api, repo, head, changed_paths)
     modes |= {change.path.name: _EXECUTABLE_MODE for change in changes if change.executable and not change.delete}
     return _PlannedCommit(repo, branch, head, message, additions, deletions, modes)
@@ -193,7 +203,7 @@ async def _find_head(api: Api, repo: WriteRepo, branch: Ref) -> str:
     except NotFound as problem:
         if problem.status == _EMPTY_REPOSITORY_STATUS:
             raise
-        raise NotFound(f"There is no {description}.", "Make it with `create_branch` first.") from None
+        raise NotFound(f"There is no {description}.", "`list_refs` shows branches; `ref` makes a new one.") from None
     return str(response.data["object"]["sha"])
 
 
@@ -281,11 +291,12 @@ def _require_expected(change: FileChange, existing: Mapping[str, Any] | None) ->
     kind = existing.get("type", "dir")
     if kind != "file":
         raise Conflict(f"{name} is a {kind}, which is not overwritten.", "Name a file.")
-    if change.sha is None:
+    # Texts that an edit quotes are where they were; what else has changed since stays.
+    if change.sha is None and not change.edits:
         raise Conflict(
             f"{name} exists already; its sha is `{existing['sha']}`.", "Read it, then pass `sha` to change it."
         )
-    if change.sha != existing["sha"]:
+    if change.sha is not None and change.sha != existing["sha"]:
         raise Conflict(f"{name} is no longer what you read: its sha is `{existing['sha']}` now.", "Read it again.")
 
 

@@ -12,6 +12,7 @@ from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_github.client.api import Api, select_paging_params
 from mcp_github.invisible import escape_path, unescape_path
+from mcp_github.listing.projections import clip, pick
 from mcp_github.models import Text
 from mcp_github.policy import Ref, Repo
 
@@ -23,6 +24,7 @@ MAX_COMPARED_FILES = 300
 _MAX_LISTED_FILES = 3000
 _FILES_PER_PAGE = 100
 _MAX_LINE_CHARACTERS = 2000
+_MAX_INTRODUCTION_CHARACTERS = 1500
 
 
 @dataclass(frozen=True)
@@ -176,9 +178,13 @@ class _Answer:
 
 async def read_differences(
     api: Api, repo: Repo, source: DiffSource, *, path: str | None, summary: bool, cursor: str | None,
-    max_bytes: int = DEFAULT_PAGE_BYTES,
+    max_bytes: int = DEFAULT_PAGE_BYTES, introduces: bool = False,
 ) -> Text:  # fmt: skip
-    """Return differences file by file, each whole if it fits, as many as fit."""
+    """Return differences file by file, each whole if it fits, as many as fit.
+
+    Args:
+        introduces: whether what a pull request says of itself stands before its differences.
+    """
     if source.counts_path:
         await api.require_insiders(source.counts_path, source.description)
     scope = [source.path, path, summary]
@@ -192,10 +198,26 @@ async def read_differences(
     if path and not answer.patches and answer.next_position is None:
         raise _no_such_file(path, source, answer.listed_count)
     head = [source.description]
+    introduction: list[str] = []
+    if introduces and cursor is None and path is None and source.counts_path:
+        response = await api.get(source.counts_path, source.description, repo=repo)
+        introduction = _introduce_pull(response.data)
     if cursor is None and path is None and answer.next_position is not None and answer.first_page is not None:
         head.append(await _count_all(api, source, answer.first_page))
     head += _describe_gaps(source, answer, scope)
-    return Text("; ".join(head), "\n".join(answer.patches) or "No differences.")
+    return Text("; ".join(head), "\n".join([*introduction, *(answer.patches or ["No differences."])]))
+
+
+def _introduce_pull(pull: Mapping[str, Any]) -> list[str]:
+    """Return the title and the text of a pull request as quoted lines, which nobody takes for a difference."""
+    state = pull.get("state")
+    if pull.get("merged"):
+        state = "merged"
+    lines = [f"> {pull.get('title')} ({state}, {pick(pull, 'head.label')} into {pick(pull, 'base.ref')})"]
+    text = str(pick(pull, clip("body", _MAX_INTRODUCTION_CHARACTERS)) or "").strip()
+    if text:
+        lines += [f"> {line}".rstrip() for line in text.splitlines()]
+    return lines
 
 
 def _describe_gaps(source: DiffSource, answer: _Answer, scope: Sequence[Any]) -> list[str]:

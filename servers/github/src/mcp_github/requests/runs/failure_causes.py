@@ -83,7 +83,7 @@ def explain_missing_log(job: Mapping[str, Any], description: str) -> NotFound | 
     if not job.get("steps"):
         return NotFound(
             f"The {description} ended as `{conclusion}` before its first step, so it has no log.",
-            "`get_run` with `wait` shows what GitHub says of it.",
+            "`get_run` shows what GitHub says of it.",
         )
     return NotFound(
         f"GitHub does not find log of {description}.", "Logs are kept for some weeks; a rerun makes a new one."

@@ -23,6 +23,7 @@ from mcp_github.policy import FilePath, Policy, Repo, Workflow
 from mcp_github.requests.branches import get_default_branch, refuse_workflows, resolve_sha
 from mcp_github.requests.runs.artifacts import read_artifact_file
 from mcp_github.requests.runs.failure_causes import FAILURES, describe_run_state, explain_missing_log, find_cause
+from mcp_github.requests.runs.runs_of_pull import find_run_of_pull
 from mcp_github.tools.arguments import (
     Cursor,
     DeleteRepoName,
@@ -161,11 +162,19 @@ async def list_actions(
 
 
 @tool("Get a run", toolset="actions", open_world=True, seconds=MAX_WAIT_SECONDS + 120)
-async def get_run(api: Api, *, repo: RepoName, run_id: Number, wait: Waiting = None) -> Record:
-    """Get a workflow run with its jobs and the steps that failed; with `wait`, why, from their logs.
+async def get_run(
+    api: Api, *, repo: RepoName, run_id: OptionalNumber = None, number: OptionalNumber = None, wait: Waiting = None
+) -> Record:
+    """Get a workflow run, or the failed one of pull request `number`: its jobs, and why some failed.
 
-    Whole logs: `read_job_log`.
+    `wait` waits for its end. Whole logs: `read_job_log`.
     """
+    other_note = None
+    if number is not None:
+        refuse_beside("`number`", run_id=run_id)
+        run_id, other_note = await find_run_of_pull(api, repo, number)
+    if run_id is None:
+        raise Invalid("One of `run_id` and `number` has to be given.")
     description = _describe_run(repo, run_id)
 
     async def fetch() -> ApiResponse:
@@ -177,7 +186,7 @@ async def get_run(api: Api, *, repo: RepoName, run_id: Number, wait: Waiting = N
         response = await wait.poll_until_done(fetch, _describe_progress)
     data = _RUN.to_record(response.data, list(_RUN.getters))
     is_going_on = _describe_progress(response) is not None
-    note = await describe_run_state(api, repo, response.data)
+    note = join_notes(await describe_run_state(api, repo, response.data), other_note)
     if wait is not None and is_going_on and note is None:
         note = f"It is still `{data.get('status')}`: call again to wait on."
     removed = response.removed
@@ -187,7 +196,7 @@ async def get_run(api: Api, *, repo: RepoName, run_id: Number, wait: Waiting = N
         note = join_notes(note, f"Its jobs are missing here: {problem}")
     else:
         removed += jobs.removed
-        data |= await _describe_jobs(api, repo, jobs, with_causes=wait is not None and not is_going_on)
+        data |= await _describe_jobs(api, repo, jobs, with_causes=not is_going_on and not api.is_for_resources)
     return Record(uri=f"{repo.uri}/runs/{run_id}", note=note, removed=removed or None, data=data)
 
 
@@ -327,7 +336,7 @@ def _query_others(repo: Repo, kind: Literal["workflows", "jobs", "artifacts"], r
 
 
 async def _describe_jobs(api: Api, repo: Repo, jobs: _Jobs, *, with_causes: bool) -> dict[str, Any]:
-    """Return the jobs of a run as a table and, if asked for, why the first of them failed."""
+    """Return the jobs of a run as a table and, if asked for, why the first of those failed that did."""
     rows = [_JOB.to_row(job, _JOB.default) for job in jobs.items]
     data: dict[str, Any] = {"job_columns": list(_JOB.default), "jobs": rows}
     if with_causes and jobs.failed:

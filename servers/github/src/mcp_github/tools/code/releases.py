@@ -54,7 +54,7 @@ async def get_release(
     api: Api,
     *,
     repo: RepoName,
-    tag: Annotated[Ref | None, trusted(Policy.ref), Field(description="Latest by default")] = None,
+    tag: Annotated[Ref | None, trusted(Policy.ref)] = None,
 ) -> Record:
     """Get a release with its notes and assets: that of `tag`, or the latest.
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, cast
 from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent
 from pydantic import AfterValidator, Field
 
-from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
+from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.media.pictures import Picture
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
@@ -21,7 +21,7 @@ from mcp_github.listing.projections import Projection, clip, pick
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.number_forms import NumberOrDefault, OptionalNumber
 from mcp_github.policy import Change, FileChange, FilePath, Policy, Ref, Repo, WriteRepo
-from mcp_github.requests.branches import get_default_branch, get_default_ref, refuse_workflows, resolve_sha
+from mcp_github.requests.branches import get_default_branch, get_default_ref, make_branch, refuse_workflows, resolve_sha
 from mcp_github.requests.commit_files import commit_files
 from mcp_github.requests.diffs import diff_source, read_differences
 from mcp_github.requests.files import BinaryFile, list_folder, read_content, require_path
@@ -56,6 +56,8 @@ RefKind = Literal["branches", "tags"]
 # Commits of a pull request that GitHub lists.
 _COLUMNS_OF_PERIOD = ("sha", "message", "author", "name", "committed_at")
 _MAX_PULL_COMMITS = 250
+# Stands for the tag of that release.
+_LATEST_RELEASE = "releases/latest"
 _MAX_MESSAGE_CHARACTERS = 4000
 _MAX_FILES = 60
 
@@ -151,7 +153,7 @@ async def read_diff(
     if number is not None:
         refuse_beside("`number`", ref=ref, base=base)
     source = diff_source(repo, number=number, ref=ref, base=base)
-    return await read_differences(api, repo, source, path=path, summary=summary, cursor=cursor)
+    return await read_differences(api, repo, source, path=path, summary=summary, cursor=cursor, introduces=True)
 
 
 @tool("List commits", toolset="repos", open_world=True)
@@ -162,7 +164,9 @@ async def list_commits(
     ref: OptionalRefName = None,
     path: Annotated[FilePath | None, trusted(Policy.file), Field(description="In `repo`")] = None,
     number: OptionalNumber = None,
-    base: Annotated[Ref | None, trusted(Policy.ref), Field(description="What `ref` has beyond it")] = None,
+    base: Annotated[
+        Ref | None, trusted(Policy.ref), Field(description="What `ref` has beyond it, or releases/latest")
+    ] = None,
     author: Annotated[FreeText | None, Field(description="Login or email")] = None,
     since: Since = None,
     until: Until = None,
@@ -204,7 +208,7 @@ async def list_commits(
 
 @tool("Get a commit", toolset="repos", open_world=True)
 async def get_commit(api: Api, *, repo: RepoName, ref: RefName) -> Record:
-    """Get a commit: message, author, and its files (60 at most) with counts. For its changes use `read_diff`."""
+    """Get a commit: message, author, and its files (60 at most) with counts. Changes: `read_diff`."""
     response = await api.get(
         f"{repo.path}/commits/{ref.path}",
         f"commit {quote(ref.name)} of `{repo.full_name}`",
@@ -237,7 +241,7 @@ async def list_refs(
 ) -> Listing:
     """List a repository's branches or tags, with the commit each points to.
 
-    A branch says whether it is protected. For its commits use `list_commits`, for releases `list_releases`.
+    A branch says whether it is protected. Commits: `list_commits`, releases: `list_releases`.
     """
     options = PageOptions(fields, limit, cursor)
     description = f"the {kind} of `{repo.full_name}`"
@@ -261,29 +265,21 @@ async def write_files(
     *,
     repo: WriteRepoName,
     branch: BranchName,
-    message: Annotated[FreeText, AfterValidator(check_message), Field(description="Of the commit")],
+    message: Annotated[FreeText, AfterValidator(check_message)],
     files: Annotated[list[FileChange], trusted(Policy.file_changes), AfterValidator(_check_count)],
+    ref: Annotated[Ref | None, trusted(Policy.ref), Field(description="Makes `branch` here")] = None,
 ) -> Done:
-    """Commit files, all or none; one that exists needs `read_file`'s `sha`. A new branch: `create_branch`."""
-    return await commit_files(api, repo, branch, message, files)
+    """Commit files, all or none; to replace one, pass `read_file`'s `sha`. Only a branch: `create_branch`."""
+    return await commit_files(api, repo, branch, message, files, ref)
 
 
 @tool("Create a branch", toolset="repos", effect="write", open_world=True)
 async def create_branch(api: Api, *, repo: WriteRepoName, branch: BranchName, ref: OptionalRefName = None) -> Done:
-    """Create a branch at `ref`, else at the default branch. A name that exists is refused.
+    """Create a branch at `ref`, else at the default branch.
 
     Commit with `write_files`.
     """
-    sha = await resolve_sha(api, repo, ref)
-    if ref is not None:
-        await refuse_workflows(api, repo, sha)
-    body = {"ref": f"refs/heads/{branch.name}", "sha": sha}
-    try:
-        await api.write("POST", f"{repo.path}/git/refs", _describe(branch, repo), body)
-    except Invalid as problem:
-        if "exists" in str(problem).lower():
-            raise Conflict(f"The branch {quote(branch.name)} exists already.", "Choose another name.") from None
-        raise
+    sha = await make_branch(api, repo, branch, ref)
     return Done(done=f"Created branch {branch.name}.", data={"branch": branch.name, "sha": sha})
 
 
@@ -383,6 +379,9 @@ async def _list_commits_beyond(api: Api, repo: Repo, base: Ref, ref: Ref | None,
     """Return the commits that `ref` has and `base` has not, and how many each has of its own."""
     if ref is None:
         ref = await get_default_ref(api, repo)
+    if base.name == _LATEST_RELEASE:
+        release = await api.get(f"{repo.path}/{_LATEST_RELEASE}", f"latest release of `{repo.full_name}`", repo=repo)
+        base = api.policy.ref(str(release.data["tag_name"]))
     counts: dict[str, Any] = {}
 
     def find_commits(comparison: Any) -> Any:

@@ -9,13 +9,14 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.errors import Invalid, NotFound, Refused, quote
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.fields import EMPTY_COUNTS, DryRun
 from mcp_batteries.server.declaration.trusted import FreeText, trusted
 from mcp_github.client.api import Api, partial_success
 from mcp_github.listing.columns import COMMENT, ISSUE, LABEL, MILESTONE, PERSON
-from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_notes
+from mcp_github.listing.pages import ListQuery, PageOptions, count_fitting_rows, fetch_page, join_notes
 from mcp_github.listing.projections import Item, Projection, clip, clip_note, pick, pluck
 from mcp_github.models import Done, Listing, Record
 from mcp_github.number_forms import Comment, Number, OptionalComment, OptionalNumber, is_on_lines
@@ -98,12 +99,8 @@ def _check_numbers(numbers: list[int] | None) -> list[int] | None:
 _SORT = AfterValidator(one_of("created", "updated", "comments"))
 Type = Annotated[FreeText | None, Field(description="Name"), EMPTY_COUNTS]
 Milestone = Annotated[int | None, BeforeValidator(_check_milestone), AfterValidator(_check_from_0)]
-MoreNumbers = Annotated[
-    list[Number] | None,
-    BeforeValidator(_split_numbers),
-    AfterValidator(_check_numbers),
-    Field(description="Others to change alike; then `dry_run` is the default"),
-]
+ManyNumbers = Annotated[list[Number] | None, BeforeValidator(_split_numbers), AfterValidator(_check_numbers)]
+MoreNumbers = Annotated[ManyNumbers, Field(description="More to change alike. Only shown unless dry_run=false")]
 OptionalDryRun = Annotated[bool | None, Field(description="Only show what it would do.")]
 Custom = Annotated[dict[FreeText, Any] | None, Field(description="Values by field name")]
 Review = Annotated[bool, Field(description="One on lines of code")]
@@ -134,6 +131,7 @@ async def list_issues(
     api: Api,
     *,
     repo: RepoName,
+    numbers: Annotated[ManyNumbers, Field(description="Only these")] = None,
     state: Literal["open", "closed", "all"] = "open",
     labels: Annotated[NameList, Field(description="All of these")] = None,
     assignee: Annotated[FreeText | None, Field(description="Login, none, or * for any")] = None,
@@ -150,8 +148,14 @@ async def list_issues(
 ) -> Listing:
     """List a repository's issues by state, label or person, without pull requests, newest first.
 
-    Without their texts: `get_issue` has one. By words: `search_github`.
+    Texts: fields=number,body. By words: `search_github`.
     """
+    if numbers:
+        refuse_beside(
+            "`numbers`", labels=labels, assignee=assignee, creator=creator, milestone=milestone, type=type,
+            custom=custom, since=since, sort=sort, order=order, cursor=cursor,
+        )  # fmt: skip
+        return await _list_by_number(api, repo, numbers, fields)
     params: dict[str, Any] = {
         "state": state, "assignee": await _resolve_login(api, assignee), "creator": await _resolve_login(api, creator),
         "milestone": milestone or None, "type": type, "since": since, "sort": sort, "direction": order,
@@ -415,6 +419,31 @@ async def delete_comment(api: Api, *, repo: DeleteRepoName, comment: Comment, re
     target = _comment(repo, comment, review)
     await api.write("DELETE", target.path, target.description, repo=repo)
     return Done(done=f"Deleted comment {comment}.")
+
+
+async def _list_by_number(api: Api, repo: Repo, numbers: Sequence[int], fields: Sequence[str] | None) -> Listing:
+    """Return the issues with these numbers, as many as fit, and what became of the others."""
+    columns = ISSUE.choose_columns(fields)
+    rows: list[list[Any]] = []
+    missing: list[str] = []
+    removed = 0
+    for number in dict.fromkeys(numbers):
+        try:
+            response = await api.get(issue_path(repo, number), describe_issue(repo, number), repo=repo)
+        except NotFound as problem:
+            missing.append(problem.failure)
+            continue
+        rows.append(ISSUE.to_row(response.data, columns))
+        removed += response.removed
+        fitting = count_fitting_rows(rows, DEFAULT_PAGE_BYTES)
+        if fitting < len(rows):
+            rows = rows[:fitting]
+            missing.append(f"There is no room for #{number} and those behind it.")
+            break
+    cut_note = None
+    if "body" in columns:
+        cut_note = clip_note("body", (row[columns.index("body")] for row in rows))
+    return Listing(note=join_notes(*missing, cut_note), removed=removed or None, columns=columns, rows=rows)
 
 
 def _issue_selector(labels: Set[str]) -> Callable[[Sequence[Item]], Sequence[Item]]:

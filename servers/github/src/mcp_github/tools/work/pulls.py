@@ -119,7 +119,7 @@ async def list_pull_requests(
     head: Annotated[HeadFilter | None, trusted(Policy.head_filter), Field(description="owner:branch")] = None,
     base: OptionalBase = None,
     commit: Annotated[Ref | None, trusted(Policy.ref), Field(description="Those it is of")] = None,
-    sort: Annotated[FreeText | None, _SORT, Field(description="created, updated, popularity or long-running")] = None,
+    sort: Annotated[FreeText | None, _SORT, Field(description="created, updated, popularity ...")] = None,
     order: Literal["asc", "desc"] | None = None,
     fields: Fields = None,
     limit: Limit = 30,
