@@ -28,13 +28,13 @@ _MAX_LINES_TO_END = 8
 _COLOUR_CODES = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _TIMESTAMP = re.compile(rb"^(?:\xef\xbb\xbf)?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)[\d:.]*Z ?")
 # What wraps the lines of another tool: docker's build, compose and kubectl, turbo and nx, `pr`-like prefixes.
-_WRAPPER = re.compile(r"^(?:#\d+ \d+\.\d+ |[\w.-]+(?:-\d+)? +\| |##\[error\]|::error[^:]*::|Error: (?=Error: ))")
+_WRAPPER = re.compile(r"^(?:(?:#\d+ )?\d+\.\d{3} |[\w.-]+(?:-\d+)? +\| |##\[error\]|::error[^:]*::|Error: (?=Error: ))")
 # Whatever a rule below can match has one of these; most lines have none, and are not looked at twice.
 _HINT = re.compile(
     rb"(?i)error|fail|fatal|panic|exception|denied|killed|memory|not found|cannot|can't|could not|timed? ?out|"
     rb"exceed|cancel|abort|fault|no space|lost|undefined|unable|invalid|missing|assert|would reformat|\xe2\x97\x8f|"
     rb"\xe2\x9c\x96|\xc3\x97|(?:^|Z |m)E(?::|   )|ERR!|went wrong|exit code|shutdown|refused|unresolved|rejected|"
-    rb"differ|traceback|\.\w+:\d+:\d+|(?:^|Z |m) +\d+\) |YN\d{4}|\.mli?\", lines? "
+    rb"differ|traceback|data race|sanitizer|\.\w+:\d+:\d+|(?:^|Z |m) +\d+\) |YN\d{4}|\.mli?\", lines? "
 )
 
 
@@ -84,11 +84,12 @@ _RULES = (
     _rule(_TOOL, r"^\s*--- FAIL: ", 5, 3),
     _rule(_TOOL, r"^panic: |fatal error: all goroutines are asleep", 8),
     _rule(_TOOL, r"^(?:\./)?[\w./-]+\.go:\d+(?::\d+)?: (?!.*\bwarning\b).+", 3, 1),
-    _rule(_TOOL, r"^error(?:\[E\d+\])?: (?!aborting|could not compile|process didn't|test failed|Recipe)", 8),
+    _rule(_TOOL, r"^error(?:\[[\w:-]+\])?: (?!aborting|could not compile|process didn't|test failed|Recipe)", 8),
     _rule(_TOOL, r"^thread '.*' (?:\(\d+\) )?panicked at", 5),
     _rule(_TOOL, r"\(\d+,\d+\): error \w+: |:\d+:\d+ - error \w+: |: error (?:TS|CS|FS|MSB|NU|NETSDK|LNK|C)\d+: ", 3),
     _rule(_TOOL, r"^\s+\d+:\d+\s+error\s+\S", 3, 3),
-    _rule(_TOOL, r"^[^\s:][^:]*:\d+(?::\d+)?: (?:fatal )?error: ", 4, 1),
+    _rule(_TOOL, r"^[^\s:][^:]*:\d+(?::\d+)?: (?:fatal )?[Ee]rror: ", 4, 1),
+    _rule(_TOOL, r"^WARNING: DATA RACE$|(?:ERROR|WARNING): \w+Sanitizer: ", 10),
     _rule(_TOOL, r"undefined reference to|^ld: |cannot find -l|collect2: error", 2, 2),
     _rule(_TOOL, r"^CMake Error", 6),
     _rule(_TOOL, r'^File "[^"]+\.mli?", lines? \d+', 6),
@@ -104,10 +105,12 @@ _RULES = (
     _rule(_TOOL, r"^(?:\s*[×x] )?No solution found when resolving", 5),
     _rule(_TOOL, r"^\S+ > .* FAILED$", 5),
     _rule(_TOOL, r"^e: (?:file://)?\S+|^\S+\.(?:java|kt|scala|groovy):\d+: error: ", 4),
-    _rule(_TOOL, r"^\[ERROR\] (?:\S+\.\w+:\[\d+,\d+\]|Tests run:.*(?:Failures|Errors): [1-9]|Failed to execute)", 4),
+    _rule(_TOOL, r"^\[ERROR\] (?:\S+\.\w+:\[\d+,\d+\]|Tests run:.*(?:Failures|Errors): [1-9])", 4),
+    _rule(_TOOL, r"^\[ERROR\] Failed to execute", 4, 4),
     _rule(_TOOL, r"^\* What went wrong:", 6),
     _rule(_TOOL, r"^\s+Failed \S.* \[(?:< )?\d+", 7),
-    _rule(_TOOL, r"^ERROR: failed to (?:solve|build)|^ERROR \[.*\d+/\d+\]|^(?:executor failed|failed to solve)", 4, 2),
+    _rule(_TOOL, r"^ERROR: failed to (?:solve|build)(?!: process \")|^ERROR \[.*\d+/\d+\]", 4, 2),
+    _rule(_TOOL, r"^(?:executor failed|failed to solve)", 4, 2),
     _rule(_TOOL, r"Error response from daemon: |manifest (?:for \S+ not found|unknown)", 2),
     _rule(_TOOL, r"^[│╷ ]*Error: (?!Process completed)\S", 6),
     _rule(_TOOL, r"^(?:Failures:|There (?:was|were) \d+ (?:failure|error)s?:)$", 10),
@@ -117,12 +120,15 @@ _RULES = (
     # What a program or a shell says.
     _rule(_PROGRAM, r"^(?:\w+\.)*\w*(?:Error|Exception)(?:\: | \[|$)", 4, 2),
     _rule(_PROGRAM, r"^(?:fatal|FATAL|Fatal)(?: error)?: ", 3),
+    _rule(_PROGRAM, r"^(?:ERROR|CRITICAL)(?: +\[\w[\w.]*\]|:\w[\w.]*:) ?\S", 3, 1),
+    _rule(_PROGRAM, r"^(?:denied|unauthorized): ", 2, 2),
     _rule(_PROGRAM, r"(?:command not found|No such file or directory|Permission denied|not recognized as)", 2, 1),
     _rule(_PROGRAM, r"Segmentation fault|core dumped|SIGSEGV|stack overflow", 2, 1),
     _rule(_PROGRAM, r"Could not resolve host|Connection refused|TLS handshake timeout", 2, 1),
     _rule(_PROGRAM, r"429 Too Many|50[234] (?:Bad|Serv|Gat)|^curl: \(\d+\)|^wget: |timed out after", 2, 1),
     _rule(_PROGRAM, r"! \[(?:remote )?rejected\]|Authentication failed|Repository not found", 3),
-    # What only says that something failed.
+    # What only says that something failed: the command of an image says why itself.
+    _rule(_WEAK, r"^ERROR: .*process \".*\" did not complete successfully: exit code", 2, 10),
     _rule(_WEAK, r"^(?:make(?:\[\d+\])?: \*\*\*|ninja: build stopped|FAILED: )", 2, 6),
     _rule(_WEAK, r"^(?:npm (?:ERR!|error)|ELIFECYCLE|error Command failed|BUILD FAILED|FAILURE: )", 3, 4),
     _rule(_WEAK, r"(?i)^(?:error|failed|failure)\b[:!]? \S", 3, 3),
@@ -142,7 +148,8 @@ _ENDS_STEP = frozenset({_PROGRAM, _WEAK})
 _TRACEBACK = "Traceback (most recent call last):"
 _STEP_END = re.compile(r"Process completed with exit code [1-9]")
 _HARMLESS = re.compile(
-    r"(?i)^(?:warn(?:ing)?\b|npm warn|##\[(?:warning|debug|group|command)\]|\[(?:info|warn|debug)\]|(?:info|debug)\b:?)"
+    r"(?i)^(?:warn(?:ing)?\b(?!: (?:data race|\w+sanitizer: ))|npm warn|##\[(?:warning|debug|group|command)\]|"
+    r"\[(?:info|warn|debug)\]|(?:info|debug)\b:?)"
 )
 _SUCCESS = re.compile(r"(?:\bPASS(?:ED)?\b|\bok\b *$|✓|✔| \.\.\. ok$|\b0 (?:errors?|failed|failures)\b)")
 
