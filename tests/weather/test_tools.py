@@ -10,7 +10,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from mcp_weather.engine.answers.forecasts import ForecastQuery, fetch_day, fetch_forecast
-from mcp_weather.engine.answers.history import fetch_history
+from mcp_weather.engine.answers.history import (
+    _ReferenceValues,  # pyright: ignore[reportPrivateUsage]
+    fetch_history,
+)
 from mcp_weather.engine.answers.local_time import find_local_time
 from mcp_weather.engine.answers.overview import fetch_overview
 from mcp_weather.engine.computed.astronomy import EVENTS
@@ -141,6 +144,14 @@ async def test_normals_are_means_of_the_same_days_of_thirty_years(upstream: Upst
         expected = [10.0, 10.1, round((22 * 10.1 + 8 * 10.2) / 30, 3)]
         assert found.normals.values[0] == expected
         assert upstream.count("/v1/archive") == 31
+        assert not any("30 years" in note for note in found.notes)
+
+
+def test_means_of_fewer_years_are_counted() -> None:
+    values = {("rain", "02-28"): [1.0] * 30, ("rain", "02-29"): [1.0] * 8, ("rain", "03-01"): [1.0] * 12}
+    reference = _ReferenceValues(values)
+    assert reference.count_fewest_years(["02-28", "02-29"]) == 30
+    assert reference.count_fewest_years(["02-28", "03-01"]) == 12
 
 
 @pytest.mark.parametrize(

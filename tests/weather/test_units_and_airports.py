@@ -5,7 +5,7 @@ from typing import Any, get_args
 import pytest
 
 from mcp_batteries.errors import Invalid
-from mcp_weather.engine.computed.ensemble import compute_percentiles
+from mcp_weather.engine.computed.ensemble import compute_percentiles, count_fewest_members
 from mcp_weather.engine.computed.unit_conversion import convert_values
 from mcp_weather.engine.services.open_meteo_documents import read_table
 from mcp_weather.models import Origin
@@ -245,3 +245,15 @@ async def test_the_date_line_hides_no_airport(upstream: Upstream, monkeypatch: p
         for place in ("-16.8,179.9", "-16.8,180", "-16.8,-179.2"):
             data: Any = (await found.call_tool("get_metar", {"place": place})).structured_content
             assert data["metar"] == report and data["distance_km"] < 80
+
+
+def test_of_how_many_members_a_percentile_is() -> None:
+    names = [f"rain_member{number:02}" for number in range(1, 9)]
+    hours: dict[str, Any] = {name: [0.0, 1.0 if number < 6 else None, None] for number, name in enumerate(names)}
+    document: dict[str, Any] = {
+        "timezone": "UTC", "hourly": {"time": [0, 3600, 7200], **hours}, "hourly_units": dict.fromkeys(names, "mm")
+    }  # fmt: skip
+    members = read_table(document, "hourly", "metric", FROM, now=0)
+    assert count_fewest_members(members, members.time[0], members.time[0]) == (8, 8)
+    # Of the last hour, which nobody knows, there is no percentile.
+    assert count_fewest_members(members, members.time[0], members.time[2]) == (6, 8)

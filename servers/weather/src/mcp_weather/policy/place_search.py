@@ -325,7 +325,7 @@ def _choose_largest(place_name: PlaceName, candidates: Sequence[Candidate], note
             "Call again with one of these as `place`.",
         )
     other_names = list_names(others[:_MAX_LISTED_OTHERS])
-    return place_from_result(largest, f"{note}name, by far the largest of {len(results)}; others: {other_names}")
+    return place_from_result(largest, f"{note}name, by far the largest of {len(results)} listed; others: {other_names}")
 
 
 class _Selection(NamedTuple):

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from functools import partial
+from typing import NamedTuple
 
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_weather.engine.answers.local_time import find_local_time
-from mcp_weather.engine.computed.ensemble import compute_percentiles
+from mcp_weather.engine.computed.ensemble import compute_percentiles, count_fewest_members
 from mcp_weather.engine.computed.series import list_empty_columns, require_rows, rows_between
 from mcp_weather.engine.computed.summary import summarize
 from mcp_weather.engine.computed.timestamps import zone_of
@@ -143,20 +144,31 @@ async def add_spread(engine: Engine, forecast: Forecast, place: Place, units: Un
     """Return a forecast by hour with a table that says how certain it is; without it a note says why."""
     times = next(iter(forecast.tables.values())).time
     try:
-        percentiles = await _fetch_percentiles(engine, place, times, units)
+        spread = await _fetch_spread(engine, place, times, units)
     except Problem as problem:
         notes = [*forecast.notes, f"[The ensemble is missing: {problem}]"]
         return forecast.model_copy(update={"notes": notes})
+    percentiles = spread.percentiles
     notes = [
         *forecast.notes,
         f"[Eight in ten of the members of the ensemble {ENSEMBLE_MODEL} are between p10 and p90.]",
     ]
+    if spread.fewest_members < spread.members:
+        notes.append(f"[In some hours {spread.fewest_members} of its {spread.members} members answer.]")
     if datetime.fromisoformat(percentiles.time[-1]) < datetime.fromisoformat(times[-1]):
         notes.append(f"[The ensemble ends at {percentiles.time[-1]}.]")
     return forecast.model_copy(update={"tables": {**forecast.tables, "ensemble": percentiles}, "notes": notes})
 
 
-async def _fetch_percentiles(engine: Engine, place: Place, times: Sequence[str], units: Units) -> Table:
+class _Spread(NamedTuple):
+    """What the ensemble says, and of how many of its members that is at least."""
+
+    percentiles: Table
+    fewest_members: int
+    members: int
+
+
+async def _fetch_spread(engine: Engine, place: Place, times: Sequence[str], units: Units) -> _Spread:
     """Return what the ensemble says of the hours from the first of `times` to the last.
 
     Raises:
@@ -173,7 +185,7 @@ async def _fetch_percentiles(engine: Engine, place: Place, times: Sequence[str],
     percentiles = rows_between(hours_to_come, begin, end)
     if not percentiles.time:
         raise Unavailable(f"It ends at {hours_to_come.time[-1]}.", "Ask for an earlier day.")
-    return percentiles
+    return _Spread(percentiles, *count_fewest_members(members, percentiles.time[0], percentiles.time[-1]))
 
 
 async def _fetch_models(engine: Engine, query: ForecastQuery) -> Forecast:

@@ -32,6 +32,8 @@ __all__ = ["fetch_history"]
 
 # The period of reference of the World Meteorological Organization.
 _NORMAL_YEARS = range(1991, 2021)
+# Which only leap years have.
+_LEAP_DAY = "02-29"
 _MAX_CONCURRENT_YEARS = 6
 # Open-Meteo's forecast service keeps the forecasts of so many days.
 _RECENT_DAYS = 90
@@ -65,6 +67,13 @@ class _Request:
         return rows_until(table, self.days.last.isoformat())
 
 
+class _Normals(NamedTuple):
+    """Means over the years of reference, and what is to be said of them."""
+
+    table: Table
+    notes: list[str]
+
+
 class _FilledDays(NamedTuple):
     """A table of days, and a note that says which of them are not from the archive."""
 
@@ -94,7 +103,8 @@ async def fetch_history(
         if isinstance(answer, Problem):
             notes.append(f"[The normal weather is missing: {answer}]")
         else:
-            normal_days = answer
+            normal_days = answer.table
+            notes += answer.notes
     return History(place=place.to_info(str(local_time.zone)), daily=daily, normals=normal_days, notes=notes)
 
 
@@ -164,18 +174,23 @@ class _ReferenceValues:
                     self.values.setdefault((name, day[5:]), []).append(float(value))
 
     def mean(self, name: str, day: str) -> float | None:
-        """Return the mean of all years; None if none of them knows the day."""
+        """Return the mean of the years that know the day; None if none does."""
         values = self.values.get((name, day))
         if not values:
             return None
         return sum(values) / len(values)
+
+    def count_fewest_years(self, days: Sequence[str]) -> int:
+        """Return of how many years the means are at least, leaving out those that no year knows."""
+        counts = [len(values) for (_, day), values in self.values.items() if day in days and day != _LEAP_DAY]
+        return min(counts, default=len(_NORMAL_YEARS))
 
     def least_fresh(self) -> Snapshot:
         """Return the answer that is worth least."""
         return min(self.snapshots, key=lambda snapshot: (not snapshot.stale, snapshot.fetched_at))
 
 
-async def _fetch_normals(request: _Request) -> Table:
+async def _fetch_normals(request: _Request) -> _Normals:
     """Return means over the years of reference, day by day; a leap day counts with the leap years."""
     reference = _ReferenceValues()
     limiter = anyio.CapacityLimiter(_MAX_CONCURRENT_YEARS)
@@ -193,4 +208,8 @@ async def _fetch_normals(request: _Request) -> Table:
         means = [reference.mean(name, day) for day in calendar_days]
         converted = convert_values(name, means, reference.units.get(name, ""), request.units)
         columns.append(Column(name, *converted))
-    return make_table(calendar_days, columns, origin_of(reference.least_fresh(), OPEN_METEO))
+    notes: list[str] = []
+    fewest_years = reference.count_fewest_years(calendar_days)
+    if fewest_years < len(_NORMAL_YEARS):
+        notes.append(f"[Some normals are of {fewest_years} of the {len(_NORMAL_YEARS)} years: more are not known.]")
+    return _Normals(make_table(calendar_days, columns, origin_of(reference.least_fresh(), OPEN_METEO)), notes)

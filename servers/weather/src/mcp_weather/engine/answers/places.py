@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mcp_weather.engine.engine import Engine
+from mcp_weather.engine.requests.queries import MAX_PLACES
 from mcp_weather.models import Places, Value
 from mcp_weather.policy.place import Place
 from mcp_weather.policy.place_search import GEOCODED, find_places
@@ -25,4 +26,7 @@ async def find_named_places(engine: Engine, name: Place | PlaceName, language: s
         rows.append([place.name, place.latitude, place.longitude, place.timezone, population, place.elevation])
     if matches and matches[0].place.resolved != GEOCODED:
         return Places(columns=_COLUMNS, rows=rows, source=matches[0].place.resolved)
-    return Places(columns=_COLUMNS, rows=rows, source="Open-Meteo.com geocoding (GeoNames)", licence="CC BY 4.0")
+    source = "Open-Meteo.com geocoding (GeoNames)"
+    if len(rows) >= MAX_PLACES:
+        source += ", which lists no more"
+    return Places(columns=_COLUMNS, rows=rows, source=source, licence="CC BY 4.0")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcp_weather.models import Table, Value
 
-__all__ = ["compute_percentiles"]
+__all__ = ["compute_percentiles", "count_fewest_members"]
 
 # By the suffix that a column of the percentile gets.
 _PERCENTILES = {"p10": 10, "median": 50, "p90": 90}
@@ -27,6 +27,20 @@ def compute_percentiles(members: Table) -> Table:
             units.append(members.units[columns[0]])
             values.append([_percentile(hour_values, percent) for hour_values in sorted_by_hour])
     return members.model_copy(update={"names": names, "units": units, "values": values})
+
+
+def count_fewest_members(members: Table, first_hour: str, last_hour: str) -> tuple[int, int]:
+    """Return how many members at least know a variable in hours of which a percentile is told, and how many there are.
+
+    The hours are as in the table, the first and the last one included.
+    """
+    counts: list[int] = []
+    most = 0
+    hours = [hour for hour, time in enumerate(members.time) if first_hour <= time <= last_hour]
+    for columns in _group_columns(members.names).values():
+        most = max(most, len(columns))
+        counts += [len(_sort_known(members, columns, hour)) for hour in hours]
+    return min((count for count in counts if count >= _MIN_MEMBERS), default=most), most
 
 
 def _group_columns(names: list[str]) -> dict[str, list[int]]:

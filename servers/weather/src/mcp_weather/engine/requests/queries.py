@@ -14,13 +14,15 @@ from mcp_weather.policy.days import Days
 from mcp_weather.policy.place import Place
 
 __all__ = [
-    "CAP_SERVICES", "ENSEMBLE_MODEL", "NORMAL_VARIABLES", "Group", "Model", "air_key", "airport_key", "airports_keys",
-    "archive_key", "canada_alerts_key", "current_key", "daily_key", "ensemble_key", "geocoding_key", "hourly_key",
-    "hourly_variables", "is_cap_index", "is_open_meteo", "marine_key", "meteoalarm_warnings_key", "nws_alerts_key",
-    "nws_forecast_key", "nws_observation_key", "nws_point_key", "nws_stations_key", "quarter_hours_key",
-    "recent_days_key", "river_key", "scope_of", "service_of",
+    "CAP_SERVICES", "ENSEMBLE_MODEL", "MAX_PLACES", "NORMAL_VARIABLES", "Group", "Model", "air_key", "airport_key",
+    "airports_keys", "archive_key", "canada_alerts_key", "current_key", "daily_key", "ensemble_key",
+    "geocoding_key", "hourly_key", "hourly_variables", "is_cap_index", "is_open_meteo", "marine_key",
+    "meteoalarm_warnings_key", "nws_alerts_key", "nws_forecast_key", "nws_observation_key", "nws_point_key",
+    "nws_stations_key", "quarter_hours_key", "recent_days_key", "river_key", "scope_of", "service_of",
 ]  # fmt: skip
 
+# That the geocoder lists of one name.
+MAX_PLACES = 20
 Group = Literal["basic", "wind", "precipitation", "sky", "comfort", "soil"]
 Model = Literal[
     "best_match",
@@ -272,7 +274,9 @@ def recent_days_key(place: Place, days: Days) -> str:
 
 def geocoding_key(name: str, language: str) -> str:
     """Return the key of the geocoder's results for a name in one language."""
-    return "geocoding/v1/search?" + urlencode({"name": name, "count": 20, "language": language, "format": "json"})
+    return "geocoding/v1/search?" + urlencode(
+        {"name": name, "count": MAX_PLACES, "language": language, "format": "json"}
+    )
 
 
 def nws_point_key(place: Place) -> str:
