@@ -100,12 +100,14 @@ class _Checks:
         removed: how many invisible characters were taken out.
         notes: what is missing.
         has_names: whether the names are those that a rule would require.
+        is_complete: whether GitHub listed all.
     """
 
     items: list[_Check] = field(default_factory=list[_Check])
     removed: int = 0
     notes: list[str] = field(default_factory=list[str])
     has_names: bool = True
+    is_complete: bool = True
 
     def summarize(self, missing_names: Sequence[str]) -> str:
         """Return whether all is well, and how many checks are how far, the worst first."""
@@ -124,6 +126,8 @@ class _Checks:
             return "Not green"
         if "running" in states or missing_names:
             return "Not done"
+        if not self.is_complete:
+            return "Green as far as listed"
         return "Green"
 
 
@@ -309,7 +313,9 @@ class _CommitChecks:
             checks.removed += response.removed
             next_page = response.next_page
             if not next_page:
-                break
+                return items
+        checks.is_complete = False
+        checks.notes.append(f"GitHub has more of {self.description}: only {len(items):,} were read and counted.")
         return items
 
 

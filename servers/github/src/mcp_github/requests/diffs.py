@@ -254,7 +254,7 @@ async def _count_all(api: Api, source: DiffSource, first_page: _FilePage) -> str
     additions = sum(int(file["additions"]) for file in first_page.files)
     deletions = sum(int(file["deletions"]) for file in first_page.files)
     totals = f"{len(first_page.files)} files, +{additions} -{deletions} in all"
-    if first_page.next_page:
+    if first_page.next_page or len(first_page.files) >= source.max_files:
         return f"at least {totals}"
     return totals
 

@@ -256,8 +256,12 @@ async def list_folder(
     note = entries.note
     if end < len(items):
         cursor = Cursor.encode("files", end, scope)
-        note = join_notes(note, f"{len(items) - end} more.")
-    return Listing(cursor=cursor, note=note, total=len(items), columns=columns, rows=rows)
+        at_least = "At least " if entries.note else ""
+        note = join_notes(note, f"{at_least}{len(items) - end} more.")
+    total = len(items)
+    if entries.note:
+        total = None
+    return Listing(cursor=cursor, note=note, total=total, columns=columns, rows=rows)
 
 
 async def _large_blob(api: Api, repo: Repo, path: FilePath, sha: str, *, internal: bool) -> bytes:

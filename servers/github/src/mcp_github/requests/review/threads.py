@@ -58,7 +58,8 @@ async def list_threads(api: Api, repo: Repo, number: int, *, unresolved_only: bo
     return Listing(
         cursor=page.encode_cursor("threads", scope),
         note=join_notes(f"comments: {', '.join(_COMMENT_COLUMNS)}.", remaining),
-        total=page.total,
+        # GitHub counts the resolved ones too.
+        total=None if unresolved_only else page.total,
         removed=removed or None,
         columns=list(_THREAD_COLUMNS),
         rows=rows,

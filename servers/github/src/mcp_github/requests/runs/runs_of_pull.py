@@ -35,7 +35,11 @@ async def find_run_of_pull(api: Api, repo: Repo, number: int) -> tuple[int, str 
         )
     failed = [run for run in runs if run.get("conclusion") in FAILURES]
     if not failed:
-        return int(runs[0]["id"]), f"None of {len(runs)} runs failed; this is the last."
+        total = int(response.data.get("total_count") or 0)
+        which = f"{len(runs)}"
+        if total > len(runs):
+            which = f"the last {len(runs)} of {total:,}"
+        return int(runs[0]["id"]), f"None of {which} runs failed; this is the last."
     return int(failed[0]["id"]), _name_others(failed[1:])
 
 

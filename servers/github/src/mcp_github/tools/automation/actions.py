@@ -112,10 +112,16 @@ _ARTIFACT = Projection(
 
 @dataclass(frozen=True)
 class _Jobs:
-    """The jobs of a run, and how many invisible characters were taken out of them."""
+    """The jobs of a run.
+
+    Attributes:
+        removed: how many invisible characters were taken out of them.
+        is_complete: whether there are no others.
+    """
 
     items: Sequence[dict[str, Any]]
     removed: int
+    is_complete: bool
 
     @property
     def failed(self) -> list[dict[str, Any]]:
@@ -196,6 +202,7 @@ async def get_run(
         note = join_notes(note, f"Its jobs are missing here: {problem}")
     else:
         removed += jobs.removed
+        note = join_notes(note, _describe_gaps(jobs))
         data |= await _describe_jobs(api, repo, jobs, with_causes=not is_going_on and not api.is_for_resources)
     return Record(uri=f"{repo.uri}/runs/{run_id}", note=note, removed=removed or None, data=data)
 
@@ -344,6 +351,16 @@ async def _describe_jobs(api: Api, repo: Repo, jobs: _Jobs, *, with_causes: bool
     return data
 
 
+def _describe_gaps(jobs: _Jobs) -> str | None:
+    """Return which jobs, or causes of failed ones, are missing in an answer; None if none is."""
+    gaps: list[str] = []
+    if not jobs.is_complete:
+        gaps.append(f"There are more than these {len(jobs.items)} jobs: `list_actions` with kind=jobs has all.")
+    if len(jobs.failed) > _MAX_CAUSES:
+        gaps.append(f"{len(jobs.failed)} jobs failed; `causes` has the first {_MAX_CAUSES}.")
+    return join_notes(*gaps)
+
+
 async def _fetch_jobs(api: Api, repo: Repo, run_id: int, description: str) -> _Jobs:
     """Return the jobs of a run, of which a matrix makes 256 at most."""
     params: dict[str, Any] = {"per_page": 100}
@@ -354,9 +371,9 @@ async def _fetch_jobs(api: Api, repo: Repo, run_id: int, description: str) -> _J
         items += response.data["jobs"]
         removed += response.removed
         if not response.next_page:
-            break
+            return _Jobs(items, removed, is_complete=True)
         params = {**params, **response.next_page}
-    return _Jobs(items, removed)
+    return _Jobs(items, removed, is_complete=False)
 
 
 async def _read_failed_logs(api: Api, repo: Repo, run_id: int, request: _LogRequest) -> Text:
@@ -379,6 +396,8 @@ async def _read_failed_logs(api: Api, repo: Repo, run_id: int, request: _LogRequ
     max_bytes = DEFAULT_PAGE_BYTES // min(len(failed), _MAX_LOGS)
     logs = [await _try_log(api, repo, job, request, max_bytes) for job in failed[:_MAX_LOGS]]
     head = f"{len(failed)} failed jobs of {description}"
+    if not jobs.is_complete:
+        head += f", of the first {len(jobs.items)} jobs"
     other_ids = [str(job["id"]) for job in failed[_MAX_LOGS : _MAX_LOGS + _MAX_JOB_IDS]]
     if other_ids:
         head += f"; failed too: {', '.join(other_ids)}"
@@ -471,6 +490,8 @@ def _no_failure(jobs: _Jobs, description: str) -> NotFound:
     state = ""
     if unfinished:
         state = f"; {len(unfinished)} of its {len(jobs.items)} jobs are still at work"
+    if not jobs.is_complete:
+        state += f"; only the first {len(jobs.items)} were looked at"
     return NotFound(
         f"No job of {description} failed{state}.", f"Pass `job_id` to read another's log: {_names_of(jobs.items)}."
     )

@@ -186,16 +186,16 @@ async def get_issue(api: Api, *, repo: RepoName, number: Number, fields: Fields 
     data = ISSUE.to_record(issue, columns)
     if data.get("body") and len(columns) > 1:
         data["body"] = pick(issue, clip("body", _MAX_BODY_CHARACTERS))
-    hidden_note = None
+    missing_note = None
     if not fields:
-        hidden_note = await _add_relations(api, data, repo, number, issue)
+        missing_note = await _add_relations(api, data, repo, number, issue)
     parent_url = issue.get("parent_issue_url")
     if parent_url:
         data["parent"] = _name_of_url(str(parent_url))
     note = clip_note("body", data.values())
     if "pull_request" in issue:
         note = "This is a pull request: use get_pull_request."
-    note = join_notes(note, hidden_note)
+    note = join_notes(note, missing_note)
     return Record(uri=f"{repo.uri}/issues/{number}", note=note, removed=response.removed or None, data=data)
 
 
@@ -482,9 +482,10 @@ async def _add_relations(
     """Add the sub-issues of an issue, and those that it waits for or that wait for it, to its `data`.
 
     Returns:
-        which of them are hidden; None if none is.
+        which of them are missing; None if none is.
     """
     hidden: list[str] = []
+    notes: list[str] = []
     relations = {
         "sub_issue_list": ("sub_issues_summary.total", "sub_issues"),
         "blocked_by": ("issue_dependencies_summary.total_blocked_by", "dependencies/blocked_by"),
@@ -501,9 +502,12 @@ async def _add_relations(
             hidden.append(column)
             continue
         data[column] = [to_related_row(api, item, repo) for item in related.data if item]
-    if not hidden:
-        return None
-    return f"This token is not shown {' and '.join(f'`{column}`' for column in hidden)}, which there are."
+        if related.next_page:
+            notes.append(f"`{column}` has the first {len(data[column])} of {pick(issue, count)}.")
+    if hidden:
+        names = " and ".join(f"`{column}`" for column in hidden)
+        notes.append(f"This token is not shown {names}, which there are.")
+    return join_notes(*notes)
 
 
 async def _list_of_organisation(api: Api, repo: Repo, kind: IssueOption, path: str, projection: Projection) -> Listing:

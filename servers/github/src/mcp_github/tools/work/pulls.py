@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, quote
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.fields import DryRun
 from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
@@ -241,7 +241,10 @@ async def create_pull_request(
     if dry_run:
         return await draft_result(api.taint, repo, "pull request", pull | drop_unset(reviewers=reviewers))
     description = f"pull request from {quote(head.label)} in `{repo.full_name}`"
-    response = await api.write("POST", f"{repo.path}/pulls", description, pull, repo=repo)
+    try:
+        response = await api.write("POST", f"{repo.path}/pulls", description, pull, repo=repo)
+    except Conflict as problem:
+        raise await _name_existing_pull(api, repo, head, base, problem) from problem
     number = int(response.data["number"])
     if resolved_reviewers:
         with partial_success(
@@ -491,6 +494,24 @@ async def _refuse_workflows(api: Api, repo: Repo, number: int, changed_count: in
             break
         params |= response.next_page
     api.policy.require_all_listed(listed_count, changed_count, description)
+
+
+async def _name_existing_pull(api: Api, repo: WriteRepo, head: Head, base: Ref, problem: Conflict) -> Conflict:
+    """Return `problem` with the number of the pull request that stands in the way, if one does."""
+    if "exists already" not in problem.failure:
+        return problem
+    label = head.label
+    if ":" not in label:
+        label = f"{repo.owner}:{label}"
+    params = {"head": label, "base": base.name, "state": "open"}
+    try:
+        pulls = await api.get(f"{repo.path}/pulls", "the pull requests there are", params, internal=True)
+    except Problem:
+        return problem
+    for pull in pulls.data:
+        fix = f"Change it with `edit_pull_request`: {pull.get('html_url')}"
+        return Conflict(f"{problem.failure} It is #{pull['number']}.", fix, status=problem.status)
+    return problem
 
 
 def _done(repo: Repo, number: int, sentence: str, pull: Mapping[str, Any]) -> Done:

@@ -1,0 +1,100 @@
+"""Figures in answers: those of a part say that they are of a part."""
+
+from typing import Any
+
+import pytest
+
+from github_server.oracle import Oracle
+from github_server.serving import call, refused, served
+from github_server.world import SHA, changed, issue, sample
+
+O = {"repo": "octo/app"}  # noqa: E741
+HERE = "/repos/octo/app"
+
+
+@pytest.mark.anyio
+async def test_checks_that_were_not_read_are_not_called_green(oracle: Oracle) -> None:
+    run = {**sample("checks/get"), "status": "completed", "conclusion": "success"}
+    runs = [{**run, "id": number, "name": f"job {number}"} for number in range(1001)]
+    oracle.pages(f"{HERE}/commits/{SHA}/check-runs", runs, "check_runs")
+    oracle.answer("GET", f"{HERE}/commits/{SHA}/status", {"state": "success", "statuses": []})
+    async with served(oracle) as client:
+        note = (await call(client, "list_checks", **O, ref=SHA))["note"]
+        assert note.startswith("Green as far as listed: 1000 passed.") and "only 1,000 were read" in note
+        oracle.pages(f"{HERE}/commits/{SHA}/check-runs", runs[:1000], "check_runs")
+        note = (await call(client, "list_checks", **O, ref=SHA))["note"]
+        assert note.startswith("Green: 1000 passed.") and "only" not in note
+
+
+@pytest.mark.anyio
+async def test_a_comparison_that_github_cuts_has_at_least_so_many_files(oracle: Oracle) -> None:
+    for count, total in ((300, "at least 300 files"), (299, "299 files")):
+        files = [changed(f"{number:03}.py", "@@ -1 +1 @@\n-a\n+" + "b" * 900) for number in range(count)]
+        commits: dict[str, Any] = {"ahead_by": 1, "behind_by": 0, "total_commits": 1, "commits": [], "files": files}
+        oracle.answer("GET", rf"{HERE}/compare/main\.\.\.dev", commits)
+        async with served(oracle) as client:
+            head = (await call(client, "read_diff", **O, ref="dev", base="main")).partition("\n")[0]
+            assert f"; {total}, +" in head, head
+
+
+@pytest.mark.anyio
+async def test_sub_issues_that_are_left_out_are_counted(oracle: Oracle) -> None:
+    summary = {"total": 83, "completed": 0, "percent_completed": 0}
+    oracle.answer("GET", f"{HERE}/issues/3", issue(3, sub_issues_summary=summary))
+    oracle.pages(f"{HERE}/issues/3/sub_issues", [issue(number) for number in range(10, 93)])
+    async with served(oracle) as client:
+        found = await call(client, "get_issue", **O, number=3)
+    assert len(found["data"]["sub_issue_list"]) == 50
+    assert "`sub_issue_list` has the first 50 of 83." in found["note"]
+
+
+@pytest.mark.anyio
+async def test_a_tree_that_was_cut_has_no_total(oracle: Oracle) -> None:
+    tree = [{"path": f"{number}.py", "type": "blob", "mode": "100644", "sha": SHA, "size": 1} for number in range(9)]
+    for is_cut in (True, False):
+        oracle.answer("GET", f"{HERE}/git/trees/HEAD", {"sha": SHA, "truncated": is_cut, "tree": tree})
+        async with served(oracle) as client:
+            found = await call(client, "list_files", **O, recursive=True, limit=5)
+        assert found.get("total") == (None if is_cut else 9)
+        assert ("At least 4 more." in found["note"]) == is_cut
+
+
+@pytest.mark.anyio
+async def test_causes_and_jobs_that_are_left_out_are_counted(oracle: Oracle) -> None:
+    over = {"status": "completed", "conclusion": "failure"}
+    oracle.answer("GET", f"{HERE}/actions/runs/9", {**sample("actions/get-workflow-run"), "id": 9, **over})
+    job = {**sample("actions/get-job-for-workflow-run"), **over, "steps": []}
+    jobs = [{**job, "id": number, "name": f"job {number}"} for number in range(301)]
+    oracle.pages(f"{HERE}/actions/runs/9/jobs", jobs, "jobs")
+    oracle.answer("GET", f"{HERE}/actions/jobs/.*/logs", {"message": "Not Found"}, status=404)
+    async with served(oracle, "--toolsets", "actions") as client:
+        found = await call(client, "get_run", **O, run_id=9)
+        assert (
+            "more than these 300 jobs" in found["note"] and "300 jobs failed; `causes` has the first 5" in found["note"]
+        )
+        assert len(found["data"]["causes"]) == 5 and len(found["data"]["jobs"]) == 300
+
+
+@pytest.mark.anyio
+async def test_unresolved_threads_are_not_counted_with_the_others(oracle: Oracle) -> None:
+    async with served(oracle) as client:
+        ask = {**O, "number": 5, "kind": "threads"}
+        assert (await call(client, "list_reviews", **ask)).get("total") is not None
+        assert (await call(client, "list_reviews", **ask, unresolved=True)).get("total") is None
+
+
+@pytest.mark.anyio
+async def test_a_pull_request_that_exists_already_is_named(oracle: Oracle) -> None:
+    error = {"resource": "PullRequest", "code": "custom", "message": "A pull request already exists for octo:topic."}
+    said = {"message": "Validation Failed", "errors": [error]}
+    oracle.answer("POST", f"{HERE}/pulls", said, status=422)
+    pull = {**sample("pulls/list")[0], "number": 41, "html_url": "https://github.com/octo/app/pull/41"}
+    oracle.answer("GET", f"{HERE}/pulls", [pull])
+    ask = {**O, "head": "topic", "base": "main", "title": "T"}
+    async with served(oracle, "--write", "--flow", "off") as client:
+        text = await refused(client, "create_pull_request", **ask)
+        assert "It is #41." in text and "https://github.com/octo/app/pull/41" in text
+        (asked,) = oracle.sent("GET", f"{HERE}/pulls$")
+        assert asked.query["head"] == "octo:topic"
+        oracle.answer("GET", f"{HERE}/pulls", [])
+        assert "exists already" in await refused(client, "create_pull_request", **ask)
