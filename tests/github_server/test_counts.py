@@ -98,3 +98,30 @@ async def test_a_pull_request_that_exists_already_is_named(oracle: Oracle) -> No
         assert asked.query["head"] == "octo:topic"
         oracle.answer("GET", f"{HERE}/pulls", [])
         assert "exists already" in await refused(client, "create_pull_request", **ask)
+
+
+@pytest.mark.anyio
+async def test_words_that_github_takes_for_qualifiers_are_named_where_nothing_is_found(oracle: Oracle) -> None:
+    oracle.answer("GET", "/search/issues", {"total_count": 0, "incomplete_results": False, "items": []})
+    async with served(oracle) as client:
+        for query, named in (
+            ("resolve record:quick_actions does", "`record:`"),
+            ("crash in std::vector", "`std:`"),
+            ('resolve "record:quick_actions" does', None),
+            ("is:open label:bug -author:ada updated:>2026-01-01", None),
+            ("TypeError: nothing", None),
+        ):
+            note = (await call(client, "search_github", kind="issues", query=query)).get("note")
+            assert (note is not None) == (named is not None), query
+            assert named is None or f"GitHub takes {named} for a qualifier" in str(note)
+
+
+@pytest.mark.anyio
+async def test_a_branch_that_is_missing_leads_to_the_default_one(oracle: Oracle) -> None:
+    for path in ("contents/a.py", "commits", "git/trees/main"):
+        oracle.answer("GET", f"{HERE}/{path}", {"message": "Not Found"}, status=404)
+    async with served(oracle) as client:
+        for tool, more in (("read_file", {"path": "a.py"}), ("list_commits", {}), ("list_files", {"recursive": True})):
+            said = await refused(client, tool, **O, **more, ref="main")
+            assert "at `main`" in said or "of `main`" in said
+            assert "without `ref` it is the default branch" in said

@@ -33,7 +33,7 @@ async def resolve_sha(api: Api, repo: Repo, ref: Ref | None) -> str:
         return str(branch.data["object"]["sha"])
     except NotFound:
         description = f"branch, tag or commit {quote(ref.name)} in `{repo.full_name}`"
-        hint = "`list_refs` shows branches and tags."
+        hint = "`list_refs` shows branches and tags; without `ref` it is the default branch."
         commit = await api.get(f"{repo.path}/commits/{ref.path}", description, internal=True, hint=hint)
         return str(commit.data["sha"])
 

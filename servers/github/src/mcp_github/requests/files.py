@@ -31,7 +31,10 @@ __all__ = [
 
 _OBJECT_TYPE = "application/vnd.github.object+json"
 _RAW_TYPE = "application/vnd.github.raw+json"
-_HINT = "`list_files` with recursive and pattern finds files, `list_refs` branches and tags."
+_HINT = (
+    "`list_files` with recursive and pattern finds files, `list_refs` branches and tags; without `ref` it is the "
+    "default branch."
+)
 _LFS_POINTER = "version https://git-lfs.github.com/spec/"
 # Paths that are told in place of one that is not there, and how many are looked at for them.
 _MAX_NEAREST = 3
@@ -297,7 +300,10 @@ def _is_submodule(entry: Mapping[str, Any]) -> bool:
 
 async def _entries_beneath(api: Api, repo: Repo, path: FilePath, ref: Ref | None) -> _Entries:
     tree_path = f"{repo.path}/git/trees/{(ref or HEAD).path}"
-    response = await api.get(tree_path, f"the files of `{repo.full_name}`", {"recursive": 1}, repo=repo)
+    description = f"the files of `{repo.full_name}`"
+    if ref is not None:
+        description += f" at {quote(ref.name)}"
+    response = await api.get(tree_path, description, {"recursive": 1}, repo=repo, hint=_HINT)
     folder = ""
     if path.name:
         folder = f"{path.display_name}/"

@@ -194,7 +194,7 @@ async def list_commits(
         params["author"] = await api.resolve_login(author)
     if path is not None:
         params["path"] = path.name
-    hint = "`list_refs` shows branches and tags."
+    hint = "`list_refs` shows branches and tags; without `ref` it is the default branch."
     projection = COMMIT
     if since or until:
         # GitHub compares these with when a commit was made, which a rebase changes, and not with when it was written.

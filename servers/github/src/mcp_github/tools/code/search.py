@@ -30,6 +30,23 @@ _KIND_OF_ISSUE = re.compile(r"\b(?:is|type):(?:issue|pr|pull-request)\b", re.IGN
 _KIND_OF_ACCOUNT = re.compile(r"\btype:(?:user|org)\b", re.IGNORECASE)
 
 
+# What is no qualifier of any index is a word that somebody pasted, such as `std::vector` or `TypeError:`.
+_QUOTED = re.compile(r'"[^"]*"|`[^`]*`')
+_QUALIFIER = re.compile(r"(?<!\S)-?([\w.-]+):(?=\S)")
+_QUALIFIERS = re.compile(
+    r"advanced|archived|assignee|author|author-date|author-email|author-name|base|blocked|blocking|closed|"
+    r"comments|commenter|commits|committer|committer-date|committer-email|committer-name|content|created|draft|"
+    r"enterprise|extension|filename|followers|fork|forks|fullname|good-first-issues|has|hash|head|"
+    r"help-wanted-issues|id|in|interactions|involves|is|label|language|license|linked|location|locked|"
+    r"memberships|merge|mentions|merged|milestone|mirror|name|no|org|parent|parent-issue|path|pr|project|"
+    r"pushed|reactions|reason|repo|repositories|repos|review|review-requested|reviewed-by|sha|size|sort|"
+    r"sponsorable|stars|state|status|sub-issue|symbol|team|team-review-requested|template|topic|topics|tree|"
+    r"type|updated|user|user-review-requested|visibility|featured|curated|"
+    r"(?:props|field)\.[\w.-]+",
+    re.IGNORECASE,
+)
+
+
 def _is_merged(item: Item) -> bool | None:
     if "pull_request" not in item:
         return None
@@ -123,8 +140,21 @@ async def search_github(
         accept=accept,
     )
     page = await fetch_page(api, list_query, PageOptions(fields, limit, cursor))
-    note = join_notes(page.note, _other_kind_note(kind, query))
+    qualifier_note = None
+    if not page.rows and cursor is None:
+        qualifier_note = _unknown_qualifier_note(query)
+    note = join_notes(page.note, _other_kind_note(kind, query), qualifier_note)
     return page.model_copy(update={"note": note})
+
+
+def _unknown_qualifier_note(query: str) -> str | None:
+    """Return which words GitHub took for qualifiers that there are not, and found nothing by; None if it took none."""
+    words = [match[1] for match in _QUALIFIER.finditer(_QUOTED.sub("", query))]
+    unknown = [word for word in dict.fromkeys(words) if not _QUALIFIERS.fullmatch(word)]
+    if not unknown:
+        return None
+    names = ", ".join(quote(f"{word}:") for word in unknown)
+    return f"GitHub takes {names} for a qualifier: put words with a colon in quotation marks to search for them."
 
 
 def _other_kind_note(kind: SearchKind, query: str) -> str | None:
