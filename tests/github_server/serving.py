@@ -23,7 +23,7 @@ EVERYTHING = (
 
 
 def settings(oracle: Oracle, *arguments: str) -> Settings:
-    return load(Settings, ["--api-url", oracle.url, "--write-interval", "0", "--timeout", "15", *arguments])
+    return load(Settings, ["--api-url", oracle.url, "--write-interval", "0", "--timeout", "55", *arguments])
 
 
 @asynccontextmanager

@@ -65,8 +65,9 @@ async def test_a_change_is_made_reviewed_and_merged(tmp_path: Path) -> None:
         text = await call(client, "read_file", **O, path="src/greet.py", ref="feature/greeting")
         assert "return 'hi'" in text
         # A file that exists is changed by what was read of it, and by nothing else.
+        replaced = {"path": "src/greet.py", "content": "x"}
+        said = await refused(client, "write_files", **O, branch="feature/greeting", message="x", files=[replaced])
         change = {"path": "src/greet.py", "edits": [{"old": "'hi'", "new": "'hello'"}]}
-        said = await refused(client, "write_files", **O, branch="feature/greeting", message="x", files=[change])
         sha = said.partition("its sha is `")[2].partition("`")[0]
         assert sha in text
         await call(
