@@ -42,18 +42,9 @@ LANDING = ROOT / "docs/landing.md"
 GUIDES = {
     "Understand": ["how-it-fits.md", "subscriptions.md", "views.md", "skills.md", "size.md"],
     "Use": ["recipes.md", "servers.md", "settings.md", "faq.md", "troubleshooting.md", "upgrade.md"],
-    "Run": [
-        "team.md",
-        "http.md",
-        "own-index.md",
-        "containers.md",
-        "one-process.md",
-        "bundles.md",
-        "windows.md",
-        "macos.md",
-    ],
+    "Run": ["team.md", "http.md", "containers.md", "one-process.md", "bundles.md", "windows.md", "macos.md"],
     "Trust": ["security.md", "privacy.md"],
-    "Your own server": ["one-file.md", "write-a-server.md", "publish.md"],
+    "Your own server": ["one-file.md", "write-a-server.md", "publish.md", "own-index.md"],
 }
 """The pages of `docs/`, in the order in which somebody needs them."""
 

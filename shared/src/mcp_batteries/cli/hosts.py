@@ -116,13 +116,13 @@ def _refuse_program_in_cache(program: str, settings: Settings) -> None:
     """Refuse an entry for a program in uv's cache, which is gone when uv cleans that.
 
     Raises:
-        Invalid: uvx took this server from an index that nothing here names.
+        Invalid: uvx took this server from an index or a folder that nothing here names.
     """
     if _CACHE_FOLDERS & set(Path(program).parts):
         raise Invalid(
-            "uvx took this server from a package index and does not say from which, so no entry can name it.",
-            f"Put the index into UV_INDEX instead of --index, or install it first: `uv tool install --index ADDRESS "
-            f"{settings.COMMAND}`.",
+            "uvx does not say from which index or folder of wheels it took this server, so no entry can name it.",
+            f"Put an index into UV_INDEX instead of --index, or install the server first, as with "
+            f"`uv tool install --index ADDRESS {settings.COMMAND}`.",
         )
 
 
