@@ -95,7 +95,7 @@ export async function samples() {
       ["tree", fs, "list_directory", {}, async (view) => {
         for (const name of ["shared", "src", "mcp_batteries", "remote"]) await view.getByRole("treeitem", { name }).first().dispatchEvent("click");
       }, (view) => view.getByRole("treeitem", { name: "memory.py" })],
-      ["media", fs, "read_media", { path: "pictures/table.png" }, null, (view) => view.getByText(" × ")],
+      ["media", fs, "read_media", { path: "pictures/table.png" }, null, (view) => view.getByText(" × ").first()],
       ["changes", git, "read_diff", {}, null, (view) => view.locator("mark").first()],
       ["history", git, "list_commits", { all_branches: true }, (view) => view.getByRole("button", { name: "Sum up in one line" }).dispatchEvent("click"), (view) => view.locator(".opened .file")],
       ["issues", octo, "list_issues", { repo: "octo/app", limit: 8 }, (view) => view.getByRole("button", { name: /^#2 / }).dispatchEvent("click"), (view) => view.locator(".whole")],
