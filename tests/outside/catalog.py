@@ -11,7 +11,7 @@ EACH = "each"
 
 @dataclass(frozen=True)
 class Evidence:
-    """One module of tests of this folder.
+    """One module of tests of this folder, or of one in it.
 
     Attributes:
         module: its name, without `test_`.
@@ -27,6 +27,7 @@ class Evidence:
 CATALOG = (
     Evidence("bridges", "mcp-remote and supergateway, from npm", EACH),
     Evidence("conformance", "the official conformance suite, from npm", EACH),
+    Evidence("documents", "real documents, read beside other libraries", "mcp-fs"),
     Evidence("foreign_clients", "the Inspector and the TypeScript SDKs, from npm; fastmcp", "mcp-fs"),
     Evidence("frameworks", "openai-agents and langchain-mcp-adapters, from PyPI", EACH),
     Evidence("hold_fields", "GitHub's description of its API, from npm", "mcp-github"),

@@ -53,7 +53,7 @@ class _Counter:
         catalog = {evidence.module: evidence for evidence in CATALOG}
         for item in items:
             evidence = catalog.get(item.path.stem.removeprefix("test_"))
-            if evidence is not None and item.path.parent == PAGE.parent:
+            if evidence is not None:
                 self.counts[evidence.module, _member_of(item, evidence), _run_of(item)] += 1
 
 

@@ -12,7 +12,7 @@ from outside.page import PAGE
 
 
 def test_every_module_is_in_the_catalog_and_on_the_page() -> None:
-    modules = {path.stem.removeprefix("test_") for path in PAGE.parent.glob("test_*.py")} - {Path(__file__).stem[5:]}
+    modules = {path.stem.removeprefix("test_") for path in PAGE.parent.rglob("test_*.py")} - {Path(__file__).stem[5:]}
     assert {evidence.module for evidence in CATALOG} == modules
     page = PAGE.read_text("utf-8")
     for evidence in CATALOG:
