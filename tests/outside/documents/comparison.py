@@ -56,7 +56,7 @@ class Answer:
 def read_document(path: Path) -> str:
     """Return the text of a document as the server reads it."""
     with open_content(served(path.parent).readable(path.name), CancelToken()) as (file, _):
-        return file.read().decode()
+        return file.read().decode("utf-8", "replace")
 
 
 def compare_document(path: Path) -> Iterator[Answer]:
