@@ -92,9 +92,9 @@ def list_commits(
     ] = None,
     author: Annotated[FreeText | None, Field(description="Part of a name or address.")] = None,
     message: Annotated[FreeText | None, Field(description="Part of a message.")] = None,
-    text: Annotated[FreeText | None, Field(description="Only commits whose changes add or remove it.")] = None,
+    text: Annotated[FreeText | None, Field(description="Text that changes add or remove.")] = None,
     regex: Annotated[
-        bool, Field(description="Read `author`, `message`, `text` (of a changed line) as POSIX regexes.")
+        bool, Field(description="`author`, `message`, `text` (of a changed line) are POSIX regexes.")
     ] = False,
     since: Annotated[FreeText | None, Field(description="Earliest date: `2026-01-31`, `2 weeks ago`.")] = None,
     until: Annotated[FreeText | None, Field(description="Latest date.")] = None,
@@ -215,15 +215,15 @@ def list_refs(
     repo: Repo = default(""),
     name: Annotated[Revision, trusted(parse_ref), Field(description="For kind=reflog: whose.")] = default("HEAD"),
     pattern: Annotated[FreeText, Field(description="By name, such as `v2.*`.")] = "",
-    contains: Annotated[OptionalRevision, Field(description="Only those with this commit.")] = None,
-    merged: Annotated[OptionalRevision, Field(description="Only those merged into this.")] = None,
-    not_merged: Annotated[OptionalRevision, Field(description="Only those not merged into this.")] = None,
+    contains: Annotated[OptionalRevision, Field(description="Those with this commit.")] = None,
+    merged: Annotated[OptionalRevision, Field(description="Those merged into this.")] = None,
+    not_merged: Annotated[OptionalRevision, Field(description="Those not merged into this.")] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Answer:
     """List branches with their upstreams, tags, remotes, stashes, worktrees, or a branch's reflog (`kind`).
 
-    Branches, those of remotes too, and tags come newest first, with commit and date. The reflog tells where `name`
+    Branches, of remotes too, and tags come newest first, with commit and date. The reflog tells where `name`
     pointed before: lost commits are found there. For a branch's commits use `list_commits`.
     """
     query = RefQuery(kind, name, pattern, contains, merged, not_merged)
