@@ -10,7 +10,19 @@ from mcp_github.client.api import Api
 from mcp_github.policy import Ref, Repo, WriteRepo
 from mcp_github.requests.diffs import MAX_COMPARED_FILES
 
-__all__ = ["changed_names", "get_default_branch", "get_default_ref", "make_branch", "refuse_workflows", "resolve_sha"]
+__all__ = [
+    "changed_names",
+    "get_default_branch",
+    "get_default_ref",
+    "make_branch",
+    "refuse_workflows",
+    "resolve_latest_release",
+    "resolve_sha",
+]
+
+
+# Stands for the tag of that release.
+_LATEST_RELEASE = "releases/latest"
 
 
 async def get_default_branch(api: Api, repo: Repo) -> str:
@@ -36,6 +48,15 @@ async def resolve_sha(api: Api, repo: Repo, ref: Ref | None) -> str:
         hint = "`list_refs` shows branches and tags; without `ref` it is the default branch."
         commit = await api.get(f"{repo.path}/commits/{ref.path}", description, internal=True, hint=hint)
         return str(commit.data["sha"])
+
+
+async def resolve_latest_release(api: Api, repo: Repo, ref: Ref) -> Ref:
+    """Return the tag of the latest release for the name that stands for it, any other `ref` as it is."""
+    if ref.name != _LATEST_RELEASE:
+        return ref
+    path = f"{repo.path}/{_LATEST_RELEASE}"
+    release = await api.get(path, f"latest release of `{repo.full_name}`", repo=repo)
+    return api.policy.ref(str(release.data["tag_name"]))
 
 
 async def refuse_workflows(api: Api, repo: WriteRepo, sha: str) -> None:

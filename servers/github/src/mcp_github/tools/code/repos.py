@@ -21,7 +21,14 @@ from mcp_github.listing.projections import Projection, clip, pick
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.number_forms import NumberOrDefault, OptionalNumber
 from mcp_github.policy import Change, FileChange, FilePath, Policy, Ref, Repo, WriteRepo
-from mcp_github.requests.branches import get_default_branch, get_default_ref, make_branch, refuse_workflows, resolve_sha
+from mcp_github.requests.branches import (
+    get_default_branch,
+    get_default_ref,
+    make_branch,
+    refuse_workflows,
+    resolve_latest_release,
+    resolve_sha,
+)
 from mcp_github.requests.commit_files import commit_files
 from mcp_github.requests.diffs import diff_source, read_differences
 from mcp_github.requests.files import BinaryFile, list_folder, read_content, require_path
@@ -56,8 +63,6 @@ RefKind = Literal["branches", "tags"]
 # Commits of a pull request that GitHub lists.
 _COLUMNS_OF_PERIOD = ("sha", "message", "author", "name", "committed_at")
 _MAX_PULL_COMMITS = 250
-# Stands for the tag of that release.
-_LATEST_RELEASE = "releases/latest"
 _MAX_MESSAGE_CHARACTERS = 4000
 _MAX_FILES = 60
 
@@ -379,9 +384,7 @@ async def _list_commits_beyond(api: Api, repo: Repo, base: Ref, ref: Ref | None,
     """Return the commits that `ref` has and `base` has not, and how many each has of its own."""
     if ref is None:
         ref = await get_default_ref(api, repo)
-    if base.name == _LATEST_RELEASE:
-        release = await api.get(f"{repo.path}/{_LATEST_RELEASE}", f"latest release of `{repo.full_name}`", repo=repo)
-        base = api.policy.ref(str(release.data["tag_name"]))
+    base = await resolve_latest_release(api, repo, base)
     counts: dict[str, Any] = {}
 
     def find_commits(comparison: Any) -> Any:
