@@ -127,9 +127,7 @@ def _remove(path: Path) -> str:
     if os.path.lexists(going):
         return f"a part could not be removed and is in {going}."
     with suppress(OSError):
-        # `mcp-batteries`, or on Windows the folder around `Cache`; only if nothing else is in it.
-        if path.parent.name.startswith("mcp-"):
-            path.parent.rmdir()
+        _remove_own_parent(path)
     return ""
 
 
@@ -167,7 +165,29 @@ def _remove_backups(settings: Settings, places: Places) -> list[str]:
             removed += _remove_files(folder, sorted(path.name for path in folder.iterdir()), "a host's file")
             with suppress(OSError):
                 folder.rmdir()
+    if not any(folders(places.notes)):
+        _remove_notes_folder(places.notes)
     return removed
+
+
+def _remove_notes_folder(notes: Path) -> None:
+    """Remove the folder for notes, in which nothing but locks is left."""
+    for lock in notes.glob("*.lock"):
+        with suppress(OSError):
+            lock.unlink()
+    with suppress(OSError):
+        notes.rmdir()
+        _remove_own_parent(notes)
+
+
+def _remove_own_parent(folder: Path) -> None:
+    """Remove the folder round one of ours if nothing is left in it: `mcp-batteries`, or that round Windows' `Cache`.
+
+    Raises:
+        OSError: something else is in it.
+    """
+    if folder.parent.name.startswith("mcp-"):
+        folder.parent.rmdir()
 
 
 def _remove_files(folder: Path, names: Sequence[str], of: str) -> list[str]:
