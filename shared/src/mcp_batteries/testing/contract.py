@@ -102,7 +102,7 @@ async def test_schemas_are_valid_lean_and_closed(case: Case) -> None:
             # A switch, a bounded number, a choice and the house's own words speak for themselves.
             plain = argument.get("type") in ("boolean", "integer", "number") or "enum" in argument
             plain = plain or "properties" in argument.get("items", {})
-            speaks = plain or name in ("content", "cursor", "path", "paths", "repo", "source", "target")
+            speaks = plain or name in ("content", "cursor", "message", "path", "paths", "repo", "source", "target")
             assert speaks or argument.get("description"), f"{tool.name}.{name} has no description"
 
 

@@ -54,9 +54,9 @@ async def get_release(
     api: Api,
     *,
     repo: RepoName,
-    tag: Annotated[Ref | None, trusted(Policy.ref)] = None,
+    tag: Annotated[Ref | None, trusted(Policy.ref), Field(description="Latest by default")] = None,
 ) -> Record:
-    """Get a release with its notes and assets: that of `tag`, or the latest.
+    """Get a release with its notes and assets.
 
     The latest is no draft or prerelease. All: `list_releases`.
     """
