@@ -86,6 +86,12 @@ def square(number: str) -> str:
     return str(int(number) ** 2)
 
 
+@server.resource("names/{name}")
+def read_name(name: str) -> str:
+    """Any name."""
+    return name
+
+
 @server.live("data/notes.txt")
 def notes(path: Path) -> str:
     """The notes."""
@@ -179,6 +185,18 @@ async def test_a_function_reads_the_resources_of_a_template(case: Case) -> None:
         for number, reason in {"none": "No resource has the URI", "two": "`two` is not a number."}.items():
             with pytest.raises(MCPError, match=reason):
                 await client.read_resource(f"trial://squares/{number}")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "name", ["..%2Fsecret", "%2E%2E", "%2Fetc%2Fhosts", "a%2F..%2F..%2Fsecret", "C:secret", "a%00"]
+)
+async def test_no_variable_of_a_uri_leads_out_of_a_folder(name: str, case: Case) -> None:
+    async with Client(case.build()) as client:
+        with pytest.raises(MCPError, match="No resource has the URI"):
+            await client.read_resource(f"trial://names/{name}")
+        [shown] = (await client.read_resource("trial://names/a%20b..c")).contents
+        assert isinstance(shown, TextResourceContents) and shown.text == "a b..c"
 
 
 def test_an_argument_that_no_uri_can_have_is_refused_at_once() -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, NoReturn, TypeVar, cast, get_args, get_origin, get_type_hints, overload
 
 import pydantic_core
+from mcp.server.mcpserver import DEFAULT_RESOURCE_SECURITY
 from mcp.shared.uri_template import UriTemplate
 from mcp_types import TextResourceContents
 from pydantic import Field
@@ -146,7 +147,8 @@ class Server:
     def resource(self, template: str, *, title: str = "", mime_type: str = "text/plain") -> Callable[[F], F]:
         """Offer what a function makes of the variables of a URI: `notes/{name}` is read at `<server>://notes/today`.
 
-        The function raises `FileNotFoundError` where there is nothing of that name.
+        The function raises `FileNotFoundError` where there is nothing of that name. A variable that would lead out of a
+        folder, such as `../notes` or `/etc`, names nothing either.
 
         Args:
             template: the rest of the URI, an RFC 6570 template; its variables are the function's arguments, as texts.
@@ -156,6 +158,9 @@ class Server:
         def offer(function: F) -> F:
             async def read(room: object, /, *, uri: str, **variables: str) -> TextResourceContents:
                 try:
+                    # A part of a URI may hold an encoded slash, and is one text all the same.
+                    if DEFAULT_RESOURCE_SECURITY.validate(variables) is not None:
+                        raise FileNotFoundError
                     text = await _called(function, **variables)
                 except FileNotFoundError:
                     raise NotFound(f"No resource has the URI {quote(uri)}.") from None
