@@ -236,15 +236,38 @@ def test_what_an_index_gave_is_named_with_that_index(
     assert launch("mcp-fs") == [str(from_index), "--default-index", "https://pypi.example.org/simple", "mcp-fs"]
 
 
-@pytest.mark.parametrize(
-    "index", ["", *(f"{name}https://ada:secret@pypi.example.org/simple" for name in ("", "ours="))]
-)
-def test_no_entry_leads_into_a_cache_that_uv_cleans(
-    index: str, from_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_index_in_a_folder_is_named_by_its_whole_path(
+    from_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("UV_INDEX", index)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("UV_INDEX", "./wheels ours=more")
+    index = ["--index", str(tmp_path / "wheels"), "--index", f"ours={tmp_path / 'more'}"]
+    assert launch("mcp-fs") == [str(from_index), *index, "mcp-fs"]
+
+
+def test_no_entry_leads_into_a_cache_that_uv_cleans(from_index: Path, tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="uv tool install --index ADDRESS mcp-fs"):
         entry("vscode", load(Settings, [str(tmp_path)]))
+
+
+@pytest.mark.parametrize("variable", ["UV_INDEX", "UV_DEFAULT_INDEX"])
+@pytest.mark.parametrize(
+    "index",
+    [
+        "https://ada:secret@pypi.example.org/simple",
+        "ours=https://ada:secret@pypi.example.org/simple",
+        "https://secret@pypi.example.org/simple",
+        "https://pypi.example.org/simple?token=secret",
+        "https://[secret/simple",
+    ],
+)
+def test_no_entry_holds_the_secret_of_an_index(
+    index: str, variable: str, from_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, index)
+    with pytest.raises(Invalid, match=f"^{variable} has .* the same variable: `uv tool install mcp-fs`") as refusal:
+        entry("vscode", load(Settings, [str(tmp_path)]))
+    assert "secret@" not in str(refusal.value)
 
 
 def test_an_environment_that_goes_with_its_process_is_made_again(

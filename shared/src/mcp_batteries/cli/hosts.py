@@ -101,29 +101,51 @@ _INDEX_VARIABLES = {"UV_INDEX": "--index", "UV_DEFAULT_INDEX": "--default-index"
 
 
 def _index_options() -> list[str]:
-    """Return the options with which uvx finds the index again that a variable names, if it holds no password."""
+    """Return the options with which uvx finds the indexes again that variables name; none if one may hold a secret."""
     options: list[str] = []
     for name, option in _INDEX_VARIABLES.items():
-        for address in os.environ.get(name, "").split():
+        for index in os.environ.get(name, "").split():
             # An index may have a name before it, as `ours=https://...`.
-            if urlsplit(_INDEX_NAME.sub("", address)).password is not None:
+            named = _INDEX_NAME.match(index)
+            label = named[0] if named else ""
+            address = index.removeprefix(label)
+            if "://" not in address:
+                # A folder; a host starts servers in folders of its own.
+                address = os.path.abspath(address)
+            elif _may_hold_secret(address):
                 return []
-            options += [option, address]
+            options += [option, label + address]
     return options
+
+
+def _may_hold_secret(address: str) -> bool:
+    """Return whether the address of an index has room for a token: some services take one as the name of a user."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return True
+    return "@" in parts.netloc or bool(parts.query)
 
 
 def _refuse_program_in_cache(program: str, settings: Settings) -> None:
     """Refuse an entry for a program in uv's cache, which is gone when uv cleans that.
 
     Raises:
-        Invalid: uvx took this server from an index or a folder that nothing here names.
+        Invalid: uvx took this server from an index or a folder that nothing here names, or no entry may.
     """
-    if _CACHE_FOLDERS & set(Path(program).parts):
-        raise Invalid(
-            "uvx does not say from which index or folder of wheels it took this server, so no entry can name it.",
-            f"Put an index into UV_INDEX instead of --index, or install the server first, as with "
-            f"`uv tool install --index ADDRESS {settings.COMMAND}`.",
-        )
+    if not _CACHE_FOLDERS & set(Path(program).parts):
+        return
+    for name in _INDEX_VARIABLES:
+        if os.environ.get(name):
+            raise Invalid(
+                f"{name} has an address with a user, a password or a query, and an entry must not hold a secret.",
+                f"Install the server first, with the same variable: `uv tool install {settings.COMMAND}`.",
+            )
+    raise Invalid(
+        "uvx does not say from which index or folder of wheels it took this server, so no entry can name it.",
+        f"Put an index into UV_INDEX instead of --index, or install the server first, as with "
+        f"`uv tool install --index ADDRESS {settings.COMMAND}`.",
+    )
 
 
 def typed_command(settings: Settings, *words: str) -> str:
