@@ -127,14 +127,20 @@ def test_a_translation_of_an_older_page_is_found(tmp_path: Path) -> None:
     assert digests[0] != digests[1] == digests[2]
 
 
+def test_each_decision_has_a_number_of_its_own() -> None:
+    numbers = sorted(page.name.partition("-")[0] for page in ROOT.glob("docs/decisions/*.md"))
+    assert numbers == [f"{number:04}" for number in range(1, len(numbers) + 1)]
+
+
 @pytest.mark.parametrize("folder", PUBLISHED, ids=lambda folder: folder.name)
 def test_a_servers_page_is_for_people_who_start(folder: Path) -> None:
     """It fits on a screen or two and says how to start, what to ask and what is safe; the rest is the reference."""
     text = (folder / "README.md").read_text("utf-8")
     assert re.findall(r"^## (.+)", text, re.MULTILINE) == ["What to ask", "Safety", "Reference", "Privacy"]
     assert len(text.encode()) < 4_000
+    assert re.findall(r".*\b(?:above|below)\b.*", text) == [], "what was there is in the reference"
     kind = importlib.import_module(f"{package_of(folder)}.settings").Settings
     assert f"]({REPOSITORY}/blob/main/docs/reference/{kind.COMMAND}.md)" in text
     anchors = re.findall(rf"docs/reference/{kind.COMMAND}\.md#([\w-]+)", text)
     headings = re.findall(r"^## (.+)", reference_of(ROOT, kind.COMMAND).read_text("utf-8"), re.MULTILINE)
-    assert set(anchors) <= {heading.lower().replace(" ", "-") for heading in headings}
+    assert set(anchors) <= {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
