@@ -22,8 +22,17 @@ __all__ = ["judge_documents", "known_differences", "prove"]
 
 
 def prove(count: int, seed: int) -> Tally:
-    """Read so many documents, drawn by a seed."""
+    """Read so many documents, drawn by a seed.
+
+    Raises:
+        SystemExit: there are fewer: what was not read is not proved.
+    """
     documents = [path for path in _list_corpus() if path.stat().st_size <= MOST_BYTES]
+    if len(documents) < count:
+        raise SystemExit(
+            f"There are {len(documents):,} documents, not {count:,}. Name fewer, or fill a folder by "
+            "`python -m outside.documents.corpus FOLDER` and name it in MCP_TEST_DOCUMENTS."
+        )
     random.Random(seed).shuffle(documents)
     return judge_documents(documents[:count], known_differences())
 
@@ -39,8 +48,10 @@ def judge_documents(documents: Iterable[Path], known: Mapping[str, Mapping[str, 
     for path in documents:
         reasons = known.get(path.name, {})
         kind = path.suffix.lower()[1:]
+        is_compared = False
         try:
             for answer in compare_document(path):
+                is_compared = True
                 if answer.is_agreed:
                     tally.note(f"{answer.question}: the same")
                 elif answer.question.partition(" ")[2] in reasons:
@@ -49,6 +60,9 @@ def judge_documents(documents: Iterable[Path], known: Mapping[str, Mapping[str, 
                     tally.note(f"{answer.question}: differ", str(path), answer.refusal or "the texts differ")
         except Problem as refusal:
             tally.note(f"{kind}: read by nobody, as {_reason(refusal)}")
+        else:
+            if not is_compared:
+                tally.note(f"{kind}: compared with nothing")
     return tally
 
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import docx
 import pptx
+import pytest
 
 from filesystem.binary_workbooks import xls
 from filesystem.documents import MAKERS
 from filesystem.reading import fill
 from outside.documents.corpus import list_documents
-from outside.documents.prove import judge_documents, known_differences
+from outside.documents.prove import judge_documents, known_differences, prove
 
 WORDS = ["one", "two", "three", "four", "five"]
 
@@ -35,6 +36,20 @@ def test_what_another_library_reads_and_the_server_does_not_is_wrong(tmp_path: P
     fill(tmp_path, {"b.xls": xls({(0, 0): 1.0}, is_encrypted=True)})
     tally = judge_documents(list_documents(tmp_path), {})
     assert tally.wrong == [] and tally.counts["xls: read by nobody, as is locked by a password"] == 1
+
+
+def test_fewer_documents_than_were_asked_for_prove_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCP_TEST_DOCUMENTS", str(tmp_path))
+    fill(tmp_path, {"a.docx": MAKERS["docx"](WORDS)})
+    assert prove(1, 1).wrong == []
+    with pytest.raises(SystemExit, match="There are 1 documents, not 2"):
+        prove(2, 1)
+
+
+def test_a_document_that_no_other_library_reads_is_counted_as_such(tmp_path: Path) -> None:
+    fill(tmp_path, {"a.rtf": rb"{\rtf1 one}"})
+    tally = judge_documents(list_documents(tmp_path), {})
+    assert tally.wrong == [] and tally.counts == {"rtf: compared with nothing": 1}
 
 
 def test_each_known_difference_has_a_reason() -> None:
