@@ -67,19 +67,24 @@ class RowCount:
     Attributes:
         table: as SQL spells it.
         is_filtered: whether policies may hide some from the role.
+        child_count: how many tables inherit it whose rows are counted with its own; None where only its own are.
     """
 
     table: str
     rows: int | None
     reason: str = ""
     is_filtered: bool = False
+    child_count: int | None = None
 
     def text(self) -> str:
         if self.rows is None:
             return f"{self.table} not counted: {self.reason}"
+        text = f"{self.table} {format_count(self.rows, 'row')}"
         if self.is_filtered:
-            return f"{self.table} {format_count(self.rows, 'row')} that its policies show to the role"
-        return f"{self.table} {format_count(self.rows, 'row')}"
+            text += " that its policies show to the role"
+        if self.child_count is not None:
+            text += f", {_describe_children(self.child_count)}"
+        return text
 
 
 @dataclass(frozen=True)
@@ -194,8 +199,12 @@ def _format_sizes(group: Sequence[_Json]) -> list[str]:
     if item["partitions"] is not None:
         facts.append(format_count(item["partitions"], "partition"))
     if item["children"] is not None:
-        facts.append(f"with the {item['children']} tables that inherit it")
+        facts.append(_describe_children(item["children"]))
     return facts
+
+
+def _describe_children(count: int) -> str:
+    return f"with the {count} tables that inherit it"
 
 
 def _format_columns(item: _Json, *, has_types: bool) -> str:

@@ -45,8 +45,9 @@ class _RowCounter:
         name = str(table["spelled"])
         if table["locked"]:
             return RowCount(name, None, table["locked"])
-        # A child's rows are its own; those of partitions are counted as their table's.
-        only = "" if table["kind"] == "partitioned table" else "ONLY "
+        # A child's rows are its own; those of what has no line, partitions and crowds of children, are the table's.
+        counts_children = table["kind"] == "partitioned table" or table["children"] is not None
+        only = "" if counts_children else "ONLY "
         statement = internal_statement(self._database, f"SELECT count(*) FROM {only}{name}")
         try:
             async with asyncio.timeout_at(self._deadline):
@@ -56,7 +57,7 @@ class _RowCounter:
         except Problem as problem:
             return RowCount(name, None, problem.failure)
         rows = int(page.lines.strip().strip('[]"'))
-        return RowCount(name, rows, is_filtered=table["filtered"])
+        return RowCount(name, rows, is_filtered=table["filtered"], child_count=table["children"])
 
 
 def _describe_estimate(table: Mapping[str, Any]) -> str:
