@@ -38,6 +38,18 @@ def test_all_is_shown_where_rows_may_not_be_the_same_or_cells_may_be_cut() -> No
     assert shown(one, one, twice, twice)[0] == f"t: {json.dumps(twice, separators=(',', ':'))}"
 
 
+def test_what_tells_rows_apart_stays() -> None:
+    columns = ["tenant", "same", "id", *(f"c{number}" for number in range(6)), "state"]
+    before = [["acme", 0, number, *range(6), "open"] for number in (1, 2)]
+    after = [[*row[:-1], "closed"] for row in before]
+    assert shown(lines(*before), lines(*after), columns, columns) == [
+        't: ["tenant","id","state"]', "7 other columns as before",
+        '- ["acme",1,"open"]', '- ["acme",2,"open"]', '+ ["acme",1,"closed"]', '+ ["acme",2,"closed"]',
+    ]  # fmt: skip
+    twins = lines(before[0], before[0])
+    assert shown(twins, lines(after[0], after[0]), columns, columns)[1] == '- ["acme",0,1,0,1,2,3,4,5,"open"]'
+
+
 def test_rows_stand_below_the_columns_that_they_had() -> None:
     said = shown(lines([1, "a"]), lines(["ax", 3]), ["name", "n"], ["id", "name"])
     assert said == ['t: ["name","n"]', 'before: ["id","name"]', '- [1,"a"]', '+ ["ax",3]']

@@ -119,6 +119,10 @@ class _Table:
         numbers = [self.columns.index(name) for name in names]
         return [f"[{','.join(row[number] for number in numbers)}]" for row in self.rows]
 
+    def count_different(self, names: Sequence[str]) -> int:
+        """Return how many rows differ in some columns."""
+        return len(set(self.select(names)))
+
 
 _DECODER = json.JSONDecoder()
 _BETWEEN_CELLS = re.compile(r"[\s,]*")
@@ -142,7 +146,7 @@ def _split_cells(line: str) -> list[str]:
 def _find_alike_columns(before: _Table, after: _Table) -> list[str]:
     """Return the columns that are the same before and after, for the rows that both sides show.
 
-    The first column tells that they are the same rows, so it stays.
+    The first column tells that they are the same rows, so it stays, with as many others as tell one row from another.
     """
     columns = after.columns
     if len(set(columns)) < len(columns) or not before.rows or len(before.rows) != len(after.rows):
@@ -154,7 +158,13 @@ def _find_alike_columns(before: _Table, after: _Table) -> list[str]:
     for name in columns[1:]:
         if name in before.columns and before.cells(name) == after.cells(name) and _is_whole(after.cells(name)):
             alike.append(name)
-    return alike
+    identifying = [key]
+    for name in alike:
+        if after.count_different([*identifying, name]) > after.count_different(identifying):
+            identifying.append(name)
+    if after.count_different(identifying) < len(after.rows):
+        return []
+    return [name for name in alike if name not in identifying]
 
 
 def _is_whole(cells: Sequence[str]) -> bool:
