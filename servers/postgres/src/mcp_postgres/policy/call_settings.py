@@ -34,6 +34,8 @@ _PLANNER_SETTING = re.compile(
 # A setting of an application, which its policies read.
 _CUSTOM_SETTING = re.compile(r"[a-z_]\w*(?:\.[a-z_]\w*)+")
 _TIME_ZONE = "timezone"
+# Without it, functions may be made before the tables that they read, as dumps do.
+_CHECK_BODIES = "check_function_bodies"
 
 _TEXT = r"'(?:[^']|'')*'"
 _WORD = r"[^\W\d]\w*"
@@ -54,17 +56,17 @@ _SETTINGS = tuple(
 )
 
 
-# What pg_dump sets before its statements: it holds here anyway, or a dump does not depend on it, since it names each
-# table with its schema. Newer ones stand between two commands of psql.
+# What pg_dump sets before its statements. But for the check of functions it holds here anyway, or a dump does not need
+# it, since it names each table with its schema. Newer ones stand between two commands of psql.
 _DUMP_SETTINGS = {
     **dict.fromkeys(
         ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "transaction_timeout"), ("0",)
     ),
-    "client_encoding": ("UTF8",), "standard_conforming_strings": ("on",), "check_function_bodies": ("false",),
+    "client_encoding": ("UTF8",), "standard_conforming_strings": ("on",), _CHECK_BODIES: ("false",),
     "xmloption": ("content",), "client_min_messages": ("warning",), "row_security": ("off",), "search_path": ("",),
     "default_tablespace": ("",), "default_table_access_method": ("heap",),
 }  # fmt: skip
-_DUMP_MARKS = ("check_function_bodies", "row_security", "standard_conforming_strings")
+_DUMP_MARKS = (_CHECK_BODIES, "row_security", "standard_conforming_strings")
 _RESTRICT = re.compile(r"\\(?:un)?restrict[ \t]+\w+[ \t]*(?:\r?\n|\Z)")
 
 
@@ -111,7 +113,7 @@ _WITHOUT_SETTING = {
 
 
 def without_dump_settings(parts: Sequence[str]) -> list[str]:
-    """Return the statements of a dump of pg_dump without those that only set something; others as they are."""
+    """Return the statements of a dump of pg_dump without settings that change nothing here; others as they are."""
     statements: list[str] = []
     names: set[str] = set()
     for part in parts:
@@ -122,7 +124,7 @@ def without_dump_settings(parts: Sequence[str]) -> list[str]:
         name = _find_dump_setting(statement)
         if name is not None:
             names.add(name)
-        elif statement:
+        if statement and name in (None, _CHECK_BODIES):
             statements.append(statement)
     # Who sets one of these alone wants something else by it.
     if not names.issuperset(_DUMP_MARKS):
@@ -150,7 +152,8 @@ def _check_setting(written_name: str, written_value: str) -> CallSetting:
         if not written_value.startswith(("'", '"')):
             value = value.lower()
         return CallSetting(ROLE, check_database_name(value))
-    if name != _TIME_ZONE and not _CUSTOM_SETTING.fullmatch(name) and not _PLANNER_SETTING.fullmatch(name):
+    is_known = name in (_TIME_ZONE, _CHECK_BODIES) or _PLANNER_SETTING.fullmatch(name)
+    if not is_known and not _CUSTOM_SETTING.fullmatch(name):
         raise Invalid(f"No call can set {quote(name)}.", _WITHOUT_SETTING.get(name, _TAKEN))
     if "\0" in value:
         raise Invalid(f"The value of {quote(name)} holds a NUL character.")
