@@ -152,6 +152,14 @@ async def test_a_dry_run_fails_where_the_commit_would(sql: str, fails: bool, tmp
         assert bool(done.get("isError")) is fails, text_of(done)
 
 
+async def test_a_dry_run_says_that_rows_pointed_nowhere_before(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    run(path, f"{DEFERRED} PRAGMA foreign_keys = OFF; INSERT INTO t (id, p) VALUES (7, 98);")
+    async with served("--write", path) as wire:
+        said = text_of(await wire.call("write_rows", sql="UPDATE t SET p = 99 WHERE id = 7", dry_run=True))
+        assert "rows that pointed nowhere before" in said, said
+
+
 async def test_a_dry_run_looks_through_no_table_for_deferred_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ import re
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -233,14 +233,15 @@ class _Change:
 
     def _explain_deferred_keys(self) -> Failure:
         """Return that the commit would fail, and because of which rows, if they are found in time."""
-        broken: Mapping[foreign_keys.ForeignKey, foreign_keys.BrokenRows] = {}
         try:
             with self.database.interrupt.shorten(_SEARCH_SECONDS):
                 before = foreign_keys.find_broken(self.connections.reader(self.database.path))
                 broken = foreign_keys.find_newly_broken(before, foreign_keys.find_broken(self.database))
         except (Failure, sqlite3.Error):
             _check_interrupt(self.database)
-        return _refuse_broken_keys(foreign_keys.describe_broken_keys(broken))
+            return _refuse_broken_keys(["there was no time to find out which"])
+        lines = foreign_keys.describe_broken_keys(broken)
+        return _refuse_broken_keys(lines or ["of rows that pointed nowhere before and still would (`run_check`)"])
 
     def _check_keys(self, broken_before: foreign_keys.BrokenKeys | None, *, refuses: bool) -> dict[str, Any]:
         """Return which foreign keys point nowhere now.
@@ -267,10 +268,9 @@ class _Change:
 
 
 def _refuse_broken_keys(lines: Sequence[str]) -> Failure:
-    listed = "; ".join(lines[:_MAX_REFUSED_KEYS]) or "there are too many rows to find out which"
     return Failure(
         "conflict",
-        f"Foreign keys would point nowhere: {listed}.",
+        f"Foreign keys would point nowhere: {'; '.join(lines[:_MAX_REFUSED_KEYS])}.",
         f"Change or delete those rows in the same call. {_UNCHANGED}",
     )
 
