@@ -225,9 +225,10 @@ def test_what_spreadsheets_leave_around_a_table_is_none_of_it(text: str, records
     [
         (["", "", "Report"], "does not name the columns: 2 of its 3 fields are empty"),
         ([], "The file has no fields"),
-        (["a", "b", ""], "Field 3 of 3 has values and no name"),
-        (["a", "b", "A"], "Fields 1 and 3 have one name, `A`"),
-        (["a", "b", "c", "d\0"], "The name of field 4 has a zero byte"),
+        (["a", "b", ""], "A field behind `b` has values and no name"),
+        (["", "b"], "The first field has values and no name"),
+        (["a", "b", "A"], "Two fields have one name, `A`"),
+        (["a", "b", "c", "d\0"], "The name of a field has a zero byte"),
         (["a", "b", "c", "d", "e"], "has 5 fields, a new table 4 columns at most"),
     ],
 )

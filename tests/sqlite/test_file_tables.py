@@ -176,7 +176,7 @@ def test_a_view_sees_no_file(worker: Worker) -> None:
             'SELECT * FROM "ragged.csv"',
             "`ragged.csv`: Record 1 has 1 fields, the header 2: `1`. Add the fields that are missing",
         ),
-        ('SELECT * FROM "twice.csv"', "Fields 1 and 2 have one name, `A`."),
+        ('SELECT * FROM "twice.csv"', "Two fields have one name, `A`."),
     ],
 )
 def test_what_is_wrong_is_told_with_the_way_on(sql: str, said: str, worker: Worker) -> None:

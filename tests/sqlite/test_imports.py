@@ -55,7 +55,12 @@ async def test_a_new_table_is_guessed_shown_and_made(tmp_path: Path, folder: Pat
 @pytest.mark.share(1)
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("a,A", "Fields 1 and 2 have one name"), ("a,\n1,2", "Field 2 of 2 has values and no name"), ("", "no fields")],
+    [
+        ("a,A", "Two fields have one name"),
+        ("a,\n1,2", "A field behind `a` has values and no name"),
+        ("a,b,,\n1,x,,\n2,y,,z", "A field behind `b` has values and no name"),
+        ("", "no fields"),
+    ],
 )
 async def test_fields_that_can_be_no_columns_are_refused(text: str, reason: str, tmp_path: Path, folder: Path) -> None:
     path = make(tmp_path / "a.db")

@@ -477,19 +477,26 @@ def refuse_unusable_names(names: Sequence[str], max_columns: int, fails: Fails, 
         failure = f"The first line does not name the columns: {len(unnamed)} of its {len(names)} fields are empty."
         raise fails("invalid", failure, "Remove what stands above the line with the names.")
     if unnamed:
-        raise fails("invalid", f"Field {unnamed[0]} of {len(names)} has values and no name.", "Name it.")
+        raise fails("invalid", f"{_describe_place(names, unnamed[0])} has values and no name.", "Name it.")
     if len(names) > max_columns:
         failure = f"The file has {len(names):,} fields, a new table {max_columns} columns at most."
         raise fails("invalid", failure, "Create the table for the fields that you need, and leave out the others.")
-    fields: dict[str, int] = {}
-    for number, name in enumerate(names, 1):
+    keys: set[str] = set()
+    for name in names:
         if "\0" in name:
-            raise fails("invalid", f"The name of field {number} has a zero byte.", "Write it without.")
+            raise fails("invalid", "The name of a field has a zero byte.", "Write it without.")
         key = name.casefold() if ignores_case else name
-        if key in fields:
-            failure = f"Fields {fields[key]} and {number} have one name, `{name[:_MAX_SHOWN_RECORD]}`."
+        if key in keys:
+            failure = f"Two fields have one name, `{name[:_MAX_SHOWN_RECORD]}`."
             raise fails("invalid", failure, "Give each a name of its own.")
-        fields[key] = number
+        keys.add(key)
+
+
+def _describe_place(names: Sequence[str], number: int) -> str:
+    """Return which field it is by the one before it, as the fields that are left out have no number."""
+    if number == 1:
+        return "The first field"
+    return f"A field behind `{names[number - 2][:_MAX_SHOWN_RECORD]}`"
 
 
 def infer_column_kinds(records: Iterator[list[Any]], kind: Callable[[Any], str]) -> tuple[list[Any], list[set[str]]]:
