@@ -312,6 +312,8 @@ class TableInfo:
         if table["comment"]:
             lines.append(f"comment: {table['comment']}")
         lines += [f"{name.replace('_', ' ')}: {table[name]}" for name in _RELATED_FACTS if table[name]]
+        if table["inherited_by"]:
+            lines.append("its rows and bytes are its own: a query of it reads those that inherit it too")
         if table["kind"] != "sequence":
             lines.append("columns:")
             lines += map(_format_column, table["columns"])
