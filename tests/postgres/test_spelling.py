@@ -245,6 +245,13 @@ async def test_what_no_reader_may_names_a_way_that_is_open_to_it() -> None:
                 assert moves[number] in said and "--create-reader" not in said, f"{call}: {said}"
 
 
+async def test_a_function_of_somebody_that_is_closed_can_be_granted() -> None:
+    base = make("CREATE FUNCTION lo_rate() RETURNS int LANGUAGE sql AS 'SELECT 1'")
+    base.run("REVOKE ALL ON FUNCTION lo_rate() FROM PUBLIC")
+    async with inside(f"app={base.url()}") as wire:
+        assert "The operator can grant it." in text_of(await wire.call("query_rows", sql="SELECT lo_rate()"))
+
+
 async def test_a_change_that_ends_in_rollback_is_only_tried() -> None:
     base = make("CREATE TABLE maker (id integer PRIMARY KEY); INSERT INTO maker VALUES (1)")
     async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:

@@ -54,8 +54,9 @@ NOT_UTF8_ADVICE = (
 )
 # What PostgreSQL says of a row that another transaction has changed.
 _LOCKED_ROW = re.compile(r'while \w+ tuple \(\d+,\d+\) in relation "(.+)"')
-# A function of PostgreSQL's own that not everybody may call.
-_POWERFUL_FUNCTION = re.compile(r"permission denied for function (?:pg_|lo_)")
+# A function of PostgreSQL's own that not everybody may call. Those of others begin with `lo_` too, and hardly ever with
+# `pg_`.
+_POWERFUL_FUNCTION = re.compile(r"permission denied for function (?:pg_|lo_(?:import|export)\b)")
 _QUOTED_PATH = re.compile(r'"[^"]*[/\\]([^"/\\]+)"')
 # The next move, where PostgreSQL tells none.
 _NEXT_MOVES = {
