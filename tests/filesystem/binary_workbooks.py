@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from filesystem.compound_file import Tree, compound_file
 from filesystem.documents import zipped
 
-__all__ = ["xls", "xlsb"]
+__all__ = ["xls", "xlsb", "xlsb_with_chart"]
 
 Numbers = Mapping[tuple[int, int], float]
 """The numbers of the one sheet, by row and column from 0."""
@@ -16,6 +16,13 @@ Numbers = Mapping[tuple[int, int], float]
 _FILE_PASS = 0x2F
 _NOT_AVAILABLE = 0x2A
 _DIVISION_BY_ZERO = 0x07
+_RELATIONSHIPS = (
+    '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{}</Relationships>'
+)
+_RELATIONSHIP = (
+    '<Relationship Id="rId{}" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/{}" '
+    'Target="{}"/>'
+)
 
 
 def xls(numbers: Numbers, *, is_encrypted: bool = False, more: Tree | None = None) -> bytes:
@@ -44,8 +51,25 @@ def xls(numbers: Numbers, *, is_encrypted: bool = False, more: Tree | None = Non
 
 def xlsb(numbers: Numbers) -> bytes:
     """Return a workbook with one sheet, `Binary`, and two errors as in `xls`."""
-    bundle = struct.pack("<II", 0, 1) + _text("rId1") + _text("Binary")
-    workbook = _record(131) + _record(143) + _record(156, bundle) + _record(144) + _record(132)
+    return _binary_book({"Binary": "worksheets/sheet1.bin"}, {"worksheets/sheet1.bin": _binary_sheet(numbers)})
+
+
+def xlsb_with_chart(first: Numbers, second: Numbers) -> bytes:
+    """Return a workbook of a chart and two sheets, `First` and `Second`, which were in another order once."""
+    targets = {
+        "Chart": "chartsheets/sheet1.bin",
+        "First": "worksheets/sheet2.bin",
+        "Second": "worksheets/sheet1.bin",
+    }
+    parts = {
+        "chartsheets/sheet1.bin": _record(129) + _record(130),
+        "worksheets/sheet2.bin": _binary_sheet(first),
+        "worksheets/sheet1.bin": _binary_sheet(second),
+    }
+    return _binary_book(targets, parts)
+
+
+def _binary_sheet(numbers: Numbers) -> bytes:
     rows = b""
     for row in sorted({row for row, _ in numbers}):
         rows += _record(0, struct.pack("<IIHHBI", row, 0, 300, 0, 0, 0))
@@ -56,22 +80,24 @@ def xlsb(numbers: Numbers) -> bytes:
         rows += _record(0, struct.pack("<IIHHBI", row + offset, 0, 300, 0, 0, 0))
         rows += _record(kind, struct.pack("<IIB", column, 0, code) + rest)
     size = struct.pack("<IIII", 0, row + 2, 0, max(column for _, column in numbers))
-    sheet = _record(129) + _record(148, size) + _record(145) + rows + _record(146) + _record(130)
-    relationship = (
-        '<Relationship Id="rId1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/{}" '
-        'Target="{}"/>'
-    )
-    relationships = (
-        '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{}</Relationships>'
-    )
+    return _record(129) + _record(148, size) + _record(145) + rows + _record(146) + _record(130)
+
+
+def _binary_book(targets: Mapping[str, str], parts: Mapping[str, bytes]) -> bytes:
+    """Return a workbook of parts, each the target of the sheet of a name, in the order of these."""
+    workbook = _record(131) + _record(143)
+    related = ""
+    for number, (name, target) in enumerate(targets.items(), 1):
+        workbook += _record(156, struct.pack("<II", 0, number) + _text(f"rId{number}") + _text(name))
+        kind = target.partition("s/")[0]
+        related += _RELATIONSHIP.format(number, kind, target)
+    workbook += _record(144) + _record(132)
     return zipped({
         "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>',
-        "_rels/.rels": relationships.format(relationship.format("officeDocument", "xl/workbook.bin")),
-        "xl/_rels/workbook.bin.rels": relationships.format(
-            relationship.format("worksheet", "worksheets/sheet1.bin")
-        ),
+        "_rels/.rels": _RELATIONSHIPS.format(_RELATIONSHIP.format(1, "officeDocument", "xl/workbook.bin")),
+        "xl/_rels/workbook.bin.rels": _RELATIONSHIPS.format(related),
         "xl/workbook.bin": workbook,
-        "xl/worksheets/sheet1.bin": sheet,
+        **{f"xl/{name}": part for name, part in parts.items()},
     })  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import python_calamine
 import xlsxwriter
 from xlsxwriter.utility import xl_rowcol_to_cell
 
-from filesystem.binary_workbooks import xls, xlsb
+from filesystem.binary_workbooks import xls, xlsb, xlsb_with_chart
 from filesystem.documents import drawn_pdf, pdf, zipped
 from filesystem.reading import fill, flat, served
 from mcp_batteries.concurrency.cancellation import CancelToken
@@ -316,6 +316,15 @@ def test_binary_workbooks_are_read_with_their_errors(tmp_path: Path, name: str) 
     fill(tmp_path, {name: books[name]})
     (cells,) = cells_of(read(tmp_path, name)).values()
     assert cells == {"A1": "3", "C1": "2.5", "B5": "-7", "B6": "#N/A", "B7": "#DIV/0!"}
+
+
+def test_errors_of_a_binary_workbook_stand_in_their_own_sheet(tmp_path: Path) -> None:
+    """Not in the one whose place in the workbook is the number of the part."""
+    fill(tmp_path, {"b.xlsb": xlsb_with_chart({(0, 0): 1.0}, {(0, 0): 2.0, (1, 0): 3.0, (2, 0): 4.0})})
+    sheets = cells_of(read(tmp_path, "b.xlsb"))
+    assert sheets["First"] == {"A1": "1", "A2": "#N/A", "A3": "#DIV/0!"}
+    assert sheets["Second"] == {"A1": "2", "A2": "3", "A3": "4", "A4": "#N/A", "A5": "#DIV/0!"}
+    assert "[sheet Chart, " in read(tmp_path, "b.xlsb")
 
 
 def test_a_workbook_of_before_2007_that_is_locked_is_called_so(tmp_path: Path) -> None:

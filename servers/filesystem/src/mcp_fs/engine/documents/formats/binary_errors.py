@@ -9,7 +9,14 @@ import struct
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-__all__ = ["Errors", "is_encrypted", "read_binary_errors", "read_book_stream", "read_old_errors"]
+__all__ = [
+    "Errors",
+    "is_encrypted",
+    "read_binary_errors",
+    "read_book_stream",
+    "read_old_errors",
+    "read_sheet_relations",
+]
 
 Errors = dict[tuple[int, int], str]
 """The errors of a sheet, by row and column from 1."""
@@ -35,6 +42,10 @@ _ROW = 0
 _CELL_ERROR = 3
 _FORMULA_ERROR = 11
 _BINARY_CELL_BYTES = 9
+_BUNDLED_SHEET = 156
+# Behind the state of a sheet and its number.
+_BUNDLED_TEXTS_OFFSET = 8
+_NO_TEXT = 0xFFFF_FFFF
 
 
 def read_book_stream(file: BinaryIO) -> bytes:
@@ -110,6 +121,27 @@ def read_binary_errors(data: bytes) -> Errors:
             column = int.from_bytes(body[:4], "little")
             errors[row + 1, column + 1] = _ERROR_WORDS.get(body[8], "#ERROR!")
     return errors
+
+
+def read_sheet_relations(data: bytes) -> dict[str, str]:
+    """Return by the names of sheets the names of their relationships, from the main part of MS-XLSB."""
+    relations: dict[str, str] = {}
+    for kind, body in _binary_records(data):
+        if kind == _BUNDLED_SHEET:
+            relation, offset = _read_text(body, _BUNDLED_TEXTS_OFFSET)
+            name, _ = _read_text(body, offset)
+            relations[name] = relation
+    return relations
+
+
+def _read_text(body: bytes, offset: int) -> tuple[str, int]:
+    """Return a text in UTF-16 behind the number of its units, and where it ends."""
+    begin = offset + 4
+    units = int.from_bytes(body[offset:begin], "little")
+    if units == _NO_TEXT:
+        return "", begin
+    end = begin + 2 * units
+    return body[begin:end].decode("utf-16-le", "replace"), end
 
 
 def _binary_records(data: bytes) -> Iterator[tuple[int, bytes]]:

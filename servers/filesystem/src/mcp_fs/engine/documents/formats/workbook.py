@@ -31,6 +31,7 @@ from mcp_fs.engine.documents.formats.binary_errors import (
     read_binary_errors,
     read_book_stream,
     read_old_errors,
+    read_sheet_relations,
 )
 from mcp_fs.engine.documents.formats.package import (
     create_parser,
@@ -198,7 +199,7 @@ class Workbook:
     def _read_sheet(self, name: str, area: _Area) -> Iterator[str]:
         try:
             sheet = self._book.get_sheet_by_name(name)
-        except self._library.CalamineError as error:
+        except (self._library.CalamineError, OSError) as error:
             yield f"[sheet {name}, not readable: {' '.join(str(error).split())}]\n"
             return
         xml = self._read_xml(name).within(area)
@@ -255,16 +256,13 @@ class Workbook:
         """Return what the XML of a sheet tells; of the binary formats, which have none, the errors."""
         xml = _SheetXml()
         package = self._package
-        number = self._book.sheet_names.index(name)
         if package is None:
             if len(self._old_errors) == len(self._book.sheet_names):
-                xml.texts |= self._old_errors[number]
+                xml.texts |= self._old_errors[self._book.sheet_names.index(name)]
             return xml
         main = find_main_part(package, "xl/workbook.xml")
         if not main.endswith(".xml"):
-            part = package.member(f"{main.rpartition('/')[0]}/worksheets/sheet{number + 1}.bin")
-            if part is not None:
-                xml.texts |= read_binary_errors(read_all(part).read())
+            xml.texts |= _read_part_errors(package, main, name)
             return xml
         targets = find_related_parts(package, main)
         for element, attributes in read_elements(package.member(main)):
@@ -275,6 +273,18 @@ class Workbook:
                 if comments is not None:
                     _read_comments(package, comments, xml)
         return xml
+
+
+def _read_part_errors(package: Zip, main: str, name: str) -> Errors:
+    """Return the errors of a sheet of MS-XLSB, whose parts are numbered in another order than the sheets have."""
+    book = package.member(main)
+    if book is None:
+        return {}
+    relation = read_sheet_relations(read_all(book).read()).get(name, "")
+    part = package.member(find_related_parts(package, main).get(relation, ""))
+    if part is None:
+        return {}
+    return read_binary_errors(read_all(part).read())
 
 
 def _bounds(sheet: Any, xml: _SheetXml, area: _Area) -> _Area | None:
