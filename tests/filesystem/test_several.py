@@ -19,6 +19,7 @@ from mcp_batteries.errors import NotFound, Problem, Unavailable
 from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN
+from mcp_fs import server
 from mcp_fs.engine.changing import deleting, folders, moving
 from mcp_fs.engine.changing.batch import put_all
 from mcp_fs.engine.handles import open_entries, temp_files
@@ -136,6 +137,33 @@ def test_as_many_entries_are_changed_as_can_be_open(
 ) -> None:
     monkeypatch.setattr(open_entries, "raise_descriptor_limit", lambda desired: available)
     assert open_entries.max_open_entries() == entries
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no limit of open files for a process")
+@pytest.mark.parametrize("tool", ["move_file", "copy_file"])
+async def test_a_step_is_taken_back_however_many_folders_it_made(
+    here: Ground, monkeypatch: pytest.MonkeyPatch, tool: str
+) -> None:
+    """And made again, with as few files open as when it was made."""
+    monkeypatch.setattr(server, "DESIRED_DESCRIPTORS", 0)
+    for number in range(16):
+        (here.root / f"{number}.log").touch()
+    before = left(here)
+    targets = {f"{number}.log": f"new/{number}/1/2/3/4/5/6/7/8/x" for number in range(16)}
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) + 100, hard))
+    try:
+        failed, said = await call(here.root, tool, targets=targets)
+        assert not failed, said
+        after = left(here)
+        for expected in (before, after, before):
+            _, steps = await call(here.root, "undo_changes")
+            step = steps.splitlines()[1].split("\t")[0]
+            failed, said = await call(here.root, "undo_changes", step=step, dry_run=False)
+            assert not failed and left(here) == expected, said[:300]
+            assert (here.root / "new").exists() == (expected is after)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 MANY = 1100

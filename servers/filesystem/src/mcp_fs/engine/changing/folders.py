@@ -153,6 +153,8 @@ def _prepare_creations(paths: Sequence[WritablePath], stack: ExitStack, cancel: 
         if chain is None:
             continue
         planned_paths = [new_path for new_path in chain.paths if new_path not in known_paths]
+        if not planned_paths:
+            continue
         known_paths.update(planned_paths)
         resolved = stack.enter_context(resolve_for_writing(chain.asked))
         operations.append(FolderCreation(resolved, chain.asked, chain.names_below, planned_paths, cancel))

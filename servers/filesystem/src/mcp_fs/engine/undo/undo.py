@@ -20,7 +20,7 @@ from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, open_file, 
 from mcp_fs.engine.handles.temp_files import mark_in_use, remove_all
 from mcp_fs.engine.journal.entry_state import NEW_FOLDER
 from mcp_fs.engine.journal.journal import JournalEntry
-from mcp_fs.engine.journal.operations import Journal, Operation, PlannedChange, apply
+from mcp_fs.engine.journal.operations import Journal, Operation, PlannedChange, apply, fsync_folder
 from mcp_fs.engine.journal.states import read_state
 from mcp_fs.engine.journal.store import EntryId, EntryRecord, JournalStore
 from mcp_fs.engine.listing.tree_size import measure_bytes
@@ -323,7 +323,8 @@ def _undo_entry(undo_entry: _UndoEntry, store: JournalStore, journal_entry: Jour
     with translate_errors(undo_entry.changes[0].path), ExitStack() as stack:
         mark_in_use(stack.enter_context(open_file(store.path_of(undo_entry.record.entry_id.name))).fileno())
         changes = [change for change in undo_entry.changes if change.status != "back already"]
-        removed_folders = [change.path for change in reversed(changes) if change.removes_folder]
+        removed_folders = [change.path for change in changes if change.removes_folder]
+        removed_folders.sort(key=lambda path: len(path.parts), reverse=True)  # the lowest bring those above with them
         stack.enter_context(create_missing_folders(removed_folders, cancel, journal_entry))
         changes = [change for change in changes if not change.removes_folder]
         opened_changes = [_OpenedChange.open(change, stack) for change in reversed(changes)]
@@ -354,7 +355,10 @@ class _OpenedChange:
 
     @classmethod
     def open(cls, change: UndoableChange, stack: ExitStack) -> _OpenedChange:
-        """Open the folders until `stack` ends."""
+        """Open the folders until `stack` ends; not those of folders that go, of which a step makes any number."""
+        if change.makes_folder:
+            with resolve_for_writing(change.path, follow=False) as closed_target:
+                return cls(change, closed_target, None, None)
         target = stack.enter_context(resolve_for_writing(change.path, follow=False))
         source = None
         if change.source is not None:
@@ -366,6 +370,8 @@ class _OpenedChange:
 
     @property
     def resolved_paths(self) -> list[ResolvedPath[WritablePath]]:
+        if self.change.makes_folder:
+            return []
         return [self.target] if self.source is None else [self.target, self.source]
 
     def invert(self, cancel: CancelToken) -> Operation:
@@ -382,14 +388,21 @@ class _OpenedChange:
 
 @dataclass(eq=False)
 class FolderRemoval(Operation):
-    """The inverse of making a folder; one that is not empty stays."""
+    """The inverse of making a folder; one that is not empty stays. It finds the folder itself."""
+
+    @property
+    def changed_folders(self) -> Sequence[Folder[WritablePath]]:
+        """None: the one that it lies in is durable and closed at once."""
+        return []
 
     def plan_changes(self, journal_entry: Journal) -> Sequence[PlannedChange]:
         return [PlannedChange(self.resolved.path, None, None, before=NEW_FOLDER)]
 
     def apply(self, content_path: WritablePath | None) -> None:
-        with translate_errors(self.display_path):
-            self.folder.remove_folder(self.name)
+        path = self.resolved.path
+        with translate_errors(self.display_path), resolve(path, follow=False) as resolved:
+            resolved.folder.remove_folder(resolved.name)
+            fsync_folder(resolved.folder, self.display_path, self.verb)
 
 
 @dataclass(eq=False)
