@@ -12,6 +12,8 @@ import pytest
 from filesystem.binary_workbooks import xls
 from filesystem.documents import MAKERS
 from filesystem.reading import fill
+from mcp_batteries.errors import Invalid
+from outside.documents import comparison
 from outside.documents.corpus import list_documents
 from outside.documents.prove import judge_documents, known_differences, prove
 
@@ -28,11 +30,28 @@ def test_other_libraries_read_the_same(tmp_path: Path) -> None:
     assert {"docx paragraphs: the same", "pptx paragraphs: the same", "odt paragraphs: the same"} <= tally.counts.keys()
 
 
-def test_what_another_library_reads_and_the_server_does_not_is_wrong(tmp_path: Path) -> None:
+def test_what_another_library_reads_and_the_server_does_not_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> str:
+        raise Invalid(f"`{path.name}` is damaged.", "Leave it out.")
+
     fill(tmp_path, {"a.docx": MAKERS["docx"](WORDS)})
-    (tmp_path / "a.odt").symlink_to("a.docx")
+    monkeypatch.setattr(comparison, "read_document", refuse)
     tally = judge_documents(list_documents(tmp_path), {})
-    assert tally.counts["docx paragraphs: the same"] == 1
+    assert tally.counts["docx paragraphs: differ"] == 1 and len(tally.wrong) == 1
+    tally = judge_documents(list_documents(tmp_path), {"a.docx": {"paragraphs": "A reason."}})
+    assert tally.counts["docx paragraphs: differ for a known reason"] == 1 and tally.wrong == []
+
+
+def test_what_another_library_reads_otherwise_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path, {"a.docx": MAKERS["docx"](WORDS)})
+    monkeypatch.setattr(comparison, "read_document", lambda _: "one two")
+    tally = judge_documents(list_documents(tmp_path), {})
+    assert tally.counts["docx paragraphs: differ"] == 1 and len(tally.wrong) == 1
+
+
+def test_what_nobody_reads_is_counted_apart(tmp_path: Path) -> None:
     fill(tmp_path, {"b.xls": xls({(0, 0): 1.0}, is_encrypted=True)})
     tally = judge_documents(list_documents(tmp_path), {})
     assert tally.wrong == [] and tally.counts["xls: read by nobody, as is locked by a password"] == 1
