@@ -128,6 +128,42 @@ async def test_a_sparse_checkout_of_a_partial_clone_lacks_only_what_it_writes(tm
         assert made.git("status", "--porcelain") == "" and (made.path / "in/a.txt").read_text() == "a\n"
 
 
+# What brings files that a sparse checkout leaves out, and some that it has not seen before.
+OUTSIDE: dict[str, dict[str, Any]] = {
+    "create_branch": {"name": "new", "rev": "origin/main", "switch": True},
+    "run_merge": {"rev": "origin/main"},
+    "run_rebase": {"rev": "origin/main"},
+    "run_reset": {"rev": "origin/main", "mode": "keep"},
+}
+
+
+@pytest.mark.parametrize("tool", OUTSIDE)
+async def test_a_sparse_checkout_of_a_partial_clone_takes_new_files_outside(tool: str, tmp_path: Path) -> None:
+    source = made_source(tmp_path)
+    source.commit("folders", {"in/a/a.txt": "a\n", "out/b.txt": "b\n"})
+    words = ["--quiet", "--filter=blob:none", "--sparse", f"file://{source.path}", str(tmp_path / "clone")]
+    source.git("clone", *words)
+    made = Made(tmp_path / "clone")
+    made.git("sparse-checkout", "set", "in/a")
+    source.commit("outside", {"out/new.txt": "new\n", "in/b/new.txt": "b\n"})
+    made.git("fetch", "--quiet")
+    async with serving("--write", made.path) as asking:
+        answer = await asking(tool, **OUTSIDE[tool])
+        assert "failed" not in answer and "git: " not in answer, answer
+        assert made.git("rev-parse", "HEAD") == source.git("rev-parse", "HEAD")
+        assert made.git("status", "--porcelain") == "" and not (made.path / "out").exists()
+        source.commit("inside", {"in/a/new.txt": "not here\n"})
+        made.git("fetch", "--quiet")
+        assert (await asking("run_merge", rev="origin/main")).startswith("failed: This is a partial clone")
+
+
+async def test_a_sparse_checkout_of_a_partial_clone_begins_without_an_index(tmp_path: Path) -> None:
+    made = cloned(tmp_path, "--filter=blob:none", "--sparse", "--no-checkout")
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_reset", rev="HEAD", mode="keep")
+    assert "inside the server" not in answer, answer
+
+
 async def test_a_pull_into_a_partial_clone_brings_the_contents(tmp_path: Path) -> None:
     made = cloned(tmp_path, "--filter=blob:none")
     Made(tmp_path / "source").commit("later", {"later.txt": "later\n", "m.txt": "all new\n"})

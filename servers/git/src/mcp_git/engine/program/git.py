@@ -329,9 +329,15 @@ class Git:
         Raises:
             FileNotFoundError: it has no index.
         """
+        with self.make_scratch_index() as folder:
+            shutil.copy2(os.path.join(layout.git_dir, "index"), os.path.join(folder, "index"))
+            yield folder
+
+    @contextmanager
+    def make_scratch_index(self) -> Generator[str]:
+        """Make a folder for `scratch_index` without an index or objects."""
         with tempfile.TemporaryDirectory(dir=self.binary.scratch_folder) as folder:
             os.mkdir(os.path.join(folder, "objects"))
-            shutil.copy2(os.path.join(layout.git_dir, "index"), os.path.join(folder, "index"))
             yield folder
 
     @contextmanager

@@ -155,9 +155,13 @@ class ContentCheck:
         configuration = dict(self._git.read_allowed_configuration(self._repository))
         if configuration.get("core.sparsecheckout", "").lower() not in TRUE_VALUES:
             return []
-        with self._git.copy_index(self._layout) as folder:
-            arguments = ["read-tree", "-m", source]
-            self._git.run(self._repository, arguments, self._cancel, scratch_index=folder)
+        with self._git.make_scratch_index() as folder:
+            # Git applies the patterns only where it updates files, so it gets a folder without any, and none to write.
+            work_tree = os.path.join(folder, "files")
+            os.mkdir(work_tree)
+            for options in (["-m"], ["-m", "-u"]):
+                arguments = [f"--work-tree={work_tree}", "read-tree", *options, source]
+                self._git.run(self._repository, arguments, self._cancel, scratch_index=folder)
             listed = self._git.run(self._repository, ["ls-files", "-t", "-z"], self._cancel, scratch_index=folder)
         return [entry[2:] for entry in split_names(listed.stdout) if entry.startswith("S ")]
 
