@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ from git_server.far import bare
 from git_server.made import Made
 from git_server.serving import serving
 from git_server.test_writes import made_app, state, undone
+from mcp_git.engine.program.git import Git
 
 pytestmark = [
     pytest.mark.anyio,
@@ -36,6 +38,25 @@ async def test_a_branch_is_renamed_with_its_reflog_and_upstream(branch: str, new
         await undone(asking, answer)
     assert state(made) == before
     made.git("fsck")
+
+
+async def test_head_follows_a_renamed_branch_though_the_call_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = made_app(tmp_path)
+    run = Git.run
+
+    def cancel_after_rename(git: Git, repository: Any, arguments: Any, cancel: Any, **options: Any) -> Any:
+        output = run(git, repository, arguments, cancel, **options)
+        if arguments[0] == "branch":
+            cancel.set()
+        return output
+
+    monkeypatch.setattr(Git, "run", cancel_after_rename)
+    async with serving("--write", made.path) as asking:
+        await asking("create_branch", name="new", rename="main")
+    assert made.git("branch", "--list", "main") == ""
+    assert made.git("branch", "--show-current").strip() == "new"
 
 
 async def test_a_worktree_renames_its_branch_and_no_other_notices(tmp_path: Path) -> None:

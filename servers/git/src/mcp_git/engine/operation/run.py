@@ -275,8 +275,12 @@ class _Run:
         if isinstance(self.operation, CommitOperation) and self.operation.stage_first:
             backup = IndexBackup(self.layout)
         try:
+            cancel = self.cancel
             for step in self.operation.steps:
-                self._run_step(step)
+                self._run_step(step, cancel)
+                if isinstance(self.operation, RefOperation):
+                    # The branch is renamed, so HEAD has to follow even if the call was cancelled meanwhile.
+                    cancel = CancelToken(INSPECTION_SECONDS)
         except GitFailed as failure:
             now = read_status(self.git, self.repository, self.cancel, layout=self.layout)
             self._refuse_empty_pick(before.status, now)
@@ -290,7 +294,7 @@ class _Run:
                 self._restore_index(backup, before.status)
             raise
 
-    def _run_step(self, step: GitInput) -> None:
+    def _run_step(self, step: GitInput, cancel: CancelToken) -> None:
         programs = self.git.find_programs(self.repository)
         with ExitStack() as folders:
             common_dir = ""
@@ -299,7 +303,7 @@ class _Run:
             output = self.git.run(
                 self.repository,
                 step.arguments,
-                self.cancel,
+                cancel,
                 stdin=step.stdin,
                 writes=True,
                 common_dir=common_dir,
