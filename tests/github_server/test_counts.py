@@ -73,6 +73,10 @@ async def test_causes_and_jobs_that_are_left_out_are_counted(oracle: Oracle) -> 
             "more than these 300 jobs" in found["note"] and "300 jobs failed; `causes` has the first 5" in found["note"]
         )
         assert len(found["data"]["causes"]) == 5 and len(found["data"]["jobs"]) == 300
+        going_on = {**sample("actions/get-workflow-run"), "id": 9, "status": "in_progress", "conclusion": None}
+        oracle.answer("GET", f"{HERE}/actions/runs/9", going_on)
+        found = await call(client, "get_run", **O, run_id=9)
+        assert "causes" not in found["data"] and "`causes`" not in found["note"]
 
 
 @pytest.mark.anyio

@@ -36,6 +36,17 @@ async def test_issues_that_do_not_fit_are_named(oracle: Oracle) -> None:
 
 
 @pytest.mark.anyio
+async def test_issues_read_before_github_fails_are_not_lost(oracle: Oracle) -> None:
+    oracle.answer("GET", f"{HERE}/issues/3", {**issue(3), "pull_request": {"url": "x"}})
+    oracle.answer("GET", f"{HERE}/issues/4", {"message": "limit"}, status=403, headers={"Retry-After": "300"})
+    async with served(oracle) as client:
+        found = await call(client, "list_issues", **O, numbers=[3, 4, 5], fields="number")
+        assert found["rows"] == [[3]] and not oracle.sent("GET", "/issues/5$")
+        assert "#3 is a pull request." in found["note"]
+        assert "#4 and those behind it are not here." in found["note"]
+
+
+@pytest.mark.anyio
 async def test_a_diff_says_first_what_the_pull_request_is_about(oracle: Oracle) -> None:
     pull = {**sample("pulls/get"), "number": 5, "title": "Share carts", "body": "Why\n=== not a file", "state": "open"}
     oracle.answer("GET", f"{HERE}/pulls/5", {**pull, "merged": False})
@@ -66,6 +77,12 @@ async def test_a_red_pull_request_leads_to_the_run_that_failed(oracle: Oracle) -
         oracle.answer("GET", f"{HERE}/actions/runs", {"total_count": 1, "workflow_runs": runs[:1]})
         found = await call(client, "get_run", **O, number=5)
         assert found["data"]["run_id"] == 8 and "None of 1 runs failed" in found["note"]
+        oracle.answer("GET", f"{HERE}/actions/runs/11", {**runs[0], "id": 11, "status": "in_progress"})
+        oracle.answer("GET", f"{HERE}/actions/runs/11/jobs", {"total_count": 0, "jobs": []})
+        both = [runs[0], {**runs[0], "id": 11, "status": "in_progress", "conclusion": None}]
+        oracle.answer("GET", f"{HERE}/actions/runs", {"total_count": 2, "workflow_runs": both})
+        found = await call(client, "get_run", **O, number=5)
+        assert found["data"]["run_id"] == 11 and "None of 2 runs failed so far; 1 of them" in found["note"]
         oracle.answer("GET", f"{HERE}/actions/runs", {"total_count": 0, "workflow_runs": []})
         assert "No workflow of Actions ran" in await refused(client, "get_run", **O, number=5)
         assert "One of `run_id` and `number`" in await refused(client, "get_run", **O)

@@ -18,7 +18,9 @@ _MAX_NAMED = 5
 
 
 async def find_run_of_pull(api: Api, repo: Repo, number: int) -> tuple[int, str | None]:
-    """Return the run of a pull request's head that failed last, else the last one, and which others failed.
+    """Return the run of a pull request's head that failed last, and which others failed.
+
+    Where none failed, it is the last of those that go on, or of all.
 
     Raises:
         NotFound: no workflow ran.
@@ -39,6 +41,9 @@ async def find_run_of_pull(api: Api, repo: Repo, number: int) -> tuple[int, str 
         which = f"{len(runs)}"
         if total > len(runs):
             which = f"the last {len(runs)} of {total:,}"
+        going_on = [run for run in runs if run.get("status") != "completed"]
+        if going_on:
+            return int(going_on[0]["id"]), f"None of {which} runs failed so far; {len(going_on)} of them go on."
         return int(runs[0]["id"]), f"None of {which} runs failed; this is the last."
     return int(failed[0]["id"]), _name_others(failed[1:])
 

@@ -202,8 +202,9 @@ async def get_run(
         note = join_notes(note, f"Its jobs are missing here: {problem}")
     else:
         removed += jobs.removed
-        note = join_notes(note, _describe_gaps(jobs))
-        data |= await _describe_jobs(api, repo, jobs, with_causes=not is_going_on and not api.is_for_resources)
+        with_causes = not is_going_on and not api.is_for_resources
+        note = join_notes(note, _describe_gaps(jobs, with_causes=with_causes))
+        data |= await _describe_jobs(api, repo, jobs, with_causes=with_causes)
     return Record(uri=f"{repo.uri}/runs/{run_id}", note=note, removed=removed or None, data=data)
 
 
@@ -351,12 +352,12 @@ async def _describe_jobs(api: Api, repo: Repo, jobs: _Jobs, *, with_causes: bool
     return data
 
 
-def _describe_gaps(jobs: _Jobs) -> str | None:
+def _describe_gaps(jobs: _Jobs, *, with_causes: bool) -> str | None:
     """Return which jobs, or causes of failed ones, are missing in an answer; None if none is."""
     gaps: list[str] = []
     if not jobs.is_complete:
         gaps.append(f"There are more than these {len(jobs.items)} jobs: `list_actions` with kind=jobs has all.")
-    if len(jobs.failed) > _MAX_CAUSES:
+    if with_causes and len(jobs.failed) > _MAX_CAUSES:
         gaps.append(f"{len(jobs.failed)} jobs failed; `causes` has the first {_MAX_CAUSES}.")
     return join_notes(*gaps)
 

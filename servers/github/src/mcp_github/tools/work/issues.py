@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
-from mcp_batteries.errors import Invalid, NotFound, Refused, quote
+from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.fields import EMPTY_COUNTS, DryRun
 from mcp_batteries.server.declaration.trusted import FreeText, trusted
@@ -422,28 +422,35 @@ async def delete_comment(api: Api, *, repo: DeleteRepoName, comment: Comment, re
 
 
 async def _list_by_number(api: Api, repo: Repo, numbers: Sequence[int], fields: Sequence[str] | None) -> Listing:
-    """Return the issues with these numbers, as many as fit, and what became of the others."""
+    """Return the issues with these numbers, as many as fit, and what became of the others, or is no issue."""
     columns = ISSUE.choose_columns(fields)
     rows: list[list[Any]] = []
-    missing: list[str] = []
+    notes: list[str] = []
     removed = 0
     for number in dict.fromkeys(numbers):
         try:
             response = await api.get(issue_path(repo, number), describe_issue(repo, number), repo=repo)
         except NotFound as problem:
-            missing.append(problem.failure)
+            notes.append(problem.failure)
             continue
+        except Unavailable as problem:
+            if not rows:
+                raise
+            notes.append(f"{problem.failure} #{number} and those behind it are not here.")
+            break
         rows.append(ISSUE.to_row(response.data, columns))
+        if "pull_request" in response.data:
+            notes.append(f"#{number} is a pull request.")
         removed += response.removed
         fitting = count_fitting_rows(rows, DEFAULT_PAGE_BYTES)
         if fitting < len(rows):
             rows = rows[:fitting]
-            missing.append(f"There is no room for #{number} and those behind it.")
+            notes.append(f"There is no room for #{number} and those behind it.")
             break
     cut_note = None
     if "body" in columns:
         cut_note = clip_note("body", (row[columns.index("body")] for row in rows))
-    return Listing(note=join_notes(*missing, cut_note), removed=removed or None, columns=columns, rows=rows)
+    return Listing(note=join_notes(*notes, cut_note), removed=removed or None, columns=columns, rows=rows)
 
 
 def _issue_selector(labels: Set[str]) -> Callable[[Sequence[Item]], Sequence[Item]]:
