@@ -95,6 +95,10 @@ async def test_a_branch_goes_out_and_what_came_meanwhile_comes_in(mode: str, tmp
         other.git("push", "--quiet", "--force", "origin", "HEAD~1:main")
         said = await asking("run_push", force=True)
         assert "something else now" in said and far.git("rev-parse", "main") == other.git("rev-parse", "HEAD~1")
+        # What it advises leads further.
+        assert "origin/main" in await asking("run_fetch")
+        said = await asking("run_push", force=True)
+        assert "REPLACE" in asked[-1] and far.git("rev-parse", "main").strip() == mine, said
 
         made.git("tag", "--annotate", "v1", "--message", "The first")
         said = await asking("run_push", rev="v1", tag=True)
@@ -393,6 +397,36 @@ async def test_what_a_remote_says_is_one_line_and_marked(tmp_path: Path, monkeyp
         async with serving("--fetch", made.path) as asking:
             said = await asking("run_fetch")
             assert said.startswith("failed: ") and "\x1b" not in said and "\n[" not in said, said
+
+
+async def test_a_remote_that_is_back_is_fetched_and_what_another_time_does_not_mend_is_not_for_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = made_app(tmp_path)
+    bare(made, tmp_path / "far" / "app.git")
+    garbled = (200, {"Content-Type": "application/x-git-upload-pack-advertisement"}, b"what is this")
+    replies: list[tuple[int, dict[str, str], bytes]] = [(503, {}, b"")]
+
+    def answers(handler: Any) -> bool:
+        if not replies:
+            return False
+        handler.reply(*replies.pop())
+        return True
+
+    home = user(tmp_path, monkeypatch, ("http.sslCAInfo", str(tmp_path / "home/cert.pem")))
+    with https(tmp_path / "far", home, answers=answers) as server:
+        made.git("remote", "set-url", "origin", f"{server.url}/app.git")
+        async with serving("--fetch", made.path) as asking:
+            said = await asking("run_fetch")
+            assert "can't be reached" in said and "Call again later." in said, said
+            assert "nothing new" in await asking("run_fetch")
+            replies.append(garbled)
+            said = await asking("run_fetch")
+            assert "no answer that git takes" in said and "later" not in said and "`git fetch`" in said, said
+        (home / "gitconfig").unlink()
+        async with serving("--fetch", made.path) as asking:
+            said = await asking("run_fetch")
+            assert "is not one that git trusts" in said and "later" not in said, said
 
 
 async def test_a_redirect_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

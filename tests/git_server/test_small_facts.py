@@ -149,6 +149,8 @@ async def test_a_lock_tells_its_age_and_owner(tmp_path: Path) -> None:
         os.utime(lock, (time.time() - 7300, time.time() - 7300))
         stale = await asking("stage_files", paths=["."])
         assert "is 2 hours old, of `" in stale and "the user can remove it" in stale, stale
+        lock.unlink()
+        assert not (await asking("stage_files", paths=["."])).startswith("failed: ")
 
 
 async def test_a_bisect_is_under_way_to_every_tool(tmp_path: Path) -> None:

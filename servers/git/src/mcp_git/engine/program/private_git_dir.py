@@ -277,7 +277,10 @@ class PrivateGitDirs:
                 self.confinement(layout, private, writes=False),
             )
         except subprocess.TimeoutExpired:
-            raise Unavailable("The index of this repository takes too long to read.", "Call again later.") from None
+            raise Unavailable(
+                f"The index of this repository takes longer than {_INDEX_TIMEOUT_SECONDS} s to read.",
+                "The operator can see with `git ls-files --stage` what takes so long.",
+            ) from None
         names = _STAGED.sub(rb"\1", result.stdout)
         if sys.platform == "win32":
             names = names.replace(b"\\", b"/").replace(b":", b"/..")

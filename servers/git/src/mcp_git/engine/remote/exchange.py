@@ -60,6 +60,12 @@ _EXPLANATIONS = (
         "The operator can connect to it once in a terminal.",
     ),
     _Explanation(
+        r"(?i)certificate (?:problem|verif|subject|signer|issuer)",
+        Refused,
+        "The certificate of the remote {0} is not one that git trusts",
+        "The operator can name its authority: `git config --global http.sslCAInfo`.",
+    ),
+    _Explanation(
         r"unable to update url base|redirect",
         Refused,
         "The remote {0} answers from another address, which is not followed",
@@ -184,7 +190,7 @@ def _explain_failure(failure: GitFailed, remote: Remote) -> Problem:
     for explanation in _EXPLANATIONS:
         if re.search(explanation.pattern, stderr):
             return explanation.kind(f"{explanation.message.format(name)}. Git: {words}.", explanation.fix)
-    return Conflict(f"The remote {name} gave no answer that git takes: {words}.", "Call again later.")
+    return Conflict(f"The remote {name} gave no answer that git takes: {words}.", "The operator can try `git fetch` in a terminal.")
 
 
 def list_remarks(stderr: str) -> list[str]:

@@ -102,7 +102,7 @@ def _explain_rejection(summary: str, stderr: str, remote: Remote) -> Problem:
     if "stale info" in summary:
         return Conflict(
             f"The remote {quote(remote.name)} has something else now than at the last fetch; nothing was replaced.",
-            "`run_fetch`, look at what came, then ask again.",
+            "`run_fetch`, look at what came, then push again.",
         )
     if "fetch first" in summary or "non-fast-forward" in summary:
         return Conflict(
