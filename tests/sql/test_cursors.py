@@ -72,6 +72,8 @@ async def test_a_listing_of_all_databases_goes_on_page_by_page(server: str, tool
                 break
             refused = await wire.call(tool, limit=2, cursor=cursor, database="one")
             assert refused["isError"], "a cursor of both databases is not one of the first"
+            assert "Call again without `cursor`" in text_of(refused)
+            assert not (await wire.call(tool, limit=2, database="one")).get("isError")
 
         def entries(text: str) -> list[str]:
             return [line for line in text.splitlines() if line.startswith("- ")]

@@ -13,7 +13,11 @@ import anyio
 import pytest
 
 from e2e.serving import TRANSPORTS, connected_process
+from mcp_batteries.errors import Unavailable
+from mcp_batteries.scratch import Scratch
 from mcp_batteries.testing.wire import MODERN, StdioWire, WireError
+from mcp_sqlite.engine.workers.launcher import WorkerLauncher
+from mcp_sqlite.engine.workers.pool import WorkerPool
 from sqlite.serving import make, run, served_process, text_of
 from sqlite.statements import FOREVER
 
@@ -88,8 +92,8 @@ async def test_waiting_for_a_worker_is_a_part_of_the_limit(tmp_path: Path) -> No
         lines = [json.dumps(wire.message("tools/call", call)) + "\n" for _ in range(3)]
         await wire.send_raw("".join(lines).encode())
         said = [text_of((await wire.next_message(lambda message: "result" in message))["result"]) for _ in lines]
-        assert sum("workers were busy" in text for text in said) == 2, said
-        assert sum("did not stop" in text for text in said) == 1, said
+        assert sum("workers were busy" in text and "Try again, fewer at once." in text for text in said) == 2, said
+        assert sum("did not stop" in text and "Ask for less." in text for text in said) == 1, said
         assert "[1 row]" in text_of(await wire.call("query_rows", sql="SELECT 1"))
 
 
@@ -106,6 +110,7 @@ async def test_a_lock_held_longer_than_the_limit_is_called_a_lock(tmp_path: Path
             ):  # fmt: skip
                 result = await wire.call(tool, **arguments)
                 assert result["isError"] and "locked by another program" in text_of(result), tool
+                assert "Try again in a moment." in text_of(result), tool
             with pytest.raises(WireError, match="locked by another program"):
                 await wire.request("resources/read", {"uri": "sqlite://app/t"})
             other.execute("ROLLBACK")
@@ -157,6 +162,37 @@ async def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
             for pid in workers(wire):
                 os.kill(pid, signal.SIGKILL)
             assert "[1 row]" in text_of(await wire.call("query_rows", sql="SELECT 1"))
+
+
+@needs_proc
+@pytest.mark.anyio
+async def test_whether_a_change_was_made_is_seen_when_its_worker_died(tmp_path: Path) -> None:
+    async with served_process("--write", make(tmp_path / "app.db")) as wire:
+        await wire.call("query_rows", sql="SELECT 1")
+        call = {"name": "write_rows", "arguments": {"sql": f"UPDATE t SET name = ({FOREVER})"}}
+        number = await wire.begin("tools/call", call)
+        await until(lambda: any(busy(pid) for pid in workers(wire)))
+        for pid in workers(wire):
+            os.kill(pid, signal.SIGKILL)
+        answer = await wire.next_message(lambda message: message.get("id") == number)
+        assert "Whether it was done is not known: look before you try again." in text_of(answer["result"])
+        assert '["a"]' in text_of(await wire.call("query_rows", sql="SELECT name FROM t"))
+        assert "3 rows" in text_of(await wire.call("write_rows", sql="UPDATE t SET name = 'x'"))
+
+
+@pytest.mark.anyio
+async def test_a_worker_that_did_not_start_may_another_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make(tmp_path / "app.db")
+    pool = WorkerPool(WorkerLauncher([str(path)], Scratch("mcp-sqlite")), seconds=20, max_workers=1)
+    bounds = {"limit": 9, "max_bytes": 999, "max_cell": 99}
+    request = {"do": "query", "path": str(path), "sql": "SELECT 1", "parameters": None, **bounds}
+    with monkeypatch.context() as broken:
+        broken.setattr(WorkerLauncher, "command", lambda launcher: [sys.executable, "-c", ""])
+        async with pool.running():
+            with pytest.raises(Unavailable, match="did not start. Try again; "):
+                await pool.call(request)
+            broken.undo()
+            assert (await pool.call(request))["lines"] == "[1]\n"
 
 
 @pytest.mark.slow

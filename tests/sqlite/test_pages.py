@@ -114,6 +114,8 @@ async def test_a_cursor_that_is_gone_says_so(tmp_path: Path) -> None:
         for _ in range(24):
             await wire.call("query_rows", sql="SELECT * FROM t", limit=1)
         assert "Run the query again" in text_of(await wire.call("query_rows", cursor=cursor))
+        _, cursor = parsed(text_of(await wire.call("query_rows", sql="SELECT * FROM t", limit=1)))
+        assert '[2,"b"]' in text_of(await wire.call("query_rows", cursor=cursor, limit=1))
 
 
 @pytest.mark.slow

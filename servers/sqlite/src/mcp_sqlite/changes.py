@@ -129,7 +129,7 @@ class DatabaseWatcher(DatabaseSource[_FollowedDatabase]):
             if result.retry_seconds is None:
                 return
             await anyio.sleep(result.retry_seconds)
-        raise Unavailable(f"{quote(group.database.name)} is being written to all the time.", "Ask again soon.")
+        raise Unavailable(f"{quote(group.database.name)} is being written to all the time.", "Try again in a moment.")
 
     def _wake_for(self, paths: Collection[Hashable]) -> None:
         for group in self.groups.values():

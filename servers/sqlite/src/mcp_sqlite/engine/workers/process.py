@@ -97,7 +97,10 @@ class Worker(asyncio.SubprocessProtocol, asyncio.Protocol):
             return worker
         except ProcessExited:
             await worker.kill()
-            raise WorkerDied("SQLite's process did not start.", "Try again.") from None
+            raise WorkerDied(
+                "SQLite's process did not start.",
+                "Try again; if that ends alike, the operator can see with `--check` what is in its way.",
+            ) from None
         except BaseException:
             await worker.kill()
             raise
