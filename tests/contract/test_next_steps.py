@@ -9,7 +9,7 @@ from next_steps import check_table, check_walk, walks
 
 ROOT = Path(__file__).parents[2]
 # The folder of a member's tests, by the member's.
-TESTS = {"git": "git_server", "sqlite": "sqlite", "weather": "weather"}
+TESTS = {"git": "git_server", "postgres": "postgres", "sqlite": "sqlite", "weather": "weather"}
 
 
 @pytest.mark.parametrize("member", TESTS)

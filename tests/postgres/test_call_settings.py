@@ -76,6 +76,13 @@ async def test_policies_read_what_the_call_sets_and_the_next_call_finds_nothing_
         assert "would not hold for the other statements" in said, said
 
 
+async def test_a_setting_alone_is_sent_with_what_it_is_for() -> None:
+    async with inside(f"app={with_tenant().url('owner')}") as wire:
+        refused = await query(wire, "SET app.tenant = '1'; SET app.x = '2'")
+        assert "Send `SET ...; SELECT ...`." in refused, refused
+        assert "[1 row]" in await query(wire, "SET app.tenant = '1'; SELECT count(*) FROM notes")
+
+
 async def test_later_pages_keep_the_settings_of_their_query() -> None:
     base = make(SCHEMA)
     base.run("INSERT INTO notes SELECT g, g % 3, repeat('n', 2000) FROM generate_series(10, 9000) g", "owner")

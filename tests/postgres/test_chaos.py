@@ -14,10 +14,11 @@ import pytest
 
 from e2e.serving import connected_process
 from mcp_batteries.testing.wire import MODERN, StdioWire, Wire, WireError
+from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.engine.demo.cluster import Cluster
 from postgres.machine import Machine, place
 from postgres.proxy import Proxy, proxied
-from postgres.serving import PROGRAMS, Base, cluster, make, served, text_of
+from postgres.serving import PROGRAMS, Base, cluster, inside, make, served, text_of
 
 ONE = "SELECT count(*) FROM t"
 OURS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'mcp-postgres'"
@@ -75,7 +76,7 @@ async def test_a_backend_killed_in_the_middle_is_said_and_over() -> None:
         with anyio.fail_after(30):
             while not said:
                 await anyio.sleep(0.02)
-        assert "was lost" in said[0] and "57P01" in said[0]
+        assert "was lost" in said[0] and "57P01" in said[0] and "Call again; " in said[0]
         await answered(wire)
 
 
@@ -87,6 +88,7 @@ async def test_a_cut_network_is_said_and_over() -> None:
         with anyio.fail_after(30):
             while "can't be reached" not in (said := text_of(await wire.call("query_rows", sql=ONE))):
                 assert "was lost" in said or "[1 row]" in said, said
+        assert "Try again later: " in said
         proxy.back()
         await answered(wire)
 
@@ -199,6 +201,28 @@ async def test_the_same_server_is_restarted_under_clients_that_follow_it() -> No
 
 
 @pytest.mark.anyio
+async def test_what_a_commit_without_an_answer_did_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = make()
+    commit = Session.commit
+    async with proxied(cluster().wait_until_ready()) as proxy:
+
+        async def commit_into_the_void(session: Session, sql: str) -> None:
+            proxy.cut()
+            while proxy.open:
+                await anyio.lowlevel.checkpoint()
+            await commit(session, sql)
+
+        async with inside("--write", f"app={base.url('owner', port=proxy.port)}") as wire:
+            change = {"sql": "UPDATE t SET name = 'x' WHERE id = 1"}
+            with monkeypatch.context() as broken:
+                broken.setattr(Session, "commit", commit_into_the_void)
+                said = text_of(await wire.call("write_rows", **change))
+            assert "may have been made" in said and "Look whether it is there" in said, said
+            assert '["a"]' in text_of(await wire.call("query_rows", sql="SELECT name FROM t WHERE id = 1"))
+            assert "committed" in text_of(await wire.call("write_rows", **change))
+
+
+@pytest.mark.anyio
 async def test_200_calls_over_5_connections() -> None:
     base = make()
     async with served(f"app={base.url()}") as wire:
@@ -251,13 +275,21 @@ async def test_nothing_runs_on_after_the_client_left() -> None:
 async def test_what_the_server_runs_out_of_is_said() -> None:
     base = make()
     base.run(
-        "CREATE FUNCTION full_disk() RETURNS integer STABLE LANGUAGE plpgsql AS"
-        " $$ BEGIN RAISE 'could not extend file' USING ERRCODE = 'disk_full', HINT = 'Check free disk space.'; END $$"
+        "CREATE FUNCTION sorted(n integer) RETURNS integer STABLE LANGUAGE plpgsql AS $$ BEGIN IF n > 1 THEN"
+        " RAISE 'could not extend file' USING ERRCODE = 'disk_full', HINT = 'Check free disk space.'; END IF;"
+        " RETURN n; END $$"
     )
+    too_much = {
+        "SELECT sorted({})": "ran out of something",
+        "SELECT count(*) FROM generate_series(1, {}00000000000)": "time limit",
+        "SELECT length(repeat('x', {}00000000))": "requested length too large",
+    }
     async with served("--timeout", "1", f"app={base.url()}") as wire:
-        assert "ran out of" in text_of(await wire.call("query_rows", sql="SELECT full_disk()"))
-        said = text_of(await wire.call("query_rows", sql="SELECT count(*) FROM generate_series(1, 100000000000)"))
-        assert "time limit" in said
+        for sql, message in too_much.items():
+            said = text_of(await wire.call("query_rows", sql=sql.format(20)))
+            assert message in said and "Ask for less" in said, said
+            less = sql.replace("00000000", "").format(1)
+            assert "[1 row]" in text_of(await wire.call("query_rows", sql=less))
         base.run("GRANT ALL ON t TO reader")
         with base.connect() as other:
             other.execute("BEGIN")

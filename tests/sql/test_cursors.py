@@ -88,6 +88,21 @@ async def test_a_listing_of_all_databases_goes_on_page_by_page(server: str, tool
 @pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("server", TOOLS)
+async def test_a_query_is_run_again_for_a_result_that_is_gone(server: str, tmp_path: Path) -> None:
+    query = {"sql": "SELECT id FROM t ORDER BY id", "limit": 1, "database": "one"}
+    async with serving(server, tmp_path) as wire:
+        cursor = cursor_in(await wire.call("query_rows", **query))
+        for _ in range(40):
+            await wire.call("query_rows", **query)
+        refused = await wire.call("query_rows", database="one", cursor=cursor)
+        assert refused["isError"] and "Run the query again" in text_of(refused), text_of(refused)
+        cursor = cursor_in(await wire.call("query_rows", **query))
+        assert not (await wire.call("query_rows", database="one", cursor=cursor)).get("isError")
+
+
+@pytest.mark.share(1)
+@pytest.mark.anyio
+@pytest.mark.parametrize("server", TOOLS)
 async def test_a_cursor_is_refused_beside_another_statement(server: str, tmp_path: Path) -> None:
     sql = "SELECT id FROM t ORDER BY id"
     async with serving(server, tmp_path) as wire:

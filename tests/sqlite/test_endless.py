@@ -189,7 +189,7 @@ async def test_a_worker_that_did_not_start_may_another_time(tmp_path: Path, monk
     with monkeypatch.context() as broken:
         broken.setattr(WorkerLauncher, "command", lambda launcher: [sys.executable, "-c", ""])
         async with pool.running():
-            with pytest.raises(Unavailable, match="did not start. Try again; "):
+            with pytest.raises(Unavailable, match=r"did not start\. Try again; "):
                 await pool.call(request)
             broken.undo()
             assert (await pool.call(request))["lines"] == "[1]\n"

@@ -190,7 +190,9 @@ def _explain_failure(failure: GitFailed, remote: Remote) -> Problem:
     for explanation in _EXPLANATIONS:
         if re.search(explanation.pattern, stderr):
             return explanation.kind(f"{explanation.message.format(name)}. Git: {words}.", explanation.fix)
-    return Conflict(f"The remote {name} gave no answer that git takes: {words}.", "The operator can try `git fetch` in a terminal.")
+    return Conflict(
+        f"The remote {name} gave no answer that git takes: {words}.", "The operator can try `git fetch` in a terminal."
+    )
 
 
 def list_remarks(stderr: str) -> list[str]:

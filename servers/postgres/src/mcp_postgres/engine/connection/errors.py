@@ -19,6 +19,7 @@ __all__ = [
     "hide_values",
     "in_doubt_problem",
     "locate_problem",
+    "outage_problem",
     "to_problem",
     "unreachable_problem",
 ]
@@ -187,6 +188,11 @@ def unreachable_problem(database: str, error: Exception) -> Unavailable:
     for words, remedy in _REMEDIES:
         if re.search(words, message):
             return Unavailable(failure, f"The operator can {remedy}.")
+    return outage_problem(failure)
+
+
+def outage_problem(failure: str) -> Unavailable:
+    """Return the problem for a database that doesn't answer, for a reason that may pass."""
     return Unavailable(failure, "Try again later: the server connects as soon as that works.", retry_after=5)
 
 
@@ -366,7 +372,10 @@ def _exhausted_problem(report: _Report) -> Problem | None:
     match report.state:
         case "54000":
             return TooLarge(f"PostgreSQL can't do that: {report.quoted}.", report.more or "Ask for less.")
-        case "53100" | "53200" | "53400" | "54001" | "54011" | "54023":
+        case "53100":
+            fix = "Ask for less; if that ends alike, the operator can free disk space."
+            return TooLarge(f"PostgreSQL ran out of something: {report.quoted}.", fix)
+        case "53200" | "53400" | "54001" | "54011" | "54023":
             return TooLarge(f"PostgreSQL ran out of something: {report.quoted}.", report.more or "Ask for less.")
         case _:
             return None
@@ -379,7 +388,11 @@ def _lost_problem(report: _Report, database: str) -> Problem | None:
         is_lost = isinstance(report.error, psycopg.OperationalError)
     if not is_lost:
         return None
-    return Unavailable(f"The connection to `{database}` was lost: {report.quoted}.", "Call again.", retry_after=1)
+    return Unavailable(
+        f"The connection to `{database}` was lost: {report.quoted}.",
+        "Call again; if that ends alike, leave this statement: it may be what ends the connection.",
+        retry_after=1,
+    )
 
 
 def _other_problem(report: _Report) -> Problem:

@@ -36,6 +36,7 @@ from mcp_postgres.engine.connection.errors import (
     LockTimeout,
     hide_values,
     in_doubt_problem,
+    outage_problem,
     to_problem,
     unreachable_problem,
 )
@@ -212,9 +213,7 @@ class ConnectionPool:
     def _explain_timeout(self, session: Session) -> Problem:
         if session.in_doubt:
             return in_doubt_problem(self.database.name)
-        return Unavailable(
-            f"The database `{self.database.name}` does not answer any more: `timeout`.", "Call again.", retry_after=5
-        )
+        return outage_problem(f"The database `{self.database.name}` does not answer any more: `timeout`.")
 
     async def _release_after_answer(self, session: Session) -> None:
         for _ in range(_ANSWER_TURNS):
