@@ -9,7 +9,14 @@ from next_steps import check_table, check_walk, walks
 
 ROOT = Path(__file__).parents[2]
 # The folder of a member's tests, by the member's.
-TESTS = {"git": "git_server", "postgres": "postgres", "sqlite": "sqlite", "weather": "weather"}
+TESTS = {
+    "filesystem": "filesystem",
+    "git": "git_server",
+    "github": "github_server",
+    "postgres": "postgres",
+    "sqlite": "sqlite",
+    "weather": "weather",
+}
 
 
 @pytest.mark.parametrize("member", TESTS)

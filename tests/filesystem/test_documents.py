@@ -38,8 +38,9 @@ from mcp_fs.engine.documents.formats.messages import Mail
 from mcp_fs.engine.listing.comparison import compare
 from mcp_fs.engine.reading.media import read_media
 from mcp_fs.engine.reading.text_page import LineIndex, PageRequest, read_page
-from mcp_fs.engine.search import ripgrep
+from mcp_fs.engine.search import ripgrep, text_search
 from mcp_fs.engine.search.query import Query
+from mcp_fs.engine.search.sources import DocumentReader
 from mcp_fs.engine.search.text_search import search_text
 from mcp_fs.models import TextSlice
 
@@ -666,6 +667,18 @@ def test_an_archive_that_was_not_searched_is_named_with_the_way_to_search_it(tmp
     answer = found(tmp_path, "needle")
     assert "1 binary not searched (b.bin); set include_binary" in answer
     assert "1 archive not searched (a.zip); name one as `path`" in answer
+
+
+def test_documents_that_took_too_long_are_searched_fewer_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, {f"{name}.docx": MAKERS["docx"](["needle", *words(1)[1:]]) for name in "ab"})
+    with monkeypatch.context() as hurried:
+        hurried.setattr(text_search, "DocumentReader", lambda skipped: DocumentReader(skipped, 0.0))
+        answer = found(tmp_path, "needle")
+        assert "search again, or fewer" in answer and ("a.docx:1:" in answer) != ("b.docx:1:" in answer), answer
+        assert "a.docx:1:" in found(tmp_path, "needle", "a.docx")
+        assert "b.docx:1:" in found(tmp_path, "needle", "b.docx")
 
 
 def sparse() -> bytes:

@@ -136,8 +136,9 @@ class TestReplace:
             swap("line one\n", "line  one", "one")
 
     def test_nothing_alike_is_said_so(self) -> None:
-        with pytest.raises(NotFound, match="Nothing there is like it"):
+        with pytest.raises(NotFound, match="Nothing there is like it; read the file again"):
             swap("abc\n", "12345", "")
+        assert swap("abc\n", "abc", "12345") == "12345\n"
 
     def test_dollars_and_backslashes_are_text(self) -> None:
         assert swap("price\n", "price", r"$1 \1 \g<0> $&") == "$1 \\1 \\g<0> $&\n"
@@ -472,7 +473,7 @@ class TestFiles:
     def test_another_hash_is_a_conflict_that_names_it(self, here: Ground) -> None:
         (here.root / "f").write_text("old")
         digest = content_hash(b"old")
-        with pytest.raises(Conflict, match=f"its hash is `{digest}`"):
+        with pytest.raises(Conflict, match=f"its hash is `{digest}`. Read it again, then repeat the edit."):
             edit(here, "f", "old", "new", expected_hash="0123456789abcdef")
         with pytest.raises(Invalid, match="is not a hash"):
             edit(here, "f", "old", "new", expected_hash="sha256:none")
@@ -502,6 +503,9 @@ class TestFiles:
             change_files([FileChange(here.writable("f"), revise)], dry_run=False, cancel=stop())
         assert not path.exists() if meddle == "remove" else path.read_text() in ("theirs, longer", "its")
         assert here.temporary() == []
+        if meddle != "remove":
+            change_files([FileChange(here.writable("f"), lambda _: "ours")], dry_run=False, cancel=stop())
+            assert path.read_text() == "ours"
 
     def test_what_others_did_while_it_was_written_down_is_not_lost_and_leaves_no_step(
         self, here: Ground, tmp_path: Path
@@ -581,6 +585,14 @@ class TestSeveral:
         ]
         assert self.state(three) == {"one": "eins\n", "new": "neu\nneuer\n", "three": "3\n"}
         assert answer.text() == "edited one, line 1 (+1 -1)\ncreated new\ndeleted two"
+
+    async def test_a_patch_that_deletes_removes_all_that_is_there(self, three: Ground) -> None:
+        (three.root / "two").write_text("2\nmore\n")
+        patch = "--- a/two\n+++ /dev/null\n@@ -1 +0,0 @@\n-2\n"
+        with pytest.raises(Conflict, match=r"holds more than .* Read it again, then make the patch anew"):
+            await Tools(three.policy).edit_files(patch)
+        await Tools(three.policy).edit_files(patch.replace("-1 +0,0", "-1,2 +0,0") + "-more\n")
+        assert "two" not in self.state(three)
 
     def test_each_folder_is_made_durable_once(self, three: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
         (three.root / "sub").mkdir()

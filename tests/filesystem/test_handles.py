@@ -395,6 +395,20 @@ def test_status_and_links_unfollowed(here: Ground) -> None:
         path_opening.read_status(here.readable("out"))
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="getrlimit(2)")
+def test_a_file_is_opened_when_others_are_closed(here: Ground) -> None:
+    import resource
+
+    bounds = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, bounds[1]))
+    try:
+        with pytest.raises(Unavailable, match=r"Too many files are open just now\. Try again in a moment"):
+            read(here, "a/b/f.txt")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, bounds)
+    assert read(here, "a/b/f.txt") == b"inside"
+
+
 def test_no_descriptor_is_left_open(here: Ground) -> None:
     (here.root / "l").symlink_to("a")
     (here.root / "out").symlink_to(here.outside)

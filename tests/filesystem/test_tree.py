@@ -21,7 +21,7 @@ from filesystem.places import Ground, Told, fifo, ground, stop
 from filesystem.tool_calls import Tools
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
-from mcp_fs.engine.changing import atomic_write, copying, entry_copy, folders, moving
+from mcp_fs.engine.changing import atomic_write, copying, deleting, entry_copy, folders, moving
 from mcp_fs.engine.handles import path_opening
 from mcp_fs.engine.handles.syscalls import copy_blocks
 from mcp_fs.engine.listing import tree_size
@@ -533,6 +533,21 @@ class TestDelete:
     def test_what_is_missing(self, here: Ground) -> None:
         with pytest.raises(NotFound):
             delete(here, "f")
+
+    def test_what_was_moved_meanwhile_goes_to_the_trash_another_time(
+        self, here: Ground, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        trashed: list[str] = []
+        monkeypatch.setitem(sys.modules, "send2trash", SimpleNamespace(send2trash=trashed.append))
+        (here.root / "a").write_text("a")
+        (here.root / "b").write_text("another")
+        with monkeypatch.context() as swapped:
+            swapped.setattr(deleting, "to_system_path", lambda path: path.removesuffix("a") + "b")
+            with pytest.raises(Conflict, match=r"is being moved by somebody else\. Try again in a moment"):
+                delete(here, "a", trash=True)
+        assert trashed == []
+        delete(here, "a", trash=True)
+        assert trashed == [str(here.root / "a")]
 
     def test_to_the_trash(self, here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
         trashed: list[str] = []

@@ -263,8 +263,12 @@ async def test_what_came_back_by_other_means_is_no_step_any_more(ground: Ground)
     await ground.tools.move_file({"f": "n"}, overwrite=False)
     (ground.root / "n").rename(ground.root / "f")
     assert (await ground.tools.undo_changes()).text() == "[no steps that could be taken back]"
-    with pytest.raises(NotFound, match="no step `1234`"):
+    with pytest.raises(NotFound, match=r"no step `1234` to take back\. Call without `step` for the list"):
         await ground.undo("1234")
+    await ground.edit("f", "one", "two")
+    step, *_ = (await ground.tools.undo_changes()).steps
+    await ground.undo(step.id)
+    assert (ground.root / "f").read_text() == "one\n"
 
 
 async def test_a_dry_run_shows_what_would_become_of_text(ground: Ground) -> None:

@@ -197,7 +197,7 @@ def _move_to_trash(resolved: ResolvedPath[WritablePath], path: ReadablePath) -> 
     # swaps a folder on the way in this very moment can have another file trashed, from where it can be fetched.
     system_path = os.path.join(resolved.folder.path.root.real_path, *resolved.folder.path.parts, resolved.name)
     if not os.path.samestat(os.lstat(to_system_path(system_path)), resolved.folder.stat(resolved.name)):
-        raise Conflict(f"{quote(path.display)} is being moved by somebody else.", "Try again.")
+        raise Conflict(f"{quote(path.display)} is being moved by somebody else.", "Try again in a moment.")
     try:
         send2trash(system_path)
     except OSError as error:

@@ -78,7 +78,7 @@ class _Meaning:
 _SPECIAL_FILE = _Meaning(Refused, "{} is a pipe, a socket or a device", "Only regular files are served.")
 _LINK_LOOP = _Meaning(Invalid, "{} runs through too many links, or is being changed now")
 _NO_SPACE = _Meaning(TooLarge, "There is no space left for {}", "Free some space first.")
-_TOO_MANY_OPEN = _Meaning(Unavailable, "Too many files are open just now", "Try again shortly.")
+_TOO_MANY_OPEN = _Meaning(Unavailable, "Too many files are open just now", "Try again in a moment.")
 _MEANINGS: Mapping[int | None, _Meaning] = {
     errno.EEXIST: _Meaning(Conflict, "{} exists already", "Choose another name."),
     errno.ENOTEMPTY: _Meaning(Conflict, "{} is a folder that is not empty", "Choose another name."),

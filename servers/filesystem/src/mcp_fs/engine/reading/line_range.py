@@ -117,6 +117,9 @@ class OpenedLines:
             with translate_errors(lines.place):  # or else the target would be blamed
                 block = lines.read_at(offset, min(_BLOCK_BYTES, self.end - offset))
             if not block:
-                raise Conflict(f"{quote(lines.path)} was changed meanwhile; nothing was copied.", "Look at it again.")
+                raise Conflict(
+                    f"{quote(lines.path)} was changed meanwhile; nothing was copied.",
+                    "Read it again, then repeat the change.",
+                )
             write_all(fd, block)
             offset += len(block)
