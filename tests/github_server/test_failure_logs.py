@@ -113,6 +113,9 @@ async def test_who_waits_too_short_is_told_and_who_cancels_ends_the_looking(orac
     async with served(oracle, "--toolsets", "actions") as client:
         found = await call(client, "get_run", **RUN, wait=0)
         assert found["note"] == "It is still `queued`: call again to wait on."
+        running(oracle, [{"status": "queued", "conclusion": None}, {"status": "completed", "conclusion": "success"}])
+        assert (await call(client, "get_run", **RUN, wait=60))["data"]["status"] == "completed"
+        running(oracle, [{"status": "queued", "conclusion": None}])
         with anyio.move_on_after(1) as scope:
             await client.call_tool("get_run", {**RUN, "wait": 3000})
         assert scope.cancelled_caught
@@ -143,6 +146,8 @@ async def test_checks_are_waited_for_too(oracle: Oracle, quick: None) -> None:
         looks = -1000
         note = (await call(client, "list_checks", **ask, wait=0))["note"]
         assert note == "Not done: 1 queued. 1 of 1 checks are still going on. Call again to wait on."
+        looks = 1
+        assert (await call(client, "list_checks", **ask, wait=60))["rows"][0][1] == "completed"
 
 
 @pytest.mark.anyio

@@ -190,6 +190,8 @@ async def test_when_to_come_back_is_said(oracle: Oracle) -> None:
     async with served(oracle) as client:
         assert "Try again in 7 s." in await refused(client, "get_issue", **ASK)
         assert len(oracle.seen) == 1
+        oracle.answer("GET", PATH, issue(3))
+        await call(client, "get_issue", **ASK)
         said = await refused(client, "list_reviews", repo="octo/app", number=5, kind="threads")
         assert 480 <= int(said.partition("Try again in ")[2].partition(" ")[0]) <= 501
 
@@ -234,15 +236,22 @@ async def test_a_write_is_sent_once(fault: Reply, oracle: Oracle) -> None:
 async def test_what_is_no_json_is_said(body: bytes, oracle: Oracle) -> None:
     oracle.answer("GET", PATH, raw=body)
     async with served(oracle) as client:
-        assert "is not JSON" in await refused(client, "get_issue", **ASK)
+        said = await refused(client, "get_issue", **ASK)
+        assert "is not JSON" in said and "Try again in a moment." in said
+        oracle.answer("GET", PATH, issue(3))
+        await call(client, "get_issue", **ASK)
 
 
 @pytest.mark.anyio
 async def test_a_write_whose_answer_is_no_json_may_have_been_done(oracle: Oracle) -> None:
     oracle.answer("POST", "/repos/octo/app/issues", raw=b"<html>", status=201)
     async with served(oracle, "--write") as client:
-        assert "may have been done" in await refused(client, "create_issue", repo="octo/app", title="T")
-    assert len(oracle.sent("POST")) == 1
+        said = await refused(client, "create_issue", repo="octo/app", title="T")
+        assert "It may have been done all the same: look before you try again." in said
+        await call(client, "get_issue", **ASK)
+        oracle.answer("POST", "/repos/octo/app/issues", issue(4), status=201)
+        await call(client, "create_issue", repo="octo/app", title="T")
+    assert len(oracle.sent("POST")) == 2
 
 
 @pytest.mark.anyio
@@ -444,8 +453,11 @@ async def test_a_run_is_found_without_its_jobs(oracle: Oracle) -> None:
 async def test_an_answer_without_end_is_cut_off(oracle: Oracle) -> None:
     oracle.answer("GET", PATH, raw=b'"' + b"x" * 9_000_000 + b'"')
     async with served(oracle) as client:
-        assert "8,000,000" in await refused(client, "get_issue", **ASK)
-    assert len(oracle.seen) == 1
+        said = await refused(client, "get_issue", **ASK)
+        assert "8,000,000" in said and "Ask for less at once." in said
+        assert len(oracle.seen) == 1
+        oracle.answer("GET", PATH, issue(3))
+        await call(client, "get_issue", **ASK)
 
 
 @pytest.mark.anyio

@@ -119,6 +119,8 @@ async def test_a_log_that_is_not_there_says_why(oracle: Oracle) -> None:
         assert "503" in await refused(client, "read_job_log", **JOB)
         oracle.answer("GET", "/_storage/gone", raw=b"x" * 1000, cut=True)
         assert "broke off" in await refused(client, "read_job_log", **JOB)
+        stored(oracle, log("here"))
+        assert "here" in await call(client, "read_job_log", **JOB)
 
 
 async def test_of_a_run_every_failed_job_is_read_and_others_are_named(oracle: Oracle) -> None:

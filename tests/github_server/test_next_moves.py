@@ -41,7 +41,8 @@ async def test_a_renamed_repository_is_named_on_writes(oracle: Oracle) -> None:
     async with served(oracle, "--write") as client:
         text = await refused(client, "create_issue", **O, title="T")
         assert "Call again with `octo/new-app`" in text and "Nothing was changed" in text
-    assert len(oracle.sent("POST")) == 1
+        assert len(oracle.sent("POST")) == 1
+        await call(client, "create_issue", repo="octo/new-app", title="T")
     async with served(oracle, "--write", "--repos", "octo/app") as client:
         text = await refused(client, "create_issue", **O, title="T")
         assert "new-app" not in text and "Look the repository up" in text

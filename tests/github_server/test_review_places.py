@@ -112,6 +112,8 @@ async def test_the_comment_outside_of_the_difference_is_named(oracle: Oracle) ->
             assert "Line could not be resolved" in text
             assert (f"Comment 2 of 2: {said}" in text) if said else "Comment" not in text, (place, text)
             assert "Comment 1" not in text and (not said or "Nothing was posted" in text)
+        oracle.answer("POST", "/repos/octo/app/pulls/5/reviews", sample("pulls/get-review"))
+        await call(client, "create_review", **O, number=5, event="COMMENT", comments=[good])
         text = await refused(client, "create_review", **O, number=5, review_id=81,
                              comments=[{"path": "a.py", "line": 99, "body": "C"}])  # fmt: skip
         assert "line 99 of `a.py`" in text and "review_id=81" in text

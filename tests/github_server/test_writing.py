@@ -85,7 +85,7 @@ async def test_a_branch_that_moved_is_a_conflict(oracle: Oracle) -> None:
     oracle.answer("POST", "/graphql", {"data": {"createCommitOnBranch": None}, "errors": [error]})
     async with served(oracle, "--write") as client:
         said = await refused(client, "write_files", **COMMIT, files=[{"path": "new.txt", "content": "x"}])
-        assert "changed meanwhile" in said
+        assert "changed meanwhile" in said and "Read what it holds now, then call again." in said
         not_found(oracle, "GET", "/repos/octo/app/git/ref/heads/none")
         said = await refused(
             client, "write_files", **{**COMMIT, "branch": "none"}, files=[{"path": "a", "content": "x"}]
@@ -104,7 +104,11 @@ async def test_without_graphql_the_same_commit_is_made_of_objects(oracle: Oracle
         assert [(item["path"], item["sha"] is None) for item in tree] == [("new.txt", False), ("b.bin", True)]
         assert oracle.sent("PATCH")[0].json["force"] is False
         oracle.answer("PATCH", "/repos/octo/app/git/refs/heads/main", {"message": "not a fast forward"}, status=422)
-        assert "moved meanwhile" in await refused(client, "write_files", **COMMIT, files=files)
+        said = await refused(client, "write_files", **COMMIT, files=files)
+        assert "moved meanwhile" in said and "Read the files with `read_file`, then call again." in said
+        await call(client, "read_file", **O, path="b.bin", ref="main")
+        oracle.answer("PATCH", "/repos/octo/app/git/refs/heads/main", {}, status=200)
+        await call(client, "write_files", **COMMIT, files=files)
 
 
 @pytest.mark.anyio
@@ -302,6 +306,8 @@ async def test_a_draft_is_shown_with_its_readers_and_nothing_is_sent(oracle: Ora
     async with served(oracle, "--write") as client:
         found = (await call(client, "create_issue", repo="octo/app", labels=["bug"], **written))["data"]
         assert (found["repo"], found["public"], found["sends"]["labels"]) == ("octo/app", True, ["bug"])
+        assert oracle.sent("POST") == []
+        await call(client, "create_issue", repo="octo/app", labels=["bug"], title="T", body="see a.example")
         assert [words in "; ".join(found["notes"]) for words in ("a.example", "GitHub token", "1 invisible")] == [
             True
         ] * 3
@@ -310,7 +316,7 @@ async def test_a_draft_is_shown_with_its_readers_and_nothing_is_sent(oracle: Ora
         found = (await call(client, "create_pull_request", repo="octo/own", head="x", base="main", **written))["data"]
         assert found["public"] is False
         assert "cannot ask" in await refused(client, "create_issue", repo="octo/own", title="T")
-    assert oracle.sent("POST") == []
+    assert len(oracle.sent("POST")) == 1
 
 
 def empty(oracle: Oracle) -> None:
@@ -349,7 +355,11 @@ async def test_what_an_empty_repository_got_already_is_told_with_a_failure(oracl
     files = [{"path": "README.md", "content": "a"}, {"path": "b.txt", "content": "b"}]
     async with served(oracle, "--write") as client:
         said = await refused(client, "write_files", repo="octo/new", branch="main", message="First", files=files)
-    assert "`README.md` is committed to main" in said and "Call again with the others alone." in said, said
+        assert "`README.md` is committed to main" in said and "Call again with the others alone." in said, said
+        oracle.graphql("CommitOnBranch", {})
+        branch(oracle, "octo/new")
+        not_found(oracle, "GET", "/repos/octo/new/contents/b.txt")
+        await call(client, "write_files", repo="octo/new", branch="main", message="Second", files=files[1:])
 
 
 @pytest.mark.anyio
@@ -385,7 +395,9 @@ async def test_what_was_made_before_a_failure_is_told(oracle: Oracle) -> None:
         text = await refused(client, "create_pull_request", **asked, title="T", head="fix", base="main")
         assert "Pull request #8 is created, the rest is not" in text and "only be requested" in text
         text = await refused(client, "edit_pull_request", **asked, number=8, title="T")
-        assert "`title` of #8 is changed, the rest is not" in text and "what is left" in text
+        assert "`title` of #8 is changed, the rest is not" in text and "Call again with what is left." in text
+        oracle.answer("POST", f"{where}/8/requested_reviewers", pull, status=201, times=1)
+        await call(client, "edit_pull_request", **O, number=8, reviewers=["ada"])
         # Where nothing was changed, nothing is said of it.
         assert "the rest" not in await refused(client, "edit_pull_request", **asked, number=8)
 

@@ -27,6 +27,9 @@ _TOO_LARGE = re.compile(r"too[ _]large")
 # A failure of GitHub's own in the middle of a GraphQL request, which comes without a type.
 _BROKE_OFF = re.compile(r"(?i)something went wrong|time(?:d )?out")
 # Those that stand for many reasons, which only the message tells apart.
+# Beside the words with which GitHub says what stands in the way.
+_CHANGE_FIRST = "Change that first: the same call fails until then."
+_READ_FIRST = "Read what it holds now, then call again."
 _STATUSES_WITH_REASONS = (403, 405, 409, 422)
 # What GitHub asks to wait when it names no time.
 _SECONDARY_LIMIT_SECONDS = 60.0
@@ -81,13 +84,13 @@ def _refusal_of(response: Response, message: str, description: str, *, has_token
         case 404 | 410:
             return _not_found(response, message, description, has_token=has_token)
         case 405 | 409:
-            return Conflict(f"GitHub could not do it for {description} as things are.{quotation}", "Look at it again.")
+            return Conflict(f"GitHub could not do it for {description} as things are.{quotation}", _CHANGE_FIRST)
         case 406:
             return TooLarge(
                 f"GitHub does not make that of {description}.{quotation}", "Ask for a part of it, file by file."
             )
         case 412:
-            return Conflict(f"The {description} has changed meanwhile.", "Read it again.")
+            return Conflict(f"The {description} has changed meanwhile.", _READ_FIRST)
         case 413:
             return TooLarge(f"GitHub takes no request of that size for {description}.", "Send it in parts.")
         case 422 if message.startswith("No commit found"):
@@ -123,9 +126,9 @@ def graphql_problem_of(errors: list[Any], response: Response, description: str, 
             fix = _permissions_of_tool() or "The operator has to widen the token."
             return Refused(f"The token may not do that to {description}.{quotation}", fix)
         case "STALE_DATA":
-            return Conflict(f"The {description} has changed meanwhile.{quotation}", "Read it again.")
+            return Conflict(f"The {description} has changed meanwhile.{quotation}", _READ_FIRST)
         case "UNPROCESSABLE":
-            return Conflict(f"GitHub could not do it for {description} as things are.{quotation}", "Look at it again.")
+            return Conflict(f"GitHub could not do it for {description} as things are.{quotation}", _CHANGE_FIRST)
         case "RESOURCE_LIMITS_EXCEEDED" | "MAX_NODE_LIMIT_EXCEEDED":
             return TooLarge(
                 f"That is too much of {description} at once.{quotation}", "Ask for less, with a smaller `limit`."

@@ -178,7 +178,8 @@ class Client:
                     raise NotFound(f"GitHub has no {description} any more.", "They are kept for some weeks only.")
                 if stream.status_code != 200:
                     raise Unavailable(
-                        f"The download of {description} failed (status `{stream.status_code}`).", "Try again."
+                        f"The download of {description} failed (status `{stream.status_code}`).",
+                        "Try again in a moment.",
                     )
                 async for chunk in stream.aiter_bytes():
                     size += len(chunk)

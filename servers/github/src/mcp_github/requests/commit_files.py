@@ -277,7 +277,8 @@ async def _move_branch(api: Api, plan: _PlannedCommit, sha: str) -> None:
             # A rule forbids it, such as one that wants signatures.
             raise
         raise Conflict(
-            f"The {plan.description} moved meanwhile; it is at `{current}`.", "Read the files again."
+            f"The {plan.description} moved meanwhile; it is at `{current}`.",
+            "Read the files with `read_file`, then call again.",
         ) from None
 
 
@@ -297,7 +298,10 @@ def _require_expected(change: FileChange, existing: Mapping[str, Any] | None) ->
             f"{name} exists already; its sha is `{existing['sha']}`.", "Read it, then pass `sha` to change it."
         )
     if change.sha is not None and change.sha != existing["sha"]:
-        raise Conflict(f"{name} is no longer what you read: its sha is `{existing['sha']}` now.", "Read it again.")
+        raise Conflict(
+            f"{name} is no longer what you read: its sha is `{existing['sha']}` now.",
+            "Read it with `read_file`, then call again with that `sha`.",
+        )
 
 
 def _done(branch: Ref, commit: _Commit, changes: Sequence[FileChange]) -> Done:

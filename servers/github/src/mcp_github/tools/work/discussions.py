@@ -259,7 +259,8 @@ async def _require_comment(api: Api, repo: Repo, number: int, comment: NodeId) -
     full_name = str(pick(discussion, "repository.nameWithOwner") or "")
     if discussion.get("number") != number or not await api.is_repo(repo, full_name):
         raise NotFound(
-            f"Discussion #{number} of `{repo.full_name}` has no comment {quote(comment.text)}.", "Read it again."
+            f"Discussion #{number} of `{repo.full_name}` has no comment {quote(comment.text)}.",
+            "`get_discussion` has its comments.",
         )
 
 
