@@ -4,6 +4,7 @@
     python -m blind begin SESSION GROUP tools|shell --log LOG    # GROUP: files, databases, git or github
     python -m blind ask SESSION next | tools | call TOOL ARGUMENTS | sh COMMAND | answer TEXT | end
     python -m blind table LOG...
+    python -m blind check GROUP    # whether the verifiers accept right ends and refuse wrong ones
 
 The agent is told the second line alone, and that nothing else may be used. Two runs a side show how much is chance.
 """
@@ -20,6 +21,7 @@ sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS.parent)]
 
 from blind import table  # noqa: E402
 from blind.door import Door, ask  # noqa: E402
+from blind.ends import check  # noqa: E402
 from blind.task import GROUPS  # noqa: E402
 
 _SECONDS_TO_START = 30
@@ -68,6 +70,16 @@ def ask_door(session: Path, words: tuple[str, ...]) -> None:
 def show_table(logs: tuple[Path, ...]) -> None:
     """Print what the logs say."""
     table.show(logs)
+
+
+@main.command("check")
+@click.argument("group", type=click.Choice(GROUPS))
+def check_verifiers(group: str) -> None:
+    """Try the verifiers of a group with right and with wrong ends."""
+    faults = list(check(group))
+    for fault in faults:
+        click.echo(fault)
+    sys.exit(1 if faults else 0)
 
 
 if __name__ == "__main__":

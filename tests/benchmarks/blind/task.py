@@ -1,6 +1,7 @@
 """A task for an agent: what it is told, its place, and what must be so at the end."""
 
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -29,3 +30,8 @@ class Task:
 def tasks_of(group: str) -> Sequence[Task]:
     """Return the tasks of `group`, which is the name of a module in `tasks/`."""
     return import_module(f"blind.tasks.{group}").TASKS
+
+
+def read_texts(path: Path) -> Mapping[str, str]:
+    """Return by name what the user says in each task; line breaks don't count."""
+    return {name: " ".join(text.split()) for name, text in tomllib.loads(path.read_text()).items()}
