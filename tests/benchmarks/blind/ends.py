@@ -52,13 +52,14 @@ def folder_faults(folder: Path, expected: Mapping[str, bytes]) -> list[str]:
 
 def check(group: str) -> Iterable[str]:
     """Try the verifiers of a group; yield what they accept or refuse wrongly."""
-    ends: Mapping[str, Ends] = import_module(f"blind.tasks.{group}").ENDS
+    all_ends: Mapping[str, Callable[[], Ends]] = import_module(f"blind.tasks.{group}").ENDS
     for task in tasks_of(group):
-        for fault in _verify(task, ends[task.name].solve):
+        ends = all_ends[task.name]()
+        for fault in _verify(task, ends.solve):
             yield f"{task.name}: refuses the right end: {fault}"
-        if len(ends[task.name].spoil) < _LEAST_SPOILS:
+        if len(ends.spoil) < _LEAST_SPOILS:
             yield f"{task.name}: knows fewer than {_LEAST_SPOILS} wrong ends"
-        for number, spoil in enumerate(ends[task.name].spoil):
+        for number, spoil in enumerate(ends.spoil):
             if not _verify(task, spoil):
                 yield f"{task.name}: accepts wrong end {number}"
 

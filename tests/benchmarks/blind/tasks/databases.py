@@ -167,7 +167,8 @@ def _returns() -> World:
     lines = [line.replace('; "', ';"') for line in lines]
     data = "\ufeff" + "\r\n".join([*lines, ""])
     schema = """
-CREATE TABLE returned (number TEXT PRIMARY KEY, day TEXT NOT NULL, reason TEXT, cents INTEGER NOT NULL CHECK (cents > 0));
+CREATE TABLE returned (number TEXT PRIMARY KEY, day TEXT NOT NULL, reason TEXT,
+    cents INTEGER NOT NULL CHECK (cents > 0));
 """
     values = ", ".join(
         f"('{row[0]}', '{row[1]}', {'NULL' if row[2] is None else repr(row[2])}, {row[3]})" for row in new
@@ -175,7 +176,8 @@ CREATE TABLE returned (number TEXT PRIMARY KEY, day TEXT NOT NULL, reason TEXT, 
     solve = f"INSERT INTO returned VALUES {values};"
     return World(
         schema, {"returned": old}, f"{len(new)} {_money(sum(row[3] for row in new))}", [f"2300 {_money(1)}"],
-        {"returned": old + new}, solve, [solve.replace("NULL", "''"), "SELECT 1;"], files={"returns.csv": data.encode()},
+        {"returned": old + new}, solve, [solve.replace("NULL", "''"), "SELECT 1;"],
+        files={"returns.csv": data.encode()},
     )  # fmt: skip
 
 
@@ -249,8 +251,8 @@ def _imported_contacts() -> World:
                 theirs.append(row)
     added = [(20_000 + number, _name(rng), None, None) for number in range(37)]
     columns = "(id INTEGER PRIMARY KEY, name TEXT, phone TEXT, email TEXT)"
-    schema = f"CREATE TABLE contacts {columns}; CREATE TABLE contacts_crm {columns}; CREATE TABLE contacts_crm_2025 {columns};"
     tables = {"contacts": ours, "contacts_crm": theirs + added, "contacts_crm_2025": theirs[:9000]}
+    schema = "".join(f"CREATE TABLE {table} {columns};" for table in tables)
     return World(
         schema, tables, f"{missing} {len(added)} {changed}", [f"{missing} 37 {changed // 2}", f"37 {missing} {changed}"]
     )
@@ -288,10 +290,14 @@ def _merged() -> World:
     notes = [(number, rng.randint(1, 6000), "called") for number in range(1, 3001)]
     schema = """
 CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT);
-CREATE TABLE purchase (id INTEGER PRIMARY KEY, customer_id INTEGER NOT NULL REFERENCES customer, cents INTEGER NOT NULL);
+CREATE TABLE purchase (id INTEGER PRIMARY KEY, customer_id INTEGER NOT NULL REFERENCES customer,
+    cents INTEGER NOT NULL);
 CREATE TABLE note (id INTEGER PRIMARY KEY, client INTEGER NOT NULL REFERENCES customer, text TEXT);
 """
-    keep = "(SELECT min(k.id) FROM customer k JOIN customer c ON lower(trim(k.email)) = lower(trim(c.email)) WHERE c.id = {})"
+    keep = (
+        "(SELECT min(k.id) FROM customer k JOIN customer c ON lower(trim(k.email)) = lower(trim(c.email))"
+        " WHERE c.id = {})"
+    )
     steps = [
         "CREATE INDEX temporary ON customer (lower(trim(email)));",
         f"UPDATE purchase SET customer_id = coalesce({keep.format('customer_id')}, customer_id);",
@@ -307,6 +313,7 @@ CREATE TABLE note (id INTEGER PRIMARY KEY, client INTEGER NOT NULL REFERENCES cu
     }
     gone = len(customers) - len(after["customer"])
     exact = "".join(steps).replace("lower(trim(k.email))", "k.email").replace("lower(trim(c.email))", "c.email")
+    exact = exact.replace("lower(trim(email))", "email")
     wrong = [exact.replace("lower(trim(customer.email))", "customer.email"), steps[1]]
     tables = {"customer": customers, "purchase": orders, "note": notes}
     return World(schema, tables, str(gone), [str(gone + 1)], after, "".join(steps), wrong)
@@ -394,7 +401,8 @@ def _missing_numbers() -> World:
     rng.shuffle(rows)
     rows = [(index, *row) for index, row in enumerate(rows, 1)]
     schema = """
-CREATE TABLE document (id INTEGER PRIMARY KEY, number TEXT NOT NULL UNIQUE, cents INTEGER NOT NULL, state TEXT NOT NULL);
+CREATE TABLE document (id INTEGER PRIMARY KEY, number TEXT NOT NULL UNIQUE, cents INTEGER NOT NULL,
+    state TEXT NOT NULL);
 """
     answer = "\n".join(sorted(missing))
     return World(schema, {"document": rows}, answer, ["\n".join(sorted(missing)[:-1]), answer.replace("INV", "CRN")])
@@ -404,7 +412,8 @@ _OFFICE = """
 CREATE TABLE unit (id integer PRIMARY KEY, label text NOT NULL);
 CREATE TABLE staff (id integer PRIMARY KEY, full_name text NOT NULL, unit_id integer REFERENCES unit,
     rate_cents integer NOT NULL, left_on date);
-CREATE TABLE project (id integer PRIMARY KEY, title text NOT NULL, budget_cents bigint NOT NULL, closed boolean NOT NULL);
+CREATE TABLE project (id integer PRIMARY KEY, title text NOT NULL, budget_cents bigint NOT NULL,
+    closed boolean NOT NULL);
 CREATE TABLE work (id bigint PRIMARY KEY, staff_id integer NOT NULL REFERENCES staff, project_id integer NOT NULL
     REFERENCES project, day date NOT NULL, minutes integer NOT NULL, billable boolean);
 CREATE INDEX work_project ON work (project_id);
@@ -420,7 +429,7 @@ def _over_budget() -> World:
         for number in range(1, 301)
     ]
     projects = [
-        (number, f"Project {number % 60}", rng.randint(4_500_000, 9_000_000), rng.random() < 0.3)
+        (number, f"Project {number % 60}", rng.randint(3_500_000, 7_500_000), rng.random() < 0.3)
         for number in range(1, 91)
     ]
     work = [
@@ -545,8 +554,8 @@ def _last_logins() -> World:
     never = sum(1 for row in users if row[0] not in last)
     schema = """
 CREATE TABLE account (id integer PRIMARY KEY, login text NOT NULL UNIQUE, role text NOT NULL);
-CREATE TABLE session (id integer PRIMARY KEY, account_id integer NOT NULL REFERENCES account, started timestamp NOT NULL,
-    outcome text NOT NULL);
+CREATE TABLE session (id integer PRIMARY KEY, account_id integer NOT NULL REFERENCES account,
+    started timestamp NOT NULL, outcome text NOT NULL);
 """
     solve = (
         "ALTER TABLE account ADD COLUMN last_login timestamp; UPDATE account a SET last_login = (SELECT max(started)"
@@ -579,8 +588,8 @@ CREATE INDEX subscriber_email ON subscriber (email);
     solve = "CREATE INDEX ON subscriber (lower(email)); ANALYZE subscriber;"
     wrong = ["CREATE INDEX ON subscriber (email, cancelled_on);", solve + "DROP INDEX subscriber_email;"]
     return World(
-        schema, {"subscriber": people}, answer, [str(len(matches) + 9)], solve=solve, wrong=wrong, changes=["subscriber"],
-        indexed=query,
+        schema, {"subscriber": people}, answer, [str(len(matches) + 9)], solve=solve, wrong=wrong,
+        changes=["subscriber"], indexed=query,
     )  # fmt: skip
 
 
@@ -675,9 +684,7 @@ GRANT SELECT ON review TO PUBLIC;
     readable = {"id": True, "name": True, "department": True, "salary": False, "iban": False, "hired": True}
     results = {
         can_read: list(readable.items()),
-        "SELECT has_table_privilege('reader', 'review', 'SELECT'), has_any_column_privilege('reader', 'review', 'SELECT')": [
-            (False, False)
-        ],
+        "SELECT has_any_column_privilege('reader', 'review', 'SELECT')": [(False,)],
         "SELECT has_table_privilege('monitor', 'review', 'SELECT')": [(True,)],
         "SELECT has_table_privilege('monitor', 'employee', 'SELECT, UPDATE')": [(True,)],
     }
@@ -685,8 +692,8 @@ GRANT SELECT ON review TO PUBLIC;
         "REVOKE SELECT ON employee FROM reader; GRANT SELECT (id, name, department, hired) ON employee TO reader;"
         "REVOKE SELECT ON review FROM PUBLIC, reader; GRANT SELECT ON review TO monitor;"
     )
-    wrong = [solve.replace("REVOKE SELECT ON employee FROM reader;", "REVOKE SELECT (salary, iban) ON employee FROM reader;"),
-             solve.replace("FROM PUBLIC, reader", "FROM reader")]  # fmt: skip
+    by_column = solve.replace("SELECT ON employee FROM", "SELECT (salary, iban) ON employee FROM")
+    wrong = [by_column, solve.replace("FROM PUBLIC, reader", "FROM reader")]
     well_paid = sum(1 for row in people if row[2] == "IT" and row[3] > 8000)
     return World(
         schema, {"employee": people, "room": rooms, "review": reviews}, str(well_paid), [str(well_paid + 1)],
@@ -792,4 +799,6 @@ TASKS: Sequence[Task] = [
     *(_task(name, build, make_sqlite) for name, build in _SQLITE.items()),
     *(_task(name, build, make_postgres) for name, build in _POSTGRES.items()),
 ]
-ENDS: Mapping[str, Ends] = {name: _ends(build) for name, build in {**_SQLITE, **_POSTGRES}.items()}
+ENDS: Mapping[str, Callable[[], Ends]] = {
+    name: partial(_ends, build) for name, build in {**_SQLITE, **_POSTGRES}.items()
+}

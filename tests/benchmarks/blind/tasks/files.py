@@ -807,4 +807,4 @@ def _task(name: str, text: str, build: Callable[[], World]) -> Task:
 
 _TEXTS = read_texts(Path(__file__).with_suffix(".toml"))
 TASKS: Sequence[Task] = [_task(name, _TEXTS[name], build) for name, build in _BUILDERS.items()]
-ENDS: Mapping[str, Ends] = {name: _ends(build) for name, build in _BUILDERS.items()}
+ENDS: Mapping[str, Callable[[], Ends]] = {name: partial(_ends, build) for name, build in _BUILDERS.items()}
