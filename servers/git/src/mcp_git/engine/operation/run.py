@@ -49,8 +49,8 @@ from mcp_git.repository_paths import Layout
 
 __all__ = ["OperationRunner"]
 
-# Git also ends as if all were well where it could not write a file. That it keeps no hash of a folder, of which a partial
-# clone lacks a file outside of a sparse checkout, harms nothing.
+# Git also ends as if all were well where it could not write a file. That it keeps no hash of a folder of which a
+# partial clone lacks a file, outside of a sparse checkout, harms nothing.
 _WARNING = re.compile(r"(?m)^(?:warning|error(?!: invalid object )): (.*\S)")
 _MAX_WARNINGS = 5
 # Commands that never look at the work tree.
