@@ -331,6 +331,11 @@ async def test_a_call_has_one_time_for_all_its_requests(oracle: Oracle, monkeypa
         before = len(oracle.seen)
         await call(client, "get_issue", **ASK)
     assert before <= 3 and not oracle.sent("POST")
+    oracle.answer("GET", "/repos/octo/app/contents/", [small])
+    async with served(oracle, "--write", "--timeout", "14") as client:
+        said = await refused(client, "write_files", repo="octo/app", branch="main", message="M", files=[change])
+        assert "Too little is left of the `14 s`" in said and "it was not changed" in said, said
+    assert not oracle.sent("POST") and not oracle.sent("PUT")
 
 
 @pytest.mark.anyio

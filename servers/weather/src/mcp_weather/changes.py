@@ -16,6 +16,9 @@ from mcp_weather.settings import Settings
 
 __all__ = ["PlacesWatcher", "cache_identity", "demonstration", "make_weather_source", "probe"]
 
+# Raise it when documents that an older version has kept can't be read any more.
+_FORM_OF_DOCUMENTS = "2"
+
 
 def make_weather_source(resources: Resources) -> RemoteSource:
     """Return the source for data of the services."""
@@ -92,4 +95,4 @@ def _tried_place(settings: Settings) -> Place:
 
 def cache_identity(settings: Settings) -> list[str]:
     """Return what two processes must have in common to share fetched data."""
-    return [*settings.bases.values(), settings.open_meteo_key or ""]
+    return [_FORM_OF_DOCUMENTS, *settings.bases.values(), settings.open_meteo_key or ""]

@@ -38,6 +38,9 @@ __all__ = ["GRAPHQL", "JSON_TYPE", "Client", "ClientSettings", "ConnectionPool",
 GRAPHQL = "/graphql"
 JSON_TYPE = "application/vnd.github+json"
 
+# A write that has less of a call's time than this share is not begun: it could end without an answer, and nobody would
+# know what became of it.
+_LEAST_SHARE_OF_A_WRITE = 0.25
 _MAX_TRIES = 3
 _MAX_REDIRECTS = 3
 # How a limit refuses; None is one that was known before anything was sent.
@@ -211,8 +214,12 @@ class Client:
         """Send a write once: of one that failed, nobody knows what became of it."""
         self._policy.require_token(await self.credentials.get_signer() is not None)
         async with self.limits.write_slot():
-            if current_call().github_seconds >= self._settings.timeout:
-                raise self._out_of_time(f"{request.description}, which was not changed")
+            if current_call().github_seconds > self._settings.timeout * (1 - _LEAST_SHARE_OF_A_WRITE):
+                raise Unavailable(
+                    f"Too little is left of the `{self._settings.timeout} s` of a call to change {request.description}; "
+                    "it was not changed.",
+                    "Ask for the change alone; the operator can raise --timeout.",
+                )
             try:
                 with self._take_time(request.description):
                     return await self._send_again_after_limit(request)
