@@ -26,10 +26,10 @@ _TURNED_OFF = re.compile(r"\b(?:(?:is|are|been) disabled|not (?:been )?enabled|m
 _TOO_LARGE = re.compile(r"too[ _]large")
 # A failure of GitHub's own in the middle of a GraphQL request, which comes without a type.
 _BROKE_OFF = re.compile(r"(?i)something went wrong|time(?:d )?out")
-# Those that stand for many reasons, which only the message tells apart.
 # Beside the words with which GitHub says what stands in the way.
 _CHANGE_FIRST = "Change that first: the same call fails until then."
 _READ_FIRST = "Read what it holds now, then call again."
+# Those that stand for many reasons, which only the message tells apart.
 _STATUSES_WITH_REASONS = (403, 405, 409, 422)
 # What GitHub asks to wait when it names no time.
 _SECONDARY_LIMIT_SECONDS = 60.0
