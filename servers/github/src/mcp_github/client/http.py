@@ -215,9 +215,9 @@ class Client:
         self._policy.require_token(await self.credentials.get_signer() is not None)
         async with self.limits.write_slot():
             if current_call().github_seconds > self._settings.timeout * (1 - _LEAST_SHARE_OF_A_WRITE):
+                limit = f"`{self._settings.timeout} s` of a call"
                 raise Unavailable(
-                    f"Too little is left of the `{self._settings.timeout} s` of a call to change {request.description}; "
-                    "it was not changed.",
+                    f"Too little is left of the {limit} to change {request.description}; it was not changed.",
                     "Ask for the change alone; the operator can raise --timeout.",
                 )
             try:
