@@ -40,7 +40,7 @@ CASES: list[tuple[tuple[str, str, str, dict[str, Any]], int, str, str, str]] = [
     (REVIEW, 422, "not permitted to approve", "may not approve", "Somebody else"),
     (REVIEW, 422, "one pending review", "a pending review", "`review_id`"),
     (REVIEWERS, 422, "requested from pull request author", "of their own", "Leave the author out"),
-    (OPEN, 422, "already exists", "exists already", "`list_pull_requests`"),
+    (OPEN, 422, "already exists", "exists already", "`edit_pull_request`"),
     (OPEN, 422, "No commits between", "would be empty", "`write_files`"),
     (RERUN, 403, "Unable to retry this workflow run", "is too old", "`run_workflow`"),
     (RERUN, 403, "This workflow is already running", "still running", "`get_run` with `wait`"),

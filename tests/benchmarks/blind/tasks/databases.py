@@ -314,7 +314,7 @@ CREATE TABLE note (id INTEGER PRIMARY KEY, client INTEGER NOT NULL REFERENCES cu
     gone = len(customers) - len(after["customer"])
     exact = "".join(steps).replace("lower(trim(k.email))", "k.email").replace("lower(trim(c.email))", "c.email")
     exact = exact.replace("lower(trim(email))", "email")
-    wrong = [exact.replace("lower(trim(customer.email))", "customer.email"), steps[1]]
+    wrong = [exact.replace("lower(trim(customer.email))", "customer.email"), "".join([*steps[:2], steps[4]])]
     tables = {"customer": customers, "purchase": orders, "note": notes}
     return World(schema, tables, str(gone), [str(gone + 1)], after, "".join(steps), wrong)
 
