@@ -248,10 +248,10 @@ async def test_the_date_line_hides_no_airport(upstream: Upstream, monkeypatch: p
 
 
 def test_of_how_many_members_a_percentile_is() -> None:
-    names = [f"rain_member{number:02}" for number in range(1, 9)]
+    names = [f"temperature_2m_member{number:02}" for number in range(1, 9)]
     hours: dict[str, Any] = {name: [0.0, 1.0 if number < 6 else None, None] for number, name in enumerate(names)}
     document: dict[str, Any] = {
-        "timezone": "UTC", "hourly": {"time": [0, 3600, 7200], **hours}, "hourly_units": dict.fromkeys(names, "mm")
+        "timezone": "UTC", "hourly": {"time": [0, 3600, 7200], **hours}, "hourly_units": dict.fromkeys(names, "°C")
     }  # fmt: skip
     members = read_table(document, "hourly", "metric", FROM, now=0)
     assert count_fewest_members(members, members.time[0], members.time[0]) == (8, 8)
