@@ -274,7 +274,6 @@ def _list_changes(
 
     In a cursor the commits that were looked through are counted, and beside that those that were listed.
     """
-    paths = [query.path.text] if query.path.text else []
     page = _CommitPage()
     next_cursor = None
     with explained_failures(git, repository, query.revision, cancel):
@@ -287,7 +286,7 @@ def _list_changes(
             if query.walk_can_go_on and sum(not oid.startswith("^") for oid in hashes) == 1:
                 payload.append(searched.next_hashes)
             next_cursor = Cursor.encode("log", payload, query.scope)
-    if paths and searched.is_complete and not page.commit_count and not position.skip:
+    if query.path.text and searched.is_complete and not page.commit_count and not position.skip:
         _refuse_missing_path(git, repository, query, cancel)
     facts = _describe_page(query, page, position.offset, "")
     if page.has_more:
