@@ -25,6 +25,8 @@ _OTHER_PREFIX = re.compile(r"^(?:@|~/|\$HOME/|[A-Za-z]:/)")
 
 def is_in_archive(path: ReadablePath, list_names: ListNames) -> bool:
     """Whether a path means what is in an archive, which no folder holds."""
+    if not any(name.endswith("!") for name in path.parts):
+        return False
     for above in (path, *_iterate_parents(path)):
         if above.name.endswith("!"):
             names = list_names(above.parent) or ()

@@ -54,16 +54,16 @@ def _describe_folder(path: ReadablePath) -> dict[str, str | int | None]:
 
 
 def _describe_file(path: ReadablePath, size: int, cancel: CancelToken) -> dict[str, str | int | None]:
-    facts: dict[str, str | int | None] = {}
     with open_file(path) as file:
         head = file.read(SAMPLE_BYTES)
-        facts["mime_type"] = mime_type(head, path.name)
+        kind = mime_type(head, path.name)
+        facts: dict[str, str | int | None] = {"mime_type": kind}
         encoding = detect_encoding(head)
         if encoding is not None:
             facts["encoding"] = str(encoding)
         if size <= _MAX_HASHED_BYTES:
             facts["hash"] = content_hash(head + file.read(_MAX_HASHED_BYTES))
-        photo = read_photo(file, path, cancel)
+        photo = read_photo(file, path, kind, cancel)
     if photo is not None:
         facts["width"] = photo.width
         facts["height"] = photo.height

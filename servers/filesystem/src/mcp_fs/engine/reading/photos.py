@@ -9,8 +9,6 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem
 from mcp_batteries.media.pictures import MOST_FILE_BYTES, PhotoFacts
 from mcp_fs.engine.documents.converter import extract
-from mcp_fs.engine.mime_types import mime_type
-from mcp_fs.engine.text.encodings import SAMPLE_BYTES
 from mcp_fs.policy import ReadablePath
 
 __all__ = ["read_photo"]
@@ -18,17 +16,15 @@ __all__ = ["read_photo"]
 _SVG = "image/svg+xml"
 
 
-def read_photo(file: BinaryIO, path: ReadablePath, cancel: CancelToken) -> PhotoFacts | None:
+def read_photo(file: BinaryIO, path: ReadablePath, mime_type: str, cancel: CancelToken) -> PhotoFacts | None:
     """Return what the photo in an open file says of itself; None of any other file, and where nothing can read it.
 
     The process that decodes pictures reads it.
     """
-    file.seek(0)
-    kind = mime_type(file.read(SAMPLE_BYTES), path.name)
-    if not kind.startswith("image/") or kind == _SVG or file.seek(0, 2) > MOST_FILE_BYTES:
+    if not mime_type.startswith("image/") or mime_type == _SVG or file.seek(0, 2) > MOST_FILE_BYTES:
         return None
     try:
-        extracted = extract(file, path.name, (), "photo", path.display, cancel, mime_type=kind)
+        extracted = extract(file, path.name, (), "photo", path.display, cancel, mime_type=mime_type)
     except Problem:
         return None
     facts = json.loads(extracted.label)

@@ -8,7 +8,9 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.handles.path_opening import open_regular
 from mcp_fs.engine.listing.walk import NOT_DOWNLOADED, FolderEntries, Skipped, entry_display_path
+from mcp_fs.engine.mime_types import mime_type
 from mcp_fs.engine.reading.photos import read_photo
+from mcp_fs.engine.text.encodings import SAMPLE_BYTES
 
 __all__ = ["clock_seconds", "format_photo_date", "read_photo_date"]
 
@@ -31,7 +33,8 @@ def read_photo_date(entries: FolderEntries, name: str, skipped: Skipped, cancel:
     try:
         path = folder.path / name
         with open_regular(folder, name) as file:
-            photo = read_photo(file, path, cancel)
+            kind = mime_type(file.read(SAMPLE_BYTES), name)
+            photo = read_photo(file, path, kind, cancel)
     except (OSError, Problem):
         skipped.add("could not be read", entry_display_path(folder.path, name))
         return 0

@@ -158,6 +158,8 @@ def read_text_form(sample: bytes) -> TextForm | None:
 
 def uniform_newline(text: str) -> Newline | None:
     """Return the end of all lines of a text; empty where it has none, None where they differ."""
+    if "\r" not in text:
+        return "\n" if "\n" in text else ""
     newline = _most_frequent_newline(text)
     if newline:
         remainder = text.replace(newline, "")
