@@ -124,17 +124,29 @@ async def asked(client: Client, *calls: tuple[str, dict[str, Any]], **more: Any)
     return bool(answer.is_error), "\n".join(part.text for part in answer.content if isinstance(part, TextContent))
 
 
-async def test_it_is_there_only_where_its_name_is_given() -> None:
-    for tools, there in ((("all",), False), (("default",), False), (("default", "call_tools"), True)):
+async def test_it_calls_what_reads_and_by_its_name_what_changes_too() -> None:
+    for tools, reads_only in ((("all",), True), (("default",), True), (("default", "call_tools"), False)):
         async with served(*tools) as (client, _):
             found = {item.name: item for item in (await client.list_tools()).tools}
-            assert ("call_tools" in found) == there
-    hints = found["call_tools"].annotations
-    assert hints is not None and hints.destructive_hint and not hints.read_only_hint
+            hints = found["call_tools"].annotations
+            assert hints is not None
+            assert (hints.read_only_hint, hints.destructive_hint) == (reads_only, not reads_only)
     async with served(read_only=True) as (client, _):
         found = {item.name: item for item in (await client.list_tools()).tools}
         hints = found["call_tools"].annotations
         assert hints is not None and hints.read_only_hint and "say_it" not in found
+    async with served("read_it") as (client, _):
+        assert "call_tools" not in {item.name for item in (await client.list_tools()).tools}
+
+
+async def test_a_change_is_not_called_with_others_and_nothing_after_it_is() -> None:
+    async with served("default") as (client, room):
+        failed, said = await asked(client, ("list_it", {"size": 10}), ("say_it", {"word": "a"}), ("list_it", {}))
+        assert failed and not room.said
+        reason = "2 say_it changes things, so call it by itself"
+        assert said == f"[1 of 3 calls were made: {reason}; the others were not run]\n# 1 list_it\nyyyyyyyyy\n"
+        _, said = await asked(client, ("nothing", {}), ("list_it", {"size": 10}))
+        assert "# 1 nothing, failed\n" in said and "# 2 list_it\nyyyyyyyyy\n" in said
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])

@@ -342,8 +342,8 @@ async def test_who_wants_to_read_is_led_to_what_is_there_and_reads(words: list[s
         assert "fs_read_text" in answer and "write" not in answer and "replace" not in answer
     async with Client(served(words)) as client:
         for name, near in (
-            ("fs_get_tex", "Did you mean `fs_read_text`"), ("fs_call_tools", "Did you mean `call_tools` (turned off)"),
-            ("sqlite_call_tools", "Did you mean `call_tools` (turned off)"), ("fs_list_changes", "`list_changes`"),
+            ("fs_get_tex", "Did you mean `fs_read_text`"), ("fs_call_tools", "Did you mean `call_tools`"),
+            ("sqlite_call_tools", "Did you mean `call_tools`"), ("fs_list_changes", "`list_changes`"),
         ):  # fmt: skip
             with pytest.raises(MCPError) as refused:
                 await client.call_tool(name, {})

@@ -20,14 +20,14 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.request_state import RequestStateSecurity
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, TextContent
+from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
 
 from mcp_batteries.errors import Invalid, Problem, Unavailable, describe_os_error, quote
 from mcp_batteries.observability.audit import Audit, caller_key
 from mcp_batteries.sdk import lowlevel, skip_unrecorded_spans, tool_table, without_logging_setup
 from mcp_batteries.server.calling.bound_function import TimeLimits, bind_tool
 from mcp_batteries.server.calling.call_params import CALL_TOOLS, rename_tools
-from mcp_batteries.server.calling.call_tools import CallTools
+from mcp_batteries.server.calling.call_tools import CallReadingTools, CallTools
 from mcp_batteries.server.calling.read_history import ReadHistory
 from mcp_batteries.server.calling.tool import ConfirmationCheck, Explain, StrictTool, strict_tool, without_names
 from mcp_batteries.server.catalog import Catalog, entry, prompt_entry
@@ -285,7 +285,7 @@ def assemble(
 
     offer = _ToolOffer(
         settings,
-        ToolFilter(settings.tools, settings.exclude_tools, special, named=[CALL_TOOLS]),
+        ToolFilter(settings.tools, settings.exclude_tools, special),
         catalog,
         consent,
         explains,
@@ -296,7 +296,8 @@ def assemble(
     offer.add_tools(tools)
     for room in [*rooms, *_settings_rooms(settings)]:
         _declare_room(room, offer, withholds)
-    call_tools = CallTools(lambda: tool_table(server))
+    batch_type = CallTools if CALL_TOOLS in settings.tools else CallReadingTools
+    call_tools = batch_type(lambda: tool_table(server))
     offer.add_room(call_tools)
     if sources:
         # No rule of the server leaves this tool out, because what changes belongs to every toolset.
@@ -468,14 +469,22 @@ class _ToolOffer:
         duplicates = sorted(name for name, count in counts.items() if count > 1)
         if duplicates:
             raise ValueError(f"declared more than once: {', '.join(duplicates)}")
-        changes_things = any(tool.effect != "read" for tool in self.tools)
         for tool in self.tools:
-            if tool.name == CALL_TOOLS and changes_things:
-                # Scopes, consent and `--read-only` check each tool that is called; hosts learn of the worst case.
-                tool.annotations = WORST_HINTS
+            if tool.name == CALL_TOOLS:
+                tool.annotations = self._batch_hints()
             # A description that names a tool that is turned off would send a model there.
             tool.description = without_names(tool.description, self.withheld)
         self.catalog.tools = [entry(tool) for tool in self.tools]
+
+    def _batch_hints(self) -> ToolAnnotations:
+        """Return the hints of the tool that calls others; scopes, consent and `--read-only` check each of these."""
+        if CALL_TOOLS in self.settings.tools and any(tool.effect != "read" for tool in self.tools):
+            return WORST_HINTS
+        others = [tool for tool in self.tools if tool.effect == "read" and tool.name != CALL_TOOLS]
+        is_open_world = any(tool.annotations and tool.annotations.open_world_hint for tool in others)
+        return ToolAnnotations(
+            read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=is_open_world
+        )
 
     def has(self, name: str) -> bool:
         return any(tool.name == name for tool in self.tools)

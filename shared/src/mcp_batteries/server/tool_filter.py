@@ -32,23 +32,17 @@ class ToolFilter:
         tools: names of tools or toolsets to offer; empty means `default`.
         excluded: names to leave out, also of what `tools` names.
         special: the toolsets that `default` does not include.
-        named: the tools that only their own name includes.
     """
 
-    def __init__(
-        self, tools: Sequence[str], excluded: Sequence[str], special: Collection[str] = (), named: Collection[str] = ()
-    ) -> None:
+    def __init__(self, tools: Sequence[str], excluded: Sequence[str], special: Collection[str] = ()) -> None:
         self._tools = tuple(tools) or (DEFAULT,)
         self._excluded = frozenset(excluded)
         self._special = frozenset(special)
-        self._named = frozenset(named)
 
     def find_closed_gate(self, name: str, toolsets: Collection[str]) -> ClosedGate | None:
         """Return why the tool `name` of some toolsets is not offered; None if it is."""
         names = {name, *toolsets, ALL}
-        if name in self._named:
-            names = {name}
-        elif not self._special.issuperset(toolsets):
+        if not self._special.issuperset(toolsets):
             names.add(DEFAULT)
         if names & self._excluded:
             return ClosedGate(reason="The server was started with `--exclude-tools`.")

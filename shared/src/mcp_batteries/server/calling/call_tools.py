@@ -1,4 +1,8 @@
-"""`call_tools`: several calls in one, for models where each turn is expensive. Off unless `--tools` names it."""
+"""`call_tools`: several calls in one, because each turn of a model is expensive.
+
+A host asks its user once whether a tool may be called. So the tool calls only those that change nothing, unless the
+operator names it with `--tools`.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ from mcp_batteries.server.calling.call_params import CALL_TOOLS, MAX_CALLS, norm
 from mcp_batteries.server.calling.tool import StrictTool
 from mcp_batteries.server.declaration.decorators import tool
 
-__all__ = ["CallTools"]
+__all__ = ["CallReadingTools", "CallTools"]
 
 # Each answer may have this many bytes, however many answers there are.
 _MIN_ANSWER_BYTES = 1000
@@ -76,9 +80,16 @@ class _Answer:
     page: float = math.inf
 
 
+_Calls = Annotated[
+    list[dict[str, dict[str, Any]]],
+    Field(min_length=1, max_length=MAX_CALLS, description='`[{"TOOL": {ARGUMENTS}}, ...]`'),
+]
+_MaxBytes = Annotated[int, Field(ge=1000, le=1_000_000, description="Bytes altogether.")]
+
+
 @dataclass(frozen=True)
-class CallTools:
-    """The one tool of this room, and the middleware that handles its calls like all others.
+class _Batch:
+    """Makes several calls, and is the middleware that handles each like all others.
 
     Args:
         table: every tool that can be called, by name.
@@ -86,26 +97,19 @@ class CallTools:
 
     table: Callable[[], Mapping[str, Tool]]
 
-    @tool("Call tools", effect="read", open_world=True, seconds=math.inf, adapt=_use_short_form)
-    async def call_tools(
-        self,
-        calls: Annotated[
-            list[dict[str, dict[str, Any]]],
-            Field(min_length=1, max_length=MAX_CALLS, description='`[{"TOOL": {ARGUMENTS}}, ...]`'),
-        ],
-        max_bytes: Annotated[int, Field(ge=1000, le=1_000_000, description="Bytes altogether.")] = (DEFAULT_PAGE_BYTES),
-    ) -> CallToolResult:
-        """Make several calls of this server's tools in turn; each answer stands under its number and name.
+    def refuse(self, call: Call) -> str:
+        """Return why a call is not made, as the end of a sentence about it; empty if it is."""
+        return ""
 
-        For all that waits for no other answer: reads together, a change with the look that checks it. A failed read
-        stops nothing; after a change that failed nothing more is run.
-        """
-        named_calls: list[Call] = []
-        for call in calls:
-            named_calls.extend(Call(name, arguments) for name, arguments in call.items())
-        return await self._call_all(named_calls, max_bytes)
+    def can_change(self, call: Call) -> bool:
+        """Return whether a call that is made can change something; also of a tool that isn't there."""
+        return not self._reads(call.name)
 
-    async def _call_all(self, calls: Sequence[Call], max_bytes: int) -> CallToolResult:
+    async def call_all(self, objects: Sequence[Mapping[str, Mapping[str, Any]]], max_bytes: int) -> CallToolResult:
+        """Return the answers of all calls, each given as `{NAME: ARGUMENTS}`."""
+        calls: list[Call] = []
+        for named in objects:
+            calls.extend(Call(name, arguments) for name, arguments in named.items())
         if not calls:
             raise Invalid("`calls` names no tool.", "Give each as an object: the tool's name, and its arguments below.")
         if any(call.name == CALL_TOOLS for call in calls):
@@ -118,6 +122,9 @@ class CallTools:
             if time.monotonic() - began > _MAX_SECONDS:
                 reason = f"{_MAX_SECONDS:.0f} s are over"
                 break
+            if refusal := self.refuse(call):
+                reason = f"{number + 1} {call.name} {refusal}"
+                break
             # A page that is too long in the end is made again; one that was too short costs the caller a call.
             sizes = [_size(answer.text) for answer in answers]
             sizes += [_EXPECTED_ANSWER_BYTES] * (len(calls) - number - 1)
@@ -127,7 +134,7 @@ class CallTools:
             if answer.asks:
                 reason = f"{len(answers)} {call.name} asks the user"
                 break
-            if answer.failed and not self._reads(call.name):
+            if answer.failed and self.can_change(call):
                 reason = f"{len(answers)} {call.name} failed"
                 break
         await self._shorten(calls, answers, max_bytes)
@@ -143,7 +150,7 @@ class CallTools:
         for number in reversed(range(len(answers))):
             call = calls[number]
             answer = answers[number]
-            if not self._reads(call.name):
+            if self.can_change(call):
                 break
             is_quick = answer.seconds < _MAX_REPEATED_SECONDS
             if _size(answer.text) > share and is_quick and self._has_pages(call):
@@ -174,6 +181,40 @@ class CallTools:
     def _reads(self, name: str) -> bool:
         tool = self.table().get(name)
         return isinstance(tool, StrictTool) and tool.effect == "read"
+
+
+class CallReadingTools(_Batch):
+    """The room of the tool that calls tools which change nothing."""
+
+    def refuse(self, call: Call) -> str:
+        tool = self.table().get(call.name)
+        if tool is None or self._reads(call.name):
+            return ""
+        return "changes things, so call it by itself"
+
+    def can_change(self, call: Call) -> bool:
+        return False
+
+    @tool("Call tools", effect="read", open_world=True, seconds=math.inf, adapt=_use_short_form)
+    async def call_tools(self, calls: _Calls, max_bytes: _MaxBytes = DEFAULT_PAGE_BYTES) -> CallToolResult:
+        """Make several calls of reading tools in turn; each answer stands under its number and name.
+
+        For all that waits for no other answer.
+        """
+        return await self.call_all(calls, max_bytes)
+
+
+class CallTools(_Batch):
+    """The room of the tool that calls any tool."""
+
+    @tool("Call tools", effect="read", open_world=True, seconds=math.inf, adapt=_use_short_form)
+    async def call_tools(self, calls: _Calls, max_bytes: _MaxBytes = DEFAULT_PAGE_BYTES) -> CallToolResult:
+        """Make several calls of this server's tools in turn; each answer stands under its number and name.
+
+        For all that waits for no other answer: reads together, a change with the look that checks it. A failed read
+        stops nothing; after a change that failed nothing more is run.
+        """
+        return await self.call_all(calls, max_bytes)
 
 
 async def _make_call(call: Call, arguments: Mapping[str, Any]) -> _Answer:
