@@ -5,7 +5,7 @@ import pytest
 from github_server.oracle import Oracle
 from github_server.serving import EVERYTHING, refused, served
 
-READING, WRITING, ALL = 16_300, 28_350, 62_300
+READING, WRITING, ALL = 16_950, 29_000, 62_950
 
 
 @pytest.mark.anyio

@@ -145,7 +145,9 @@ async def test_a_function_is_a_tool_with_its_own_words(case: Case, trial: Module
         broken = await client.call_tool("delete_all", {"really": True})
         assert broken.is_error and "secret" not in said(broken)
     async with Client(case.build("--read-only")) as client:
-        assert [tool.name for tool in (await client.list_tools()).tools] == ["read_sum", "read_half", "list_changes"]
+        assert [tool.name for tool in (await client.list_tools()).tools] == [
+            "read_sum", "read_half", "call_tools", "list_changes",
+        ]  # fmt: skip
 
 
 @pytest.mark.anyio

@@ -98,13 +98,14 @@ async def tools(server: Assembled, mode: Any, extensions: Sequence[Any]) -> dict
 async def test_views_are_told_only_to_hosts_that_show_them(mode: str) -> None:
     for extensions, shows in HOSTS.values():
         found = await tools(build(), mode, extensions)
-        assert found == {"get_rows": None, "get_text": None} or (shows and found["get_rows"])
+        assert found == {"get_rows": None, "get_text": None, "call_tools": None} or (shows and found["get_rows"])
     table = {"resourceUri": "ui://mcp-batteries/table"}
     assert await tools(build(), mode, [APPS]) == {
         "get_rows": {"ui": table},
         "get_details": {"ui": {"visibility": ["app"]}},
         "get_more": {"ui": {**table, "visibility": ["app"]}},
         "get_text": None,
+        "call_tools": None,
     }
     assert "get_more" not in await tools(build(read_only=True), mode, [APPS])
 

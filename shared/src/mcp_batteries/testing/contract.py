@@ -26,7 +26,7 @@ from mcp_batteries.testing.wire import StdioWire
 
 VERBS = {
     "list", "get", "read", "search", "query", "explain", "create", "write", "edit", "move", "copy", "delete", "run",
-    "watch", "find", "plot", "replace", "undo", "stage", "continue", "revert",
+    "watch", "find", "plot", "replace", "undo", "stage", "continue", "revert", "call",
 }  # fmt: skip
 LEGACY = "2025-11-25"
 MODERN = "2026-07-28"
