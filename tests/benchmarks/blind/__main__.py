@@ -38,14 +38,16 @@ def main() -> None:
 @click.argument("group", type=click.Choice(GROUPS))
 @click.argument("side", type=click.Choice(["tools", "shell"]))
 @click.option("--log", type=_PATH, required=True)
+@click.option("--option", "options", multiple=True, help="An argument that every server gets; repeatable.")
 @click.option("--wait", is_flag=True, hidden=True)
-def begin(session: Path, group: str, side: str, log: Path, wait: bool) -> None:
+def begin(session: Path, group: str, side: str, log: Path, options: tuple[str, ...], wait: bool) -> None:
     """Open the door of a new session."""
     if wait:
-        Door(group, side, session, log.resolve()).serve(session / "door")
+        Door(group, side, session, log.resolve(), options).serve(session / "door")
         return
     session.mkdir(parents=True)
     command = [sys.executable, "-m", "blind", "begin", str(session.resolve()), group, side, "--log", str(log.resolve())]
+    command += [f"--option={option}" for option in options]
     nothing = subprocess.DEVNULL
     with (session / "trouble").open("w") as trouble:
         subprocess.Popen(

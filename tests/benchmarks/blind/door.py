@@ -8,7 +8,7 @@ import json
 import socket
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -64,12 +64,14 @@ class Door:
     Attributes:
         side: "tools" or "shell".
         log: a file with one JSON object a line, of calls and verdicts.
+        options: that every server gets, such as `--tools=call_tools`.
     """
 
     group: str
     side: str
     folder: Path
     log: Path
+    options: Sequence[str] = ()
     _task: Task | None = None
     _place: Place | None = None
     _done: list[str] = field(default_factory=list[str])
@@ -119,7 +121,8 @@ class Door:
 
     def _server(self, name: str, place: Place) -> Server:
         if name not in self._open:
-            server = Server(place.servers[name], revision=MODERN, seconds=120, variables=place.variables)
+            command = [*place.servers[name], *self.options]
+            server = Server(command, revision=MODERN, seconds=120, variables=place.variables)
             self._open[name] = self._ends.enter_context(server)
             server.open()
         return self._open[name]
