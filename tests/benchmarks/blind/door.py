@@ -87,10 +87,11 @@ class Door:
             while command != "end":
                 client, _ = listener.accept()
                 with client, client.makefile("rw") as stream:
-                    command, *words = json.loads(stream.readline())
+                    command, *words = json.loads(stream.readline()) or [""]
                     stream.write(json.dumps(self._answer(command, words)))
 
     def _answer(self, command: str, words: list[str]) -> str:
+        """Return the answer to a command; one that can't be understood gets a list of those that can."""
         match command, words:
             case "next", []:
                 return self._begin_next()
@@ -116,8 +117,14 @@ class Door:
         self._task = waiting[0]
         folder = Path(tempfile.mkdtemp(prefix="task", dir=self.folder))
         self._place = self._task.make(folder)
-        about = f"The task's folder is {self._place.folder}. {_HOW[self.side]} {len(waiting) - 1} tasks wait after it."
-        return f"{self._task.text}\n\n{about}"
+        about = [
+            f"The task's folder is {self._place.folder}.",
+            _HOW[self.side],
+            f"{len(waiting) - 1} tasks wait after it.",
+        ]
+        if self.side == "shell" and "PGHOST" in self._place.variables:
+            about.insert(1, "The database is one of PostgreSQL; `psql` reaches it without options.")
+        return f"{self._task.text}\n\n{' '.join(about)}"
 
     def _server(self, name: str, place: Place) -> Server:
         if name not in self._open:
