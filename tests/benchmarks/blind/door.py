@@ -17,7 +17,7 @@ from typing import Any
 from beside_shell import Place, size
 from driver import MODERN, Failed, Server
 
-from blind.task import Task, tasks_of
+from blind.task import Task, shell_hint_of, tasks_of
 
 # As in the shells of agents, which cut the middle of a longer answer.
 _MOST_CHARACTERS = 30_000
@@ -117,14 +117,13 @@ class Door:
         self._task = waiting[0]
         folder = Path(tempfile.mkdtemp(prefix="task", dir=self.folder))
         self._place = self._task.make(folder)
-        about = [
-            f"The task's folder is {self._place.folder}.",
-            _HOW[self.side],
-            f"{len(waiting) - 1} tasks wait after it.",
-        ]
-        if self.side == "shell" and "PGHOST" in self._place.variables:
-            about.insert(1, "The database is one of PostgreSQL; `psql` reaches it without options.")
-        return f"{self._task.text}\n\n{' '.join(about)}"
+        about = [f"The task's folder is {self._place.folder}.", _HOW[self.side]]
+        if self.side == "shell":
+            about.append(shell_hint_of(self.group))
+            if "PGHOST" in self._place.variables:
+                about.append("The database is one of PostgreSQL; `psql` reaches it without options.")
+        about.append(f"{len(waiting) - 1} tasks wait after it.")
+        return f"{self._task.text}\n\n{' '.join(filter(None, about))}"
 
     def _server(self, name: str, place: Place) -> Server:
         if name not in self._open:

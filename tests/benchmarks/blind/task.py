@@ -32,6 +32,12 @@ def tasks_of(group: str) -> Sequence[Task]:
     return import_module(f"blind.tasks.{group}").TASKS
 
 
+def shell_hint_of(group: str) -> str:
+    """Return what an agent with a shell is told beside each task of `group`, if there is anything."""
+    module = import_module(f"blind.tasks.{group}")
+    return module.shell_hint() if hasattr(module, "shell_hint") else ""
+
+
 def read_texts(path: Path) -> Mapping[str, str]:
     """Return by name what the user says in each task; line breaks don't count."""
     return {name: " ".join(text.split()) for name, text in tomllib.loads(path.read_text()).items()}
