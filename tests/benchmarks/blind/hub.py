@@ -7,154 +7,41 @@ else, so that nobody takes for done what was not.
 import io
 import json
 import re
-import shlex
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any
 from urllib.parse import unquote
 
+from blind.hub_graph import Graph
+from blind.hub_state import (
+    NOW,
+    REPOSITORY,
+    USER,
+    Branch,
+    Issue,
+    Release,
+    Repository,
+    Run,
+    Search,
+    Unknown,
+    change_issue,
+    is_bot,
+    node_id,
+)
 from github_server.oracle import Oracle, Seen
 from github_server.oracle.server import Reply
 from github_server.world import sample
 
-REPOSITORY = "octo/shop"
-USER = "ada"
 _HERE = f"/repos/{REPOSITORY}"
 _WEB = f"https://github.com/{REPOSITORY}"
-_NOW = "2026-11-28T12:00:00Z"
 _Json = dict[str, Any]
 
 
-@dataclass
-class Review:
-    """One review; `state` is like `APPROVED`."""
-
-    author: str
-    state: str
-    body: str = ""
-
-
-@dataclass
-class Pull:
-    """What a pull request has beside an issue; `merged_at` is empty if it is not merged."""
-
-    head: str
-    sha: str
-    base: str = "main"
-    is_draft: bool = False
-    merged_at: str = ""
-    reviews: list[Review] = field(default_factory=list[Review])
-
-
-@dataclass
-class Issue:
-    """An issue or a pull request; `comments` are authors and texts."""
-
-    number: int
-    title: str
-    author: str
-    created: str
-    body: str = ""
-    closed: str = ""
-    reason: str = ""
-    labels: list[str] = field(default_factory=list[str])
-    assignees: list[str] = field(default_factory=list[str])
-    milestone: str = ""
-    comments: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    pull: Pull | None = None
-
-    @property
-    def state(self) -> str:
-        return "closed" if self.closed else "open"
-
-
-@dataclass
-class Release:
-    """A release or a draft of one."""
-
-    tag: str
-    name: str
-    body: str = ""
-    published: str = ""
-    target: str = "main"
-    draft: bool = False
-    prerelease: bool = False
-
-
-@dataclass
-class Branch:
-    """A branch with its last commit."""
-
-    name: str
-    sha: str
-    committed: str
-    author: str
-    is_protected: bool = False
-
-
-@dataclass
-class Job:
-    """A job of a run, with its log."""
-
-    name: str
-    conclusion: str
-    log: str = ""
-
-
-@dataclass
-class Run:
-    """A run of the workflow for one commit."""
-
-    number: int
-    branch: str
-    sha: str
-    jobs: list[Job]
-    created: str
-
-    @property
-    def conclusion(self) -> str:
-        return "failure" if any(job.conclusion == "failure" for job in self.jobs) else "success"
-
-
-@dataclass
-class Repository:
-    """All that the repository has; milestones are states by title, in the order of their numbers."""
-
-    issues: dict[int, Issue] = field(default_factory=dict[int, Issue])
-    labels: list[str] = field(default_factory=list[str])
-    milestones: dict[str, str] = field(default_factory=dict[str, str])
-    releases: list[Release] = field(default_factory=list[Release])
-    branches: list[Branch] = field(default_factory=list[Branch])
-    runs: list[Run] = field(default_factory=list[Run])
-
-    def state(self) -> dict[str, str]:
-        """Return by name what everything is, as far as a task may change it."""
-        state: dict[str, str] = {}
-        for issue in self.issues.values():
-            entry = {**asdict(issue), "closed": bool(issue.closed), "labels": sorted(issue.labels)}
-            state[f"#{issue.number}"] = json.dumps(entry, sort_keys=True)
-        state["labels"] = " ".join(sorted(self.labels))
-        state |= {f"milestone {title}": text for title, text in self.milestones.items()}
-        for release in self.releases:
-            body = [line.strip() for line in release.body.splitlines() if line.strip()]
-            state[f"release {release.tag}"] = json.dumps({**asdict(release), "body": body, "published": ""})
-        return state | {f"branch {branch.name}": branch.sha for branch in self.branches}
-
-
-class Unknown(Exception):
-    """Raised for what this GitHub does not know."""
-
-
-def is_bot(login: str) -> bool:
-    """Return whether a login is that of an app."""
-    return login.endswith("[bot]")
-
-
 @cache
-def _sample(operation: str) -> _Json:
-    return sample(operation)
+def _sample(operation: str) -> Any:
+    """Return GitHub's example of an answer, of this repository."""
+    return json.loads(json.dumps(sample(operation)).replace("octocat/Hello-World", REPOSITORY))
 
 
 def _user(login: str) -> _Json:
@@ -174,145 +61,12 @@ def _id(text: str) -> int:
     return sum(ord(letter) * 31**place for place, letter in enumerate(text)) % 10**8
 
 
-class Search:
-    """GitHub's language for searching issues, as much of it as is usual."""
-
-    _COMPARED = re.compile(r"(>=|<=|>|<)?(.+)")
-
-    def __init__(self, query: str, repository: Repository) -> None:
-        self._issues = list(repository.issues.values())
-        self._tests: list[Callable[[Issue], bool]] = []
-        self._order = "created-desc"
-        try:
-            words = shlex.split(query)
-        except ValueError as error:
-            raise Unknown(str(error)) from None
-        for word in words:
-            self._read(word)
-
-    def _read(self, word: str) -> None:
-        name, colon, value = word.partition(":")
-        if name == "sort" and colon:
-            self._order = value
-            return
-        if not colon or not re.fullmatch(r"-?[a-z-]+", name):
-            text = word.lower()
-            self._tests.append(lambda issue: text in f"{issue.title}\n{issue.body}".lower())
-            return
-        test = self._qualifier(name.removeprefix("-"), value)
-        self._tests.append((lambda issue: not test(issue)) if name.startswith("-") else test)
-
-    def _qualifier(self, name: str, value: str) -> Callable[[Issue], bool]:
-        match name:
-            case "repo":
-                return lambda issue: value.lower() == REPOSITORY
-            case "org" | "user":
-                return lambda issue: value.lower() == REPOSITORY.partition("/")[0]
-            case "is" | "type" | "state":
-                return _kind(value)
-            case "in" | "archived":
-                return lambda issue: True
-            case "draft":
-                return lambda issue: bool(issue.pull and issue.pull.is_draft) == (value == "true")
-            case "label":
-                names = {label.strip('"').lower() for label in value.split(",")}
-                return lambda issue: any(label.lower() in names for label in issue.labels)
-            case "no":
-                return lambda issue: not getattr(issue, {"label": "labels", "assignee": "assignees"}.get(value, value))
-            case "author":
-                return lambda issue: issue.author.lower().removesuffix("[bot]") == _login(value)
-            case "assignee":
-                return lambda issue: _login(value) in issue.assignees
-            case "milestone":
-                return lambda issue: issue.milestone == value.strip('"')
-            case "base" | "head":
-                return lambda issue: issue.pull is not None and getattr(issue.pull, name) == value
-            case "review":
-                return lambda issue: issue.pull is not None and _decision(issue.pull) == value.lower()
-            case "reviewed-by":
-                return lambda issue: (
-                    issue.pull is not None and _login(value) in {review.author.lower() for review in issue.pull.reviews}
-                )
-            case "commenter":
-                return lambda issue: _login(value) in {author.lower() for author, _ in issue.comments}
-            case "comments":
-                return lambda issue: _is_between(len(issue.comments), value, int)
-            case "created" | "closed" | "updated":
-                attribute = "created" if name == "updated" else name
-                return lambda issue: _is_between(getattr(issue, attribute), value, str)
-            case "merged":
-                return lambda issue: issue.pull is not None and _is_between(issue.pull.merged_at, value, str)
-            case _:
-                raise Unknown(f"The search qualifier {name}: is not known here.")
-
-    def matches(self, order: str = "", direction: str = "desc") -> list[Issue]:
-        """Return the issues that match, newest first unless the query says otherwise."""
-        found = [issue for issue in self._issues if all(test(issue) for test in self._tests)]
-        if order == "comments" or self._order.startswith("comments"):
-            found.sort(key=lambda issue: len(issue.comments))
-        else:
-            found.sort(key=lambda issue: (issue.created, issue.number))
-        if not (self._order.endswith("-asc") or direction == "asc"):
-            found.reverse()
-        return found
-
-
-def _login(value: str) -> str:
-    return USER if value == "@me" else value.lower().removeprefix("app/").removesuffix("[bot]")
-
-
-def _kind(value: str) -> Callable[[Issue], bool]:
-    match value.lower():
-        case "issue":
-            return lambda issue: issue.pull is None
-        case "pr" | "pull-request":
-            return lambda issue: issue.pull is not None
-        case "open" | "closed" as state:
-            return lambda issue: issue.state == state
-        case "merged":
-            return lambda issue: bool(issue.pull and issue.pull.merged_at)
-        case "unmerged":
-            return lambda issue: bool(issue.pull and not issue.pull.merged_at)
-        case "draft":
-            return lambda issue: bool(issue.pull and issue.pull.is_draft)
-        case "public":
-            return lambda issue: True
-        case _:
-            raise Unknown(f"is:{value} is not known here.")
-
-
-def _decision(pull: Pull) -> str:
-    states = {review.author: review.state for review in pull.reviews if review.state != "COMMENTED"}
-    if not states:
-        return "none"
-    return "changes_requested" if "CHANGES_REQUESTED" in states.values() else "approved"
-
-
-def _is_between(actual: Any, value: str, kind: type) -> bool:
-    if actual == "":
-        return False
-    low, dots, high = value.partition("..")
-    if dots:
-        return (low == "*" or _day(actual, low) >= kind(low)) and (high == "*" or _day(actual, high) <= kind(high))
-    sign, bound = re.fullmatch(r"(>=|<=|>|<)?(.+)", value).groups()  # type: ignore[union-attr]
-    left, right = _day(actual, bound), kind(bound)
-    return {">=": left >= right, "<=": left <= right, ">": left > right, "<": left < right, None: left == right}[sign]
-
-
-def _day(actual: Any, bound: str) -> Any:
-    """Return a time as exactly as its bound is given."""
-    return actual[: len(bound)] if isinstance(actual, str) else actual
-
-
 class Hub(Oracle):
     """GitHub with one repository whose state is kept."""
 
     def __init__(self, repository: Repository) -> None:
         super().__init__()
         self.repository = repository
-        # Imported here because it needs this module's classes.
-        from blind.hub_graph import Graph
-
         self._queries = Graph(repository)
         self._routes = [(verb, re.compile(pattern), handler) for verb, pattern, handler in self._table()]
 
@@ -369,6 +123,7 @@ class Hub(Oracle):
             ("GET", f"{_HERE}/tags", self._list_tags),
             ("GET", f"{_HERE}/branches", self._list_branches),
             ("GET", f"{_HERE}/branches/(.+)", lambda seen, name: Reply(200, _branch(self._named(name)))),
+            ("GET", f"{_HERE}/rules/branches/.+", lambda seen: self._page(seen, [])),
             ("GET", f"{_HERE}/git/refs?/heads/(.+)", lambda seen, name: Reply(200, _ref(self._named(name)))),
             ("GET", f"{_HERE}/git/matching-refs/heads/?(.*)", self._match_refs),
             ("DELETE", f"{_HERE}/git/refs/heads/(.+)", self._delete_branch),
@@ -378,7 +133,11 @@ class Hub(Oracle):
             ("GET", f"{_HERE}/commits/(.+)/status", self._get_status),
             ("GET", f"{_HERE}/commits/([^/]+(?:/[^/]+)*)", self._get_commit),
             ("GET", f"{_HERE}/actions/runs", self._list_runs),
-            ("GET", rf"{_HERE}/actions/runs/(\d+)(?:/attempts/1)?", lambda seen, run: Reply(200, self._run(self._ran(run)))),
+            ("GET", rf"{_HERE}/actions/runs/(\d+)(?:/attempts/1)?", self._get_run),
+            ("GET", rf"{_HERE}/actions/runs/\d+/artifacts", lambda seen: self._page(seen, [], "artifacts")),
+            ("GET", f"{_HERE}/actions/workflows", lambda seen: self._page(seen, [_workflow()], "workflows")),
+            ("GET", f"{_HERE}/actions/workflows/[^/]+", lambda seen: Reply(200, _workflow())),
+            ("GET", f"{_HERE}/actions/workflows/[^/]+/runs", self._list_runs),
             ("GET", rf"{_HERE}/actions/runs/(\d+)(?:/attempts/1)?/jobs", self._list_jobs),
             ("GET", rf"{_HERE}/actions/runs/(\d+)(?:/attempts/1)?/logs", self._zip_logs),
             ("GET", rf"{_HERE}/actions/jobs/(\d+)", self._get_job),
@@ -412,7 +171,7 @@ class Hub(Oracle):
             **_sample("issues/create"), "number": issue.number, "id": 10_000 + issue.number, "title": issue.title,
             "node_id": node_id(issue), "body": issue.body, "user": _user(issue.author), "state": issue.state,
             "state_reason": issue.reason or None, "labels": self._labels(issue), "comments": len(issue.comments),
-            "assignees": [*map(_user, issue.assignees)], "assignee": _user(issue.assignees[0]) if issue.assignees else None,
+            "assignees": [*map(_user, issue.assignees)], "assignee": None,
             "milestone": self._milestone_titled(issue.milestone), "created_at": issue.created, "closed_by": None,
             "updated_at": issue.closed or issue.created, "closed_at": issue.closed or None, "locked": False,
             "html_url": f"{_WEB}/{kind}/{issue.number}", "url": f"{self.url}{_HERE}/issues/{issue.number}",
@@ -464,16 +223,8 @@ class Hub(Oracle):
         return self._page(seen, [{**self._issue(issue), "score": 1.0} for issue in found], "items")
 
     def _change_issue(self, seen: Seen, number: str) -> Reply:
-        self.change(self._numbered(number), seen.json)
+        change_issue(self.repository, self._numbered(number), seen.json)
         return Reply(200, self._issue(self._numbered(number)))
-
-    def change(self, issue: Issue, wishes: Mapping[str, Any]) -> None:
-        """Change an issue as REST's words say.
-
-        Raises:
-            Unknown: a label, a milestone or a word is not known.
-        """
-        change_issue(self.repository, issue, wishes)
 
     def _list_comments(self, seen: Seen, number: str) -> Reply:
         issue = self._numbered(number)
@@ -518,9 +269,10 @@ class Hub(Oracle):
             raise KeyError(number)
         states = [issue.state for issue in self.repository.issues.values() if issue.milestone == title]
         return {
-            **_sample("issues/get-milestone"), "number": number, "id": number, "node_id": f"MI_{number}", "title": title,
-            "state": self.repository.milestones[title], "open_issues": states.count("open"), "description": "",
-            "closed_issues": states.count("closed"), "due_on": None, "html_url": f"{_WEB}/milestone/{number}",
+            **_sample("issues/get-milestone"), "number": number, "id": number, "node_id": f"MI_{number}",
+            "title": title, "state": self.repository.milestones[title], "description": "",
+            "open_issues": states.count("open"), "closed_issues": states.count("closed"), "due_on": None,
+            "html_url": f"{_WEB}/milestone/{number}",
         }  # fmt: skip
 
     def _list_milestones(self, seen: Seen) -> Reply:
@@ -595,7 +347,7 @@ class Hub(Oracle):
             **_sample("repos/get-release"), "id": number, "tag_name": release.tag, "name": release.name,
             "body": release.body, "draft": release.draft, "prerelease": release.prerelease, "assets": [],
             "target_commitish": release.target, "published_at": release.published or None,
-            "created_at": release.published or _NOW, "html_url": f"{_WEB}/releases/tag/{release.tag}",
+            "created_at": release.published or NOW, "html_url": f"{_WEB}/releases/tag/{release.tag}",
             "url": f"{self.url}{_HERE}/releases/{number}", "author": _user(USER),
             "upload_url": f"{self.url}{_HERE}/releases/{number}/assets{{?name,label}}",
         }  # fmt: skip
@@ -632,7 +384,7 @@ class Hub(Oracle):
         release.target = wishes.get("target_commitish") or release.target
         release.draft = wishes.get("draft", release.draft)
         release.prerelease = wishes.get("prerelease", release.prerelease)
-        release.published = "" if release.draft else release.published or _NOW
+        release.published = "" if release.draft else release.published or NOW
         return Reply(status, self._one_release(number))
 
     def _list_tags(self, seen: Seen) -> Reply:
@@ -687,12 +439,15 @@ class Hub(Oracle):
         url = f"{self.url}{_HERE}/actions/runs/{run.number}"
         return {
             **_sample("actions/get-workflow-run"), "id": run.number, "name": "CI", "status": "completed",
-            "conclusion": run.conclusion, "head_sha": run.sha, "head_branch": run.branch, "run_attempt": 1,
+            "display_title": f"Work on {run.branch}", "conclusion": run.conclusion, "head_sha": run.sha, "head_branch": run.branch, "run_attempt": 1,
             "path": ".github/workflows/ci.yml", "jobs_url": f"{url}/jobs", "logs_url": f"{url}/logs", "url": url,
             "created_at": run.created, "updated_at": run.created, "run_started_at": run.created,
             "html_url": f"{_WEB}/actions/runs/{run.number}", "event": "pull_request", "pull_requests": [],
             "check_suite_id": run.number, "previous_attempt_url": None,
         }  # fmt: skip
+
+    def _get_run(self, seen: Seen, number: str) -> Reply:
+        return Reply(200, self._run(self._ran(number)))
 
     def _list_runs(self, seen: Seen) -> Reply:
         runs = sorted(self.repository.runs, key=lambda run: run.created, reverse=True)
@@ -769,40 +524,6 @@ class Hub(Oracle):
         return Reply(200, {**combined, "state": "pending", "statuses": [], "total_count": 0, "sha": self._sha(ref)})
 
 
-def change_issue(repository: Repository, issue: Issue, wishes: Mapping[str, Any]) -> None:
-    """Change an issue as REST's words say.
-
-    Raises:
-        Unknown: a label, a milestone or a word is not known.
-    """
-    for name, value in wishes.items():
-        match name:
-            case "state":
-                issue.closed = _NOW if value == "closed" else ""
-                issue.reason = wishes.get("state_reason") or ("completed" if value == "closed" else "")
-            case "state_reason":
-                if value not in ("completed", "not_planned", "duplicate", "reopened", None):
-                    raise Unknown(f"The reason {value} is not known.")
-            case "labels":
-                names = dict.fromkeys(label if isinstance(label, str) else label["name"] for label in value)
-                if unknown := names.keys() - {*repository.labels}:
-                    raise Unknown(f"There is no label {min(unknown)}.")
-                issue.labels = [*names]
-            case "milestone":
-                issue.milestone = [*repository.milestones][int(value) - 1] if value else ""
-            case "assignees":
-                issue.assignees = value
-            case "title" | "body":
-                setattr(issue, name, value)
-            case _:
-                raise Unknown(f"{name} of an issue can't be changed here.")
-
-
-def node_id(issue: Issue) -> str:
-    """Return an issue's id in GraphQL."""
-    return f"{'PR' if issue.pull else 'I'}_{issue.number}"
-
-
 def _has(values: Sequence[str], wanted: str) -> bool:
     return bool(values) if wanted == "*" else not values if wanted == "none" else wanted in values
 
@@ -819,9 +540,13 @@ def _repository() -> _Json:
     }  # fmt: skip
 
 
+def _workflow() -> _Json:
+    return {**_sample("actions/get-workflow"), "name": "CI", "path": ".github/workflows/ci.yml", "state": "active"}
+
+
 def _ref(branch: Branch) -> _Json:
-    return {"ref": f"refs/heads/{branch.name}", "node_id": "REF", "url": "", "object": {"type": "commit", "sha": branch.sha,
-            "url": ""}}  # fmt: skip
+    commit = {"type": "commit", "sha": branch.sha, "url": ""}
+    return {"ref": f"refs/heads/{branch.name}", "node_id": "REF", "url": "", "object": commit}
 
 
 def _branch(branch: Branch) -> _Json:

@@ -1,6 +1,7 @@
 """The hub by GraphQL: GitHub's own schema over the repository's state.
 
-A field that the state does not know is null, empty or its type's plainest value; a mutation that it does not know fails.
+A field that the state does not know is null, empty or its type's plainest value; a mutation that it does not know
+fails.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,17 +19,21 @@ from graphql import (
     parse,
 )
 
-from blind.hub import (
+from blind.hub_state import (
+    NOW,
     REPOSITORY,
     USER,
     Branch,
     Issue,
+    Pull,
     Release,
     Repository,
+    Review,
     Run,
     Search,
     Unknown,
     change_issue,
+    decision_of,
     is_bot,
     node_id,
 )
@@ -63,7 +68,7 @@ class Graph:
 
     def _root(self) -> _Node:
         return {
-            "repository": self._find_repository, "search": self._search, "node": lambda id: self._node(id),
+            "repository": self._find_repository, "search": self._search, "node": self._node,
             "nodes": lambda ids: [self._node(item) for item in ids], "viewer": _actor(USER), "user": _actor,
             "rateLimit": {"remaining": 4999, "limit": 5000, "cost": 1, "resetAt": "2100-01-01T00:00:00Z"},
             "addLabelsToLabelable": self._add_labels, "removeLabelsFromLabelable": self._remove_labels,
@@ -84,19 +89,19 @@ class Graph:
             "hasIssuesEnabled": True, "defaultBranchRef": self._ref(main) if main else {"name": "main"},
             "viewerPermission": "ADMIN", "issues": self._issues, "pullRequests": self._pulls, "issue": self._one,
             "pullRequest": self._one, "issueOrPullRequest": self._one, "isPrivate": False, "visibility": "PUBLIC",
-            "labels": lambda **wishes: _connection([*map(_label, self._repository.labels)], wishes),
+            "labels": _listing([*map(_label, self._repository.labels)]),
             "label": lambda name: _label(name) if name in self._repository.labels else None,
-            "milestones": self._milestones, "milestone": lambda number: self._milestone(number),
-            "releases": lambda **wishes: _connection(self._releases(), wishes),
+            "milestones": self._milestones, "milestone": self._milestone,
+            "releases": _listing(self._releases()),
             "release": lambda tagName: next((item for item in self._releases() if item["tagName"] == tagName), None),
             "latestRelease": next((item for item in self._releases() if item["isLatest"]), None),
             "refs": self._refs, "ref": self._one_ref, "object": self._object, "mergeCommitAllowed": True,
-            "assignableUsers": lambda **wishes: _connection([_actor(login) for login in (USER, "ben", "chen")], wishes),
+            "assignableUsers": _listing([_actor(login) for login in (USER, "ben", "chen")]),
         }  # fmt: skip
 
     # Issues and pull requests
-    def _node(self, identity: str) -> _Node | None:
-        kind, _, number = identity.partition("_")
+    def _node(self, id: str) -> _Node | None:  # noqa: A002
+        kind, _, number = id.partition("_")
         if kind in ("I", "PR") and number.isdigit():
             return self._one(int(number))
         if kind == "R":
@@ -113,13 +118,14 @@ class Graph:
 
     def _shown(self, issue: Issue) -> _Node:
         shown: _Node = {
-            "__typename": "Issue", "id": node_id(issue), "number": issue.number, "title": issue.title, "body": issue.body,
-            "bodyText": issue.body, "state": issue.state.upper(), "author": _actor(issue.author),
+            "__typename": "Issue", "id": node_id(issue), "number": issue.number, "title": issue.title,
+            "body": issue.body, "bodyText": issue.body, "databaseId": 10_000 + issue.number,
+            "state": issue.state.upper(), "author": _actor(issue.author),
             "stateReason": issue.reason.upper() or None, "createdAt": issue.created, "closed": bool(issue.closed),
-            "updatedAt": issue.closed or issue.created, "closedAt": issue.closed or None, "repository": self._repository_name,
-            "labels": lambda **wishes: _connection([*map(_label, issue.labels)], wishes),
-            "assignees": lambda **wishes: _connection([*map(_actor, issue.assignees)], wishes),
-            "comments": lambda **wishes: _connection(_comments(issue), wishes), "url": f"{_WEB}/issues/{issue.number}",
+            "updatedAt": issue.closed or issue.created, "closedAt": issue.closed or None,
+            "repository": self._repository_name, "labels": _listing([*map(_label, issue.labels)]),
+            "assignees": _listing([*map(_actor, issue.assignees)]),
+            "comments": _listing(_comments(issue)), "url": f"{_WEB}/issues/{issue.number}",
             "milestone": self._milestone_titled(issue.milestone) if issue.milestone else None,
         }  # fmt: skip
         if issue.pull is None:
@@ -127,17 +133,16 @@ class Graph:
         pull = issue.pull
         commit = self._commit(pull.sha, issue.title, issue.author, issue.created)
         people = {review.author: review for review in pull.reviews}
-        decision = Search("", self._repository) and _decision_of(issue)
         return {
             **shown, "__typename": "PullRequest", "baseRefName": pull.base, "headRefName": pull.head, "url":
             f"{_WEB}/pull/{issue.number}", "headRefOid": pull.sha, "isDraft": pull.is_draft, "stateReason": None,
             "merged": bool(pull.merged_at), "mergedAt": pull.merged_at or None, "mergeable": "MERGEABLE",
-            "state": "MERGED" if pull.merged_at else issue.state.upper(), "reviewDecision": decision,
+            "state": "MERGED" if pull.merged_at else issue.state.upper(), "reviewDecision": _decision(pull),
             "mergedBy": _actor("ben") if pull.merged_at else None, "headRepository": self._repository_name,
             "headRepositoryOwner": _actor("octo"), "changedFiles": 1, "additions": 3, "deletions": 1,
-            "reviews": lambda **wishes: _connection([*map(_review, pull.reviews)], wishes),
-            "latestReviews": lambda **wishes: _connection([*map(_review, people.values())], wishes),
-            "commits": lambda **wishes: _connection([{"commit": commit}], wishes),
+            "reviews": _listing([*map(_review, pull.reviews)]),
+            "latestReviews": _listing([*map(_review, people.values())]),
+            "commits": _listing([{"commit": commit}]),
             "statusCheckRollup": commit["statusCheckRollup"], "mergeStateStatus": "CLEAN",
             "mergeCommit": commit if pull.merged_at else None, "baseRepository": self._repository_name,
         }  # fmt: skip
@@ -148,7 +153,7 @@ class Graph:
         return {"name": name, "nameWithOwner": REPOSITORY, "owner": _actor(owner), "id": "R_1"}
 
     def _chosen(self, issues: Sequence[Issue], wishes: Mapping[str, Any]) -> _Node:
-        filters = wishes.get("filterBy") or {}
+        filters: _Node = wishes.get("filterBy") or {}
         states = wishes.get("states") or filters.get("states")
         labels = wishes.get("labels") or filters.get("labels")
         shown = [self._shown(issue) for issue in issues]
@@ -158,9 +163,9 @@ class Graph:
             names = {label.lower() for label in labels}
             kept = {issue.number for issue in issues if names & {label.lower() for label in issue.labels}}
             shown = [node for node in shown if node["number"] in kept]
-        for name, attribute in (("baseRefName", "baseRefName"), ("headRefName", "headRefName")):
+        for name in ("baseRefName", "headRefName"):
             if wishes.get(name):
-                shown = [node for node in shown if node[attribute] == wishes[name]]
+                shown = [node for node in shown if node[name] == wishes[name]]
         if author := filters.get("createdBy"):
             shown = [node for node in shown if node["author"]["login"] == author]
         if milestone := filters.get("milestoneNumber") or filters.get("milestone"):
@@ -169,7 +174,7 @@ class Graph:
         if assignee := filters.get("assignee"):
             kept = {issue.number for issue in issues if assignee in issue.assignees}
             shown = [node for node in shown if node["number"] in kept]
-        order = wishes.get("orderBy") or {"direction": "ASC"}
+        order: _Node = wishes.get("orderBy") or {"direction": "ASC"}
         shown.sort(key=lambda node: (node["createdAt"], node["number"]), reverse=order["direction"] == "DESC")
         return _connection(shown, wishes)
 
@@ -204,9 +209,11 @@ class Graph:
         return _connection(shown, wishes)
 
     def _releases(self) -> list[_Node]:
-        releases = sorted(self._repository.releases, key=lambda release: release.published or "9", reverse=True)
-        published = [release for release in releases if not release.draft and not release.prerelease]
-        return [_release(release, is_latest=release in published[:1]) for release in releases]
+        numbered = sorted(
+            enumerate(self._repository.releases, 1), key=lambda item: item[1].published or "9", reverse=True
+        )
+        published = [number for number, release in numbered if not release.draft and not release.prerelease]
+        return [_release(number, release, is_latest=number in published[:1]) for number, release in numbered]
 
     def _refs(self, refPrefix: str = "", query: str | None = None, **wishes: Any) -> _Node:
         if refPrefix != "refs/heads/":
@@ -238,9 +245,10 @@ class Graph:
         person = {"name": author, "email": f"{author}@shop.example", "date": when, "user": _actor(author)}
         runs = [run for run in self._repository.runs if run.sha == sha]
         return {
-            "__typename": "Commit", "oid": sha, "abbreviatedOid": sha[:7], "message": subject, "messageHeadline": subject,
-            "messageBody": "", "committedDate": when, "authoredDate": when, "author": person, "committer": person,
-            "authors": lambda **wishes: _connection([person], wishes), "statusCheckRollup": _rollup(runs),
+            "__typename": "Commit", "oid": sha, "abbreviatedOid": sha[:7], "message": subject,
+            "messageHeadline": subject, "messageBody": "", "committedDate": when, "authoredDate": when,
+            "author": person, "committer": person,
+            "authors": _listing([person]), "statusCheckRollup": _rollup(runs),
         }  # fmt: skip
 
     # Changes
@@ -315,24 +323,22 @@ def _comments(issue: Issue) -> list[_Node]:
     ]  # fmt: skip
 
 
-def _decision_of(issue: Issue) -> str | None:
-    assert issue.pull
-    states = {review.author: review.state for review in issue.pull.reviews if review.state != "COMMENTED"}
-    if not states:
-        return None
-    return "CHANGES_REQUESTED" if "CHANGES_REQUESTED" in states.values() else "APPROVED"
+def _decision(pull: Pull) -> str | None:
+    decision = decision_of(pull)
+    return None if decision == "none" else decision.upper()
 
 
-def _review(review: Any) -> _Node:
+def _review(review: Review) -> _Node:
     return {"author": _actor(review.author), "state": review.state, "body": review.body,
             "submittedAt": "2026-11-01T00:00:00Z"}  # fmt: skip
 
 
-def _release(release: Release, *, is_latest: bool) -> _Node:
+def _release(number: int, release: Release, *, is_latest: bool) -> _Node:
     return {
-        "tagName": release.tag, "name": release.name, "isDraft": release.draft, "isPrerelease": release.prerelease,
+        "id": f"RE_{number}", "databaseId": number, "tagName": release.tag, "name": release.name,
+        "isDraft": release.draft, "isPrerelease": release.prerelease,
         "isLatest": is_latest, "publishedAt": release.published or None, "description": release.body,
-        "createdAt": release.published or "2026-11-28T12:00:00Z", "url": f"{_WEB}/releases/tag/{release.tag}",
+        "createdAt": release.published or NOW, "url": f"{_WEB}/releases/tag/{release.tag}",
     }  # fmt: skip
 
 
@@ -348,7 +354,16 @@ def _rollup(runs: Sequence[Run]) -> _Node | None:
     ]  # fmt: skip
     failed = any(run.conclusion == "failure" for run in runs)
     state = "FAILURE" if failed else "SUCCESS"
-    return {"state": state, "contexts": lambda **wishes: _connection(checks, wishes)}
+    return {"state": state, "contexts": _listing(checks)}
+
+
+def _listing(nodes: Sequence[_Node]) -> Callable[..., _Node]:
+    """Return a field that pages through nodes as its arguments say."""
+
+    def page(**wishes: Any) -> _Node:
+        return _connection(nodes, wishes)
+
+    return page
 
 
 def _connection(nodes: Sequence[_Node], wishes: Mapping[str, Any]) -> _Node:
@@ -412,6 +427,3 @@ def _type(value: Any, info: Any, kind: Any) -> str:
         return value["__typename"]  # pyright: ignore[reportUnknownVariableType]
     possible = schema().get_possible_types(kind)
     return next((item.name for item in possible if item.name == "User"), possible[0].name)
-
-
-_Resolver = Callable[..., Any]

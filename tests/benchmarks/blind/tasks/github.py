@@ -18,7 +18,8 @@ from typing import Any
 from beside_shell import Place
 
 from blind.ends import Ends, answer_faults
-from blind.hub import REPOSITORY, Branch, Hub, Issue, Job, Pull, Release, Repository, Review, Run, is_bot
+from blind.hub import Hub
+from blind.hub_state import REPOSITORY, Branch, Issue, Job, Pull, Release, Repository, Review, Run, is_bot
 from blind.task import Task, read_texts
 from github_server.oracle import Seen
 from github_server.serving import TOKEN
@@ -29,8 +30,8 @@ Request = tuple[str, str, Mapping[str, Any]]
 _PEOPLE = ("ada", "ben", "chen", "dora", "eve-l", "farid", "grace")
 _BOTS = ("renovate[bot]", "dependabot[bot]")
 _LABELS = (
-    "bug", "enhancement", "question", "docs", "good first issue", "backport 2.x", "backported", "skip-notes", "duplicate",
-    "help wanted", "Bug-old",
+    "bug", "enhancement", "question", "docs", "good first issue", "backport 2.x", "backported", "skip-notes",
+    "duplicate", "help wanted", "Bug-old",
 )  # fmt: skip
 _WORDS = (
     "cart", "price", "order", "parcel", "stock", "refund", "coupon", "report", "invoice", "basket", "filter", "search",
@@ -74,7 +75,15 @@ def _make(folder: Path, world: World) -> Place:
         "XDG_STATE_HOME": str(folder / "state"), "XDG_CACHE_HOME": str(folder / "cache"),
     }  # fmt: skip
     command = ["env", "-u", "HTTP_PROXY", f"GITHUB_TOKEN={TOKEN}", sys.executable, "-m", "mcp_github"]
-    command += ["--api-url", hub.url, "--write", "--releases", "--delete", "--toolsets", "default,actions,releases"]
+    command += [
+        "--api-url",
+        hub.url,
+        "--write",
+        "--releases",
+        "--delete",
+        "--toolsets",
+        "default,actions,releases,labels",
+    ]
     return Place(served, {"github": [*command, "--flow", "off", "--write-interval", "0"]}, variables)
 
 
@@ -238,9 +247,9 @@ def _log(rng: random.Random, failed: str, flaky: str) -> str:
     lines.insert(152, f"{flaky} PASSED [ 30%]")
     if failed:
         lines.insert(300, f"{failed} FAILED [ 60%]")
-        lines += ["=== FAILURES ===", "    def test():", ">       assert refund(cart) == 1994", "E       assert 1995 == 1994",
-                  "=== short test summary info ===", f"FAILED {failed} - assert 1995 == 1994",
-                  "=== 1 failed, 500 passed, 1 rerun in 61.02s ===",
+        lines += ["=== FAILURES ===", "    def test():", ">       assert refund(cart) == 1994",
+                  "E       assert 1995 == 1994", "=== short test summary info ===",
+                  f"FAILED {failed} - assert 1995 == 1994", "=== 1 failed, 500 passed, 1 rerun in 61.02s ===",
                   "##[error]Process completed with exit code 1."]  # fmt: skip
     return "".join(f"2026-11-20T10:00:{number % 60:02}.0000000Z {line}\n" for number, line in enumerate(lines))
 
@@ -418,14 +427,15 @@ def _stale_branches() -> World:
     rng, repository = _repository("stale branches", 60, 130)
     heads = {pull.head: bool(issue.closed) for issue, pull in _pulls(repository)}
     limit = "2026-06-01"
-    for head in heads:
+    # The branches of most pull requests are gone.
+    for head in rng.sample([*heads], 25):
         repository.branches.append(Branch(head, _sha(rng), _time(rng.randint(0, 24 * 260)), rng.choice(_PEOPLE)))
-    for number in range(90):
+    for number in range(24):
         name = f"{rng.choice(['wip', 'release', 'Release', 'try', 'releases'])}/{rng.choice(_WORDS)}-{number}"
         when = rng.choice(
             [_time(rng.randint(0, 24 * 260)), f"2026-05-31T23:{number % 60:02}:00Z", "2026-06-01T00:10:00Z"]
         )
-        protected = rng.random() < 0.1
+        protected = rng.random() < 0.2
         repository.branches.append(Branch(name, _sha(rng), when, rng.choice(_PEOPLE), is_protected=protected))
     old = [branch for branch in repository.branches if branch.committed < limit and not branch.is_protected]
     kept = [branch.name for branch in old if branch.name.startswith("release/")]
