@@ -90,53 +90,53 @@ class Hub(Oracle):
     def _table(self) -> Sequence[tuple[str, str, Callable[..., Reply]]]:
         issue, pull = rf"{_HERE}/issues/(\d+)", rf"{_HERE}/pulls/(\d+)"
         return [
-            ("GET", "/user", lambda seen: Reply(200, {**_sample("users/get-authenticated"), **_user(USER)})),
-            ("GET", "/rate_limit", lambda seen: Reply(200, _sample("rate-limit/get"))),
+            ("GET", "/user", self._get_user),
+            ("GET", "/rate_limit", self._get_limits),
             ("GET", "/search/issues", self._search),
-            ("GET", _HERE, lambda seen: Reply(200, _repository())),
+            ("GET", _HERE, self._get_repository),
             ("GET", f"{_HERE}/issues", self._list_issues),
-            ("GET", issue, lambda seen, number: Reply(200, self._issue(self._numbered(number)))),
+            ("GET", issue, self._get_issue),
             ("PATCH", issue, self._change_issue),
             ("GET", f"{issue}/comments", self._list_comments),
             ("POST", f"{issue}/comments", self._comment),
-            ("GET", f"{issue}/labels", lambda seen, number: self._page(seen, self._labels(self._numbered(number)))),
+            ("GET", f"{issue}/labels", self._list_issue_labels),
             ("POST", f"{issue}/labels", self._label),
             ("PUT", f"{issue}/labels", self._label),
             ("DELETE", f"{issue}/labels/(.+)", self._unlabel),
-            ("GET", f"{issue}/(?:timeline|events|reactions|sub_issues)", lambda seen, number: self._page(seen, [])),
-            ("GET", f"{_HERE}/labels", lambda seen: self._page(seen, [*map(_label, self.repository.labels)])),
+            ("GET", f"{issue}/(?:timeline|events|reactions|sub_issues)", self._list_nothing),
+            ("GET", f"{_HERE}/labels", self._list_labels),
             ("GET", f"{_HERE}/labels/(.+)", self._get_label),
             ("GET", f"{_HERE}/milestones", self._list_milestones),
-            ("GET", rf"{_HERE}/milestones/(\d+)", lambda seen, number: Reply(200, self._milestone(int(number)))),
+            ("GET", rf"{_HERE}/milestones/(\d+)", self._get_milestone),
             ("PATCH", rf"{_HERE}/milestones/(\d+)", self._change_milestone),
             ("GET", f"{_HERE}/pulls", self._list_pulls),
-            ("GET", pull, lambda seen, number: Reply(200, self._pull(self._pull_numbered(number)))),
+            ("GET", pull, self._get_pull),
             ("GET", f"{pull}/reviews", self._list_reviews),
-            ("GET", f"{pull}/comments", lambda seen, number: self._page(seen, [])),
+            ("GET", f"{pull}/comments", self._list_nothing),
             ("GET", f"{pull}/commits", self._list_pull_commits),
             ("GET", f"{_HERE}/releases", self._list_releases),
             ("GET", f"{_HERE}/releases/latest", self._get_latest),
             ("GET", f"{_HERE}/releases/tags/(.+)", self._get_tagged),
             ("POST", f"{_HERE}/releases", self._release),
-            ("GET", f"{_HERE}/releases/(\\d+)", lambda seen, number: Reply(200, self._one_release(int(number)))),
+            ("GET", f"{_HERE}/releases/(\\d+)", self._get_release),
             ("PATCH", f"{_HERE}/releases/(\\d+)", self._change_release),
             ("GET", f"{_HERE}/tags", self._list_tags),
             ("GET", f"{_HERE}/branches", self._list_branches),
-            ("GET", f"{_HERE}/branches/(.+)", lambda seen, name: Reply(200, _branch(self._named(name)))),
-            ("GET", f"{_HERE}/rules/branches/.+", lambda seen: self._page(seen, [])),
-            ("GET", f"{_HERE}/git/refs?/heads/(.+)", lambda seen, name: Reply(200, _ref(self._named(name)))),
+            ("GET", f"{_HERE}/branches/(.+)", self._get_branch),
+            ("GET", f"{_HERE}/rules/branches/.+", self._list_nothing),
+            ("GET", f"{_HERE}/git/refs?/heads/(.+)", self._get_ref),
             ("GET", f"{_HERE}/git/matching-refs/heads/?(.*)", self._match_refs),
             ("DELETE", f"{_HERE}/git/refs/heads/(.+)", self._delete_branch),
             ("GET", f"{_HERE}/commits", self._list_commits),
             ("GET", f"{_HERE}/commits/(.+)/check-runs", self._list_checks),
-            ("GET", f"{_HERE}/commits/(.+)/check-suites", lambda seen, ref: self._page(seen, [], "check_suites")),
+            ("GET", f"{_HERE}/commits/(.+)/check-suites", self._list_no_suites),
             ("GET", f"{_HERE}/commits/(.+)/status", self._get_status),
             ("GET", f"{_HERE}/commits/([^/]+(?:/[^/]+)*)", self._get_commit),
             ("GET", f"{_HERE}/actions/runs", self._list_runs),
             ("GET", rf"{_HERE}/actions/runs/(\d+)(?:/attempts/1)?", self._get_run),
-            ("GET", rf"{_HERE}/actions/runs/\d+/artifacts", lambda seen: self._page(seen, [], "artifacts")),
-            ("GET", f"{_HERE}/actions/workflows", lambda seen: self._page(seen, [_workflow()], "workflows")),
-            ("GET", f"{_HERE}/actions/workflows/[^/]+", lambda seen: Reply(200, _workflow())),
+            ("GET", rf"{_HERE}/actions/runs/\d+/artifacts", self._list_no_artifacts),
+            ("GET", f"{_HERE}/actions/workflows", self._list_workflows),
+            ("GET", f"{_HERE}/actions/workflows/[^/]+", self._get_workflow),
             ("GET", f"{_HERE}/actions/workflows/[^/]+/runs", self._list_runs),
             ("GET", rf"{_HERE}/actions/runs/(\d+)(?:/attempts/1)?/jobs", self._list_jobs),
             ("GET", rf"{_HERE}/actions/runs/(\d+)(?:/attempts/1)?/logs", self._zip_logs),
@@ -144,8 +144,20 @@ class Hub(Oracle):
             ("GET", rf"{_HERE}/actions/jobs/(\d+)/logs", self._send_to_log),
             ("GET", r"/_storage/(\d+)", self._get_log),
             ("GET", rf"{_HERE}/check-runs/(\d+)", self._get_check),
-            ("GET", rf"{_HERE}/check-runs/(\d+)/annotations", lambda seen, number: self._page(seen, [])),
+            ("GET", rf"{_HERE}/check-runs/(\d+)/annotations", self._list_nothing),
         ]  # fmt: skip
+
+    def _get_user(self, seen: Seen) -> Reply:
+        return Reply(200, {**_sample("users/get-authenticated"), **_user(USER)})
+
+    def _get_limits(self, seen: Seen) -> Reply:
+        return Reply(200, _sample("rate-limit/get"))
+
+    def _get_repository(self, seen: Seen) -> Reply:
+        return Reply(200, _repository())
+
+    def _list_nothing(self, seen: Seen, *_: str) -> Reply:
+        return self._page(seen, [])
 
     def _page(self, seen: Seen, items: list[Any], inside: str = "") -> Reply:
         size = min(int(seen.query.get("per_page", 30)), 100)
@@ -187,6 +199,15 @@ class Hub(Oracle):
             }
             shown["draft"] = issue.pull.is_draft
         return shown
+
+    def _get_issue(self, seen: Seen, number: str) -> Reply:
+        return Reply(200, self._issue(self._numbered(number)))
+
+    def _list_issue_labels(self, seen: Seen, number: str) -> Reply:
+        return self._page(seen, self._labels(self._numbered(number)))
+
+    def _list_labels(self, seen: Seen) -> Reply:
+        return self._page(seen, [*map(_label, self.repository.labels)])
 
     def _labels(self, issue: Issue) -> list[_Json]:
         return [_label(name) for name in issue.labels]
@@ -246,8 +267,10 @@ class Hub(Oracle):
 
     def _label(self, seen: Seen, number: str) -> Reply:
         issue = self._numbered(number)
-        wishes = seen.json["labels"] if isinstance(seen.json, dict) else seen.json
-        names = [name if isinstance(name, str) else name["name"] for name in wishes]
+        # A bare list is taken, too.
+        names: Any = seen.json
+        if "labels" in names:
+            names = names["labels"]
         kept = issue.labels if seen.verb == "POST" else []
         change_issue(self.repository, issue, {"labels": [*kept, *names]})
         return Reply(200, self._labels(issue))
@@ -274,6 +297,9 @@ class Hub(Oracle):
             "open_issues": states.count("open"), "closed_issues": states.count("closed"), "due_on": None,
             "html_url": f"{_WEB}/milestone/{number}",
         }  # fmt: skip
+
+    def _get_milestone(self, seen: Seen, number: str) -> Reply:
+        return Reply(200, self._milestone(int(number)))
 
     def _list_milestones(self, seen: Seen) -> Reply:
         shown = [self._milestone(number) for number in range(1, len(self.repository.milestones) + 1)]
@@ -315,6 +341,9 @@ class Hub(Oracle):
             "html_url": f"{_WEB}/pull/{issue.number}", "url": f"{self.url}{_HERE}/pulls/{issue.number}",
         }  # fmt: skip
 
+    def _get_pull(self, seen: Seen, number: str) -> Reply:
+        return Reply(200, self._pull(self._pull_numbered(number)))
+
     def _list_pulls(self, seen: Seen) -> Reply:
         query = seen.query
         pulls = [issue for issue in self.repository.issues.values() if issue.pull]
@@ -351,6 +380,9 @@ class Hub(Oracle):
             "url": f"{self.url}{_HERE}/releases/{number}", "author": _user(USER),
             "upload_url": f"{self.url}{_HERE}/releases/{number}/assets{{?name,label}}",
         }  # fmt: skip
+
+    def _get_release(self, seen: Seen, number: str) -> Reply:
+        return Reply(200, self._one_release(int(number)))
 
     def _list_releases(self, seen: Seen) -> Reply:
         return self._page(seen, [self._one_release(number) for number in self._newest_releases()])
@@ -394,6 +426,12 @@ class Hub(Oracle):
     # Branches and commits
     def _named(self, name: str) -> Branch:
         return next(branch for branch in self.repository.branches if branch.name == name)
+
+    def _get_branch(self, seen: Seen, name: str) -> Reply:
+        return Reply(200, _branch(self._named(name)))
+
+    def _get_ref(self, seen: Seen, name: str) -> Reply:
+        return Reply(200, _ref(self._named(name)))
 
     def _list_branches(self, seen: Seen) -> Reply:
         branches = sorted(self.repository.branches, key=lambda branch: branch.name)
@@ -439,12 +477,25 @@ class Hub(Oracle):
         url = f"{self.url}{_HERE}/actions/runs/{run.number}"
         return {
             **_sample("actions/get-workflow-run"), "id": run.number, "name": "CI", "status": "completed",
-            "display_title": f"Work on {run.branch}", "conclusion": run.conclusion, "head_sha": run.sha, "head_branch": run.branch, "run_attempt": 1,
+            "display_title": f"Work on {run.branch}", "conclusion": run.conclusion,
+            "head_sha": run.sha, "head_branch": run.branch, "run_attempt": 1,
             "path": ".github/workflows/ci.yml", "jobs_url": f"{url}/jobs", "logs_url": f"{url}/logs", "url": url,
             "created_at": run.created, "updated_at": run.created, "run_started_at": run.created,
             "html_url": f"{_WEB}/actions/runs/{run.number}", "event": "pull_request", "pull_requests": [],
             "check_suite_id": run.number, "previous_attempt_url": None,
         }  # fmt: skip
+
+    def _list_workflows(self, seen: Seen) -> Reply:
+        return self._page(seen, [_workflow()], "workflows")
+
+    def _get_workflow(self, seen: Seen) -> Reply:
+        return Reply(200, _workflow())
+
+    def _list_no_suites(self, seen: Seen, ref: str) -> Reply:
+        return self._page(seen, [], "check_suites")
+
+    def _list_no_artifacts(self, seen: Seen) -> Reply:
+        return self._page(seen, [], "artifacts")
 
     def _get_run(self, seen: Seen, number: str) -> Reply:
         return Reply(200, self._run(self._ran(number)))

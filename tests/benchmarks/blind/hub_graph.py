@@ -5,7 +5,8 @@ fails.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from graphql import (
     GraphQLEnumType,
@@ -15,7 +16,7 @@ from graphql import (
     GraphQLObjectType,
     GraphQLScalarType,
     OperationType,
-    execute_sync,
+    execute_sync,  # pyright: ignore[reportUnknownVariableType]
     parse,
 )
 
@@ -69,7 +70,7 @@ class Graph:
     def _root(self) -> _Node:
         return {
             "repository": self._find_repository, "search": self._search, "node": self._node,
-            "nodes": lambda ids: [self._node(item) for item in ids], "viewer": _actor(USER), "user": _actor,
+            "nodes": self._nodes, "viewer": _actor(USER), "user": _actor,
             "rateLimit": {"remaining": 4999, "limit": 5000, "cost": 1, "resetAt": "2100-01-01T00:00:00Z"},
             "addLabelsToLabelable": self._add_labels, "removeLabelsFromLabelable": self._remove_labels,
             "closeIssue": self._close, "updateIssue": self._update, "updatePullRequest": self._update,
@@ -90,10 +91,10 @@ class Graph:
             "viewerPermission": "ADMIN", "issues": self._issues, "pullRequests": self._pulls, "issue": self._one,
             "pullRequest": self._one, "issueOrPullRequest": self._one, "isPrivate": False, "visibility": "PUBLIC",
             "labels": _listing([*map(_label, self._repository.labels)]),
-            "label": lambda name: _label(name) if name in self._repository.labels else None,
+            "label": self._label,
             "milestones": self._milestones, "milestone": self._milestone,
             "releases": _listing(self._releases()),
-            "release": lambda tagName: next((item for item in self._releases() if item["tagName"] == tagName), None),
+            "release": self._release_tagged,
             "latestRelease": next((item for item in self._releases() if item["isLatest"]), None),
             "refs": self._refs, "ref": self._one_ref, "object": self._object, "mergeCommitAllowed": True,
             "assignableUsers": _listing([_actor(login) for login in (USER, "ben", "chen")]),
@@ -107,6 +108,9 @@ class Graph:
         if kind == "R":
             return {"__typename": "Repository", **self._shown_repository()}
         return self._milestone(int(number)) if kind == "MI" else None
+
+    def _nodes(self, ids: Sequence[str]) -> list[_Node | None]:
+        return [self._node(item) for item in ids]
 
     def _issue_of(self, identity: str) -> Issue:
         return self._repository.issues[int(identity.partition("_")[2])]
@@ -152,7 +156,7 @@ class Graph:
         owner, name = REPOSITORY.split("/")
         return {"name": name, "nameWithOwner": REPOSITORY, "owner": _actor(owner), "id": "R_1"}
 
-    def _chosen(self, issues: Sequence[Issue], wishes: Mapping[str, Any]) -> _Node:
+    def _chosen(self, issues: Sequence[Issue], **wishes: Any) -> _Node:
         filters: _Node = wishes.get("filterBy") or {}
         states = wishes.get("states") or filters.get("states")
         labels = wishes.get("labels") or filters.get("labels")
@@ -170,7 +174,7 @@ class Graph:
             shown = [node for node in shown if node["author"]["login"] == author]
         if milestone := filters.get("milestoneNumber") or filters.get("milestone"):
             title = [*self._repository.milestones][int(milestone) - 1] if str(milestone).isdigit() else milestone
-            shown = [node for node in shown if (node["milestone"] or {}).get("title") == title]
+            shown = [node for node in shown if node["milestone"] and node["milestone"]["title"] == title]
         if assignee := filters.get("assignee"):
             kept = {issue.number for issue in issues if assignee in issue.assignees}
             shown = [node for node in shown if node["number"] in kept]
@@ -179,10 +183,10 @@ class Graph:
         return _connection(shown, wishes)
 
     def _issues(self, **wishes: Any) -> _Node:
-        return self._chosen([issue for issue in self._repository.issues.values() if not issue.pull], wishes)
+        return self._chosen([issue for issue in self._repository.issues.values() if not issue.pull], **wishes)
 
     def _pulls(self, **wishes: Any) -> _Node:
-        return self._chosen([issue for issue in self._repository.issues.values() if issue.pull], wishes)
+        return self._chosen([issue for issue in self._repository.issues.values() if issue.pull], **wishes)
 
     def _search(self, query: str, **wishes: Any) -> _Node:
         try:
@@ -215,6 +219,12 @@ class Graph:
         published = [number for number, release in numbered if not release.draft and not release.prerelease]
         return [_release(number, release, is_latest=number in published[:1]) for number, release in numbered]
 
+    def _release_tagged(self, tagName: str) -> _Node | None:
+        return next((item for item in self._releases() if item["tagName"] == tagName), None)
+
+    def _label(self, name: str) -> _Node | None:
+        return _label(name) if name in self._repository.labels else None
+
     def _refs(self, refPrefix: str = "", query: str | None = None, **wishes: Any) -> _Node:
         if refPrefix != "refs/heads/":
             tags = [release for release in self._repository.releases if not release.draft]
@@ -231,7 +241,7 @@ class Graph:
         commit = self._commit(branch.sha, f"Work on {branch.name}", branch.author, branch.committed)
         return {
             "id": f"REF_{branch.name}", "name": branch.name, "prefix": "refs/heads/", "target": commit,
-            "associatedPullRequests": lambda **wishes: self._chosen(pulls, wishes),
+            "associatedPullRequests": partial(self._chosen, pulls),
             "branchProtectionRule": {"pattern": branch.name} if branch.is_protected else None,
         }  # fmt: skip
 
@@ -390,7 +400,7 @@ def _connection(nodes: Sequence[_Node], wishes: Mapping[str, Any]) -> _Node:
 
 def _resolve(source: Any, info: Any, **arguments: Any) -> Any:
     if isinstance(source, dict) and info.field_name in source:
-        value: Any = source[info.field_name]  # pyright: ignore[reportUnknownVariableType]
+        value = cast(_Node, source)[info.field_name]
         return value(**arguments) if callable(value) else value
     if info.operation.operation is OperationType.MUTATION and len(info.path.as_list()) == 1:
         raise GraphQLError(f"The mutation {info.field_name} is not known here.")
@@ -403,7 +413,7 @@ def _plain(kind: Any) -> Any:
         case GraphQLObjectType() if kind.name.endswith("Connection"):
             return _connection([], {})
         case GraphQLNonNull():
-            return _required(kind.of_type)
+            return _required(cast(Any, kind).of_type)
         case _:
             return None
 

@@ -363,7 +363,12 @@ def _duplicates() -> World:
 
     solve = requests(pairs)
     without_comment = [request for request in solve if request[0] == "PATCH"]
-    wrong = [without_comment, requests(exact), requests(pairs, "completed"), requests([pair[::-1] for pair in pairs])]
+    wrong = [
+        without_comment,
+        requests(exact),
+        requests(pairs, "completed"),
+        requests([(first, number) for number, first in pairs]),
+    ]
     return World(repository, str(len(pairs)), [str(len(exact)), str(2 * len(pairs))], solve, wrong)
 
 
