@@ -169,6 +169,21 @@ async def test_tags_have_their_messages(oracle: Oracle) -> None:
         assert oracle.sent("POST", "/graphql")[-1].json["variables"]["after"] == "E"
 
 
+async def test_branches_have_the_day_of_their_last_commit(oracle: Oracle) -> None:
+    commit = {
+        "__typename": "Commit",
+        "oid": "c" * 40,
+        "committedDate": "2026-01-02T03:04:05Z",
+        "author": {"name": "Ann", "user": None},
+    }
+    refs = {"totalCount": 1, "pageInfo": {"hasNextPage": False, "endCursor": None},
+            "nodes": [{"name": "topic", "target": commit}]}  # fmt: skip
+    oracle.graphql("Branches", {"repository": {"refs": refs}})
+    async with served(oracle) as client:
+        found = await call(client, "list_refs", **O, fields="name,date,author")
+        assert found["rows"] == [["topic", "2026-01-02T03:04:05Z", "Ann"]]
+
+
 async def test_watching_a_repository(oracle: Oracle) -> None:
     async with served(oracle, *EVERYTHING) as client:
         assert (await call(client, "get_subscription", **O))["data"]["state"] == "watching"

@@ -240,6 +240,26 @@ async def test_a_merge_names_the_head_that_was_seen(oracle: Oracle) -> None:
 
 
 @pytest.mark.anyio
+async def test_several_branches_are_shown_and_then_deleted(oracle: Oracle) -> None:
+    names = ["old/1", "old/2", "old/3"]
+    for name in names:
+        branch(oracle, name)
+    both = {**O, "branch": names[0], "branches": names}
+    async with served(oracle, "--write", "--delete") as client:
+        shown = await call(client, "delete_branch", **both)
+        assert shown["done"].startswith("Nothing was deleted") and [row[0] for row in shown["data"]["rows"]] == names
+        assert oracle.sent("DELETE") == []
+        oracle.answer("DELETE", "/repos/octo/app/git/refs/heads/old/2", {"message": "Reference is locked"}, status=422)
+        done = await call(client, "delete_branch", **both, dry_run=False)
+        assert done["done"] == "Deleted 2 of 3 branches."
+        results = {row[0]: row[2] for row in done["data"]["rows"]}
+        assert results["old/1"] == results["old/3"] == "deleted" and "Reference is locked" in results["old/2"]
+        assert len(oracle.sent("DELETE")) == 3
+        assert "default branch" in await refused(client, "delete_branch", **O, branch="x", branches=["main"])
+        assert len(oracle.sent("DELETE")) == 3
+
+
+@pytest.mark.anyio
 async def test_the_default_branch_is_not_deleted(oracle: Oracle) -> None:
     async with served(oracle, "--write", "--delete") as client:
         assert "default branch" in await refused(client, "delete_branch", **O, branch="main")

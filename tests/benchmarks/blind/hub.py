@@ -511,8 +511,9 @@ class Hub(Oracle):
 
     def _job(self, run: Run, place: int) -> _Json:
         job, number = run.jobs[place], run.number * 100 + place
+        # The minute in which the lines of every log were written.
         step = {"name": "Run tests", "status": "completed", "conclusion": job.conclusion, "number": 1,
-                "started_at": run.created, "completed_at": run.created}  # fmt: skip
+                "started_at": "2026-11-20T10:00:00Z", "completed_at": "2026-11-20T10:00:59Z"}  # fmt: skip
         return {
             **_sample("actions/get-job-for-workflow-run"), "id": number, "run_id": run.number, "name": job.name,
             "status": "completed", "conclusion": job.conclusion, "head_sha": run.sha, "run_attempt": 1, "steps": [step],

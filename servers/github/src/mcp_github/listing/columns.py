@@ -152,7 +152,17 @@ CODE = Projection(
     },
     ("repo", "path", "matches"),
 )
+
 BRANCH = Projection({"name": "name", "sha": "commit.sha", "protected": "protected"}, ("name", "sha", "protected"))
+DATED_BRANCH = Projection(
+    {
+        "name": "name",
+        "sha": "target.oid",
+        "date": "target.committedDate",
+        "author": lambda item: pick(item, "target.author.user.login") or pick(item, "target.author.name"),
+    },
+    ("name", "sha", "date"),
+)
 TAG = Projection(
     {
         "name": "name",

@@ -30,6 +30,7 @@ from mcp_github.policy.names import (
     label,
     node,
     ref,
+    refs,
     require_logins,
     team,
     workflow,
@@ -156,6 +157,7 @@ class Policy(RepositoryAllowList, Gates, FlowRules):
     """
 
     ref = staticmethod(ref)
+    refs = staticmethod(refs)
     file = staticmethod(file)
     workflow = staticmethod(workflow)
     team = staticmethod(team)

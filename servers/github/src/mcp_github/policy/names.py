@@ -12,7 +12,7 @@ from mcp_github.invisible import escape_path, unescape_path
 
 __all__ = [
     "HEAD", "LOGIN", "FilePath", "Gist", "LabelName", "NodeId", "Ref", "TeamSlug", "Workflow", "file", "gist",
-    "is_encodable", "label", "node", "parse_owner_setting", "ref", "require_logins", "team", "workflow",
+    "is_encodable", "label", "node", "parse_owner_setting", "ref", "refs", "require_logins", "team", "workflow",
 ]  # fmt: skip
 
 LOGIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}(?:\[bot\])?")
@@ -102,6 +102,11 @@ def ref(text: str) -> Ref:
     if not _is_ref_name(name):
         raise Invalid(f"{quote(name)} can't be a branch, tag or commit.", "Name one, such as `main`.")
     return Ref(name)
+
+
+def refs(texts: list[str]) -> list[Ref]:
+    """Return branches, tags or commits; as `ref`."""
+    return [ref(text) for text in texts]
 
 
 def _is_ref_name(name: str) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 __all__ = [
-    "ADD_DISCUSSION_COMMENT", "ADD_THREAD", "AUTO_MERGE", "BLAME", "CATEGORIES", "COMMIT_ON_BRANCH",
+    "ADD_DISCUSSION_COMMENT", "ADD_THREAD", "AUTO_MERGE", "BLAME", "BRANCHES", "CATEGORIES",
+    "COMMIT_ON_BRANCH",
     "CREATE_DISCUSSION", "CREATE_PROJECT", "CREATE_PROJECT_UPDATE", "DELETE_DISCUSSION_COMMENT", "DISCUSSION",
     "DISCUSSIONS", "DRAFT", "EDIT_DISCUSSION_COMMENT", "EDIT_PROJECT_UPDATE", "ENQUEUE", "MARK_ANSWER",
     "MERGE_STATE", "NODE_PLACE", "PROJECT_UPDATES", "PROJECT_VIEWS", "PULL_LINKS", "READY", "REPLY", "RESOLVE",
@@ -114,6 +115,18 @@ mutation AutoMerge($input: EnablePullRequestAutoMergeInput!) {
 COMMIT_ON_BRANCH = """
 mutation CommitOnBranch($input: CreateCommitOnBranchInput!) {
   createCommitOnBranch(input: $input) { commit { oid url } }
+}
+"""
+
+BRANCHES = """
+query Branches($owner: String!, $name: String!, $first: Int!, $after: String) {
+  repository(owner: $owner, name: $name) { nameWithOwner
+    refs(refPrefix: "refs/heads/", first: $first, after: $after) {
+      totalCount pageInfo { hasNextPage endCursor } nodes {
+        name target { oid ... on Commit { committedDate author { name user { login } } } }
+      }
+    }
+  }
 }
 """
 

@@ -42,10 +42,10 @@ from mcp_github.policy import (
 
 __all__ = [
     "Body", "BranchName", "Cursor", "DeleteReleaseRepoName", "DeleteRepoName", "Due", "Fields", "ForceRepoName",
-    "Limit", "Login", "MergeRepoName", "NameList", "Names", "OptionalBody", "OptionalOwnerName", "OptionalPath",
-    "OptionalRefName", "OptionalRepoName", "OptionalTitle", "OptionalWriteRepoName", "OwnerName", "PathName", "RefName",
-    "ReleaseRepoName", "RepoName", "RunRepoName", "Since", "Title", "Until", "Waiting", "WriteOwnerName",
-    "WriteRepoName", "check_message", "drop_unset", "one_of", "refuse_beside",
+    "Limit", "Login", "MergeRepoName", "NameList", "Names", "OptionalBody", "OptionalDryRun", "OptionalOwnerName",
+    "OptionalPath", "OptionalRefName", "OptionalRepoName", "OptionalTitle", "OptionalWriteRepoName", "OwnerName",
+    "PathName", "RefName", "ReleaseRepoName", "RepoName", "RunRepoName", "Since", "Title", "Until", "Waiting",
+    "WriteOwnerName", "WriteRepoName", "check_message", "drop_unset", "one_of", "refuse_beside",
 ]  # fmt: skip
 
 _REF_IN_ADDRESS = re.compile(r"/(?:tree|blob|raw|blame|edit|commits?|compare|releases/tag)/([^?#]+)")
@@ -233,6 +233,7 @@ OptionalRefName = Annotated[
     BeforeValidator(_ref_of_address),
     Field(description=_REF_DESCRIPTION, validate_default=True),
 ]
+OptionalDryRun = Annotated[bool | None, Field(description="Only show what it would do.")]
 BranchName = Annotated[Ref, trusted(Policy.ref), Field(description="Name")]
 _PATH_FIELD = Field(description="In `repo`")
 PathName = Annotated[FilePath, trusted(Policy.file), _PATH_FIELD]

@@ -9,18 +9,19 @@ from typing import Annotated, Any, Literal, cast
 from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent
 from pydantic import AfterValidator, Field
 
-from mcp_batteries.errors import NotFound, quote
+from mcp_batteries.errors import NotFound, Problem, quote
 from mcp_batteries.media.pictures import Picture
+from mcp_batteries.progress import report_progress
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
 from mcp_github.client.api import Api
-from mcp_github.listing.columns import BRANCH, COMMIT, REPOSITORY, TAG
+from mcp_github.listing.columns import BRANCH, COMMIT, DATED_BRANCH, REPOSITORY, TAG
 from mcp_github.listing.graphql_pages import GraphqlQuery, fetch_graphql_page
 from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_notes
 from mcp_github.listing.projections import Projection, clip, pick
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.number_forms import NumberOrDefault, OptionalNumber
-from mcp_github.policy import Change, FileChange, FilePath, Policy, Ref, Repo, WriteRepo
+from mcp_github.policy import Change, DeleteRepo, FileChange, FilePath, Policy, Ref, Repo, WriteRepo
 from mcp_github.requests.branches import (
     get_default_branch,
     get_default_ref,
@@ -32,7 +33,7 @@ from mcp_github.requests.branches import (
 from mcp_github.requests.commit_files import commit_files
 from mcp_github.requests.diffs import diff_source, read_differences
 from mcp_github.requests.files import BinaryFile, list_folder, read_content, require_path
-from mcp_github.requests.graphql_queries import TAGS
+from mcp_github.requests.graphql_queries import BRANCHES, TAGS
 from mcp_github.tools.arguments import (
     BranchName,
     Cursor,
@@ -40,6 +41,7 @@ from mcp_github.tools.arguments import (
     Fields,
     ForceRepoName,
     Limit,
+    OptionalDryRun,
     OptionalPath,
     OptionalRefName,
     PathName,
@@ -65,6 +67,13 @@ _COLUMNS_OF_PERIOD = ("sha", "message", "author", "name", "committed_at")
 _MAX_PULL_COMMITS = 250
 _MAX_MESSAGE_CHARACTERS = 4000
 _MAX_FILES = 60
+_MAX_BRANCHES = 50
+_GRAPHQL_REFS = {"branches": (BRANCHES, DATED_BRANCH), "tags": (TAGS, TAG)}
+_MoreBranches = Annotated[
+    list[Ref] | None,
+    trusted(Policy.refs),
+    Field(max_length=_MAX_BRANCHES, description="More to delete. Only shown unless dry_run=false"),
+]
 
 
 def _check_count(files: list[Change]) -> list[Change]:
@@ -246,15 +255,16 @@ async def list_refs(
 ) -> Listing:
     """List a repository's branches or tags, with the commit each points to.
 
-    A branch says whether it is protected. Commits: `list_commits`, releases: `list_releases`.
+    A branch says whether it is protected, with fields=name,date when it was last committed to. Releases:
+    `list_releases`.
     """
     options = PageOptions(fields, limit, cursor)
     description = f"the {kind} of `{repo.full_name}`"
-    tag_columns = TAG.getters.keys() - BRANCH.getters.keys()
-    if kind == "tags" and tag_columns.intersection(fields or ()):
-        # REST lists tags without their messages.
+    # REST lists branches without dates, and tags without messages.
+    document, projection = _GRAPHQL_REFS[kind]
+    if (projection.getters.keys() - BRANCH.getters.keys()).intersection(fields or ()):
         query = GraphqlQuery(
-            TAGS, {"owner": repo.owner, "name": repo.name}, description, TAG,
+            document, {"owner": repo.owner, "name": repo.name}, description, projection,
             find_connection=lambda data: data["repository"]["refs"], repo=repo,
         )  # fmt: skip
         return await fetch_graphql_page(api, query, options)
@@ -332,12 +342,47 @@ async def copy_repository(
 
 
 @tool("Delete a branch", toolset="repos", gate="delete", effect="destroy", open_world=True)
-async def delete_branch(api: Api, *, repo: DeleteRepoName, branch: BranchName) -> Done:
-    """Delete a branch, but never the default one. Its commits stay only where others reach them."""
-    api.policy.require_deletable(branch, await get_default_branch(api, repo), repo)
-    sha = await resolve_sha(api, repo, branch)
-    await api.write("DELETE", _branch_path(branch, repo), _describe(branch, repo))
-    return Done(done=f"Deleted branch {branch.name}; it was at {sha}.", data={"sha": sha})
+async def delete_branch(
+    api: Api,
+    *,
+    repo: DeleteRepoName,
+    branch: BranchName,
+    branches: _MoreBranches = None,
+    dry_run: OptionalDryRun = None,
+) -> Done:
+    """Delete a branch or several, but never the default one. Their commits stay only where others reach them."""
+    named: list[Ref] = [branch, *(branches or [])]
+    refs = list(dict.fromkeys(named))
+    default_branch = await get_default_branch(api, repo)
+    for ref in refs:
+        api.policy.require_deletable(ref, default_branch, repo)
+    commits = {ref: await resolve_sha(api, repo, ref) for ref in refs}
+    if dry_run or (dry_run is None and branches):
+        rows = [[ref.name, sha] for ref, sha in commits.items()]
+        data = {"columns": ["branch", "sha"], "rows": rows}
+        return Done(done="Nothing was deleted: these would be. Call again with dry_run=false.", data=data)
+    if not branches:
+        await api.write("DELETE", _branch_path(branch, repo), _describe(branch, repo))
+        sha = commits[branch]
+        return Done(done=f"Deleted branch {branch.name}; it was at {sha}.", data={"sha": sha})
+    return await _delete_branches(api, repo, commits)
+
+
+async def _delete_branches(api: Api, repo: DeleteRepo, commits: Mapping[Ref, str]) -> Done:
+    """Delete several branches, given with their commits; what fails for one is told, and the next is tried."""
+    rows: list[list[str]] = []
+    deleted_count = 0
+    for ref, sha in commits.items():
+        report_progress(len(rows), len(commits), ref.name)
+        try:
+            await api.write("DELETE", _branch_path(ref, repo), _describe(ref, repo))
+        except Problem as problem:
+            rows.append([ref.name, sha, f"not deleted: {problem}"])
+            continue
+        deleted_count += 1
+        rows.append([ref.name, sha, "deleted"])
+    data = {"columns": ["branch", "was_at", "result"], "rows": rows}
+    return Done(done=f"Deleted {deleted_count} of {len(commits)} branches.", data=data)
 
 
 @tool("Delete a repository", toolset="repos", gate="delete", effect="destroy", open_world=True)

@@ -37,6 +37,7 @@ from mcp_github.tools.arguments import (
     NameList,
     Names,
     OptionalBody,
+    OptionalDryRun,
     OptionalTitle,
     RepoName,
     Since,
@@ -101,7 +102,6 @@ Type = Annotated[FreeText | None, Field(description="Name"), EMPTY_COUNTS]
 Milestone = Annotated[int | None, BeforeValidator(_check_milestone), AfterValidator(_check_from_0)]
 ManyNumbers = Annotated[list[Number] | None, BeforeValidator(_split_numbers), AfterValidator(_check_numbers)]
 MoreNumbers = Annotated[ManyNumbers, Field(description="More to change alike. Only shown unless dry_run=false")]
-OptionalDryRun = Annotated[bool | None, Field(description="Only show what it would do.")]
 Custom = Annotated[dict[FreeText, Any] | None, Field(description="Values by field name")]
 Review = Annotated[bool, Field(description="One on lines of code")]
 

@@ -127,7 +127,7 @@ async def list_pull_requests(
 ) -> Listing:
     """List a repository's pull requests by state or branch, newest first, or those of a `commit`.
 
-    Texts, and whether one can be merged: `get_pull_request`. By author or words: `search_github`.
+    Texts, and whether one can be merged: `get_pull_request`. By author, words, review or merge date: `search_github`.
     """
     if commit is not None:
         refuse_beside("`commit`", head=head, base=base, sort=sort, order=order)
