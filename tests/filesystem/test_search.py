@@ -264,10 +264,10 @@ def test_a_group_is_added_up_for_each_text(tmp_path: Path, program: str | None) 
 
     head, *found = said(r"^2026-(?P<month>\d\d)-\d\d,(?P<land>..),(?P<sum>.*)$")
     assert head == (
-        "[6 matching lines in 2 files; 5 texts, each with its number and sum; "
-        '2 of `sum` are no numbers and not added, such as `"1,5"`]'
+        "[6 matching lines in 2 files; 5 texts, each with its number and sum; sum of all 1016.50; "
+        "1 of `sum` are no numbers and not added, such as ``]"
     )
-    assert found == ["2\t02\tBR\t1000", "1\t01\tDE\t10.10", "1\t01\tFR\t5", "1\t02\tFR\t0", "1\t02\tDE\t-0.10"]
+    assert found == ["2\t02\tBR\t1001.5", "1\t01\tDE\t10.10", "1\t01\tFR\t5", "1\t02\tFR\t0", "1\t02\tDE\t-0.10"]
     assert said(r",(?P<sum>-?[\d.]+)$")[1:] == ["3\t15.00"]
     assert said(r"(?P<sum>\d+),FR", limit=1)[1:] == ["2\t5"]
 

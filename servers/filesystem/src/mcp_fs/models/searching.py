@@ -174,7 +174,8 @@ class MatchCounts(TextResult):
 
     Attributes:
         rows: files, by path, with their matching lines; or what matched, the most frequent first.
-        kind: what the rows are: `file`, `text`, or `sum`: texts that end in the sums of what came with them.
+        kind: what the rows are: `file`, `text`, or texts that end in the sum of what came with them, `sum`, and in
+            that of its products, `product`.
         row_count: rows in all.
         total: lines that match and files that have some.
         matches_by_suffix: of texts, how many in files of each ending, the most first.
@@ -205,8 +206,13 @@ class MatchCounts(TextResult):
     def _describe_texts(self) -> list[str]:
         """Say how many texts there are, and where they come from if that tells more than the first line."""
         note = f"{pluralize(self.row_count, 'text')}, each with its number"
-        if self.kind == "sum":
-            note += " and sum"
+        match self.kind:
+            case "sum":
+                note += " and sum"
+            case "product":
+                note += ", sum, and sum of `sum` times `times`"
+            case _:
+                pass
         lines, _ = self.total
         match_count = sum(number for _, number in self.matches_by_suffix)
         if match_count <= lines and len(self.matches_by_suffix) <= 1:

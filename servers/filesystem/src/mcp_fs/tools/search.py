@@ -74,7 +74,8 @@ def search_text(
     only_matching: Annotated[
         bool,
         Field(
-            description="Each text that matched, or its named groups, once, with its count; a group `sum` is added up."
+            description="Each text that matched, or its named groups, once, with its count; a group `sum` is added up, "
+            "and its products with a group `times`."
         ),
     ] = False,
     include_hidden: bool = False,

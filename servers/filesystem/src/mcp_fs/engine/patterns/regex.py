@@ -140,10 +140,8 @@ def _syntax_error(pattern: str, description: str, advice: str) -> Invalid:
 
 def compile_group_reader(
     pattern: str, *, ignore_case: bool, multiline: bool = False
-) -> Callable[[bytes, int], Iterator[bytes]] | None:
-    """Return (text, offset) -> what the named groups of each match hold, parted by tabs; None without such groups.
-
-    What a group `sum` holds comes last, behind a NUL.
+) -> GroupReader | None:
+    """Return what reads the named groups of each match; None without such groups.
 
     Args:
         pattern: one that `compile_line_search` takes.
@@ -159,11 +157,13 @@ def compile_group_reader(
         return None
     if not compiled.groupindex:
         return None
-    return _GroupReader(compiled, match_group).read
+    return GroupReader(compiled, match_group)
 
 
-class _GroupReader:
-    """Reads what the named groups of an expression hold.
+class GroupReader:
+    """Reads what the named groups of an expression hold: (text, offset) -> of each match, parted by tabs.
+
+    What a group `sum` holds comes last, behind a NUL, and what a group `times` holds with it, behind another.
 
     Args:
         match_group: what the match is in a match of `compiled`.
@@ -171,12 +171,19 @@ class _GroupReader:
 
     def __init__(self, compiled: Any, match_group: int) -> None:
         named_groups = {name.decode(): group for name, group in compiled.groupindex.items()}
-        self._sum_group = named_groups.pop("sum", None)
+        self._number_groups: list[int] = []
+        if "sum" in named_groups:
+            self._number_groups = [named_groups.pop(name) for name in ("sum", "times") if name in named_groups]
         self._groups = sorted(named_groups.values())
         self._search = compiled.search
         self._match_group = match_group
 
-    def read(self, text: bytes, offset: int) -> Iterator[bytes]:
+    @property
+    def number_count(self) -> int:
+        """How many numbers come with each text."""
+        return len(self._number_groups)
+
+    def __call__(self, text: bytes, offset: int) -> Iterator[bytes]:
         while offset <= len(text):
             match = self._search(text, offset)
             if match is None:
@@ -189,9 +196,7 @@ class _GroupReader:
 
     def _values_of(self, match: Any) -> bytes:
         values = b"\t".join(match.group(group) for group in self._groups if match.start(group) >= 0)
-        if self._sum_group is None:
-            return values
-        return values + b"\0" + (match.group(self._sum_group) or b"")
+        return b"\0".join((values, *(match.group(group) or b"" for group in self._number_groups)))
 
 
 def _next_character(text: bytes, offset: int) -> int:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
-from mcp_batteries.errors import Invalid, NotFound, Problem, describe_os_error, quote
+from mcp_batteries.errors import Invalid, NotFound, Problem, describe_os_error
 from mcp_batteries.progress import report_progress
 from mcp_fs.engine.document_kinds import is_archive
 from mcp_fs.engine.listing.walk import Skipped, page_byte_limit
 from mcp_fs.engine.patterns.regex import LineSearch, compile_byte_filter, compile_group_reader, compile_line_search
 from mcp_fs.engine.search.file_list import FileList, Position
-from mcp_fs.engine.search.grep import FileMatches, GrepOptions, LineSelection, clip_line, count_matches, grep
+from mcp_fs.engine.search.grep import FileMatches, GrepOptions, LineSelection, count_matches, grep
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.sources import DocumentReader, SearchedFile, describe_failure
+from mcp_fs.engine.search.text_counts import TextCounts
 from mcp_fs.models import Match, MatchCounts, MatchedFile, Matches, MatchTotal, pluralize
 from mcp_fs.policy import ReadablePath
 
@@ -30,7 +29,6 @@ __all__ = ["search_text"]
 _BYTES_PER_MATCH_ESTIMATE = 100
 # About the bytes of a line's number and end.
 _LINE_OVERHEAD_BYTES = 5
-_IS_NUMBER = re.compile(rb"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,2})?").fullmatch
 # How long what does not fit on a page is counted.
 _COUNT_SECONDS = 0.5
 
@@ -59,48 +57,6 @@ class _ResumePoint:
 
     def is_in(self, number: int, file: SearchedFile) -> bool:
         return self.line > 0 and number == self.number and [*file.parts] == self.parts
-
-
-@dataclass(slots=True)
-class _TextCounts:
-    """What matched, how often, and the sums of what the group `sum` held with each.
-
-    Attributes:
-        non_numbers: texts in that group that are no numbers.
-    """
-
-    counts: Counter[bytes] = field(default_factory=Counter[bytes])
-    sums: dict[bytes, Decimal] = field(default_factory=dict[bytes, Decimal])
-    non_numbers: Counter[bytes] = field(default_factory=Counter[bytes])
-
-    def add(self, texts: Counter[bytes]) -> None:
-        for text_and_value, number in texts.items():
-            text, mark, value = text_and_value.rpartition(b"\0")
-            if not mark:
-                self.counts[text_and_value] += number
-                continue
-            self.counts[text] += number
-            self.sums.setdefault(text, Decimal())
-            if _IS_NUMBER(value):
-                self.sums[text] += Decimal(value.decode()) * number
-            else:
-                self.non_numbers[value] += number
-
-    def sort(self) -> list[tuple[bytes, int]]:
-        """Return the largest sums first, or what matched most often."""
-        return sorted(self.counts.items(), key=lambda item: (-self.sums.get(item[0], item[1]), item[0]))
-
-    def format(self, text: bytes) -> str:
-        line = clip_line(0, text.replace(b"\n", b"\\n"), 0).text
-        if not self.sums:
-            return line
-        return "\t".join([*filter(None, (line,)), f"{self.sums[text]:f}"])
-
-    def notes(self) -> list[str]:
-        if not self.non_numbers:
-            return []
-        such = clip_line(0, max(self.non_numbers), 0).text
-        return [f"{self.non_numbers.total():,} of `sum` are no numbers and not added, such as {quote(such)}"]
 
 
 @dataclass(slots=True)
@@ -351,7 +307,10 @@ class _TextSearch:
 
     def count_texts(self, begin: int) -> MatchCounts:
         """Return a page of what matched, each text once, from the row `begin` on."""
-        texts = _TextCounts()
+        number_count = 0
+        if self.read_groups is not None:
+            number_count = self.read_groups.number_count
+        texts = TextCounts(number_count)
         total = _RunningTotal()
         matches_by_suffix = Counter[str]()
         for _, file in self.file_list.iterate(None):
@@ -361,12 +320,10 @@ class _TextSearch:
                 texts.add(texts_of_file)
                 matches_by_suffix[os.path.splitext(file.path)[1]] += texts_of_file.total()
                 total.add(lines)
+        texts.finish()
         rows = [(texts.format(text), number) for text, number in texts.sort()]
-        kind = "text"
-        if texts.sums:
-            kind = "sum"
         notes = [*self.notes(nothing=not total.files), *texts.notes()]
-        return self.build_counts(kind, rows, begin, total, notes, matches_by_suffix.most_common())
+        return self.build_counts(texts.kind, rows, begin, total, notes, matches_by_suffix.most_common())
 
     def build_counts(
         self,
