@@ -66,7 +66,9 @@ def search_text(
     context: Annotated[int, Field(ge=0, le=20)] = 0,
     glob: Annotated[
         FreeText | None,
-        Field(description="A name at any depth, `*.py`, or a path, `src/**`; `!` in front excludes"),
+        Field(
+            description="A name at any depth, `*.py`, or a path, `src/**`, or a part, `*.xlsx!/Orders`; `!` in front excludes"
+        ),
     ] = None,
     file_type: Annotated[FreeText | None, Field(description="py, ts, ...")] = None,
     files_only: bool = False,

@@ -360,10 +360,9 @@ def _open_member(archive: Archive, parts: list[str]) -> tuple[BinaryIO, str]:
     A folder's name has a slash, and that of pages or cells is `_PART`.
     """
     while True:
-        if isinstance(archive, DocumentParts) and parts:
-            part = archive.part("/".join(parts))
-            if part is not None:
-                return io.BytesIO("".join(_read_in_time(part)).encode("utf-8", "replace")), _PART
+        part = _find_part(archive, parts)
+        if part is not None:
+            return io.BytesIO("".join(_read_in_time(part)).encode("utf-8", "replace")), _PART
         member = _find_member(archive, parts)
         if member is None:
             return io.BytesIO(), "/".join((*parts, ""))
@@ -518,6 +517,16 @@ def _send_all(pipes: _Pipes, file: BinaryIO, kind: Kind | None, parts: list[str]
         return
     depth = _depth_of_innermost_archive(parts)
     archive = _open_innermost_archive(_open_as_archive(file, kind), parts[:depth])
+    try:
+        part = _find_part(archive, parts[depth:])
+        missing = MemberNotFound("is not in the archive")
+    except MemberNotFound as error:
+        part = None
+        missing = error
+    if part is not None:
+        pipes.send(b"M")
+        pipes.send_content(b"T", "".join(_read_in_time(part)).encode("utf-8", "replace"))
+        return
     folder = fold_name("/".join(parts[depth:]))
     has_members = False
     for entry, content in archive.entries():
@@ -527,7 +536,18 @@ def _send_all(pipes: _Pipes, file: BinaryIO, kind: Kind | None, parts: list[str]
         pipes.send_content(b"M", "/".join((*parts[:depth], entry.name)).encode("utf-8", "replace"))
         _send_member(pipes, content, entry.name.rpartition("/")[2])
     if folder and not has_members:
-        raise MemberNotFound("is not in the archive")
+        raise missing
+
+
+def _find_part(archive: Archive, parts: list[str]) -> Iterator[str] | None:
+    """Return the text of the part of a document that names lead to; None where they mean a member, or all of it.
+
+    Raises:
+        MemberNotFound: they mean nothing.
+    """
+    if isinstance(archive, DocumentParts) and parts:
+        return archive.part("/".join(parts))
+    return None
 
 
 def _open_innermost_archive(archive: Archive, parts: list[str]) -> Archive:

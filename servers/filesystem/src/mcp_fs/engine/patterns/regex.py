@@ -138,9 +138,7 @@ def _syntax_error(pattern: str, description: str, advice: str) -> Invalid:
     return Invalid(f"The regular expression {quote(pattern)} is not RE2 syntax: {description}.", advice)
 
 
-def compile_group_reader(
-    pattern: str, *, ignore_case: bool, multiline: bool = False
-) -> GroupReader | None:
+def compile_group_reader(pattern: str, *, ignore_case: bool, multiline: bool = False) -> GroupReader | None:
     """Return what reads the named groups of each match; None without such groups.
 
     Args:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Problem
+from mcp_batteries.errors import Invalid, Problem
 from mcp_fs.engine.document_kinds import SUFFIXES
 from mcp_fs.engine.documents.source import is_in_archive, read_members
 from mcp_fs.engine.handles.path_opening import Folder, open_folder, read_status
@@ -89,6 +89,7 @@ class FileList:
         self._type_globs: list[str] = []
         if query.file_type:
             self._type_globs = globs_of_type(query.file_type)
+        self._part = tuple(filter(None, query.part.split("/")))
         self._glob_choosers = self._compile_glob_choosers()
         self._choosers: list[Chooser] = []
         self._used_ripgrep = False
@@ -115,7 +116,7 @@ class FileList:
         elif is_in_archive(start):
             yield from self._find_in_archive(start, begin.parts, again=True)
         else:
-            yield _file_below(start, begin.parts)
+            yield self._file_below(start, begin.parts)
             yield from self._find_below(start, begin.parts)
 
     def count_excluded(self) -> None:
@@ -138,7 +139,7 @@ class FileList:
             return
         if stat.S_ISREG(read_status(start).st_mode):
             if after is None:
-                yield SearchedFile((), start)
+                yield self._file_below(start, ())
             return
         for number, file in enumerate(self._walk_files(start, after)):
             if number == _FILES_BEFORE_RIPGREP and self._program is not None:
@@ -158,6 +159,11 @@ class FileList:
         self, start: ReadablePath, after: tuple[str, ...] | None, *, again: bool = False
     ) -> Iterator[SearchedFile]:
         """Yield the files in an archive, in order; behind `after`, or from there on."""
+        if self._part:
+            raise Invalid(
+                "`glob` can't name a part of files in an archive.",
+                "Name one file and its part as `path`, such as `a.zip!/b.xlsx!/Sheet1`.",
+            )
         members, cut = read_members(start, self._cancel)
         if cut:
             self._skipped.add(f"searched in part, {cut}", display_path(start))
@@ -181,7 +187,14 @@ class FileList:
             if name in entries.not_downloaded:
                 self._skipped.add(NOT_DOWNLOADED, entry_display_path(path, name))
                 continue
-            yield SearchedFile((*entries.parts, name), path, name, entries.folder)
+            yield SearchedFile((*entries.parts, name), path, name, entries.folder, part=self._part)
+
+    def _file_below(self, start: ReadablePath, parts: tuple[str, ...]) -> SearchedFile:
+        """Return the file at `start`, or at its names below it."""
+        if not parts:
+            return SearchedFile((), start, part=self._part)
+        folder = start.at(start.root, (*start.parts, *parts[:-1]))
+        return SearchedFile(parts, folder, parts[-1], part=self._part)
 
     def _is_chosen(self, path: str) -> bool:
         return not self._choosers or all(choose(path) for choose in self._choosers)
@@ -210,7 +223,7 @@ class FileList:
     def _list_with_ripgrep(self, folder: Folder[ReadablePath]) -> tuple[list[tuple[str, ...]], list[str]] | None:
         """Return the files that ripgrep takes for matching and the paths it can't read; None when it can't tell."""
         query = self._query
-        if self.byte_pattern is None or self._program is None:
+        if self.byte_pattern is None or self._program is None or self._part:
             return None
         hint = ripgrep.RipgrepQuery(
             self.byte_pattern, self._wide_pattern, query.ignore_case, query.walk_filter, self._name_globs
@@ -239,26 +252,20 @@ class FileList:
         """Globs of the names of all files that are searched; none when they may have any."""
         if self._type_globs:
             return self._type_globs
-        if not self._query.glob or self._query.glob.startswith("!"):
+        glob = self._query.file_glob
+        if not glob or glob.startswith("!"):
             return []
-        return as_name_globs(self._query.glob)
+        return as_name_globs(glob)
 
     def _compile_glob_choosers(self) -> list[list[Chooser]]:
         """For each start, what a path must fit."""
-        if self._query.glob is None:
+        file_glob = self._query.file_glob
+        if file_glob is None:
             return [[] for _ in self._starts]
-        glob = self._query.glob.removeprefix("!")
-        if glob == self._query.glob:
+        glob = file_glob.removeprefix("!")
+        if glob == file_glob:
             return [[choose] for choose in compile_choosers(self._starts, as_file_glob(glob))]
         return [[exclude_chosen(choose, folders=glob.endswith("/"))] for choose in compile_choosers(self._starts, glob)]
-
-
-def _file_below(start: ReadablePath, parts: tuple[str, ...]) -> SearchedFile:
-    """Return the file at `start`, or at its names below it."""
-    if not parts:
-        return SearchedFile((), start)
-    folder = start.at(start.root, (*start.parts, *parts[:-1]))
-    return SearchedFile(parts, folder, parts[-1])
 
 
 def _is_reached(parts: tuple[str, ...], after: tuple[str, ...] | None, *, again: bool) -> bool:

@@ -24,7 +24,7 @@ class Query:
     Attributes:
         pattern: RE2 syntax, or the text itself when `literal`.
         context: lines shown before and after each match.
-        glob: paths to search; without a slash names; a `!` in front leaves out instead.
+        glob: paths to search; without a slash names; a `!` in front leaves out instead; behind `!/` a part of each.
         file_type: name of a kind of file (`filetypes`).
         max_per_file: matching lines shown of one file.
         last_matches: whether these are a file's last ones.
@@ -48,6 +48,22 @@ class Query:
     only_matching: bool = False
     include_binary: bool = False
     walk_filter: WalkFilter = field(default_factory=WalkFilter)
+
+    @property
+    def file_glob(self) -> str | None:
+        """The glob of the files, without the part of each that is searched."""
+        return self._split_glob()[0]
+
+    @property
+    def part(self) -> str:
+        """The part of each file that is searched: a sheet, pages, a file in an archive; empty for all of it."""
+        return self._split_glob()[1]
+
+    def _split_glob(self) -> tuple[str | None, str]:
+        if self.glob is None or self.glob.startswith("!"):
+            return self.glob, ""
+        file_glob, _, part = self.glob.partition("!/")
+        return file_glob, part
 
     @property
     def is_multiline(self) -> bool:

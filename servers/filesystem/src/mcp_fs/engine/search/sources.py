@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import ExitStack
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem, Unavailable
-from mcp_fs.engine.documents.source import is_document, open_text, to_anonymous_file
+from mcp_fs.engine.documents.source import is_document, open_content, open_text, to_anonymous_file
 from mcp_fs.engine.handles.path_opening import Folder, open_file
 from mcp_fs.engine.listing.walk import Skipped, display_path, entry_display_path
 from mcp_fs.policy import ReadablePath
@@ -31,6 +32,7 @@ class SearchedFile:
         place: the folder it lies in, or the file itself when `name` is empty.
         folder: the same, open; None when it is to be opened anew.
         data: what was taken out of an archive.
+        part: names down to the part of it that is searched; none for all of it.
     """
 
     parts: tuple[str, ...]
@@ -38,9 +40,12 @@ class SearchedFile:
     name: str = ""
     folder: Folder[ReadablePath] | None = None
     data: bytes | None = None
+    part: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:
+        if self.part:
+            return display_path(self._place_of_part)
         if self.name:
             return entry_display_path(self.place, self.name)
         return display_path(self.place)
@@ -49,12 +54,19 @@ class SearchedFile:
         """Return a descriptor of the file, or of the text of a document."""
         if self.data is not None:
             return _duplicate_descriptor(to_anonymous_file(self.data))
+        if self.part:
+            return documents.open_part(self._place_of_part, cancel)
         if is_document(self.name or self.place.name):
             path = self._own_place
             return _duplicate_descriptor(documents.open_text(open_file(path), path, cancel))
         if self.folder is not None:
             return self.folder.open(self.name, _OPEN_FLAGS)
         return _duplicate_descriptor(open_file(self._own_place))
+
+    @property
+    def _place_of_part(self) -> ReadablePath:
+        own = self._own_place
+        return own.at(own.root, (*own.parts[:-1], f"{own.name}!", *self.part))
 
     @property
     def _own_place(self) -> ReadablePath:
@@ -74,14 +86,24 @@ class DocumentReader:
     skipped: Skipped
     remaining_seconds: float = _DOCUMENT_SECONDS
 
+    def open_part(self, path: ReadablePath, cancel: CancelToken) -> int:
+        """Return a descriptor of the text of a part of a document, or of a file in an archive."""
+        with self._count_time(), open_content(path, cancel) as (file, _):
+            return os.dup(file.fileno())
+
+    @contextmanager
+    def _count_time(self) -> Generator[None]:
+        if self.remaining_seconds < 0:
+            raise Unavailable(f"documents not searched within {_DOCUMENT_SECONDS:g} s: search again, or fewer")
+        started = time.monotonic()
+        yield
+        self.remaining_seconds -= time.monotonic() - started
+
     def open_text(self, file: BinaryIO, path: ReadablePath, cancel: CancelToken) -> BinaryIO:
         with ExitStack() as stack:
             stack.callback(file.close)
-            if self.remaining_seconds < 0:
-                raise Unavailable(f"documents not searched within {_DOCUMENT_SECONDS:g} s: search again, or fewer")
-            started = time.monotonic()
-            text, cut = open_text(file, path, cancel)
-            self.remaining_seconds -= time.monotonic() - started
+            with self._count_time():
+                text, cut = open_text(file, path, cancel)
             if cut:
                 self.skipped.add(f"searched in part, {cut}", display_path(path))
             if text is file:

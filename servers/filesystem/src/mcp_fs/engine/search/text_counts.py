@@ -77,7 +77,9 @@ class TextCounts:
         for text_and_numbers, count in texts.items():
             text, *numbers = text_and_numbers.rsplit(b"\0", self._number_count)
             self._counts[text] += count
-            rows.append(_NumberedRow(text, [read_number(number.decode("utf-8", "replace")) for number in numbers], count))
+            rows.append(
+                _NumberedRow(text, [read_number(number.decode("utf-8", "replace")) for number in numbers], count)
+            )
         self._add_rows(rows)
 
     def finish(self) -> None:

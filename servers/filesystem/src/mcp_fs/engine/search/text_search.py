@@ -466,7 +466,9 @@ class _TextSearch:
             finally:
                 os.close(fd)
         except (FileNotFoundError, NotFound):
-            return None  # removed since it was listed
+            if file.part:
+                self.skipped.add("not there, so not searched", file.path)
+            return None  # else removed since it was listed
         except OSError as error:
             self.skipped.add(describe_os_error(error).lower(), file.path)
             return None

@@ -1,0 +1,86 @@
+"""A search looks through one sheet, or one page, or one file of an archive, of many files at once."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xlsxwriter
+
+from filesystem.documents import pdf, zipped
+from filesystem.reading import fill, flat, served
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.errors import Invalid
+from mcp_fs.engine.search.query import Query
+from mcp_fs.engine.search.text_search import search_text
+
+_PRODUCT = r"^Lamp\t(?P<sum>[^\t]+)\t(?P<times>[^\t]+)$"
+
+
+def _book(**sheets: list[list[object]]) -> bytes:
+    file = io.BytesIO()
+    book: Any = xlsxwriter.Workbook(file, {"in_memory": True})
+    for name, rows in sheets.items():
+        sheet = book.add_worksheet(name)
+        for number, row in enumerate(rows):
+            sheet.write_row(number, 0, row)
+    book.close()
+    return file.getvalue()
+
+
+def _search(folder: Path, pattern: str, path: str = ".", **query: Any) -> str:
+    start = served(folder).readable(path)
+    return search_text([start], Query(pattern, **query), None, CancelToken()).text()
+
+
+@pytest.fixture
+def stores(tmp_path: Path) -> Path:
+    fill(
+        tmp_path,
+        {
+            "a.xlsx": _book(Orders=[["Lamp", 2, 10.5], ["Lamp XL", 9, 9]], Old=[["Lamp", 100, 100]]),
+            "d/b.xlsx": _book(Old=[["Lamp", 7, 7]], orders=[["Desk", 1, 1], ["Lamp", 3, 1]]),
+            "d/c.xlsx": _book(Old=[["Lamp", 7, 7]]),
+            "notes.txt": "Lamp\t1\t1\n",
+        },
+    )
+    return tmp_path
+
+
+def test_one_sheet_of_all_workbooks_is_added_up_in_one_call(stores: Path) -> None:
+    head, row = _search(stores, _PRODUCT, glob="*.xlsx!/Orders", only_matching=True).splitlines()
+    assert row == "2\t5\t24.0"
+    assert "not there, so not searched: d/c.xlsx!/Orders" in head
+
+
+def test_matches_stand_below_the_path_that_reads_the_part(stores: Path) -> None:
+    assert flat(_search(stores, "^Lamp\t", glob="*.xlsx!/Orders")) == [
+        "a.xlsx!/Orders:2:Lamp\t2\t10.5",
+        "d/b.xlsx!/Orders:3:Lamp\t3\t1",
+    ]
+    page = search_text(
+        [served(stores).readable(".")], Query("^Lamp\t", glob="*.xlsx!/Orders", limit=1), None, CancelToken()
+    )
+    again = search_text(
+        [served(stores).readable(".")], Query("^Lamp\t", glob="*.xlsx!/Orders"), page.cursor, CancelToken()
+    )
+    assert flat(again.text()) == ["d/b.xlsx!/Orders:3:Lamp\t3\t1"]
+
+
+def test_a_part_is_searched_by_its_path_too(stores: Path) -> None:
+    assert flat(_search(stores, "^Lamp", "a.xlsx!/Orders")) == [
+        "a.xlsx!/Orders:2:Lamp\t2\t10.5",
+        "a.xlsx!/Orders:3:Lamp XL\t9\t9",
+    ]
+    assert flat(_search(stores, "^Lamp", "a.xlsx", glob="*!/Old")) == ["a.xlsx!/Old:2:Lamp\t100\t100"]
+
+
+def test_pages_and_files_of_archives_are_parts_as_well(tmp_path: Path) -> None:
+    fill(tmp_path, {"a.pdf": pdf("one two", "two three"), "b.zip": zipped({"x.txt": "two\n", "y.txt": "two\n"})})
+    assert "2:" not in _search(tmp_path, "one", glob="*.pdf!/2")
+    assert "1 match in 1 file" in _search(tmp_path, "three", glob="*.pdf!/2")
+    assert flat(_search(tmp_path, "two", glob="*.zip!/x.txt")) == ["b.zip!/x.txt:1:two"]
+    with pytest.raises(Invalid, match="a.zip!/b.xlsx!/Sheet1"):
+        _search(tmp_path, "two", "b.zip", glob="*.xlsx!/Orders")
