@@ -73,7 +73,7 @@ def test_a_glob_of_folders_means_the_files_in_them(tmp_path: Path, grep: Grep, g
     assert sorted(line.partition(":")[0] for line in grep("x", glob=glob)) == found
     place = Policy(Told((str(tmp_path),))).writable(".")
     changed = replace_in_files(place, glob, WalkFilter(), Substitution({"x": "y"}), dry_run=True, cancel=CancelToken())
-    assert sorted(path for path, _ in changed.files) == found
+    assert sorted(file.path for file in changed.files) == found
 
 
 @pytest.mark.parametrize(

@@ -528,3 +528,16 @@ async def test_texts_that_can_not_be_replaced_change_nothing(
 def test_behind_the_last_line_end_there_is_no_line(pattern: str, new: str, text: str, expected: str) -> None:
     """As for sed."""
     assert Substitution({pattern: new}, "regex").compile(CancelToken())(text)[0] == expected
+
+
+async def test_a_dry_run_tells_of_all_files_in_how_many_folders_they_are(tmp_path: Path) -> None:
+    for folder in "abc":
+        (tmp_path / folder).mkdir()
+        for number in range(60):
+            (tmp_path / folder / f"{number:03}.md").write_text("old\n")
+    failed, answer = await call(tmp_path, "replace_text", replacements={"old": "new" * 60}, glob="*.md", dry_run=True)
+    assert not failed and answer.startswith("[would replace 180 places in 180 files;")
+    counted = next(line for line in answer.splitlines() if line.startswith("and "))
+    number = int(counted.split()[1])
+    assert counted.startswith(f"and {number} more: ") and counted.endswith("60 in c/")
+    assert sum(int(count) for count in re.findall(r"(\d+) in ", counted)) == number

@@ -84,7 +84,7 @@ def test_the_numbers_of_other_files_tell_it_where_those_of_the_file_do_not(tmp_p
         ({"a": "1.892\n", "b": "12,50\n", "c": "12.50\n"}, "1 number such as `1.892` taken for 1.892", "26.892"),
     ],
 )
-def test_a_guess_is_told(tmp_path: Path, files: dict[str, str], note: str, total: str) -> None:
+def test_a_guess_is_told(tmp_path: Path, files: dict[str, str | bytes], note: str, total: str) -> None:
     fill(tmp_path, files)
     head, row = _search(tmp_path, "(?P<sum>.+)")
     assert row.split("\t")[-1] == total

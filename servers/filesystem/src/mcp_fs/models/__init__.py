@@ -5,7 +5,15 @@ from mcp_fs.models.listing import Comparison, Entry, FileInfo, FolderPage, Tree
 from mcp_fs.models.reading import FileSlices, FullContents, Media, TextSlice
 from mcp_fs.models.searching import FilePage, Match, MatchCounts, MatchedFile, Matches, MatchTotal
 from mcp_fs.models.undoing import UndoResult, UndoStep, UndoStepPage
-from mcp_fs.models.writing import BatchResult, EditResult, MoveResult, ReplaceResult, WriteResult, clip_diff
+from mcp_fs.models.writing import (
+    BatchResult,
+    EditResult,
+    MoveResult,
+    ReplacedFile,
+    ReplaceResult,
+    WriteResult,
+    clip_diff,
+)
 
 __all__ = [
     "BatchResult",
@@ -25,6 +33,7 @@ __all__ = [
     "Media",
     "MoveResult",
     "ReplaceResult",
+    "ReplacedFile",
     "TextSlice",
     "Tree",
     "UndoResult",

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
-__all__ = ["common_time_prefix", "describe_common_time", "escape_line_breaks", "is_one_line", "pluralize"]
+from mcp_batteries.server.calling.results import group_by_folder
+
+__all__ = ["common_time_prefix", "describe_common_time", "escape_line_breaks", "is_one_line", "list_paths", "pluralize"]
 
 # Fewer times cost less than to tell once what is the same in them.
 _MIN_TIMES = 3
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT.*Z")
+
+# Folders of paths that are only counted.
+_MAX_FOLDERS = 30
 
 # Surrogates stand for bytes that are not UTF-8, which no answer can carry.
 _LINE_BREAKING = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -52,3 +58,24 @@ def common_time_prefix(times: Sequence[str]) -> str:
         if all(time.startswith(prefix) for time in times):
             return prefix
     return ""
+
+
+def list_paths(rows: Sequence[tuple[str, str]], limit: int) -> list[str]:
+    """Return the lines of paths, grouped by folder; of more than `limit` how many each folder has.
+
+    Args:
+        rows: paths, each with its line.
+    """
+    lines = list(group_by_folder(("", line, ()) for _, line in rows[:limit]))
+    rest = rows[limit:]
+    if rest:
+        lines.append(f"and {len(rest):,} more: {_count_by_folder(path for path, _ in rest)}")
+    return lines
+
+
+def _count_by_folder(paths: Iterable[str]) -> str:
+    folders = Counter(path.rstrip("/").rpartition("/")[0] for path in paths)
+    counts = [f"{number:,} in {folder}/" if folder else f"{number:,} at the top" for folder, number in folders.items()]
+    if len(counts) > _MAX_FOLDERS:
+        counts = [*counts[:_MAX_FOLDERS], f"others in {len(counts) - _MAX_FOLDERS:,} more folders"]
+    return ", ".join(counts)

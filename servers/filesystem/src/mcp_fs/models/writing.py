@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.calling.results import TextResult, group_by_folder
-from mcp_fs.models.formatting import pluralize
+from mcp_fs.models.formatting import list_paths, pluralize
 
-__all__ = ["BatchResult", "EditResult", "MoveResult", "ReplaceResult", "WriteResult", "clip_diff"]
+__all__ = ["BatchResult", "EditResult", "MoveResult", "ReplaceResult", "ReplacedFile", "WriteResult", "clip_diff"]
 
-_MAX_NAMED = 50
-_MAX_ENTRIES = 200
+_MAX_NAMED = 100
+_MAX_ENTRIES = 50
 _HUNK = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 _MAX_PLACES = 20
 # Of a diff that a view gets beyond those of the answer.
@@ -182,46 +182,69 @@ def clip_diff(diff: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplacedFile:
+    """A file that a replacement changed, or would change.
+
+    Attributes:
+        count: replacements in it; none where only its encoding changed.
+        old_encoding: what it was written in; empty if that stays.
+    """
+
+    path: str
+    count: int
+    old_encoding: str = ""
+
+    @property
+    def line(self) -> str:
+        line = self.path
+        if self.count > 1:
+            line += f" {self.count}"
+        if self.old_encoding:
+            line += f" from {self.old_encoding}"
+        return line
+
+
+@dataclass(frozen=True, slots=True)
 class ReplaceResult(TextResult):
     """What a replacement over many files changed, or would change.
 
     Attributes:
-        files: paths with their number of replacements, which is shown if it is more than one.
+        files: all of them.
         page: of some of them the path, lines that differ, and whether these are all of it.
         dry_run: whether nothing was written.
+        encoding: what files were converted to; empty if each kept its own.
     """
 
-    files: Sequence[tuple[str, int]]
+    files: Sequence[ReplacedFile]
     page: Sequence[tuple[str, Sequence[str], bool]]
     dry_run: bool
     notes: Sequence[str] = ()
+    encoding: str = ""
 
     def text(self) -> str:
         complete_files = {path for path, _, is_complete in self.page if is_complete}
-        others = [_describe_replacements(path, count) for path, count in self.files if path not in complete_files]
-        lines = [self._head(len(others)), *group_by_folder(("", name, ()) for name in others[:_MAX_NAMED])]
-        if len(others) > _MAX_NAMED:
-            lines.append(f"and {len(others) - _MAX_NAMED:,} more")
+        others = [(file.path, file.line) for file in self.files if file.path not in complete_files or file.old_encoding]
+        partial_count = sum(file.count > 0 and file.path not in complete_files for file in self.files)
+        lines = [self._head(partial_count), *list_paths(others, _MAX_NAMED)]
         return "\n".join([*lines, *group_by_folder(("", path, changed_lines) for path, changed_lines, _ in self.page)])
 
-    def _head(self, other_count: int) -> str:
+    def _head(self, partial_count: int) -> str:
         """Return the first line, where so many files are not on the page with all their lines."""
-        verb = "replaced"
-        if self.dry_run:
-            verb = "would replace"
-        place_count = sum(count for _, count in self.files)
-        facts = [f"{verb} {pluralize(place_count, 'place')} in {pluralize(len(self.files), 'file')}", *self.notes]
+        facts: list[str] = []
+        replaced = [file.count for file in self.files if file.count]
+        if replaced or not self.encoding:
+            verb = "would replace" if self.dry_run else "replaced"
+            facts.append(f"{verb} {pluralize(sum(replaced), 'place')} in {pluralize(len(replaced), 'file')}")
+        if self.encoding:
+            verb = "would convert" if self.dry_run else "converted"
+            converted = sum(bool(file.old_encoding) for file in self.files)
+            facts.append(f"{verb} {pluralize(converted, 'file')} to {self.encoding}")
+        facts += self.notes
         if self.dry_run and self.files:
             facts.append("nothing was written: repeat with dry_run=false")
-        if other_count and self.page:
-            facts.append(f"the lines of {pluralize(other_count, 'file')} are not all shown")
+        if partial_count and self.page:
+            facts.append(f"the lines of {pluralize(partial_count, 'file')} are not all shown")
         return f"[{'; '.join(facts)}]"
-
-
-def _describe_replacements(path: str, count: int) -> str:
-    if count == 1:
-        return path
-    return f"{path} {count}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +290,5 @@ class BatchResult(TextResult):
         head = "; ".join([f"[{first.verb.rstrip(':')} {len(self.entries):,}", *self.notes]) + "]"
         # Where each is now, the caller has said.
         named = [one for one in self.entries if one.notes or not self.names_all]
-        lines = [head, *group_by_folder(("", ", ".join([one.path, *one.notes]), ()) for one in named[:_MAX_ENTRIES])]
-        if len(named) > _MAX_ENTRIES:
-            lines.append(f"and {len(named) - _MAX_ENTRIES:,} more")
-        return "\n".join(lines)
+        rows = [(one.path, ", ".join([one.path, *one.notes])) for one in named]
+        return "\n".join([head, *list_paths(rows, _MAX_ENTRIES)])

@@ -24,6 +24,7 @@ from mcp_fs.engine.handles.named_entries import CopySource, accept_target
 from mcp_fs.engine.journal.journal import ChangeRecorder
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.text.edit import Replacement
+from mcp_fs.engine.text.encodings import parse_encoding
 from mcp_fs.models import BatchResult, EditResult, MoveResult, ReplaceResult, WriteResult
 from mcp_fs.policy import ReadablePath, WritablePath
 from mcp_fs.policy.path_arguments import PathArguments, TargetPath
@@ -201,7 +202,7 @@ def replace_text(
     origin: CallOrigin,
     cancel: CancelToken,
     *,
-    replacements: Annotated[dict[FreeText, FreeText], Field(description="New text by old text")],
+    replacements: Annotated[dict[FreeText, FreeText] | None, Field(description="New text by old text")] = None,
     glob: Annotated[FreeText, Field(description="A name at any depth, `*.py`, or a path, `src/**/*.{ts,tsx}`")],
     path: WritePath = default("."),
     by: Annotated[
@@ -213,6 +214,9 @@ def replace_text(
     ignore_case: bool = False,
     include_hidden: bool = False,
     include_ignored: bool = False,
+    encoding: Annotated[
+        FreeText | None, Field(description="Convert the files to it, as `utf-8`; without replacements only that.")
+    ] = None,
     dry_run: DryRun = False,
 ) -> ReplaceResult:
     """Replace texts wherever they occur in many files, in one pass, all or none; says where.
@@ -220,7 +224,9 @@ def replace_text(
     Without hidden and git-ignored files. For one file use `edit_file`.
     """
     walk_filter = WalkFilter(include_hidden, include_ignored)
-    substitution = Substitution(replacements, by, ignore_case)
+    substitution = Substitution(replacements or {}, by, ignore_case)
+    if encoding is not None:
+        substitution = replace(substitution, encoding=parse_encoding(encoding))
     replace_all = partial(replace_in_files, path, glob, walk_filter, substitution, dry_run=dry_run)
     return recorder.record(origin, cancel, replace_all)
 

@@ -41,7 +41,15 @@ from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.operations import apply
 from mcp_fs.engine.text import edit
 from mcp_fs.engine.text.edit import Replacement, unified_diff
-from mcp_fs.engine.text.encodings import MAX_EDIT_BYTES, Decoded, content_hash, decode, detect_encoding, encode
+from mcp_fs.engine.text.encodings import (
+    MAX_EDIT_BYTES,
+    Decoded,
+    Encoding,
+    content_hash,
+    decode,
+    detect_encoding,
+    encode,
+)
 from mcp_fs.engine.text.encodings import replace_undecodable as readable
 from mcp_fs.models import EditResult
 from mcp_fs.policy import WritablePath
@@ -77,6 +85,7 @@ class FileChange:
         expected_hash: the SHA-256 that the file must have, or its first digits.
         renamed_from: the file whose contents and attributes it gets; another change deletes that.
         is_renamed: whether the file goes because another change puts it under its new path.
+        encoding: what it is written in from now on; None for the encoding that it has.
     """
 
     path: WritablePath
@@ -88,6 +97,7 @@ class FileChange:
     expected_hash: str | None = None
     renamed_from: WritablePath | None = None
     is_renamed: bool = False
+    encoding: Encoding | None = None
 
 
 @dataclass(slots=True)
@@ -393,7 +403,7 @@ def _encode_new(change: FileChange, text: str, old: _OldContents) -> bytes | Non
         raise Conflict(
             f"{quote(path.display)} holds more than the patch removes.", "Read it again, then make the patch anew."
         )
-    data = encode(text, old.decoded)
+    data = encode(text, old.decoded.in_encoding(change.encoding))
     if len(data) > MAX_EDIT_BYTES:
         raise too_large_error(path)
     if data and not old.data:

@@ -30,8 +30,15 @@ from mcp_fs.engine.listing.walk import NOT_DOWNLOADED, Skipped, WalkFilter, walk
 from mcp_fs.engine.listing.walk import entry_display_path as shown_path
 from mcp_fs.engine.patterns.regex import NextMatch, SearchText, TextMatches, compile_replacement
 from mcp_fs.engine.text.edit import split_lines
-from mcp_fs.engine.text.encodings import MAX_EDIT_BYTES, SizeLimit, decode, replace_undecodable
-from mcp_fs.models import ReplaceResult
+from mcp_fs.engine.text.encodings import (
+    MAX_EDIT_BYTES,
+    Decoded,
+    Encoding,
+    SizeLimit,
+    decode,
+    replace_undecodable,
+)
+from mcp_fs.models import ReplacedFile, ReplaceResult
 from mcp_fs.policy import WritablePath
 
 __all__ = ["Substitution", "replace_in_files"]
@@ -63,11 +70,13 @@ class Substitution:
         replacements: new texts by old ones.
         by: an old one is the text itself; the same as a whole word; or an RE2 expression, whose groups are `\\1` in
             the new one.
+        encoding: what the files are written in from now on; None for the encoding that each has.
     """
 
     replacements: Mapping[str, str]
     by: Literal["text", "word", "regex"] = "text"
     ignore_case: bool = False
+    encoding: Encoding | None = None
 
     def compile(self, cancel: CancelToken) -> Substitute:
         """Compile to a function, which raises OverflowError where a text would get too long.
@@ -149,12 +158,18 @@ class _FileReplacement:
     Attributes:
         counts: how often each old text is replaced.
         new_length: characters of the new text.
+        old_encoding: what it is written in; empty if that stays.
     """
 
     path: WritablePath
     counts: Sequence[int]
     new_length: int
     changed_lines: Sequence[LineDifference] = field(default_factory=list[LineDifference])
+    old_encoding: str = ""
+
+    @property
+    def summary(self) -> ReplacedFile:
+        return ReplacedFile(self.path.display, sum(self.counts), self.old_encoding)
 
 
 def replace_in_files(
@@ -175,15 +190,15 @@ def replace_in_files(
         Problem: one of them can't be changed; nothing was written.
     """
     _check_replacements(substitution)
-    substitute = substitution.compile(cancel)
+    attempt = _Attempt(substitution.compile(cancel), substitution.encoding)
     skipped = Skipped(tells_links=True)
     binary_paths: list[str] = []
     files = _collect_replacements(
-        _iterate_files(start, glob, walk_filter, skipped, cancel), substitute, skipped, binary_paths, cancel
+        _iterate_files(start, glob, walk_filter, skipped, cancel), attempt, skipped, binary_paths, cancel
     )
     notes: list[str] = []
     if files and not dry_run:
-        changes = [_to_file_change(file, substitute) for file in files]
+        changes = [_to_file_change(file, attempt) for file in files]
         notes.extend(change_files(changes, dry_run=False, cancel=cancel, journal_entry=journal_entry).notes)
     notes.extend(skipped.notes())
     notes.extend(skipped.describe_excluded(named=not files))
@@ -194,13 +209,44 @@ def replace_in_files(
     if files and unmatched:
         notes.append(_describe_unmatched(unmatched))
     inside_words = None if _shows_all_lines(substitution, dry_run) else substitution.inside_words_pattern()
-    return ReplaceResult(
-        [(file.path.display, sum(file.counts)) for file in files], _build_page(files, inside_words), dry_run, notes
-    )
+    encoding = ""
+    if substitution.encoding is not None:
+        encoding = str(substitution.encoding)
+    return ReplaceResult([file.summary for file in files], _build_page(files, inside_words), dry_run, notes, encoding)
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What is tried with each file."""
+
+    substitute: Substitute
+    encoding: Encoding | None
+
+    def old_encoding(self, path: WritablePath, decoded: Decoded, data: bytes, new: str) -> str:
+        """Return what a file is written in, if it is not the encoding that is asked for.
+
+        Raises:
+            Invalid: some character has no bytes in that.
+        """
+        if self.encoding is None or decoded.encoding_label == str(self.encoding):
+            return ""
+        try:
+            converted = new.encode(self.encoding.name)
+        except UnicodeEncodeError as error:
+            raise Invalid(
+                f"{quote(new[error.start])} of {quote(path.display)} can't be written in {self.encoding}; nothing was "
+                "changed.",
+                "Choose another encoding, or leave the file out.",
+            ) from None
+        if new == decoded.text and self.encoding.bom + converted == data:
+            return ""
+        return decoded.encoding_label
 
 
 def _check_replacements(substitution: Substitution) -> None:
     replacements = substitution.replacements
+    if not replacements and substitution.encoding is not None:
+        return
     if not 0 < len(replacements) <= _MAX_TEXTS:
         raise Invalid(
             f"`replacements` names {len(replacements):,} texts.", f"Name 1 to {_MAX_TEXTS} with their new ones."
@@ -216,7 +262,7 @@ def _check_replacements(substitution: Substitution) -> None:
 
 def _collect_replacements(
     paths: Iterator[WritablePath],
-    substitute: Substitute,
+    attempt: _Attempt,
     skipped: Skipped,
     binary_paths: list[str],
     cancel: CancelToken,
@@ -226,7 +272,7 @@ def _collect_replacements(
     total_length = 0
     limit = max_open_entries()
     for path in paths:
-        file = _try_file(path, substitute, skipped, binary_paths, cancel)
+        file = _try_file(path, attempt, skipped, binary_paths, cancel)
         if file is None:
             continue
         files.append(file)
@@ -238,11 +284,12 @@ def _collect_replacements(
     return files
 
 
-def _to_file_change(file: _FileReplacement, substitute: Substitute) -> FileChange:
+def _to_file_change(file: _FileReplacement, attempt: _Attempt) -> FileChange:
     return FileChange(
         file.path,
-        lambda text: substitute(text)[0],
-        lambda notebook: substitute_in_cells(notebook, substitute)[0],
+        lambda text: attempt.substitute(text)[0],
+        lambda notebook: substitute_in_cells(notebook, attempt.substitute)[0],
+        encoding=attempt.encoding if file.old_encoding else None,
     )
 
 
@@ -302,7 +349,7 @@ def _iterate_files(
 
 
 def _try_file(
-    path: WritablePath, substitute: Substitute, skipped: Skipped, binary_paths: list[str], cancel: CancelToken
+    path: WritablePath, attempt: _Attempt, skipped: Skipped, binary_paths: list[str], cancel: CancelToken
 ) -> _FileReplacement | None:
     """Return what would become of one file, None when nothing would."""
     cancel.check()
@@ -322,18 +369,21 @@ def _try_file(
     notebook = Notebook.parse(data, decoded.text) if kind == "notebook" else None
     try:
         if notebook is not None:
-            return _try_notebook(path, notebook, substitute)
-        new, counts = substitute(decoded.text)
+            return _try_notebook(path, notebook, attempt.substitute)
+        new, counts = attempt.substitute(decoded.text)
     except OverflowError:
         raise too_large_error(path) from None
-    if new == decoded.text:
+    if attempt.encoding is not None and decoded.undecodable:
+        skipped.add("not all text in one encoding, so not changed", path.display)
+        return None
+    old_encoding = attempt.old_encoding(path, decoded, data, new)
+    if new == decoded.text and not old_encoding:
         return None
     if kind not in (None, "notebook"):
         skipped.add("read in another form than it is stored, so not changed", path.display)
         return None
-    return _FileReplacement(
-        path, counts, len(new), _find_changed_lines(replace_undecodable(decoded.text), replace_undecodable(new))
-    )
+    differences = _find_changed_lines(replace_undecodable(decoded.text), replace_undecodable(new))
+    return _FileReplacement(path, counts, len(new), differences, old_encoding)
 
 
 def _try_notebook(path: WritablePath, notebook: Notebook, substitute: Substitute) -> _FileReplacement | None:
@@ -454,6 +504,8 @@ def _build_page(
     page: list[tuple[str, Sequence[str], bool]] = []
     remaining_bytes = _DIFF_BYTES
     for one in replacements_by_file:
+        if not one.changed_lines:
+            continue  # only its encoding changes
         path = one.path.display
         shown_lines: list[str] = []
         remaining_bytes -= len(path) + 1

@@ -14,7 +14,7 @@ import os
 import re
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -31,12 +31,14 @@ __all__ = [
     "TextForm",
     "content_hash",
     "decode",
+    "describe_encoding",
     "detect_encoding",
     "encode",
     "encoding_from_bom",
     "is_text",
     "is_text_with_nuls",
     "is_utf8",
+    "parse_encoding",
     "read_text_form",
     "replace_undecodable",
     "uniform_newline",
@@ -61,6 +63,8 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+# What Python and other programs call those that begin with their mark.
+_NAMES_WITH_BOM = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 _UNIT_BYTES = {"utf-16-le": 2, "utf-16-be": 2, "utf-32-le": 4, "utf-32-be": 4}
 _DETECTABLE = ["gb18030", "cp932", "euc_jp", "euc_kr", "big5", "cp1251", "koi8_r", "cp1252"]
 # Every encoding but UTF-8 that text can be found in and in which ASCII is itself.
@@ -103,9 +107,41 @@ class Encoding:
         return "\n".encode(self.name)
 
     def __str__(self) -> str:
-        if not self.bom:
-            return self.name
-        return f"{self.name} with BOM"
+        return describe_encoding(self.name, bom=bool(self.bom))
+
+
+def describe_encoding(name: str, *, bom: bool) -> str:
+    if not bom:
+        return name
+    return f"{name} with BOM"
+
+
+def parse_encoding(name: str) -> Encoding:
+    """Return the encoding that a name of it means, such as `UTF-8`, `windows-1252` or `utf-16-le with BOM`.
+
+    UTF-16 and UTF-32 without their order are written as Windows does, with a mark.
+
+    Raises:
+        Invalid: it means none that text is found in.
+    """
+    plain_name = name.strip().lower().removesuffix(" with bom")
+    has_bom = plain_name != name.strip().lower() or plain_name in _NAMES_WITH_BOM
+    plain_name = _NAMES_WITH_BOM.get(plain_name, plain_name)
+    try:
+        codec = codecs.lookup(plain_name).name
+    except LookupError:
+        codec = ""
+    marks = {mark_name: mark for mark, mark_name in _BYTE_ORDER_MARKS}
+    for known in (*marks, *ASCII_ENCODINGS, *sum(_NARROWER_NAMES.values(), ())):
+        if codecs.lookup(known).name != codec or (has_bom and known not in marks):
+            continue
+        if has_bom:
+            return Encoding(known, marks[known])
+        return Encoding(known)
+    raise Invalid(
+        f"The encoding {quote(name)} is none that text is written in here.",
+        f"Use `utf-8`, `utf-8-sig`, `utf-16-le`, `utf-16-be` or one of {', '.join(ASCII_ENCODINGS)}.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +161,16 @@ class Decoded:
     bom: bool
     newline: Newline
     undecodable: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+
+    @property
+    def encoding_label(self) -> str:
+        return describe_encoding(self.encoding, bom=self.bom)
+
+    def in_encoding(self, encoding: Encoding | None) -> Decoded:
+        """Return what writes the text in another encoding; None for its own."""
+        if encoding is None:
+            return self
+        return replace(self, encoding=encoding.name, bom=bool(encoding.bom))
 
 
 @dataclass(frozen=True, slots=True)
