@@ -77,15 +77,21 @@ async def test_folders_that_a_deletion_leaves_empty_are_named(here: Ground) -> N
         (["d/e", "d/e/c.bak", "./d//e/"], {"d/e/c.bak", "d/e/g.txt"}),
         (["**/e/"], {"d/e/c.bak", "d/e/g.txt"}),
         (["built/*.bak"], {"built/i.bak"}),
+        (["d/{a,none}.bak", "{b,c}.txt"], {"d/a.bak", "b.txt"}),
+        (["**/.*"], {".dot", "d/.dot"}),
+        (["./{.dot,a.bak}"], {".dot", "a.bak"}),
+        (["./.*/*.bak"], {".hidden/h.bak"}),
     ],
 )
 async def test_several_are_deleted_in_one_step(here: Ground, paths: list[str], gone: set[str]) -> None:
+    for name in (".dot", "d/.dot"):
+        (here.root / name).write_text(name)
     before = left(here)
     failed, said = await call(here.root, "delete_file", paths=paths, recursive=True)
     assert not failed, said
     assert before - left(here) == gone
     # What the caller has named is not named again.
-    assert any("*" in path for path in paths) or "\n" not in said
+    assert any("*" in path or "{" in path for path in paths) or "\n" not in said
     _, steps = await call(here.root, "undo_changes")
     (line,) = steps.splitlines()[1:]
     failed, said = await call(here.root, "undo_changes", step=line.split("\t")[0], dry_run=False)
@@ -98,7 +104,7 @@ async def test_several_are_deleted_in_one_step(here: Ground, paths: list[str], g
         (["b.txt", "none"], "`none` does not exist"),
         (["b.txt", "d"], "`d` is a folder that is not empty"),
         (["b.txt", "../outside/*"], "outside the served folders"),
-        (["b.txt", "**/*.none"], r"means no file that is not hidden or git-ignored. `find_files`"),
+        (["b.txt", "**/*.none"], "not hidden or git-ignored. Hidden ones are meant if their dot is spelled"),
         (["b.txt", ".hidden/.*"], "means no file"),
         (["b.txt", "."], "is a served folder itself"),
         (["*.bak"], "is a name at any depth, such as `d/a.bak`; nothing was done. Write `./*.bak` for those in the"),
@@ -218,6 +224,12 @@ async def test_200_are_deleted_where_a_process_is_left_256_descriptors(here: Gro
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert not failed and said.startswith("[deleted 200"), said
+
+
+async def test_a_name_with_braces_that_is_there_is_that_one(here: Ground) -> None:
+    (here.root / "{a,b}.txt").write_text("")
+    failed, said = await call(here.root, "delete_file", paths=["{a,b}.txt"])
+    assert not failed and (here.root / "b.txt").exists() and not (here.root / "{a,b}.txt").exists(), said
 
 
 async def test_what_fits_and_is_hidden_or_ignored_is_told(here: Ground) -> None:

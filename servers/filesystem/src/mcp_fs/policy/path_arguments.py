@@ -35,6 +35,7 @@ _P = TypeVar("_P", bound=ReadablePath)
 _SEPARATOR = re.compile(r"[/\\]" if os.sep == "\\" else "/")
 _ARCHIVE_PART = re.compile(r"(.+\.zip)!(?:[/\\](.*))?", re.DOTALL | re.IGNORECASE)
 _ARCHIVE_NAME = re.compile(r".+\.(?:zip|jar|whl|7z|tar|tgz|gz|bz2|xz)!", re.DOTALL | re.IGNORECASE)
+_WILDCARD = re.compile(r"\*|\{[^{}]*,[^{}]*\}")
 _LINE_RANGE = re.compile(r"(.+):(?:(\d{1,9})(?:-(\d{1,9})?)?|-([1-9]\d{0,8}))", re.DOTALL)
 
 
@@ -66,7 +67,7 @@ class TargetPath:
 
 @dataclass(frozen=True)
 class PathGlob(Generic[_P]):
-    """A path with `*` in it.
+    """A path with `*` or `{a,b}` in it.
 
     Attributes:
         text: as the caller spells it.
@@ -255,7 +256,7 @@ class PathArguments:
         return [parse_glob(self._policy.writable, path) or self._policy.writable(path) for path in paths]
 
     def _parse_name(self, text: str) -> FileName | GlobName:
-        if "*" not in text:
+        if _WILDCARD.search(text) is None:
             return self._parse_file_name(text)
         file, first, last = _split_line_numbers(text) or (text, 1, None)
         try:
@@ -333,13 +334,14 @@ class PathArguments:
 
 
 def parse_glob(parse: Callable[[str], _P], path: str) -> PathGlob[_P] | None:
-    """Parse a path with `*` in it; None for any other, and for a URI."""
-    prefix, star, _ = path.partition("*")
-    if not star or is_uri(path):
+    """Parse a path with `*` or `{a,b}` in it; None for any other, and for a URI."""
+    wildcard = _WILDCARD.search(path)
+    if wildcard is None or is_uri(path):
         return None
     literal = None
-    if os.name == "posix":
+    if os.name == "posix" or "*" not in path:
         literal = parse(path)
+    prefix = path[: wildcard.start()]
     glob_start = max((found.end() for found in _SEPARATOR.finditer(prefix)), default=0)
     return PathGlob(path, literal, parse(path[:glob_start] or "."), path[glob_start:], glob_start > 0)
 

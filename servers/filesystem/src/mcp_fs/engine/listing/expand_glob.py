@@ -1,4 +1,4 @@
-"""Finds the entries that a path with `*` means."""
+"""Finds the entries that a path with `*` or `{a,b}` means."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, quote
 from mcp_fs.engine.handles.path_opening import exists
 from mcp_fs.engine.listing.selection import Chooser, compile_choosers, compile_relevance
 from mcp_fs.engine.listing.walk import FolderEntries, Skipped, WalkFilter, entry_display_path, walk
+from mcp_fs.engine.patterns.glob import names_hidden
 from mcp_fs.policy import ReadablePath
 from mcp_fs.policy.path_arguments import PathGlob
 
@@ -23,7 +24,8 @@ def expand_glob(
 ) -> tuple[Sequence[_P], Sequence[str]]:
     """Return the files that a glob means, or folders where it ends in a slash; and notes on what is left out.
 
-    Without a slash it is a name at any depth, as in every glob of these tools. An entry with `*` in its name that is
+    Without a slash it is a name at any depth, as in every glob of these tools. Hidden ones are meant if the glob spells
+    their dot, as in a shell: `.*`, `{.a,b}`. An entry with `*` in its name that is
     there, be it a link to nowhere, is that one.
 
     Args:
@@ -43,11 +45,12 @@ def expand_glob(
     glob = f"/{path_glob.glob}"
     if is_any_depth:
         glob = path_glob.glob
-    (chooses,) = compile_choosers([path_glob.start], glob)
+    is_hidden = names_hidden(glob)
+    (chooses,) = compile_choosers([path_glob.start], glob, dots_are_spelled=is_hidden)
     expansion = _Expansion(path_glob.start, chooses, folders=path_glob.glob.endswith("/"))
     expansion.skipped.tells_links = is_any_depth or "/" in path_glob.glob.rstrip("/")
     expansion.skipped.is_relevant = compile_relevance([path_glob.start], path_glob.start, glob, chooses)
-    for entries in walk(path_glob.start, WalkFilter(), cancel, expansion.skipped):
+    for entries in walk(path_glob.start, WalkFilter(hidden=is_hidden), cancel, expansion.skipped):
         count_before = len(expansion.paths)
         expansion.add(entries)
         if for_change and is_any_depth and entries.parts and len(expansion.paths) > count_before:
@@ -58,7 +61,8 @@ def expand_glob(
         notes = "".join(f"; {note}" for note in (*expansion.skipped.notes(), *expansion.skipped.describe_links()))
         raise NotFound(
             f"{name} means no file that is not hidden or git-ignored{notes}.",
-            "`find_files` lists those too; then name them one by one. `**/*.x` is at any depth, `x/` a folder.",
+            "Hidden ones are meant if their dot is spelled, as in `.*`; name git-ignored ones one by one. `**/*.x` is "
+            "at any depth, `x/` a folder.",
         )
     return expansion.paths, [*expansion.skipped.notes(), *expansion.skipped.describe_links()]
 

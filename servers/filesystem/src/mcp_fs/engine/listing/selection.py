@@ -42,8 +42,11 @@ _DRIVE = re.compile("[A-Za-z]:/")
 _PATTERN = re.compile(r".*[*?\[\]{},\\]", re.DOTALL)
 
 
-def compile_choosers(starts: Sequence[ReadablePath], glob: str) -> list[Chooser]:
+def compile_choosers(starts: Sequence[ReadablePath], glob: str, *, dots_are_spelled: bool = False) -> list[Chooser]:
     """Return for each of `starts` which paths below it `glob` means.
+
+    Args:
+        dots_are_spelled: whether no wildcard means the dot that a hidden name begins with, as in a shell.
 
     Raises:
         Invalid: it can't be read, or means nothing below any of them.
@@ -51,11 +54,14 @@ def compile_choosers(starts: Sequence[ReadablePath], glob: str) -> list[Chooser]
     glob = _with_slashes(fold_name(glob))
     _check_glob(glob)
     if glob.startswith("/") or _names_drive(glob):
-        choosers = _compile_absolute(starts, glob)
-        if choosers is not None:
-            return _include_nested_starts(starts, choosers)
+        absolute_choosers = _compile_absolute(starts, glob, dots_are_spelled=dots_are_spelled)
+        if absolute_choosers is not None:
+            return _include_nested_starts(starts, absolute_choosers)
         _refuse_glob_outside(starts, glob)
-    choosers = [compile_chooser([glob, *_strip_display_path(start, glob)]) for start in starts]
+    choosers: list[Chooser] = []
+    for start in starts:
+        globs = [glob, *_strip_display_path(start, glob)]
+        choosers.append(compile_chooser(globs, dots_are_spelled=dots_are_spelled))
     return _include_nested_starts(starts, choosers)
 
 
@@ -77,7 +83,7 @@ def _check_glob(glob: str) -> None:
         )
 
 
-def _compile_absolute(starts: Sequence[ReadablePath], glob: str) -> list[Chooser] | None:
+def _compile_absolute(starts: Sequence[ReadablePath], glob: str, *, dots_are_spelled: bool) -> list[Chooser] | None:
     """Return for each of `starts` what a glob means that begins with an absolute path; None if it is that of none."""
     choosers: list[Chooser] = []
     is_below_any = False
@@ -87,7 +93,7 @@ def _compile_absolute(starts: Sequence[ReadablePath], glob: str) -> list[Chooser
             choosers.append(_choose_nothing)
         else:
             is_below_any = True
-            choosers.append(compile_chooser([relative_glob]))
+            choosers.append(compile_chooser([relative_glob], dots_are_spelled=dots_are_spelled))
     if not is_below_any:
         return None
     return choosers
@@ -114,11 +120,11 @@ def _combine(own: Chooser, above: Sequence[tuple[str, Chooser]]) -> Chooser:
     return lambda path: own(path) or any(chooses(prefix + path) for prefix, chooses in above)
 
 
-def compile_chooser(globs: Sequence[str]) -> Chooser:
+def compile_chooser(globs: Sequence[str], *, dots_are_spelled: bool = False) -> Chooser:
     """Return whether a path fits one of `globs`, whatever way it is composed."""
     path_globs = [path_glob(glob) for glob in globs]
-    matching = compile_path_set([translate(glob, utf8=True) for glob in path_globs])
-    matching_bytes = compile_path_set([translate(glob) for glob in path_globs])
+    matching = compile_path_set([translate(glob, utf8=True, dots_are_spelled=dots_are_spelled) for glob in path_globs])
+    matching_bytes = compile_path_set([translate(glob, dots_are_spelled=dots_are_spelled) for glob in path_globs])
     # Nearly all paths of a walk are told from those that are meant by how they end. `**/` may stand for nothing.
     endings = tuple(_PATTERN.sub("", glob).removeprefix("/") for glob in path_globs)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["GlobError", "path_glob", "translate"]
+__all__ = ["GlobError", "names_hidden", "path_glob", "translate"]
 
 _CHARACTER = rb"(?:[^/\x80-\xff]|[\xc2-\xf4][\x80-\xbf]+)"
 # A whole one where the bytes are UTF-8, else one byte.
@@ -24,6 +24,15 @@ _NAMES_BETWEEN = {
     (True, False): rb"/.*",
     (True, True): rb"(?:/|/.*/)",
 }
+_VISIBLE_NAME = rb"[^./][^/]*"
+# The same, of names that do not begin with a dot.
+_VISIBLE_NAMES_BETWEEN = {
+    (False, False): rb"(?:%(name)b(?:/%(name)b)*)?" % {b"name": _VISIBLE_NAME},
+    (False, True): rb"/?(?:%b/)*" % _VISIBLE_NAME,
+    (True, False): rb"/(?:%(name)b(?:/%(name)b)*)?" % {b"name": _VISIBLE_NAME},
+    (True, True): rb"/(?:%b/)*" % _VISIBLE_NAME,
+}
+_HIDDEN_NAME = re.compile(r"(?:^|[/{,])\.(?![./]|$)")
 _SPECIAL = frozenset(b"\\.+*?()|[]{}^$")
 
 
@@ -54,13 +63,19 @@ def path_glob(glob: str) -> str:
     return path_pattern
 
 
-def translate(glob: str, *, utf8: bool = False) -> bytes:
+def names_hidden(glob: str) -> bool:
+    """Return whether a glob spells the dot that a hidden name begins with."""
+    return _HIDDEN_NAME.search(glob) is not None
+
+
+def translate(glob: str, *, utf8: bool = False, dots_are_spelled: bool = False) -> bytes:
     """Return the regular expression (RE2, over bytes) of a glob.
 
     `*` and `?` stop at slashes; `**` as a whole name is any number of names; `[a-z]`, `[!a-z]`, `{a,b}`, `\\x`.
 
     Args:
         utf8: for paths that are UTF-8, whose characters stay whole.
+        dots_are_spelled: whether no wildcard means the dot that a hidden name begins with, as in a shell.
 
     Raises:
         GlobError: it can't be read.
@@ -68,7 +83,9 @@ def translate(glob: str, *, utf8: bool = False) -> bytes:
     single_character = _CHARACTER_OR_BYTE
     if utf8:
         single_character = _CHARACTER
-    return _Translator(glob.encode("utf-8", "surrogateescape"), single_character).translate()
+    translator = _Translator(glob.encode("utf-8", "surrogateescape"), single_character)
+    translator.dots_are_spelled = dots_are_spelled
+    return translator.translate()
 
 
 class _Translator:
@@ -77,6 +94,7 @@ class _Translator:
         self.single_character = single_character
         self.position = 0
         self.depth = 0
+        self.dots_are_spelled = False
 
     def translate(self) -> bytes:
         out: list[bytes] = []
@@ -90,10 +108,13 @@ class _Translator:
         char = self.glob[self.position : self.position + 1]
         if char in b"*/" and (recursive := self.translate_double_star()):
             return recursive
+        begins_name = self.dots_are_spelled and self.is_at_begin_of_name()
         self.position += 1
         match char:
             case b"*":
-                return self.translate_star()
+                return self.translate_star(begins_name=begins_name)
+            case b"?" if begins_name:
+                return self.single_character.replace(b"[^/", b"[^./")
             case b"?":
                 return self.single_character
             case b"[":
@@ -111,9 +132,11 @@ class _Translator:
             case _:
                 return _escape_byte(char[0])
 
-    def translate_star(self) -> bytes:
+    def translate_star(self, *, begins_name: bool) -> bytes:
         while self.glob[self.position : self.position + 1] == b"*":
             self.position += 1
+        if begins_name:
+            return rb"(?:%b)?" % _VISIBLE_NAME
         return rb"[^/]*"
 
     def translate_escape(self) -> bytes:
@@ -133,7 +156,14 @@ class _Translator:
         if not slash_after and match.end() != len(self.glob) and not self.depth:
             return b""
         self.position = match.end()
-        return _NAMES_BETWEEN[bool(slash_before), bool(slash_after)]
+        names_between = _NAMES_BETWEEN
+        if self.dots_are_spelled:
+            names_between = _VISIBLE_NAMES_BETWEEN
+        return names_between[bool(slash_before), bool(slash_after)]
+
+    def is_at_begin_of_name(self) -> bool:
+        before = self.glob[self.position - 1 : self.position]
+        return self.is_at_begin() or before == b"/"
 
     def is_at_begin(self) -> bool:
         """Return whether a path may begin here: at the beginning of the glob, or of a choice in braces."""
