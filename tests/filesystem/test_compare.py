@@ -16,6 +16,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Refused
 from mcp_fs.engine.listing.comparison import compare
 from mcp_fs.engine.listing.folder_page import list_folder
+from mcp_fs.engine.listing.walk import WalkFilter
 
 diff = shutil.which("diff") or ""
 needs_diff = pytest.mark.skipif(not diff, reason="has no diff")
@@ -129,6 +130,18 @@ def test_a_page_of_differences_says_how_many_there_are(tmp_path: Path) -> None:
             (tmp_path / side / f"{side}{number}").touch()
     answer = said(tmp_path, max_bytes=50)
     assert "8 of 200 lines: raise max_bytes" in answer and len(answer.splitlines()) == 9
+
+
+def test_hidden_files_of_folders_are_named_as_left_out_or_compared(tmp_path: Path) -> None:
+    for side in "ab":
+        (tmp_path / side / ".cache").mkdir(parents=True)
+        (tmp_path / side / ".cache/x").write_text(side)
+    (tmp_path / "a/.only").touch()
+    assert "left out 3 hidden (a/.only, a/.cache/, b/.cache/); set include_hidden]" in said(tmp_path)
+    policy = served(tmp_path)
+    everything = WalkFilter(hidden=True, ignored=True)
+    compared = compare(policy.readable("a"), policy.readable("b"), 10_000, CancelToken(), everything).text()
+    assert "~ .cache/x\t1\t1\n- .only\n" in compared and "left out" not in compared
 
 
 def test_secrets_are_not_compared(tmp_path: Path) -> None:

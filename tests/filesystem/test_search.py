@@ -177,7 +177,7 @@ def test_what_a_search_would_fetch_from_elsewhere_is_not_read(tmp_path: Path, mo
     assert answer.startswith("[1 match in 1 file") and said in answer
     change = Substitution({"needle": "pin"})
     seen = replace_in_files(policy.writable("."), "*", WalkFilter(), change, dry_run=True, cancel=CancelToken())
-    assert said in "; ".join(seen.notes) and [path for path, _ in seen.files] == ["here.txt"]
+    assert said in "; ".join(seen.notes) and [file.path for file in seen.files] == ["here.txt"]
     assert "cloud.txt" not in opened
 
 
@@ -532,6 +532,29 @@ def test_a_file_with_too_many_matches_says_so(tmp_path: Path, program: str | Non
     ).text()
     assert answer.splitlines()[1:] == ["a", "1:hit", "2:hit", "50 in all", "b:1:hit"]
     assert "; raise max_per_file for more]" in answer.splitlines()[0]
+
+
+def test_more_lines_of_a_file_than_are_shown_are_no_error(tmp_path: Path, program: str | None) -> None:
+    fill(tmp_path, {"a": "hit\n" * 5010})
+    query = Query("hit", max_per_file=100_000, limit=5000)
+    page = search_text([served(tmp_path).readable(".")], query, None, CancelToken(), program)
+    head, *lines = page.text().splitlines()
+    cursor = page.cursor
+    while cursor is not None:
+        page = search_text([served(tmp_path).readable(".")], query, cursor, CancelToken(), program)
+        lines += page.text().splitlines()[2:]
+        cursor = page.cursor
+    assert head.startswith("[") and "of 5,010 matches" in head
+    assert len(lines) >= 4990 and "no more than 5,000 of a file are shown; `count_only` counts them" in page.text()
+
+
+def test_names_are_found_in_any_case(tmp_path: Path) -> None:
+    fill(tmp_path, {"a.PDF": "", "b.pdf": "", "d/C.Pdf": "", "e.txt": ""})
+    start = served(tmp_path).readable(".")
+    answer = find_files([start], "*.PDF", CancelToken(), ignore_case=True).text()
+    assert answer.splitlines() == ["[3 found]", "a.PDF", "b.pdf", "d/C.Pdf"]
+    assert find_files([start], "*.PDF", CancelToken()).text().startswith("[1 found; 2 more only in another case")
+    assert find_files([start], "*.png", CancelToken(), ignore_case=True).total == 0
 
 
 def test_a_folder_of_several_files_stands_once(tmp_path: Path, program: str | None) -> None:

@@ -137,13 +137,19 @@ def read_media(
 
 @tool("Compare", effect="read", adapt=rename_arguments(path="source", other="target", destination="target"))
 def read_diff(
-    cancel: CancelToken, *, source: ReadPath, target: ReadPath, max_bytes: PageByteLimit = DEFAULT_PAGE_BYTES
+    cancel: CancelToken,
+    *,
+    source: ReadPath,
+    target: ReadPath,
+    include_hidden: bool = False,
+    include_ignored: bool = False,
+    max_bytes: PageByteLimit = DEFAULT_PAGE_BYTES,
 ) -> Comparison:
     """Compare two files, or all in two folders, as a unified diff from `source` to `target`.
 
     For changes over time use `list_changes`.
     """
-    return compare(source, target, max_bytes, cancel)
+    return compare(source, target, max_bytes, cancel, WalkFilter(include_hidden, include_ignored))
 
 
 @tool("Get information", effect="read", also=("get_file_info",))

@@ -16,7 +16,7 @@ from mcp_fs.engine.search.find import FindSort
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.time_range import parse_time_range
 from mcp_fs.models import FilePage, MatchCounts, Matches
-from mcp_fs.tools.arguments import StartPaths
+from mcp_fs.tools.arguments import PositiveInteger, StartPaths
 
 __all__ = ["find_files", "search_text"]
 
@@ -37,6 +37,7 @@ def find_files(
         FindSort,
         Field(description="`taken`: photos by their date; `duplicates`: only files with the same contents as another"),
     ] = "path",
+    ignore_case: bool = False,
     include_hidden: bool = False,
     include_ignored: bool = False,
     since: Annotated[FreeText | None, Field(description="Changed since `2026-11-28`, `3d`")] = None,
@@ -51,7 +52,15 @@ def find_files(
     walk_filter = WalkFilter(include_hidden, include_ignored)
     changed = parse_time_range(since, until)
     return find.find_files(
-        path, glob, cancel, sort=sort, walk_filter=walk_filter, changed=changed, limit=limit, cursor=cursor
+        path,
+        glob,
+        cancel,
+        sort=sort,
+        ignore_case=ignore_case,
+        walk_filter=walk_filter,
+        changed=changed,
+        limit=limit,
+        cursor=cursor,
     )
 
 
@@ -67,7 +76,8 @@ def search_text(
     glob: Annotated[
         FreeText | None,
         Field(
-            description="A name at any depth, `*.py`, or a path, `src/**`, or a part, `*.xlsx!/Orders`; `!` in front excludes"
+            description="A name at any depth, `*.py`, a path, `src/**`, or parts, `*.xlsx!/Orders`; `!` in front "
+            "excludes"
         ),
     ] = None,
     file_type: Annotated[FreeText | None, Field(description="py, ts, ...")] = None,
@@ -83,7 +93,7 @@ def search_text(
     include_hidden: bool = False,
     include_ignored: bool = False,
     include_binary: bool = False,
-    max_per_file: Annotated[int, Field(ge=1, le=5000)] = 20,
+    max_per_file: PositiveInteger = 20,
     last: Annotated[bool, Field(description="A file's last matches.")] = False,
     limit: Limit = 100,
     cursor: Cursor = None,

@@ -41,15 +41,24 @@ _YES_OR_NO = {True: "yes", False: "no"}
 _Parts = tuple[str, ...]
 
 
-def compare(first: ReadablePath, second: ReadablePath, max_bytes: int, cancel: CancelToken) -> Comparison:
+def compare(
+    first: ReadablePath,
+    second: ReadablePath,
+    max_bytes: int,
+    cancel: CancelToken,
+    walk_filter: WalkFilter | None = None,
+) -> Comparison:
     """Return what differs between two files, as a diff, or between two folders, entry by entry.
+
+    Args:
+        walk_filter: what is left out of folders.
 
     Raises:
         Problem: one of them can't be opened, or only one is a folder.
     """
     names = (display_path(first), display_path(second))
     if _is_folder(first) and _is_folder(second):
-        head, lines = _compare_folders(first, second, max_bytes * 2 // 5, cancel)
+        head, lines = _compare_folders(first, second, max_bytes * 2 // 5, walk_filter or WalkFilter(), cancel)
     else:
         # Of a folder and a file, opening the folder as a file says what is wrong.
         head, lines = _compare_files(first, second, cancel)
@@ -165,14 +174,14 @@ def _read_block(file: BinaryIO) -> bytes:
 
 
 def _compare_folders(
-    first: ReadablePath, second: ReadablePath, max_diff_bytes: int, cancel: CancelToken
+    first: ReadablePath, second: ReadablePath, max_diff_bytes: int, walk_filter: WalkFilter, cancel: CancelToken
 ) -> tuple[str, list[str]]:
     """Return what differs between two folders; the diffs of small text files stand behind all the rest.
 
     Args:
         max_diff_bytes: how much these diffs may take.
     """
-    comparison = _FolderComparison(first, second, cancel)
+    comparison = _FolderComparison(first, second, walk_filter, cancel)
     comparison.compare_entries()
     diffs, missing_diffs = _collect_diffs(
         first, second, comparison.changed_files, max_diff_bytes, comparison.deadline, cancel
@@ -192,7 +201,7 @@ class _FolderComparison:
         deadline: when, by `time.monotonic`, no more contents are compared.
     """
 
-    def __init__(self, first: ReadablePath, second: ReadablePath, cancel: CancelToken) -> None:
+    def __init__(self, first: ReadablePath, second: ReadablePath, walk_filter: WalkFilter, cancel: CancelToken) -> None:
         self.lines: list[str] = []
         self.changed_files: list[_Parts] = []
         self.deadline = time.monotonic() + WALK_SECONDS
@@ -200,8 +209,8 @@ class _FolderComparison:
         self._second = second
         self._cancel = cancel
         self._skipped = Skipped.with_deadline()
-        one = _Side(first, self._skipped, cancel)
-        other = _Side(second, self._skipped, cancel)
+        one = _Side(first, walk_filter, self._skipped, cancel)
+        other = _Side(second, walk_filter, self._skipped, cancel)
         one.add_excluded(other.entries)
         other.add_excluded(one.entries)
         self._first_entries = one.entries
@@ -233,7 +242,7 @@ class _FolderComparison:
             f"{self._only_first:,} only in the first (-)",
             f"{self._only_second:,} only in the second (+)",
             f"{self._same:,} same",
-            *self._skipped.describe_excluded(named=False),
+            *self._skipped.describe_excluded(named=True),
             *self._skipped.notes(),
         ]
 
@@ -323,14 +332,14 @@ class _Side:
         entries: what each entry below it is.
     """
 
-    def __init__(self, start: ReadablePath, skipped: Skipped, cancel: CancelToken) -> None:
+    def __init__(self, start: ReadablePath, walk_filter: WalkFilter, skipped: Skipped, cancel: CancelToken) -> None:
         self.entries: dict[_Parts, str] = {}
         self._start = start
         self._skipped = skipped
         self._cancel = cancel
         # What is hidden or ignored, and whether it is hidden.
         self._excluded: dict[_Parts, bool] = {}
-        self._read((), WalkFilter())
+        self._read((), walk_filter)
 
     def add_excluded(self, other: Mapping[_Parts, str]) -> None:
         """Add what only this side ignores or hides: one rule holds for both, or it would seem to be missing here.

@@ -84,6 +84,7 @@ def find_files(
     cancel: CancelToken,
     *,
     sort: FindSort = "path",
+    ignore_case: bool = False,
     walk_filter: WalkFilter | None = None,
     changed: TimeRange | None = None,
     limit: int = 200,
@@ -97,6 +98,7 @@ def find_files(
     Args:
         glob: without a slash in it a name at any depth, else a path below the start; behind `!` what is left out.
         sort: the order of `walk`, or the newest, the largest or the photo taken last first.
+        ignore_case: whether names may be spelled in another case; duplicates are of the case that is given.
         changed: when they were changed last, or of photos sorted by it when they were taken; None for any time.
 
     Raises:
@@ -115,14 +117,16 @@ def find_files(
         raise Invalid("Duplicates are found whenever they changed.", "Leave out `since` and `until`.")
     if sort == "duplicates":
         return find_duplicates(starts, glob, walk_filter, limit, cursor, cancel)
-    scope = [[start.uri for start in starts], glob, sort, str(walk_filter), str(changed)]
+    scope = [[start.uri for start in starts], glob, sort, str(ignore_case), str(walk_filter), str(changed)]
     after = None
     if cursor is not None:
         after = _Position(*Cursor.decode("find", cursor, scope)).sort_key
     finder = _Finder(starts, glob, sort, walk_filter, cancel, after, changed)
+    if ignore_case:
+        finder = _CaseBlindFinder(starts, glob.lower(), sort, walk_filter, cancel, after, changed)
     paths = finder.find_first(limit + 1)
-    if not finder.total and _has_case(glob):
-        blind_finder = _CaseBlindFinder(starts, glob.lower(), sort, walk_filter, cancel, after, changed)
+    if not finder.total and not ignore_case and _has_case(glob):
+        blind_finder = _OtherCaseFinder(starts, glob.lower(), sort, walk_filter, cancel, after, changed)
         blind_paths = blind_finder.find_first(limit + 1)
         if blind_finder.total:
             finder = blind_finder
@@ -314,9 +318,6 @@ class _Finder:
 class _CaseBlindFinder(_Finder):
     """A search for names in any case, for a glob in lower case."""
 
-    def notes(self) -> list[str]:
-        return ["none in this case, but these in another", *super().notes()]
-
     def _likely_names(self, names: Sequence[str]) -> Sequence[str]:
         return names
 
@@ -325,6 +326,13 @@ class _CaseBlindFinder(_Finder):
 
     def _is_chosen(self, chooses: Chooser, path: str) -> bool:
         return chooses(path.lower())
+
+
+class _OtherCaseFinder(_CaseBlindFinder):
+    """A search in any case where the case of the glob has nothing."""
+
+    def notes(self) -> list[str]:
+        return ["none in this case, but these in another", *super().notes()]
 
 
 class _PagePaths(NamedTuple):

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from mcp_batteries.errors import Invalid
 from mcp_fs.engine.listing.walk import WalkFilter
 
-__all__ = ["Query"]
+__all__ = ["MAX_LINES_PER_FILE", "Query"]
+
+MAX_LINES_PER_FILE = 5000
 
 # What may hold the letters of a line break without asking for one: a class, a backslash that is itself escaped.
 _CHARACTER_CLASS = re.compile(r"\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\\[^nx0]", re.DOTALL)
@@ -26,7 +28,7 @@ class Query:
         context: lines shown before and after each match.
         glob: paths to search; without a slash names; a `!` in front leaves out instead; behind `!/` a part of each.
         file_type: name of a kind of file (`filetypes`).
-        max_per_file: matching lines shown of one file.
+        max_per_file: matching lines wanted of one file; `MAX_LINES_PER_FILE` are shown at most.
         last_matches: whether these are a file's last ones.
         limit: matching lines in one answer; files when `files_only` or `count_only`, texts when `only_matching`.
         count_only: how many lines match in each file, instead of the lines.
@@ -48,6 +50,11 @@ class Query:
     only_matching: bool = False
     include_binary: bool = False
     walk_filter: WalkFilter = field(default_factory=WalkFilter)
+
+    @property
+    def lines_per_file(self) -> int:
+        """How many matching lines of one file are shown."""
+        return min(self.max_per_file, MAX_LINES_PER_FILE)
 
     @property
     def file_glob(self) -> str | None:

@@ -18,7 +18,7 @@ from mcp_fs.engine.listing.walk import Skipped, page_byte_limit
 from mcp_fs.engine.patterns.regex import LineSearch, compile_byte_filter, compile_group_reader, compile_line_search
 from mcp_fs.engine.search.file_list import FileList, Position
 from mcp_fs.engine.search.grep import FileMatches, GrepOptions, LineSelection, count_matches, grep
-from mcp_fs.engine.search.query import Query
+from mcp_fs.engine.search.query import MAX_LINES_PER_FILE, Query
 from mcp_fs.engine.search.sources import DocumentReader, SearchedFile, describe_failure
 from mcp_fs.engine.search.text_counts import TextCounts
 from mcp_fs.models import Match, MatchCounts, MatchedFile, Matches, MatchTotal, pluralize
@@ -281,9 +281,12 @@ class _TextSearch:
         bound = ""
         if page.leaves_out:
             bound = "max_per_file"
-            if self.query.last_matches and self.query.limit < self.query.max_per_file:
+            if self.query.last_matches and self.query.limit < self.query.lines_per_file:
                 bound = "limit"
         notes = self.notes(nothing=not total.files)
+        if bound == "max_per_file" and self.query.max_per_file >= MAX_LINES_PER_FILE:
+            bound = ""
+            notes.append(f"no more than {MAX_LINES_PER_FILE:,} of a file are shown; `count_only` counts them")
         return Matches(tuple(page.files), notes, cursor, total.freeze(), bound)
 
     def count_page(self, cursor: str | None) -> MatchCounts:
@@ -442,7 +445,7 @@ class _TextSearch:
         query = self.query
         if query.files_only:
             return GrepOptions(after_line=after_line, search_binary=query.include_binary, multiline=self.is_multiline)
-        max_matches = query.max_per_file - shown_matches
+        max_matches = query.lines_per_file - shown_matches
         if query.last_matches:
             # What is left out of the last ones no cursor leads to. Behind a full page one line tells that more match.
             max_matches = min(max_matches, max(room, 1))
