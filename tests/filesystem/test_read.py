@@ -326,8 +326,10 @@ async def test_all_files_that_a_glob_fits_are_read(tmp_path: Path) -> None:
         assert said in answer
     assert "key" not in answer and "c\n" not in answer
     assert "=== logs/old/c.log [line 1 of 1]\n" in (await tools.read_files(["**/*.log"])).text()
-    fill(tmp_path, {f"many/{number}": "x" for number in range(51)})
-    assert "`many/*` means more than 50" in (await tools.read_files(["many/*", "logs/a.log"])).text()
+    fill(tmp_path, {f"many/{number:02}": "x" for number in range(52)})
+    many = (await tools.read_files(["many/*", "logs/a.log"])).text()
+    assert many.count("\nx\n") == 50 and "=== many/49 [" in many and "=== many/50 [" not in many
+    assert "=== many/*: failed: the rest was not read, only the first 50: many/*." in many and "a ends" in many
 
 
 @pytest.mark.anyio

@@ -121,6 +121,7 @@ class Tree(TextResult):
         folded: folders shown only with counts of their direct entries.
         is_whole: whether there are no more files and folders than were seen.
         notes: what could not be read.
+        samples: how some of the files begin; empty where that was not asked for.
     """
 
     path: str
@@ -130,6 +131,7 @@ class Tree(TextResult):
     folded: int
     is_whole: bool
     notes: Sequence[str] = ()
+    samples: str = ""
 
     def text(self) -> str:
         head = f"{self.path}: {pluralize(self.files, 'file')} in {pluralize(self.folders, 'folder')}"
@@ -137,7 +139,10 @@ class Tree(TextResult):
             head += " seen"
         if self.folded:
             head += f"; {pluralize(self.folded, 'folder')} folded: list one by its path, or raise depth or max_bytes"
-        return "\n".join(["; ".join([f"[{head}", *self.notes]) + "]", *self.lines])
+        lines = ["; ".join([f"[{head}", *self.notes]) + "]", *self.lines]
+        if self.samples:
+            lines.append(self.samples.rstrip("\n"))
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 from mcp_types import (
@@ -32,6 +33,7 @@ from mcp_fs.engine.reading import media as media_reader
 from mcp_fs.engine.reading.entry_info import read_info
 from mcp_fs.engine.reading.file_names import find_named_files
 from mcp_fs.engine.reading.page_cache import run_where_quickest
+from mcp_fs.engine.reading.samples import read_samples
 from mcp_fs.engine.reading.text_page import LineIndex, PageRequest, read_page, read_pages
 from mcp_fs.models import Comparison, FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
 from mcp_fs.policy.path_arguments import FileName, GlobName, PathArguments
@@ -191,12 +193,14 @@ async def list_directory(
 
 @tool("List a tree", effect="read", view=TREE, also=("directory_tree",))
 def list_tree(
+    index: LineIndex,
     cancel: CancelToken,
     *,
     path: StartPaths = default("."),
     depth: Annotated[int, Field(ge=1, le=20)] = 3,
     include_hidden: bool = False,
     include_ignored: bool = False,
+    samples: Annotated[bool, Field(description="Also the first lines of two files of each kind.")] = False,
     max_bytes: Annotated[int, Field(ge=1000, le=64_000)] = DEFAULT_PAGE_BYTES,
 ) -> Tree:
     """Show a folder and those below it as a tree; large, hidden and ignored parts only as counts.
@@ -206,7 +210,10 @@ def list_tree(
     if len(path) > 1:
         raise Invalid("Several folders are served.", f"Use one of: {', '.join(p.display for p in path)}.")
     walk_filter = WalkFilter(include_hidden, include_ignored)
-    return folder_tree.list_tree(path[0], cancel, depth=depth, walk_filter=walk_filter, max_bytes=max_bytes)
+    tree = folder_tree.list_tree(path[0], cancel, depth=depth, walk_filter=walk_filter, max_bytes=max_bytes)
+    if not samples:
+        return tree
+    return replace(tree, samples=read_samples(path[0], walk_filter, depth, index, cancel).text())
 
 
 def _content_blocks(media: Media) -> list[ContentBlock]:

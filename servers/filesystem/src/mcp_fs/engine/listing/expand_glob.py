@@ -30,11 +30,12 @@ def expand_glob(
 
     Args:
         limit: of paths.
-        for_change: whether they are to be changed: then a glob is refused that a shell would read in another way.
+        for_change: whether they are to be changed: then a glob is refused that a shell would read in another way, or
+            that means more than `limit`; else the first are returned, and a note says so.
 
     Raises:
         NotFound: there are none, without hidden and git-ignored ones.
-        TooLarge: there are more than `limit`.
+        TooLarge: there are more than `limit`, and they are to be changed.
         Invalid: a name is meant at any depth, and is to be changed.
         Problem: the start can't be opened, or the glob can't be read.
     """
@@ -55,8 +56,13 @@ def expand_glob(
         expansion.add(entries)
         if for_change and is_any_depth and entries.parts and len(expansion.paths) > count_before:
             raise _ambiguous_depth_error(path_glob, expansion.paths[count_before])
-        if len(expansion.paths) > limit:
+        if len(expansion.paths) <= limit:
+            continue
+        if for_change:
             raise TooLarge(f"{name} means more than {limit:,}.", "Narrow it, or do a part at a time.")
+        del expansion.paths[limit:]
+        expansion.skipped.add(f"the rest was not read, only the first {limit:,}", path_glob.text)
+        break
     if not expansion.paths:
         notes = "".join(f"; {note}" for note in (*expansion.skipped.notes(), *expansion.skipped.describe_links()))
         raise NotFound(
