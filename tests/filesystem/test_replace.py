@@ -541,3 +541,22 @@ async def test_a_dry_run_tells_of_all_files_in_how_many_folders_they_are(tmp_pat
     number = int(counted.split()[1])
     assert counted.startswith(f"and {number} more: ") and counted.endswith("60 in c/")
     assert sum(int(count) for count in re.findall(r"(\d+) in ", counted)) == number
+
+
+@pytest.mark.parametrize("pattern", [r"a\s+b", r"a[^x]b", r"a\nb", r"a[\s\S]b", r"a[ \n]b", r"(?s)a.b", r"a[^\n]b"])
+async def test_a_replacement_goes_over_lines_exactly_where_a_search_does(tmp_path: Path, pattern: str) -> None:
+    (tmp_path / "f").write_text("a\nb\na b\n")
+    _, found = await call(tmp_path, "search_text", pattern=pattern)
+    _, replaced = await call(tmp_path, "replace_text", replacements={pattern: "x"}, glob="f", by="regex")
+    over_lines = (tmp_path / "f").read_text().startswith("x")
+    assert over_lines == ("\n1:a\n" in found or "f:1:a\n" in found), found
+    if "0 places" in replaced:
+        assert "a match stays in one line" in replaced
+
+
+async def test_an_expression_that_stays_in_its_line_says_so_where_nothing_fits(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("a\nb\n")
+    hint = "a match stays in one line: write `\\n` where it goes over several"
+    _, found = await call(tmp_path, "search_text", pattern=r"a\s+b")
+    _, replaced = await call(tmp_path, "replace_text", replacements={r"a\s+b": "x"}, glob="f", by="regex")
+    assert hint in found and hint in replaced

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from mcp_batteries.errors import Invalid, quote
+from mcp_fs.engine.patterns.line_breaks import asks_for_line_breaks
 from mcp_fs.engine.patterns.unicode_classes import expand_boundaries, expand_classes
 from mcp_fs.engine.text.encodings import replace_undecodable
 
@@ -208,6 +209,8 @@ def _next_character(text: bytes, offset: int) -> int:
 def compile_replacement(pattern: str, template: str, *, ignore_case: bool) -> TextMatches:
     """Return the search for `pattern`, with what replaces its matches; `^` and `$` are the ends of a line.
 
+    A match goes over several lines only if the expression asks for line breaks, as in a search.
+
     Args:
         template: with `\\1` or `\\g<1>` for the first group; `\\n`, `\\t` and the like are what they are in a pattern.
 
@@ -217,7 +220,7 @@ def compile_replacement(pattern: str, template: str, *, ignore_case: bool) -> Te
     import re2 as library
 
     re2: Any = library
-    options = _text_options(re2, ignore_case=ignore_case, multiline=True)
+    options = _text_options(re2, ignore_case=ignore_case, multiline=asks_for_line_breaks(pattern))
     plain_source = f"(?m:{expand_classes(pattern)})"
     wide_pattern, match_group = expand_boundaries(pattern)
     wide_source = f"(?m:{wide_pattern})"

@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Invalid
 from mcp_fs.engine.listing.walk import WalkFilter
+from mcp_fs.engine.patterns.line_breaks import asks_for_line_breaks, remove_classes
 
 __all__ = ["MAX_LINES_PER_FILE", "Query"]
 
 MAX_LINES_PER_FILE = 5000
 
-# What may hold the letters of a line break without asking for one: a class, a backslash that is itself escaped.
-_CHARACTER_CLASS = re.compile(r"\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\\[^nx0]", re.DOTALL)
-_LINE_BREAK = re.compile(r"\\(?:n|x0[aA]|x\{0*[aA]\}|012)|\(\?[imU]*s")
 # Behind an escaped character: what follows a backslash that is itself escaped is a letter.
 _CR_LF = re.compile(r"(\\[^r])|\\r(?=\\n)", re.DOTALL)
 
@@ -75,8 +73,9 @@ class Query:
     @property
     def is_multiline(self) -> bool:
         """Whether a match may go over several lines."""
-        outside = self._outside_classes
-        return "\n" in outside or (not self.literal and _LINE_BREAK.search(outside) is not None)
+        if self.literal:
+            return "\n" in self.pattern
+        return asks_for_line_breaks(self.pattern)
 
     @property
     def lf_pattern(self) -> str:
@@ -101,4 +100,4 @@ class Query:
     def _outside_classes(self) -> str:
         if self.literal:
             return self.pattern
-        return _CHARACTER_CLASS.sub("", self.pattern)
+        return remove_classes(self.pattern)

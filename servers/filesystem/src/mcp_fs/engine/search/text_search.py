@@ -15,6 +15,7 @@ from mcp_batteries.errors import Invalid, NotFound, Problem, describe_os_error
 from mcp_batteries.progress import report_progress
 from mcp_fs.engine.document_kinds import is_archive
 from mcp_fs.engine.listing.walk import Skipped, page_byte_limit
+from mcp_fs.engine.patterns.line_breaks import LINE_BREAK_HINT, may_mean_line_breaks
 from mcp_fs.engine.patterns.regex import LineSearch, compile_byte_filter, compile_group_reader, compile_line_search
 from mcp_fs.engine.search.file_list import FileList, Position
 from mcp_fs.engine.search.grep import FileMatches, GrepOptions, LineSelection, count_matches, grep
@@ -357,6 +358,8 @@ class _TextSearch:
         notes = self.skipped.notes()
         if not nothing:
             return notes
+        if not self.query.literal and may_mean_line_breaks(self.query.pattern):
+            notes.append(LINE_BREAK_HINT)
         self.file_list.count_excluded()
         notes += [
             *self.describe_binary_files(),

@@ -1,0 +1,36 @@
+"""Tells whether an expression asks for line breaks: only then does a match go over several lines."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["LINE_BREAK_HINT", "asks_for_line_breaks", "may_mean_line_breaks", "remove_classes"]
+
+LINE_BREAK_HINT = "a match stays in one line: write `\\n` where it goes over several"
+
+# What may hold the letters of a line break without asking for one: a class, a backslash that is itself escaped.
+_CHARACTER_CLASS = re.compile(r"\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\\[^nx0]", re.DOTALL)
+_LINE_BREAK = re.compile(r"\\(?:n|x0[aA]|x\{0*[aA]\}|012)|\(\?[imU]*s")
+_CLASS_WITH_LINE_BREAK = re.compile(r"\[(?!\^)(?:[^\\\n]|\\[^nx]|\\x(?!0[aA]))*(?:\n|\\n|\\x0[aA])", re.DOTALL)
+_EVERY_CHARACTER = frozenset({r"[\s\S]", r"[\S\s]", r"[\d\D]", r"[\D\d]", r"[\w\W]", r"[\W\w]"})
+# What stands for blanks, or for all but some characters, and could go on in the next line.
+_OPEN_ENDED = re.compile(r"\\s|\[\^")
+
+
+def asks_for_line_breaks(pattern: str) -> bool:
+    """Return whether a match may go over several lines: by `\\n`, `(?s)`, or a class such as `[\\s\\S]`."""
+    outside_classes = remove_classes(pattern)
+    if "\n" in outside_classes or _LINE_BREAK.search(outside_classes) is not None:
+        return True
+    classes = [found[0] for found in _CHARACTER_CLASS.finditer(pattern)]
+    return any(text in _EVERY_CHARACTER or _CLASS_WITH_LINE_BREAK.match(text) for text in classes)
+
+
+def may_mean_line_breaks(pattern: str) -> bool:
+    """Return whether who wrote an expression may have meant more than one line, though it does not ask for that."""
+    return not asks_for_line_breaks(pattern) and _OPEN_ENDED.search(pattern) is not None
+
+
+def remove_classes(pattern: str) -> str:
+    """Return an expression without its classes, and without escapes that are no line breaks."""
+    return _CHARACTER_CLASS.sub("", pattern)
