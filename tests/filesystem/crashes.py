@@ -31,7 +31,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_fs.engine.changing import atomic_write, copying, deleting, entry_copy, folders, moving, writing
-from mcp_fs.engine.changing.batch import put_all
+from mcp_fs.engine.changing.batch import copy_pairs, move_pairs
 from mcp_fs.engine.changing.file_edits import FileChange, change_files
 from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
@@ -216,12 +216,12 @@ def _move_several(policy: Policy, step: JournalEntry | None) -> object:
     """Into one new folder, and over a file."""
     with folders.create_missing_folders([policy.writable("n")], CancelToken(), step):
         pairs = [(policy.writable(one), policy.writable(other)) for one, other in MOVES.items()]
-        return put_all(moving.move_entry, pairs, overwrite=True, cancel=CancelToken(), journal_entry=step)
+        return move_pairs(pairs, overwrite=True, cancel=CancelToken(), journal_entry=step)
 
 
 def _copy_several(policy: Policy, step: JournalEntry | None) -> object:
     pairs = [(policy.readable(one), policy.writable(other)) for one, other in COPIES.items()]
-    return put_all(copying.copy_entry, pairs, overwrite=True, cancel=CancelToken(), journal_entry=step)
+    return copy_pairs(pairs, overwrite=True, cancel=CancelToken(), journal_entry=step)
 
 
 def _copy_lines(policy: Policy, step: JournalEntry | None) -> object:
@@ -229,7 +229,7 @@ def _copy_lines(policy: Policy, step: JournalEntry | None) -> object:
     with folders.create_missing_folders([policy.writable("n")], CancelToken(), step):
         parts = (LineRange(policy.readable("f"), 1, 2, "f:1-2"), LineRange(policy.readable("f"), -1, None, "f:-1"))
         pairs = [(part, policy.writable(LINES[part.display])) for part in parts]
-        return put_all(copying.copy_entry, pairs, overwrite=True, cancel=CancelToken(), journal_entry=step)
+        return copy_pairs(pairs, overwrite=True, cancel=CancelToken(), journal_entry=step)
 
 
 ORIGIN = CallOrigin("", "")

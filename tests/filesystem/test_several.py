@@ -21,7 +21,7 @@ from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN
 from mcp_fs import server
 from mcp_fs.engine.changing import deleting, folders, moving
-from mcp_fs.engine.changing.batch import put_all
+from mcp_fs.engine.changing.batch import move_pairs
 from mcp_fs.engine.handles import open_entries, temp_files
 from mcp_fs.engine.handles.path_opening import Folder
 from mcp_fs.engine.journal import operations
@@ -236,6 +236,16 @@ async def test_what_fits_and_is_hidden_or_ignored_is_told(here: Ground) -> None:
     (here.root / ".ignore").write_text("built\n/d/a.bak\n")
     failed, said = await call(here.root, "delete_file", paths=["**/*.bak"])
     assert not failed and "[deleted 2; left out, as hidden or git-ignored: d/a.bak]" in said, said
+
+
+@pytest.mark.parametrize("more", [{}, {"root/a.bak": "root/x"}])
+async def test_nothing_takes_the_name_of_a_served_folder_that_is_gone(here: Ground, more: dict[str, str]) -> None:
+    (here.root / "gone").mkdir()
+    async with Client(build(load(Settings, [str(here.root), str(here.root / "gone")]))) as client:
+        (here.root / "gone").rmdir()
+        result = await client.call_tool("move_file", {"targets": {**more, "root/b.txt": "root/gone"}})
+    assert result.is_error and "holds the served folder" in str(result.content), result.content
+    assert (here.root / "b.txt").exists() and (here.root / "a.bak").exists()
 
 
 async def test_of_served_folders_one_in_another_each_file_is_one(here: Ground) -> None:
@@ -617,7 +627,7 @@ async def test_too_much_that_is_replaced_is_not_kept_and_told_once(here: Ground)
     pairs = [(here.writable("a.bak"), here.writable("d/a.bak")), (here.writable("b.txt"), here.writable("d/e/g.txt"))]
     store = old_contents(here, 9)
     with JournalEntry(store, ORIGIN, stop()) as step:
-        put_all(moving.move_entry, pairs, overwrite=True, cancel=stop(), journal_entry=step)
+        move_pairs(pairs, overwrite=True, cancel=stop(), journal_entry=step)
     assert step.notes == ["undo_changes can't take this back: 16 bytes are more than the operator lets it keep"]
     assert not store.list_entries()
 
@@ -627,7 +637,7 @@ async def test_a_step_is_taken_back_whole_or_not_at_all(here: Ground) -> None:
     pairs = [(here.writable("a.bak"), here.writable("d/a.bak")), (here.writable("b.txt"), here.writable("d/e/g.txt"))]
     store = old_contents(here, 1000)
     with JournalEntry(store, ORIGIN, stop()) as step:
-        put_all(moving.move_entry, pairs, overwrite=True, cancel=stop(), journal_entry=step)
+        move_pairs(pairs, overwrite=True, cancel=stop(), journal_entry=step)
     (kept,) = store.list_entries()
     assert kept.size == 16 and len(store.read_entry(kept).changes) == 2
     record = here.root.with_name("undo") / kept.name

@@ -24,7 +24,7 @@ from mcp_fs.models import BatchResult, MoveResult
 from mcp_fs.policy import ReadablePath, WritablePath
 from mcp_fs.policy.path_arguments import ArchivePart, LineRange
 
-__all__ = ["PutOperation", "copy_all", "move_all", "put_all"]
+__all__ = ["copy_all", "copy_pairs", "move_all", "move_pairs"]
 
 _P = TypeVar("_P", bound=CopySource)
 _P_contra = TypeVar("_P_contra", bound=CopySource, contravariant=True)
@@ -52,7 +52,8 @@ def copy_all(
     journal_entry: JournalEntry | None = None,
 ) -> BatchResult:
     """Copy files, folders, links and lines of files to their targets, with the folders to these."""
-    return _put_destinations(copy_entry, destinations, overwrite=overwrite, cancel=cancel, journal_entry=journal_entry)
+    put = partial(copy_pairs, destinations.pairs, overwrite=overwrite)
+    return _with_folders(put, destinations, cancel, journal_entry)
 
 
 def move_all(
@@ -63,48 +64,83 @@ def move_all(
     journal_entry: JournalEntry | None = None,
 ) -> BatchResult:
     """Rename files, folders and links, with the folders to their targets."""
-    return _put_destinations(move_entry, destinations, overwrite=overwrite, cancel=cancel, journal_entry=journal_entry)
+    put = partial(move_pairs, destinations.pairs, overwrite=overwrite)
+    return _with_folders(put, destinations, cancel, journal_entry)
 
 
-def _put_destinations(
-    put: PutOperation[_P],
-    destinations: Destinations[_P],
-    *,
-    overwrite: bool,
-    cancel: CancelToken,
-    journal_entry: JournalEntry | None,
+class _PutPairs(Protocol):
+    """`copy_pairs` or `move_pairs` of some pairs."""
+
+    def __call__(self, *, cancel: CancelToken, journal_entry: JournalEntry | None = None) -> BatchResult: ...
+
+
+def _with_folders(
+    put: _PutPairs, destinations: Destinations[_P], cancel: CancelToken, journal_entry: JournalEntry | None
 ) -> BatchResult:
-    put_pairs = partial(put_all, put, destinations.pairs, overwrite=overwrite)
+    """Make the folders of the targets, put the sources there, and tell what their globs left out."""
     targets = [target for _, target in destinations.pairs]
-    result = with_missing_folders(targets, put_pairs, cancel=cancel, journal_entry=journal_entry)
+    result = with_missing_folders(targets, put, cancel=cancel, journal_entry=journal_entry)
     return replace(result, notes=[*result.notes, *destinations.notes], names_all=not destinations.has_globs)
 
 
-def put_all(
-    put: PutOperation[_P],
-    pairs: Sequence[tuple[_P, WritablePath]],
+def copy_pairs(
+    pairs: Sequence[tuple[CopySource, WritablePath]],
     *,
     overwrite: bool,
     cancel: CancelToken,
     journal_entry: JournalEntry | None = None,
 ) -> BatchResult:
-    """Move or copy each source to its target, one after another; to free names of one disk move all or none.
+    """Copy each source to its target, one after another.
 
     Raises:
         Invalid: an entry is named twice, or with a folder that it is in.
-        Problem: as `put`; of several, what can be told before is told before the first goes.
+        Problem: as `copy_entry`; of several, what can be told before is told before the first is copied.
+        Unavailable: some were copied, and the next could not; both are named.
+    """
+    replaced_bytes = 0
+    if len(pairs) > 1:
+        replaced_bytes = _check_pairs(pairs, overwrite, cancel)
+    return _put_each(copy_entry, "copied", pairs, replaced_bytes, overwrite, cancel, journal_entry)
+
+
+def move_pairs(
+    pairs: Sequence[tuple[WritablePath, WritablePath]],
+    *,
+    overwrite: bool,
+    cancel: CancelToken,
+    journal_entry: JournalEntry | None = None,
+) -> BatchResult:
+    """Move each source to its target, one after another; to free names of one disk all or none.
+
+    Raises:
+        Invalid: an entry is named twice, or with a folder that it is in.
+        Problem: as `move_entry`; of several, what can be told before is told before the first goes.
         Unavailable: some went, and the next could not; both are named.
     """
+    replaced_bytes = 0
+    if len(pairs) > 1:
+        for source, target in pairs:
+            refuse_renaming_secret_folder(source, target)
+        replaced_bytes = _check_pairs(pairs, overwrite, cancel)
+        results = rename_all(pairs, cancel=cancel, journal_entry=journal_entry)
+        if results is not None:
+            return BatchResult(results)
+    return _put_each(move_entry, "moved", pairs, replaced_bytes, overwrite, cancel, journal_entry)
+
+
+def _put_each(
+    put: PutOperation[_P],
+    verb: str,
+    pairs: Sequence[tuple[_P, WritablePath]],
+    replaced_bytes: int,
+    overwrite: bool,
+    cancel: CancelToken,
+    journal_entry: JournalEntry | None,
+) -> BatchResult:
+    """Move or copy pairs that were checked, one after another; a single one checks itself."""
     if len(pairs) == 1:
         ((source, target),) = pairs
         return BatchResult([put(source, target, overwrite=overwrite, cancel=cancel, journal_entry=journal_entry)])
-    verb = "copied"
-    if put is move_entry:
-        verb = "moved"
-        _refuse_renaming_secret_folders(pairs)
-    replaced_bytes = _check_pairs(pairs, overwrite, cancel)
-    if put is move_entry and (results := _rename_all(pairs, cancel, journal_entry)) is not None:
-        return BatchResult(results)
     if journal_entry is not None:
         journal_entry.reserve_bytes(replaced_bytes)
     progress = _Progress(verb, len(pairs))
@@ -125,14 +161,6 @@ def put_all(
     if progress.not_durable:
         raise progress.not_durable_error(progress.not_durable) from progress.not_durable
     return BatchResult(progress.results)
-
-
-def _rename_all(
-    pairs: Sequence[tuple[CopySource, WritablePath]], cancel: CancelToken, journal_entry: JournalEntry | None
-) -> list[MoveResult] | None:
-    """Move all in one step, if that takes no more than a rename each; else return None, and nothing was moved."""
-    moves = [(source, target) for source, target in pairs if isinstance(source, WritablePath)]
-    return rename_all(moves, cancel=cancel, journal_entry=journal_entry)
 
 
 @dataclass(slots=True)
@@ -166,12 +194,6 @@ class _Progress:
 
     def not_durable_error(self, failure: NotDurable) -> Unavailable:
         return Unavailable(f"All {self.count} were {self.verb}. {failure.failure}", failure.fix)
-
-
-def _refuse_renaming_secret_folders(pairs: Sequence[tuple[CopySource, WritablePath]]) -> None:
-    for source, target in pairs:
-        if isinstance(source, ReadablePath):
-            refuse_renaming_secret_folder(source, target)
 
 
 def _check_pairs(pairs: Sequence[tuple[CopySource, WritablePath]], overwrite: bool, cancel: CancelToken) -> int:

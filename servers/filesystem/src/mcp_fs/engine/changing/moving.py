@@ -171,6 +171,7 @@ def rename_all(
         stack.enter_context(lock_names(resolved_paths, cancel))
         for rename in renames:
             refuse_served_folder(rename.resolved_source.path)
+            refuse_served_folder(rename.resolved.path)
             if stat.S_ISREG(rename.status.st_mode):
                 check_renamed_text(rename.resolved_source, rename.resolved, rename.target)
         links = [describe_link(source) for source, _ in pairs]
