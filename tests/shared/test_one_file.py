@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import subprocess
+import sys
 import threading
 import tomllib
 from pathlib import Path
@@ -208,6 +209,34 @@ def test_an_argument_that_no_uri_can_have_is_refused_at_once() -> None:
 
     with pytest.raises(TypeError, match=r"`notes/\{name\}` has no \{other\}, which `read` wants"):
         Server("words").resource("notes/{name}")(read)
+
+
+def test_a_variable_that_is_called_as_the_whole_uri_is_refused_at_once() -> None:
+    def read(uri: str) -> str:
+        """A note."""
+        return uri
+
+    with pytest.raises(TypeError, match=r"`notes/\{uri\}` can't have \{uri\}, which is the whole URI"):
+        Server("words").resource("notes/{uri}")(read)
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows reads no folder as a file, and calls that a permission")
+async def test_an_empty_variable_names_no_resource(tmp_path: Path) -> None:
+    words = Server("words")
+
+    @words.resource("notes/{name}")
+    def read(name: str) -> str:
+        """A note."""
+        return (tmp_path / name).read_text()
+
+    (tmp_path / "a").write_text("one")
+    async with Client(Case(words.program, [], ("read", {}), "").build()) as client:
+        for name in ("", "a%2Fb"):
+            with pytest.raises(MCPError, match="No resource has the URI"):
+                await client.read_resource(f"words://notes/{name}")
+        [shown] = (await client.read_resource("words://notes/a")).contents
+        assert isinstance(shown, TextResourceContents) and shown.text == "one"
 
 
 @pytest.mark.anyio

@@ -217,6 +217,7 @@ def test_what_spreadsheets_leave_around_a_table_is_none_of_it(text: str, records
     lines = list(read_csv_lines(raw, _fail, dialect))
     assert [row for row, _ in lines] == records
     assert list(csv.reader(line for _, line in lines)) == records
+    assert ("header is" in dialect.describe(records[:1])) == text.startswith(",")
     assert ("left out" in dialect.describe(records[:1])) == (text in ("a,\n1,\n", "a,b,\n1,2,\n3,,\n") or ";" in text)
 
 

@@ -162,11 +162,14 @@ class Server:
                     if DEFAULT_RESOURCE_SECURITY.validate(variables) is not None:
                         raise FileNotFoundError
                     text = await _called(function, **variables)
-                except FileNotFoundError:
+                # An empty variable, or one too few, names the folder of what the function reads.
+                except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
                     raise NotFound(f"No resource has the URI {quote(uri)}.") from None
                 return TextResourceContents(uri=uri, text=text, mime_type=mime_type)
 
             arguments = inspect.signature(function).parameters
+            if "uri" in arguments:
+                raise TypeError(f"`{template}` can't have {{uri}}, which is the whole URI: call the variable otherwise")
             if unknown := set(arguments) - set(UriTemplate.parse(template).variable_names):
                 raise TypeError(f"`{template}` has no {{{min(unknown)}}}, which `{function.__name__}` wants")
             # The catalog passes those variables of a URI that a signature names.

@@ -78,6 +78,7 @@ class CsvDialect(NamedTuple):
         null_words: fields that mean the same as an empty one.
         left_out: positions of fields without a name and without values, which records are read without: spreadsheets
             leave a separator at the end of each line. All other positions are those of the fields that remain.
+        lines_above: lines of nothing but separators above the header, which are no records.
     """
 
     delimiter: str = ","
@@ -85,6 +86,7 @@ class CsvDialect(NamedTuple):
     encoding: str = ""
     null_words: frozenset[str] = frozenset()
     left_out: frozenset[int] = frozenset()
+    lines_above: int = 0
 
     def describe(self, names: list[Any]) -> str:
         """What is unusual, as half a sentence; empty if nothing is."""
@@ -96,6 +98,8 @@ class CsvDialect(NamedTuple):
             descriptions.append(f"numbers have a decimal comma in {columns}")
         if self.left_out:
             descriptions.append("fields without a name and without values are left out")
+        if self.lines_above:
+            descriptions.append("the header is the first line of more than separators")
         return ", ".join(descriptions)
 
 
@@ -116,6 +120,7 @@ def detect_dialect(
     """
     delimiter = _delimiter(raw, known.encoding, "\t" if tabs else "".join(_DELIMITERS))
     dialect = known._replace(delimiter=delimiter)
+    dialect = dialect._replace(lines_above=_count_lines_above(raw, dialect))
     dialect = dialect._replace(left_out=_find_fields_of_nothing(raw, fails, dialect, through))
     if delimiter == ",":
         return dialect
@@ -138,6 +143,23 @@ def detect_dialect(
     if not certain & possible:
         return dialect
     return dialect._replace(decimals=frozenset(candidates & possible))
+
+
+def _count_lines_above(raw: BinaryIO, dialect: CsvDialect) -> int:
+    """Return how many lines of nothing but separators stand above the header; whoever reads it reports errors."""
+    text = _open_text(raw, dialect.encoding)
+    count = 0
+    try:
+        for row in csv.reader(text, delimiter=dialect.delimiter, strict=True):
+            if not _is_blank(row, 0):
+                break
+            count += len(row) > 1
+    except (ValueError, csv.Error):
+        return 0
+    finally:
+        if not raw.closed:
+            text.detach()
+    return count
 
 
 def _find_fields_of_nothing(
