@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 import re
+import struct
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from mcp_fs.engine.documents.formats import archives
 from mcp_fs.engine.documents.formats import pdf as pdf_reader
 from mcp_fs.engine.documents.formats import workbook as workbook_reader
 from mcp_fs.engine.documents.formats.archives import OutOfTime
+from mcp_fs.engine.documents.formats.binary_errors import read_old_errors
 from mcp_fs.engine.documents.formats.page_layout import Word, lay_out
 from mcp_fs.engine.reading.text_page import LineIndex, PageRequest, read_page
 from mcp_fs.engine.search.query import Query
@@ -316,6 +318,27 @@ def test_binary_workbooks_are_read_with_their_errors(tmp_path: Path, name: str) 
     fill(tmp_path, {name: books[name]})
     (cells,) = cells_of(read(tmp_path, name)).values()
     assert cells == {"A1": "3", "C1": "2.5", "B5": "-7", "B6": "#N/A", "B7": "#DIV/0!"}
+
+
+def test_sheets_of_a_damaged_workbook_that_begin_at_one_place_are_not_each_read_to_the_end() -> None:
+    sheets = struct.pack("<HHI", 0x85, 4, 0) * 1000
+    cells = struct.pack("<HHHHHBB", 0x205, 8, 1, 1, 0, 0x2A, 1) * 1000
+    read: list[int] = []
+    book = _CountedBytes(sheets + cells)
+    book.read = read
+    assert len(read_old_errors(book)) == 1000
+    # Once for the list of sheets, once for all of these together.
+    assert len(read) < 3 * 2000
+
+
+class _CountedBytes(bytes):
+    """Records that tell how often one of them is looked at."""
+
+    read: list[int]
+
+    def __getitem__(self, key: Any) -> Any:
+        self.read.append(key.start)
+        return super().__getitem__(key)
 
 
 def test_errors_of_a_binary_workbook_stand_in_their_own_sheet(tmp_path: Path) -> None:

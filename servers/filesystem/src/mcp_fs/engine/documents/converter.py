@@ -19,7 +19,7 @@ from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.processes.crashes import crash_name
 from mcp_batteries.processes.python_child import FONT_FOLDERS, child_environment, python_command
 from mcp_fs.engine.document_kinds import FRAME, MAX_OUTPUT_BYTES, RANGE, is_document
-from mcp_fs.engine.documents.text_store import TextStore
+from mcp_fs.engine.documents.text_store import StoredText, TextStore
 
 __all__ = ["Extracted", "Output", "extract", "keep_texts", "keep_texts_in"]
 
@@ -81,7 +81,7 @@ class _Unreadable:
     """Why the process can't read a file.
 
     Attributes:
-        kind: `missing`, `not installed` or `unreadable`.
+        kind: `missing`, `not installed` or `_DAMAGED`.
         failure: the end of a sentence that begins with the name of the file.
     """
 
@@ -103,6 +103,7 @@ class _Unreadable:
                 return Invalid(sentence, "`read_media` gives its bytes.")
 
 
+_DAMAGED = "unreadable"
 _Result = Extracted | _WorkerFailure | _Unreadable
 
 
@@ -186,12 +187,32 @@ def _read_or_extract(request: _Request, file: BinaryIO, label: str, cancel: Canc
     key = texts.key_of(file, request.name)
     stored = texts.read(key)
     if stored is not None:
-        return Extracted(*stored, cut_reason="")
+        return _from_store(stored)
     result = _extract_anew(request, file, label, cancel)
-    # What is cut is longer on a machine that is less busy, and the file may have changed meanwhile.
-    if isinstance(result, Extracted) and result.is_whole_text and texts.key_of(file, request.name) == key:
-        texts.write(key, (result.label, result.data))
+    lasting = _to_store(result)
+    # The file may have changed meanwhile.
+    if lasting is not None and texts.key_of(file, request.name) == key:
+        texts.write(key, lasting)
     return result
+
+
+def _to_store(result: _Result) -> StoredText | None:
+    """Return what is kept of a result: a whole text, or without a label why there is none; None for what may change.
+
+    What is cut is longer on a machine that is less busy.
+    """
+    if isinstance(result, Extracted) and result.is_whole_text:
+        return result.label, result.data
+    if isinstance(result, _Unreadable) and result.kind == _DAMAGED:
+        return "", result.failure.encode()
+    return None
+
+
+def _from_store(stored: StoredText) -> _Result:
+    label, data = stored
+    if label:
+        return Extracted(label, data, cut_reason="")
+    return _Unreadable(_DAMAGED, data.decode("utf-8", "replace"))
 
 
 def _extract_anew(request: _Request, file: BinaryIO, label: str, cancel: CancelToken) -> _Result:

@@ -29,7 +29,7 @@ _MAX_TEXT_BYTES = 16 * 1024 * 1024
 _WRITES_BETWEEN_TIDYING = 64
 _LIBRARIES = ("compressed-rtf", "olefile", "pypdfium2", "python-calamine", "striprtf")
 
-# What kind of text it is, and the text as UTF-8.
+# What kind of text it is, and the text as UTF-8; without a kind, why there is none.
 StoredText = tuple[str, bytes]
 
 

@@ -77,18 +77,25 @@ def is_encrypted(book: bytes) -> bool:
 def read_old_errors(book: bytes) -> list[Errors]:
     """Return the errors of each sheet in the records of a workbook, in the order in which it lists its sheets."""
     errors: list[Errors] = []
+    # Sheets do not overlap. In a damaged workbook thousands may begin at one place, and each would be read to the end.
+    remaining_bytes = len(book)
     for kind, body in _old_records(book, 0):
         if kind == _BOUND_SHEET and len(body) >= 4:
-            errors.append(_read_old_sheet(book, int.from_bytes(body[:4], "little")))
+            sheet_errors, read_bytes = _read_old_sheet(book, int.from_bytes(body[:4], "little"), remaining_bytes)
+            errors.append(sheet_errors)
+            remaining_bytes -= read_bytes
         elif kind == _END:
             break
     return errors
 
 
-def _read_old_sheet(book: bytes, offset: int) -> Errors:
+def _read_old_sheet(book: bytes, offset: int, max_bytes: int) -> tuple[Errors, int]:
+    """Return the errors of the sheet at an offset, and how many bytes were read for it."""
     errors: Errors = {}
+    read_bytes = 0
     for kind, body in _old_records(book, offset):
-        if kind == _END:
+        read_bytes += _OLD_HEAD.size + len(body)
+        if kind == _END or read_bytes > max_bytes:
             break
         code = None
         if kind == _BOOLEAN_OR_ERROR and len(body) >= _OLD_CELL_BYTES and body[7]:
@@ -98,7 +105,7 @@ def _read_old_sheet(book: bytes, offset: int) -> Errors:
         if code is not None:
             row, column = _OLD_CELL.unpack_from(body)
             errors[row + 1, column + 1] = _ERROR_WORDS.get(code, "#ERROR!")
-    return errors
+    return errors, read_bytes
 
 
 def _old_records(book: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
