@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -141,7 +142,28 @@ def test_hidden_files_of_folders_are_named_as_left_out_or_compared(tmp_path: Pat
     policy = served(tmp_path)
     everything = WalkFilter(hidden=True, ignored=True)
     compared = compare(policy.readable("a"), policy.readable("b"), 10_000, CancelToken(), everything).text()
-    assert "~ .cache/x\t1\t1\n- .only\n" in compared and "left out" not in compared
+    assert "- .only\n~ .cache/x\t1\t1\n" in compared and "left out" not in compared
+
+
+def test_large_json_files_are_compared_by_keys(tmp_path: Path) -> None:
+    texts = {"home": {f"title {number}": f"Text {number}" for number in range(100)}, "n": [1, 2], "x": {"y": 1}}
+    other = {"n": [1, 2, 3], "x": {"y": 1.0}, "home": {key: value.upper() for key, value in texts["home"].items()}}  # type: ignore[union-attr]
+    del other["home"]["title 7"]  # type: ignore[union-attr]
+    (tmp_path / "a.json").write_text(json.dumps(texts, indent=2))
+    (tmp_path / "b.json").write_text(json.dumps(other))
+    head, *lines = said(tmp_path, "a.json", "b.json").splitlines()
+    assert "by keys: 1 only in the first (-), 1 only in the second (+), 100 with other values (~)]" in head
+    assert lines[:2] == ["--- a.json", "+++ b.json"]
+    assert lines[2:5] == ['- home["title 7"]: "Text 7"', "+ n[2]: 3", '~ home["title 0"]: "Text 0" -> "TEXT 0"']
+    assert lines[-1] == "~ x.y: 1 -> 1.0"
+    (tmp_path / "a.json").write_text('{"a": 1, "a": 2}' + " \n" * 5000)
+    assert "by keys" not in said(tmp_path, "a.json", "b.json")
+
+
+def test_small_json_files_are_compared_by_lines(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{\n  "a": 1\n}\n')
+    (tmp_path / "b.json").write_text('{\n  "a": 2\n}\n')
+    assert '\n-  "a": 1\n+  "a": 2\n' in said(tmp_path, "a.json", "b.json")
 
 
 def test_secrets_are_not_compared(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.progress import report_progress
 from mcp_fs.engine.documents.source import open_content
 from mcp_fs.engine.handles.path_opening import open_file, read_link, read_status
+from mcp_fs.engine.listing.json_diff import diff_json
 from mcp_fs.engine.listing.walk import (
     WALK_SECONDS,
     FolderEntries,
@@ -36,6 +37,8 @@ __all__ = ["compare"]
 _BLOCK_BYTES = 1024 * 1024
 _MAX_DIFFED_BYTES = 64 * 1024
 _SAMPLE_BYTES = 8 * 1024
+# From here on two JSON files are compared by keys.
+_MAX_JSON_DIFF_CHARACTERS = 4000
 _LINE_END_NAMES = {"\n": "LF", "\r\n": "CRLF", "\r": "CR", "": "none"}
 _YES_OR_NO = {True: "yes", False: "no"}
 _Parts = tuple[str, ...]
@@ -128,10 +131,19 @@ def _diff_texts(before: Decoded, after: Decoded, one: ReadablePath, other: Reada
     if old_text == new_text:
         return "; ".join(["same lines", *facts]), []
     diff = unified_diff(old_text, new_text, display_path(one), to=display_path(other))
+    if len(diff) > _MAX_JSON_DIFF_CHARACTERS and _is_json(one) and _is_json(other):
+        by_keys = diff_json(old_text, new_text)
+        names = [f"--- {display_path(one)}", f"+++ {display_path(other)}"]
+        if by_keys is not None and sum(map(len, by_keys.lines)) < len(diff):
+            return "; ".join(["different", *facts, by_keys.describe()]), [*names, *by_keys.lines]
     lines, has_marked = mark_long_lines(diff.rstrip("\n").split("\n"))
     if has_marked:
         facts.append("of long lines (~) only the words that differ, so this is no patch")
     return "; ".join(["different", *facts]), lines
+
+
+def _is_json(path: ReadablePath) -> bool:
+    return path.name.lower().endswith(".json")
 
 
 def _comparable_text(decoded: Decoded) -> str:
