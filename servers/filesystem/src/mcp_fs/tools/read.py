@@ -200,7 +200,7 @@ def list_tree(
     depth: Annotated[int, Field(ge=1, le=20)] = 3,
     include_hidden: bool = False,
     include_ignored: bool = False,
-    samples: Annotated[bool, Field(description="Also the first lines of two files of each kind.")] = False,
+    samples: Annotated[bool, Field(description="Also first lines of two files of each kind.")] = False,
     max_bytes: Annotated[int, Field(ge=1000, le=64_000)] = DEFAULT_PAGE_BYTES,
 ) -> Tree:
     """Show a folder and those below it as a tree; large, hidden and ignored parts only as counts.

@@ -68,7 +68,7 @@ def find_files(
 def search_text(
     cancel: CancelToken,
     *,
-    pattern: Annotated[FreeText, Field(description="RE2: no look-around, no back-references. May hold `\\n`.")],
+    pattern: Annotated[FreeText, Field(description="RE2: no look-around, no back-references; `\\n` goes over lines.")],
     path: StartPaths = default("."),
     literal: bool = False,
     ignore_case: bool = False,
@@ -87,7 +87,7 @@ def search_text(
         bool,
         Field(
             description="Each text that matched, or its named groups, once, with its count; a group `sum` is added up, "
-            "and its products with a group `times`."
+            "also times a group `times`."
         ),
     ] = False,
     include_hidden: bool = False,

@@ -215,7 +215,7 @@ def replace_text(
     include_hidden: bool = False,
     include_ignored: bool = False,
     encoding: Annotated[
-        FreeText | None, Field(description="Convert the files to it, as `utf-8`; without replacements only that.")
+        FreeText | None, Field(description="Convert the files to it, as `utf-8`; needs no replacements.")
     ] = None,
     dry_run: DryRun = False,
 ) -> ReplaceResult:
