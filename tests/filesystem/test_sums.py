@@ -70,7 +70,7 @@ def test_the_other_numbers_of_a_file_tell_what_its_marks_mean(tmp_path: Path) ->
 def test_the_numbers_of_other_files_tell_it_where_those_of_the_file_do_not(tmp_path: Path) -> None:
     fill(tmp_path, {"a": "1.892\n", "b": "12,50\n"})
     assert _search(tmp_path, "(?P<sum>.+)") == [
-        "[2 matching lines in 2 files; 1 text, each with its number and sum]",
+        "[2 matching lines in 2 files; 1 text, each with its number and sum; 1 number such as `1.892` taken for 1892]",
         "2\t1904.50",
     ]
 

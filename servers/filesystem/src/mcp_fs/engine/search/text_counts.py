@@ -67,6 +67,7 @@ class TextCounts:
         self._marks: set[DecimalMark] = set()
         self._undecided: list[_NumberedRow] = []
         self._guessed = Counter[str]()
+        self._assumed_mark = DecimalMark.POINT
 
     def add(self, texts: Counter[bytes]) -> None:
         """Add what matched in one file: texts, with their numbers behind NULs."""
@@ -84,11 +85,10 @@ class TextCounts:
 
     def finish(self) -> None:
         """Add the numbers that no other number of their file explains."""
-        mark = _agreed_mark(self._marks)
+        self._assumed_mark = _agreed_mark(self._marks) or DecimalMark.POINT
         for row in self._undecided:
-            if mark is None:
-                self._note_guess(row)
-            self._add_row(row, mark or DecimalMark.POINT)
+            self._note_guess(row)
+            self._add_row(row, self._assumed_mark)
 
     def sort(self) -> list[tuple[bytes, int]]:
         """Return the largest sums first, or what matched most often."""
@@ -119,7 +119,7 @@ class TextCounts:
             notes.append(self._describe_totals())
         if self._guessed:
             example = max(self._guessed)
-            number = read_number(example).value()
+            number = read_number(example).value(self._assumed_mark)
             notes.append(f"{pluralize(self._guessed.total(), 'number')} such as {quote(example)} taken for {number}")
         if self._non_numbers:
             example = clip_line(0, max(self._non_numbers).encode("utf-8", "replace"), 0).text
@@ -162,9 +162,9 @@ class TextCounts:
         sums.products += product * row.count
 
     def _note_guess(self, row: _NumberedRow) -> None:
-        """Remember a number that could be read otherwise: a point is a decimal one unless some file tells otherwise."""
+        """Remember a number that could be read otherwise; a point is a decimal one, unless some file has commas."""
         for number in row.numbers:
-            if number.is_ambiguous and ("," in number.text or self._marks):
+            if number.is_ambiguous and ("," in number.text or DecimalMark.COMMA in self._marks):
                 self._guessed[number.text] += row.count
 
 
