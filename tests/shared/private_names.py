@@ -92,7 +92,7 @@ PRIVATE_NAMES = (
             "on_message_begin": "the size of each request's headers",
             "on_message_complete": "bodies that arrived whole are not timed",
             "on_response_complete": "refusals in their turn",
-            "parser": "no upgrade with a body",
+            "parser": "bodies behind headers with Upgrade are read",
             "pipeline": "refusals in their turn",
             "scope": "bodies that arrived whole are not timed",
             "send_400_response": "what is no HTTP is refused in its turn",

@@ -12,6 +12,7 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.transports.http.listener.unix_socket import peer_user
 
 try:
+    from httptools import HttpParserUpgrade, HttpRequestParser
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 except ImportError:
     raise Invalid("HTTP needs the library httptools.", "Install `mcp-batteries` with the extra `http`.") from None
@@ -30,6 +31,7 @@ _REUSE_SECONDS = 1.5
 _HEAD = b"HTTP/1.1 "
 # Longer bodies are not copied to go with their heads.
 _MAX_COALESCED_BYTES = 64 * 1024
+_FRAMING = (b"content-length", b"transfer-encoding")
 
 
 class _CoalescingTransport:
@@ -76,6 +78,45 @@ class _CoalescingTransport:
         return head
 
 
+class _Parser:
+    """httptools' parser for a server that ignores `Upgrade`, as it may (RFC 9110, section 7.8).
+
+    httptools takes what follows such headers for another protocol. The clients of Java ask for HTTP/2 in this way with
+    every request, and send its body at once.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._begin()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._parser, name)
+
+    def feed_data(self, data: bytes) -> None:
+        """Parse `data`; it raises as httptools does, except for an upgrade."""
+        while data:
+            try:
+                self._parser.feed_data(data)
+            except HttpParserUpgrade as upgrade:
+                self._resume()
+                data = data[upgrade.args[0] :]
+            else:
+                return
+
+    def _begin(self) -> None:
+        self._parser = HttpRequestParser(self._connection)
+        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)  # As uvicorn does.
+
+    def _resume(self) -> None:
+        """Go on behind headers with `Upgrade`: with the body that they announce, or the next request."""
+        framing = self._connection.framing
+        self._begin()
+        if framing:
+            self._connection.is_resuming = True
+            self._parser.feed_data(b"POST / HTTP/1.1\r\n%s\r\n" % framing)
+            self._connection.is_resuming = False
+
+
 class Connection(HttpToolsProtocol):
     """uvicorn's fastest protocol, with limits for headers: their length, their time, what they may say.
 
@@ -87,6 +128,7 @@ class Connection(HttpToolsProtocol):
         chunk_size: the length of the chunk that is being parsed.
         answered_at: when the last answer was complete, by the loop's clock.
         in_head: whether the headers of a request are arriving.
+        is_resuming: whether the parser reads once more how long the body is; see `_Parser`.
         is_refused: whether nothing more is read.
         lingers: whether the connection is being closed in two steps.
         refusal: what is sent after the answers in progress, before the connection is closed.
@@ -102,11 +144,16 @@ class Connection(HttpToolsProtocol):
     chunk_size = 0
     answered_at = 0.0
     in_head = False
+    is_resuming = False
     is_refused = False
     lingers = False
     refusal: bytes | None = None
     running: RequestResponseCycle | None = None
     head_timer: asyncio.TimerHandle | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.parser = cast("HttpRequestParser", _Parser(self))
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(cast("asyncio.Transport", _CoalescingTransport(transport, self.loop)))
@@ -123,7 +170,14 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
         self.when_lost()
 
+    @property
+    def framing(self) -> bytes:
+        """The headers that say how long the body of the current request is; empty if it has none."""
+        return b"".join(b"%s: %s\r\n" % item for item in self.headers if item[0] in _FRAMING)
+
     def on_message_begin(self) -> None:
+        if self.is_resuming:
+            return
         # The chunk in which it begins may be the end of the previous request: `on_headers_complete` checks such heads.
         self.head_size = -self.chunk_size
         self.in_head = not self.is_refused
@@ -135,6 +189,8 @@ class Connection(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        if self.is_resuming:
+            return
         self.in_head = False
         self.stop_head_timer()
         if self.is_refused:  # These headers came in one chunk with what was refused, and behind it.
@@ -268,16 +324,13 @@ class Connection(HttpToolsProtocol):
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        if not self.is_refused:
-            super().on_message_complete()
-            cast("dict[str, Any]", self.scope)["state"][BODY_COMPLETE] = True
+        if self.is_refused or (cast("Any", self.parser).should_upgrade() and self.framing):
+            return  # The second is only httptools' end of a request with `Upgrade`, whose body comes now.
+        super().on_message_complete()
+        cast("dict[str, Any]", self.scope)["state"][BODY_COMPLETE] = True
 
     def find_ambiguity(self) -> str | None:
         """Return why a proxy could have understood this request differently; None if it could not."""
-        has_body = (name in (b"content-length", b"transfer-encoding") for name, _ in self.headers)
-        if cast("Any", self.parser).should_upgrade() and any(has_body):
-            # The parser takes the body for what comes after the upgrade, and so for another request.
-            return "There is nothing to upgrade to."
         if self.url[:1] not in (b"/", b"*"):
             hosts = [value.lower() for name, value in self.headers if name == b"host"]
             if hosts != [self.url.partition(b"://")[2].partition(b"/")[0].lower()]:
