@@ -203,6 +203,9 @@ async def test_who_opens_sessions_and_closes_none_loses_the_oldest_and_nobody_el
 
         bob = await opened("bob")
         alice = [await opened("alice") for _ in range(3)]
+        refused = alice[0].message("initialize", {"protocolVersion": 7})
+        answer = await alice[0].send_raw(json.dumps(refused).encode(), people["alice"])
+        assert "error" in answer.json() and "mcp-session-id" not in answer.headers
         # Used since, so it is not the oldest.
         assert (await alice[0].request("tools/list"))["tools"]
         alice += [await opened("alice") for _ in range(2)]

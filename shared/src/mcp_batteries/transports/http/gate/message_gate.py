@@ -251,8 +251,6 @@ class BodyCheck(RequestBodyLimitMiddleware):
         if problem is not None:
             raise _BadRequest(400, problem.message, problem.code, request.id, data=problem.data)
         if request.method != "initialize":
-            if _is_of_session(post.headers) and "mcp-session-id" not in post.headers:
-                raise _BadRequest(400, _NO_SESSION, request_id=request.id)
             self._check_session(post.scope, post.headers, request.id)
         self._check_forms(post.forms, request)
         if not post.forms.json:
@@ -261,7 +259,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
         if session in self._owners:
             self._mark_used(session)
         elif session is None and request.method == "initialize":
-            send = await self._remember_owner(post.scope, send)
+            send = self._remember_owner(post.scope, send)
         caller = caller_of(post.scope)
         with self._enter(caller, session, request.id, send) as (watched, cancelled):
             if request.method == "subscriptions/listen":
@@ -280,9 +278,13 @@ class BodyCheck(RequestBodyLimitMiddleware):
                     await self._pass_on(post, request, _spending(watched, spend))
 
     def _check_session(self, scope: Scope, headers: Headers, request_id: RequestId | None = None) -> None:
-        """Refuse what names a session that its sender does not have open."""
+        """Refuse what is of a session, and names none that its sender has open."""
+        if not _is_of_session(headers):
+            return
         session = headers.get("mcp-session-id")
-        if session is not None and _is_of_session(headers) and self._sessions.of(scope, session) is None:
+        if session is None:
+            raise _BadRequest(400, _NO_SESSION, request_id=request_id)
+        if self._sessions.of(scope, session) is None:
             raise _BadRequest(404, _ENDED_SESSION, _ENDED_SESSION_CODE, request_id)
 
     def _check_forms(self, forms: AnswerForms, request: JSONRPCRequest) -> None:
@@ -327,18 +329,12 @@ class BodyCheck(RequestBodyLimitMiddleware):
         """Return the refusal of a body over the limit."""
         return _BadRequest(413, f"A message has at most {self.max_body_size} bytes.")
 
-    async def _remember_owner(self, scope: Scope, send: Send) -> Send:
+    def _remember_owner(self, scope: Scope, send: Send) -> Send:
         """Return the `send` for a client that opens a session, which remembers the session's owner.
 
-        A caller that opens many and closes none only loses its own.
+        A caller that opens many and closes none only loses its own, and none for a request that is refused.
         """
         caller = caller_of(scope)
-        open_ids = self._sessions.ids
-        self._owners = {session: owner for session, owner in self._owners.items() if session in open_ids}
-        own = [session for session, owner in self._owners.items() if owner == caller]
-        if len(own) >= self._sessions_each:
-            await self._sessions.end(own[0])  # The one that was used longest ago.
-
         start: Message | None = None
 
         async def note_session(part: Message) -> None:
@@ -346,6 +342,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
             if part["type"] == "http.response.start":
                 start = part
                 return
+            opened_session = None
             failed_session = None
             if start is not None:
                 session = Headers(raw=start["headers"]).get("mcp-session-id")
@@ -353,6 +350,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
                     failed_session = session
                     start = {**start, "headers": [item for item in start["headers"] if item[0] != b"mcp-session-id"]}
                 elif session is not None:
+                    opened_session = session
                     self._owners[session] = caller
                 await send(start)
                 start = None
@@ -360,8 +358,18 @@ class BodyCheck(RequestBodyLimitMiddleware):
             if failed_session is not None:
                 # The SDK keeps the session of a client whose `initialize` it has refused.
                 await self._sessions.end(failed_session)
+            if opened_session is not None:
+                await self._end_oldest_session(caller)
 
         return note_session
+
+    async def _end_oldest_session(self, caller: str) -> None:
+        """End the session of `caller` that was used longest ago, if it has more than its share."""
+        open_ids = self._sessions.ids
+        self._owners = {session: owner for session, owner in self._owners.items() if session in open_ids}
+        own = [session for session, owner in self._owners.items() if owner == caller]
+        if len(own) > self._sessions_each:
+            await self._sessions.end(own[0])
 
     def _mark_used(self, session: str) -> None:
         """Make `session` the one of its owner that was used last."""
