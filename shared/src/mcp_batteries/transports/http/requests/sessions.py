@@ -98,8 +98,12 @@ class _NotificationStream:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start" and message["status"] == HTTPStatus.CONFLICT:
             self.is_second = True
-        if not self.is_second:
-            await self._send(message)
+        if self.is_second:
+            return
+        await self._send(message)
+        if message["type"] == "http.response.start" and message["status"] == HTTPStatus.OK:
+            # Some proxies keep the head from the client until something follows it.
+            await self._send({"type": "http.response.body", "body": PING, "more_body": True})
 
 
 class Session(SessionTransport):
