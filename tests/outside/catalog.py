@@ -39,6 +39,7 @@ CATALOG = (
     Evidence("reports_git", "public reports", "mcp-git"),
     Evidence("reports_github", "public reports", "mcp-github"),
     Evidence("reports_sql", "public reports", EACH),
+    Evidence("reports_transports", "public reports", "mcp-fs"),
     Evidence("reports_weather", "public reports", "mcp-weather"),
     Evidence("vscode", "the library with which VS Code checks schemas, from npm", EACH),
 )

@@ -1,0 +1,301 @@
+"""What users reported of clients, proxies and servers that meet over stdio and HTTP, tried with input of our own."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from mcp_batteries.testing.wire import MODERN, HttpWire, StdioWire
+from mcp_batteries.testing.wire.base import SECONDS
+from shared.http_subject import TOY, Subject, opened, running
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+_REVISION = "2025-11-25"
+_PAGE = "https://inspector.example.org"
+_JSON = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+_EVENTS = {"accept": "text/event-stream"}
+_NOBODYS_SESSION = {"mcp-session-id": "0123456789abcdef0123456789abcdef"}
+_LIST: dict[str, Any] = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+_INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+_NEEDS_SIGNALS = pytest.mark.skipif(sys.platform == "win32", reason="no process is halted there by a signal")
+
+
+def initialize(revision: str = _REVISION) -> dict[str, Any]:
+    about = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "reported", "version": "1"}}
+    return {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}
+
+
+@pytest.fixture(scope="module")
+async def subject(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Subject]:
+    folder = tmp_path_factory.mktemp("served")
+    command = [sys.executable, "-m", "mcp_fs", "--transport", "http", "--port", "0", "--allowed-origin", _PAGE]
+    async with running([*command, str(folder)]) as subject:
+        yield subject
+
+
+@pytest.fixture
+async def client(subject: Subject) -> AsyncGenerator[httpx2.AsyncClient]:
+    async with httpx2.AsyncClient(base_url=subject.url, timeout=SECONDS, trust_env=False) as client:
+        yield client
+
+
+async def open_session(client: httpx2.AsyncClient, revision: str = _REVISION) -> dict[str, str]:
+    """Return the headers of a session that has begun."""
+    answer = await client.post("", json=initialize(revision), headers=_JSON)
+    headers = {**_JSON, "mcp-session-id": answer.headers["mcp-session-id"]}
+    await client.post("", json=_INITIALIZED, headers=headers)
+    return headers
+
+
+_UPGRADE = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABk\r\n"
+
+
+def request_of_java(message: dict[str, Any], *, chunked: bool) -> bytes:
+    """Return `message` as the HTTP client of Java sends it: it asks for HTTP/2, and does not wait for an answer."""
+    body = json.dumps(message).encode()
+    head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n" + _UPGRADE
+    head += b"".join(f"{name}: {value}\r\n".encode() for name, value in _JSON.items())
+    if chunked:
+        half = len(body) // 2
+        chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:half], body[half:], b""))
+        return head + b"Transfer-Encoding: chunked\r\n\r\n" + chunks
+    return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+async def read_answers(stream: anyio.abc.ByteReceiveStream, count: int) -> list[bytes]:
+    """Return the statuses of so many answers."""
+    answers = b""
+    with anyio.fail_after(SECONDS):
+        while answers.count(b'"protocolVersion"') < count:
+            answers += await stream.receive()
+    return [part[:3] for part in answers.split(b"HTTP/1.1 ")[1:]]
+
+
+@pytest.mark.reported("langchain4j/langchain4j#4582")
+@pytest.mark.reported("Soju06/codex-lb#1757")
+@pytest.mark.reported("Kludex/uvicorn#2722")
+@pytest.mark.reported("MagicStack/httptools#124")
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_a_client_that_asks_for_another_protocol_is_answered_in_this_one(subject: Subject, chunked: bool) -> None:
+    data = request_of_java(initialize(), chunked=chunked)
+    for at in (1, data.index(b"Upgrade"), data.index(b"\r\n\r\n") + 4, len(data) - 3, len(data)):
+        async with await anyio.connect_tcp(*subject.address) as stream:
+            for part in (data[:at], data[at:]):
+                await stream.send(part)
+                await anyio.lowlevel.checkpoint()
+            assert await read_answers(stream, 1) == [b"200"]
+            # The connection is one like any other, and requests may come behind each other.
+            await stream.send(data * 3)
+            assert await read_answers(stream, 3) == [b"200"] * 3
+
+
+@pytest.mark.reported("robhunter/agentdeals#1100")
+async def test_a_stream_on_which_nothing_happens_begins_with_something(client: httpx2.AsyncClient) -> None:
+    """Cloudflare sends no head on before a byte of the body: a client waited until the first sign of life."""
+    headers = await open_session(client)
+    with anyio.fail_after(10):
+        async with client.stream("GET", "", headers={**headers, **_EVENTS}) as stream:
+            async for part in stream.aiter_bytes():
+                assert part.startswith(b":")
+                break
+
+
+@pytest.mark.reported("anthropics/claude-code#92835")
+@pytest.mark.parametrize("agreed", ["2024-11-05", "2025-03-26", "2025-06-18"])
+async def test_a_session_takes_requests_that_name_another_revision_with_sessions(
+    client: httpx2.AsyncClient, agreed: str
+) -> None:
+    headers = await open_session(client, agreed)
+    answer = await client.post("", json=_LIST, headers={**headers, "mcp-protocol-version": _REVISION})
+    assert answer.status_code == 200 and answer.json()["result"]["tools"]
+
+
+@pytest.mark.reported("anthropics/claude-code#93290")
+async def test_a_revision_that_is_said_in_two_ways_is_refused_with_both(client: httpx2.AsyncClient) -> None:
+    """The protocol demands the refusal (2026-07-28, Streamable HTTP); whoever reads it knows what to change."""
+    envelope = {"_meta": {"io.modelcontextprotocol/protocolVersion": MODERN}}
+    headers = {**_JSON, "mcp-protocol-version": _REVISION}
+    answer = await client.post("", json={**_LIST, "params": envelope}, headers=headers)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (400, -32020)
+    assert _REVISION in error["message"] and MODERN in error["message"]
+
+
+@pytest.mark.reported("diegosouzapw/OmniRoute#5957")
+@pytest.mark.reported("modelcontextprotocol/python-sdk#3556")
+@pytest.mark.reported("punkpeye/mcp-remote#106")
+@pytest.mark.reported("markmhendrickson/neotoma#1923")
+async def test_a_session_from_before_a_restart_is_not_found_and_begins_anew(client: httpx2.AsyncClient) -> None:
+    headers = {**_JSON, **_NOBODYS_SESSION}
+    for method, message in (("POST", _LIST), ("POST", _INITIALIZED), ("GET", None), ("DELETE", None)):
+        answer = await client.request(method, "", json=message, headers=headers)
+        assert answer.status_code == 404 and "Send `initialize` without" in answer.json()["error"]["message"]
+        assert "mcp-session-id" not in answer.headers
+    begun = await client.post("", json=initialize(), headers=headers)
+    assert begun.status_code == 200
+    assert begun.headers["mcp-session-id"] != _NOBODYS_SESSION["mcp-session-id"]
+
+
+@pytest.mark.reported("modelcontextprotocol/inspector#905")
+async def test_a_session_whose_client_forgot_its_id_once_goes_on(client: httpx2.AsyncClient) -> None:
+    begun = await client.post("", json=initialize(), headers=_JSON)
+    forgot = await client.post("", json=_INITIALIZED, headers=_JSON)
+    assert forgot.status_code == 400 and "Mcp-Session-Id" in forgot.json()["error"]["message"]
+    headers = {**_JSON, "mcp-session-id": begun.headers["mcp-session-id"]}
+    assert (await client.post("", json=_LIST, headers=headers)).json()["result"]["tools"]
+
+
+@pytest.mark.reported("modelcontextprotocol/conformance#429")
+@pytest.mark.reported("platformatic/mcp#25")
+async def test_a_session_that_is_ended_twice_was_ended_the_first_time(client: httpx2.AsyncClient) -> None:
+    headers = await open_session(client)
+    statuses = [(await client.delete("", headers=headers)).status_code for _ in range(2)]
+    assert statuses == [200, 404]
+
+
+@pytest.mark.reported("QwenLM/qwen-code#8784")
+@pytest.mark.reported("cap-js/mcp#36")
+@pytest.mark.reported("cline/cline#12119")
+@pytest.mark.reported("modelcontextprotocol/python-sdk#3257")
+async def test_a_stream_of_no_session_is_refused_and_not_opened_and_closed(client: httpx2.AsyncClient) -> None:
+    """A client that finds it open opens it again, for ever; one that reads 404 gives the server up."""
+    without_session = await client.get("", headers=_EVENTS)
+    assert without_session.status_code == 400 and "initialize" in without_session.json()["error"]["message"]
+    modern = await client.get("", headers={**_EVENTS, "mcp-protocol-version": MODERN})
+    assert (modern.status_code, modern.headers["allow"]) == (405, "POST")
+
+
+@pytest.mark.reported("netdata/netdata#22258")
+@pytest.mark.reported("perplexityai/modelcontextprotocol#137")
+@pytest.mark.reported("modelcontextprotocol/inspector#841")
+async def test_a_page_may_send_each_header_of_the_protocol_and_read_its_session(client: httpx2.AsyncClient) -> None:
+    names = {"authorization", "content-type", "last-event-id", "mcp-method", "mcp-name", "mcp-protocol-version"}
+    names.add("mcp-session-id")
+    for method in ("POST", "GET", "DELETE"):
+        asked = {"access-control-request-method": method, "access-control-request-headers": ", ".join(sorted(names))}
+        answer = await client.options("", headers={"origin": _PAGE, **asked})
+        assert answer.is_success and answer.headers["access-control-allow-origin"] == _PAGE
+        assert names <= set(answer.headers["access-control-allow-headers"].lower().replace(" ", "").split(","))
+        assert method in answer.headers["access-control-allow-methods"]
+    begun = await client.post("", json=initialize(), headers={**_JSON, "origin": _PAGE})
+    assert "mcp-session-id" in begun.headers["access-control-expose-headers"].lower()
+
+
+@pytest.mark.slow
+@pytest.mark.reported("modelcontextprotocol/typescript-sdk#2499")
+async def test_a_call_is_resumed_by_an_old_id_after_a_line_that_broke_twice() -> None:
+    async with running(TOY) as subject, opened(subject, _REVISION) as wire:
+        message = wire.message("tools/call", {"name": "wait", "arguments": {"seconds": 2}})
+        headers = wire.headers_for(message)
+        async with wire.client.stream("POST", wire.url, json=message, headers=headers) as stream:
+            first = await first_event_id(stream)
+        resuming = {**wire.headers_for({}), **_EVENTS, "last-event-id": first}
+        async with wire.client.stream("GET", wire.url, headers=resuming) as stream:
+            assert await first_event_id(stream) != first
+        with anyio.fail_after(SECONDS):
+            answer = await wire.client.get(wire.url, headers=resuming)
+        assert '"waited"' in answer.text and subject.said.count("waiting") == 1
+
+
+async def first_event_id(stream: httpx2.Response) -> str:
+    with anyio.fail_after(SECONDS):
+        async for line in stream.aiter_lines():
+            if line.startswith("id: "):
+                return line.removeprefix("id: ")
+    raise AssertionError("the stream ended without an event")
+
+
+@pytest.mark.slow
+@pytest.mark.reported("microsoft/vscode#246753")
+@pytest.mark.reported("stacklok/toolhive#492")
+async def test_a_client_that_tries_the_newer_transport_first_learns_that_it_is_the_old_one(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mcp_fs", "--transport", "sse", "--port", "0", str(tmp_path)]
+    async with running(command) as subject, httpx2.AsyncClient(timeout=SECONDS, trust_env=False) as client:
+        assert (await client.post(subject.url, json=initialize(), headers=_JSON)).status_code == 405
+        async with client.stream("GET", subject.url, headers=_EVENTS) as stream:
+            assert await anext(stream.aiter_lines()) == "event: endpoint"
+
+
+@pytest.mark.slow
+@_NEEDS_SIGNALS
+@pytest.mark.reported("anthropics/claude-code#91470")
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+async def test_what_was_sent_to_a_machine_that_slept_is_answered_when_it_wakes(transport: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mcp_fs"]
+    if transport == "stdio":
+        async with StdioWire([*command, str(tmp_path)], revision=_REVISION) as wire:
+            await wire.open()
+            await _ask_a_sleeper(wire, wire.process)
+        return
+    command += ["--transport", "http", "--port", "0"]
+    async with running([*command, str(tmp_path)]) as subject, opened(subject, _REVISION) as wire:
+        await _ask_a_sleeper(wire, subject.process)
+
+
+async def _ask_a_sleeper(wire: HttpWire | StdioWire, process: anyio.abc.Process) -> None:
+    async def ask() -> None:
+        assert (await wire.request("tools/list"))["tools"]
+
+    process.send_signal(signal.SIGSTOP)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(ask)
+        await anyio.wait_all_tasks_blocked()
+        process.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.slow
+@_NEEDS_SIGNALS
+@pytest.mark.reported("aaronsb/google-workspace-mcp#149")
+@pytest.mark.reported("modelcontextprotocol/typescript-sdk#2002")
+@pytest.mark.reported("PromptPartner/bexio-mcp-server#18")
+def test_a_server_on_sockets_outlives_its_log_and_goes_with_its_client(tmp_path: Path) -> None:
+    """Some hosts give a server sockets for its three streams, and lose that of its log first."""
+    client, theirs = socket.socketpair()
+    log, their_log = socket.socketpair()
+    command = [sys.executable, "-m", "mcp_fs", "--log-level", "debug", str(tmp_path)]
+    end = theirs.fileno()
+    with subprocess.Popen(command, stdin=end, stdout=end, stderr=their_log.fileno()) as process:
+        for lost in (theirs, their_log, log):
+            lost.close()
+        refused = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "no_such_tool"}}
+        with client, client.makefile("rwb") as lines:
+            client.settimeout(SECONDS)
+            for message in (initialize(), _INITIALIZED, _LIST, refused):
+                lines.write(json.dumps(message).encode() + b"\n")
+                lines.flush()
+                if "id" in message:
+                    assert json.loads(lines.readline())["id"] == message["id"]
+        assert process.wait(SECONDS) == 0
+
+
+@pytest.mark.slow
+@_NEEDS_SIGNALS
+@pytest.mark.reported("anthropics/claude-ai-mcp#116")
+async def test_a_host_that_kills_the_first_servers_that_it_starts_gets_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    command = [sys.executable, "-m", "mcp_fs", str(tmp_path)]
+    for share in range(4):
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as process:
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write(json.dumps(initialize()).encode() + b"\n")
+            process.stdin.flush()
+            if share % 2:
+                process.stdout.read(share)  # It is in the middle of its answer.
+            process.kill()
+    async with StdioWire(command, revision=_REVISION) as wire:
+        await wire.open()
+        assert (await wire.request("tools/list"))["tools"]
