@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Generator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE
@@ -228,7 +228,7 @@ async def test_rules_and_board_ask_for_figures_that_there_are(team: Team) -> Non
             assert answer.status_code == status
     known = set(re.findall(r"^([a-z_]+)[{ ]", answer.text, re.MULTILINE))
     declared = set(re.findall(r"^# TYPE ([a-z_]+) ", answer.text, re.MULTILINE))
-    known |= {f"{name}_total" for name in declared} | {f"{name}_bucket" for name in declared}
+    known |= declared | {f"{name}_total" for name in declared} | {f"{name}_bucket" for name in declared}
     expressions = [rule["expr"] for group in RULES["groups"] for rule in group["rules"]]
     expressions += [target["expr"] for panel in BOARD["panels"] for target in panel["targets"]]
     for expression in expressions:
@@ -251,6 +251,69 @@ def test_prometheus_finds_nothing_wrong_with_its_files(tmp_path: Path) -> None:
         [program, "check", "config", str(tmp_path / "prometheus.yml")], check=False, text=True, capture_output=True
     )
     assert checked.returncode == 0 and "5 rules found" in checked.stdout, checked.stdout + checked.stderr
+
+
+@contextmanager
+def prometheus(team: Team, folder: Path) -> Generator[str]:
+    """Prometheus with the files of the page, which looks at the server every second: its URL."""
+    program = shutil.which("prometheus")
+    if program is None:
+        pytest.skip("prometheus is not installed (Debian's package `prometheus`)")
+    for name in ("prometheus.yml", "mcp-rules.yml"):
+        text = team.moved(BLOCKS[f"/etc/prometheus/{name}"]).replace(f"{team.folder}/etc/prometheus", str(folder))
+        (folder / name).write_text(text, "utf-8")
+    with (folder / "prometheus.yml").open("a", encoding="utf-8") as config:
+        config.write("global: { scrape_interval: 1s, scrape_timeout: 1s }\n")
+    (folder / "mcp-token").write_text(team.tokens["scraper"], "utf-8")
+    address = f"127.0.0.1:{free_port()}"
+    files = ["--config.file", str(folder / "prometheus.yml"), "--storage.tsdb.path", str(folder / "data")]
+    with subprocess.Popen([program, *files, "--web.listen-address", address, "--log.level", "error"]) as process:
+        try:
+            yield f"http://{address}"
+        finally:
+            process.terminate()
+
+
+async def test_each_query_of_the_board_has_a_value(team: Team, tmp_path: Path) -> None:
+    (variable,) = (item for item in BOARD["templating"]["list"] if item["type"] == "query")
+    queries = [(target["expr"], target["legendFormat"]) for panel in BOARD["panels"] for target in panel["targets"]]
+    with prometheus(team, tmp_path) as url:
+        async with httpx2.AsyncClient(base_url=url, trust_env=False) as client, following(team) as wire:
+
+            async def values(query: str, legend: str) -> list[float]:
+                """The values of a query that have all that their legend names."""
+                answer = await client.get("/api/v1/query", params={"query": query.replace("$instance", ".+")})
+                assert answer.status_code == 200, answer.text
+                labels = set(re.findall(r"\{\{(\w+)\}\}", legend))
+                found = answer.json()["data"]["result"]
+                return [float(item["value"][1]) for item in found if labels <= set(item["metric"])]
+
+            await listens(int(url.rpartition(":")[2]))
+            with anyio.fail_after(60):
+                empty = queries
+                while empty:
+                    # Counted while Prometheus looks, else there is no rate: a call, and a refusal.
+                    await wire.call("read_text", path="notes.txt")
+                    assert (await client.post(f"http://127.0.0.1:{team.port}/mcp")).status_code == 401
+                    empty = [query for query in queries if not any(value > 0 for value in await values(*query))]
+            name, label = re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["query"]).groups()  # type: ignore[union-attr]
+            answer = await client.get(f"/api/v1/label/{label}/values", params={"match[]": name})
+            assert answer.json()["data"] == [f"127.0.0.1:{team.port}"]
+
+
+@asynccontextmanager
+async def following(team: Team) -> AsyncGenerator[HttpWire]:
+    """A client of each era that holds what the server counts: a session with a subscription, and a stream."""
+    headers = {"authorization": f"Bearer {team.tokens['alice']}"}
+    url = f"http://127.0.0.1:{team.port}/mcp"
+    async with (
+        HttpWire(url, revision="2025-11-25", headers=headers) as older,
+        HttpWire(url, revision=MODERN, headers=headers) as wire,
+    ):
+        await older.open()
+        await older.subscribe((team.folder / "srv/files/notes.txt").as_uri())
+        await wire.listen({"toolsListChanged": True})
+        yield wire
 
 
 # For each alert, series that must fire it: what happens in each of 60 minutes.

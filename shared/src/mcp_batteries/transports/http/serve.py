@@ -310,7 +310,10 @@ def _metrics(server: MCPServer[Any], settings: Settings) -> Prometheus | None:
     }
     if isinstance(server, Assembled):
         gauges["mcp_subscriptions"] = ("What somebody wants to hear of.", lambda: server.hub.subscriptions)
-        gauges["mcp_streams"] = ("Streams of notices that are open.", lambda: server.hub.streams)
+        gauges["mcp_streams"] = (
+            "Open `subscriptions/listen`; older clients have sessions.",
+            lambda: server.hub.streams,
+        )
     prometheus = Prometheus(gauges)
     server.middleware.append(Metrics(lambda: tool_table(server), [prometheus]))
     return prometheus
