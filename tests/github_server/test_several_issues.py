@@ -128,22 +128,28 @@ async def test_long_texts_are_shown_where_they_differ(old: str, new: str, shown:
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("timeout", "at_first", "later", "changed"),
+    [(30, 290, 40, 2), (30, 290, 50, 3), (5, 290, 25, 3), (300, 290, 280, 1)],
+)
 async def test_the_end_of_the_time_leaves_an_answer_that_says_what_was_changed(
-    oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+    timeout: int, at_first: float, later: float, changed: int, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     issues = world(oracle)
 
     def find_deadline() -> float:
-        seconds = 290.0
+        seconds = at_first
         if issues[4]["state"] == "closed":
-            seconds = 20.0
+            seconds = later
         return anyio.current_time() + seconds
 
     monkeypatch.setattr(anyio, "current_effective_deadline", find_deadline)
-    async with served(oracle, "--write") as client:
+    async with served(oracle, "--write", "--timeout", str(timeout)) as client:
         done = await call(client, "edit_issue", **NUMBERS, state="closed", dry_run=False)
-    assert done["done"] == "Changed 2 of 3 issues." and done["data"]["rows"] == [[5, "not tried"]]
-    assert issues[5]["state"] == "open"
+    assert done["done"] == f"Changed {changed} of 3 issues."
+    rows = done.get("data", {}).get("rows", [])
+    assert rows == [[number, "not tried"] for number in (3, 4, 5)[changed:]]
+    assert [issues[number]["state"] for number in (3, 4, 5)] == ["closed"] * changed + ["open"] * (3 - changed)
 
 
 @pytest.mark.anyio

@@ -178,6 +178,11 @@ class Api:
         self._prefers_followed = False
 
     @property
+    def timeout(self) -> int:
+        """The seconds that a call waits for GitHub."""
+        return self._settings.timeout
+
+    @property
     def client(self) -> Client:
         """The client of the caller whose call is under way."""
         return self._identities.current.client

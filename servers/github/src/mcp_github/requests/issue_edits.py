@@ -28,8 +28,8 @@ _TEXTS = frozenset({"title", "body"})
 _MAX_SHOWN_CHARACTERS = 60
 _SHOWN_BEFORE_DIFFERENCE = 15
 _CHANGED = "changed"
-# What reading and changing one issue takes at most at the usual --timeout.
-_SECONDS_FOR_ONE = 45.0
+# What one issue takes at most beside --timeout: the wait for its turn to write, and for a limit that ends soon.
+_WAIT_SECONDS = 15.0
 # So many issues in a row that fail for the same reason show that the others would, too.
 _MAX_SAME_FAILURES = 3
 _NOT_SHOWN = frozenset({"duplicate_issue_id", "issue_field_values"})
@@ -63,7 +63,8 @@ class IssueEdit:
         failures: list[str] = []
         call = current_call()
         for number in numbers:
-            if anyio.current_effective_deadline() - anyio.current_time() < _SECONDS_FOR_ONE:
+            remaining = anyio.current_effective_deadline() - anyio.current_time()
+            if results and remaining < api.timeout + _WAIT_SECONDS:
                 break
             report_progress(len(results), len(numbers), f"#{number}")
             notes_before = len(call.notes)
