@@ -23,7 +23,6 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR
 from pydantic import ValidationError
 from starlette.applications import Starlette
-from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_batteries.errors import Invalid, quote, well_formed
@@ -123,7 +122,7 @@ async def serve(
         in_flight = InFlight(gate.rejections)
         layers = _layers(server, settings, gate, in_flight, endpoint.path)
         running = UvicornServer(
-            _wrap(_bypass_router(application, endpoint.path), layers),
+            _wrap(application, layers),
             endpoint.label,
             in_flight,
             on_shutdown,
@@ -355,22 +354,6 @@ def _without_slash(app: ASGIApp, path: str) -> ASGIApp:
         await app(scope, receive, send)
 
     return strip_slash
-
-
-def _bypass_router(application: Starlette, path: str) -> ASGIApp:
-    """Wrap `application` to call its endpoint at `path` without its router, if nothing else is in between."""
-    routes = [route for route in application.routes if isinstance(route, Route) and route.path == path]
-    if application.user_middleware or len(routes) != 1 or routes[0].methods:
-        return application
-    endpoint = routes[0].app
-
-    async def bypass_router(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope.get("path") == path:
-            await endpoint(scope, receive, send)
-        else:
-            await application(scope, receive, send)
-
-    return bypass_router
 
 
 def _application(server: MCPServer[Any], settings: Settings, limits: Limits, gate: _Gate) -> Starlette:
