@@ -137,12 +137,18 @@ _GOOD = [
     b"GET /%d HTTP/1.1\r\nHost: h\r\n\r\n",
     b"POST /%d HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc",
     b"POST /%d HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+    b"GET /%d HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+    b"POST /%d HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 3\r\n\r\nabc",
+    b"POST /%d HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"3\r\nabc\r\n0\r\n\r\n",
 ]
 _BAD = {
     b"xyz\r\n\r\n": b"400",
     b"GET http://other/ HTTP/1.1\r\nHost: h\r\n\r\n": b"400",
     b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n": b"501",
     b"POST /bad HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcdef\r\n": b"400",
+    b"POST /bad HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"3\r\nabcdef\r\n": b"400",
     b"GET / HTTP/1.1\r\nHost: h\r\nX: " + b"x" * 400_000 + b"\r\n\r\n": b"431",
 }
 
