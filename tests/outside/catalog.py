@@ -25,7 +25,7 @@ class Evidence:
 
 
 CATALOG = (
-    Evidence("bridges", "mcp-remote and supergateway, from npm", EACH),
+    Evidence("bridges", "mcp-remote and supergateway, from npm; mcp-proxy, from PyPI", EACH),
     Evidence("conformance", "the official conformance suite, from npm", EACH),
     Evidence("documents", "real documents, read beside other libraries", "mcp-fs"),
     Evidence("foreign_clients", "the Inspector and the TypeScript SDKs, from npm; fastmcp", "mcp-fs"),

@@ -1,20 +1,21 @@
-"""Every server behind the bridges that hosts put between, from npm: a host on stdio to HTTP, and the other way round.
+"""Every server behind the bridges that hosts put between, from npm and PyPI: from stdio to HTTP, and back.
 
 A registry that can't be reached fails these tests.
 """
 
 import shlex
 import subprocess
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from socket import socket
 
 import anyio
 import pytest
 
 from contract.cases import CASES
 from e2e import npm
+from e2e.installing import UV, clean_environment
+from e2e.services import free_port
 from e2e.serving import listening
 from mcp_batteries.testing.case import Case
 from mcp_batteries.testing.wire import HttpWire, StdioWire, Wire
@@ -23,6 +24,7 @@ from thinning import some
 REVISION = "2025-11-25"
 MCP_REMOTE = "mcp-remote@0.15.1"
 SUPERGATEWAY = "supergateway@4.0.0"
+MCP_PROXY = [str(UV), "tool", "run", "--quiet", "mcp-proxy==0.13.0"]
 
 
 @asynccontextmanager
@@ -42,16 +44,43 @@ async def behind_mcp_remote(case: Case, scratch: Path) -> AsyncGenerator[Wire]:
 async def behind_supergateway(case: Case, scratch: Path) -> AsyncGenerator[Wire]:
     """The server over stdio, reached over HTTP."""
     gateway = npm.program(npm.installed(SUPERGATEWAY), "supergateway")
-    with socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [
         npm.NODE, gateway, "--stdio", shlex.join(case.command), "--outputTransport", "streamableHttp", "--stateful",
         "--port", str(port),
     ]  # fmt: skip
+    async with behind_gateway(command, npm.environment(), b"Listening on port", port) as wire:
+        yield wire
+
+
+@asynccontextmanager
+async def behind_mcp_proxy(case: Case, scratch: Path) -> AsyncGenerator[Wire]:
+    """The server over HTTP, reached over stdio."""
+    assert isinstance(case.package, str)
+    async with listening(case.package, *case.arguments) as (_, url):
+        command = [*MCP_PROXY, "--transport", "streamablehttp", url]
+        async with StdioWire(command, revision=REVISION, env=clean_environment()) as wire:
+            await wire.open()
+            yield wire
+
+
+@asynccontextmanager
+async def before_mcp_proxy(case: Case, scratch: Path) -> AsyncGenerator[Wire]:
+    """The server over stdio, reached over HTTP."""
+    port = free_port()
+    command = [*MCP_PROXY, "--port", str(port), "--", *case.command]
+    async with behind_gateway(command, clean_environment(), b"Uvicorn running on", port) as wire:
+        yield wire
+
+
+@asynccontextmanager
+async def behind_gateway(
+    command: Sequence[str], environment: Mapping[str, str], announcement: bytes, port: int
+) -> AsyncGenerator[Wire]:
+    """What a program serves on `port` once it has said so."""
     async with (
         await anyio.open_process(
-            command, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, env=npm.environment()
+            [*command], stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, env=environment
         ) as process,
         anyio.create_task_group() as tasks,
     ):
@@ -63,7 +92,7 @@ async def behind_supergateway(case: Case, scratch: Path) -> AsyncGenerator[Wire]
             log = b""
             async for chunk in process.stdout:
                 log += chunk
-                if b"Listening on port" in log:
+                if announcement in log:
                     open_for_clients.set()
 
         tasks.start_soon(read_log)
@@ -77,7 +106,12 @@ async def behind_supergateway(case: Case, scratch: Path) -> AsyncGenerator[Wire]
             process.terminate()
 
 
-BRIDGES = {"mcp-remote": behind_mcp_remote, "supergateway": behind_supergateway}
+BRIDGES = {
+    "mcp-remote": behind_mcp_remote,
+    "supergateway": behind_supergateway,
+    "mcp-proxy to HTTP": behind_mcp_proxy,
+    "mcp-proxy to stdio": before_mcp_proxy,
+}
 
 
 @pytest.mark.slow
