@@ -63,7 +63,7 @@ async def client(url: str, token: str, served: Path, dice: random.Random, until:
                         done["calls"] += 1
                     done["notices"] += len(wire.notifications)
             except (WireError, WireClosed, httpx2.TransportError, TimeoutError, ExceptionGroup) as problem:
-                done[type(problem).__name__] += 1
+                done[f"{type(problem).__name__} {problem}"[:80].strip()] += 1
         done["vanished" if life.cancelled_caught else "left"] += 1
 
 

@@ -1,11 +1,13 @@
 """What users reported of clients, proxies and servers that meet over stdio and HTTP, tried with input of our own."""
 
 import json
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,11 @@ import anyio
 import httpx2
 import pytest
 
+from e2e import npm
+from e2e.services import free_port
 from mcp_batteries.testing.wire import MODERN, HttpWire, StdioWire
 from mcp_batteries.testing.wire.base import SECONDS
+from outside.test_bridges import SUPERGATEWAY
 from shared.http_subject import TOY, Subject, opened, running
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
@@ -299,3 +304,61 @@ async def test_a_host_that_kills_the_first_servers_that_it_starts_gets_the_last(
     async with StdioWire(command, revision=_REVISION) as wire:
         await wire.open()
         assert (await wire.request("tools/list"))["tools"]
+
+
+def servers_of(folder: Path) -> list[str]:
+    """Return the processes of servers of `folder`."""
+    words = ["-m", "mcp_fs", str(folder)]
+    found: list[str] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "cmdline").read_text("utf-8", "replace").split("\0")[1:4] == words:
+                found.append(process.name)
+    return found
+
+
+async def no_servers_of(folder: Path) -> None:
+    with anyio.fail_after(SECONDS):
+        while servers_of(folder):
+            await anyio.sleep(0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no /proc")
+@pytest.mark.reported("supercorp-ai/supergateway#141")
+@pytest.mark.reported("supercorp-ai/supergateway#155")
+async def test_a_gateway_leaves_no_server_behind(tmp_path: Path) -> None:
+    """It starts a server through a shell, and ends no more than the shell, or is killed itself."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    served = shlex.join([sys.executable, "-m", "mcp_fs", str(tmp_path)])
+    command = [npm.NODE, npm.program(npm.installed(SUPERGATEWAY), "supergateway"), "--stdio", served]
+    command += ["--outputTransport", "streamableHttp", "--stateful", "--port", str(port)]
+    none = subprocess.DEVNULL
+    async with await anyio.open_process(
+        command, stdin=none, stdout=none, stderr=none, env=npm.environment()
+    ) as gateway:
+        try:
+            await listens(port)
+            async with HttpWire(url, revision=_REVISION) as wire:
+                await wire.open()
+                assert len(servers_of(tmp_path)) == 1
+            await no_servers_of(tmp_path)
+            async with HttpWire(url, revision=_REVISION) as wire:
+                await wire.open()
+                assert len(servers_of(tmp_path)) == 1
+                gateway.kill()
+                await no_servers_of(tmp_path)
+                del wire.headers["mcp-session-id"]
+        finally:
+            if gateway.returncode is None:
+                gateway.kill()
+
+
+async def listens(port: int) -> None:
+    with anyio.fail_after(SECONDS):
+        while True:
+            with suppress(OSError):
+                await (await anyio.connect_tcp("127.0.0.1", port)).aclose()
+                return
+            await anyio.sleep(0.02)
