@@ -1,6 +1,7 @@
 """What the server reads of a document beside what other libraries read of it, by questions that both answer.
 
-A library that is not installed is not asked; a file that it can't read itself counts for nobody.
+A library that is not installed is not asked, and one that can't read a file says nothing of it: both are counted as
+such. A failure of our own part of a comparison ends the proof.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.documents.source import open_content
 
-__all__ = ["MOST_BYTES", "QUESTIONS", "Answer", "cells_of", "compare_document", "read_document"]
+__all__ = ["MOST_BYTES", "QUESTIONS", "Answer", "Outcome", "Question", "cells_of", "compare_document", "read_document"]
 
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*")
 _OPEN_PICTURE = re.compile(r"\(Pictures/[^()]*\)")
@@ -35,21 +37,46 @@ _EQUAL_SHARE = 0.98
 _MOST_PAGES = 4
 MOST_BYTES = 2_000_000
 
-Question = Callable[[Path, str], bool]
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked about documents of one kind.
+
+    Attributes:
+        read: returns what another library makes of a file.
+        is_same: whether the server's text says the same as that.
+    """
+
+    read: Callable[[Path], Any]
+    is_same: Callable[[Any, str], bool]
+
+
+class Outcome(Enum):
+    """What came of one question about one document."""
+
+    SAME = "the same"
+    DIFFERENT = "differ"
+    NOT_INSTALLED = "the other library is not installed"
+    UNREADABLE = "the other library can't read it"
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether both read the document."""
+        return self in (Outcome.SAME, Outcome.DIFFERENT)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of one question about one document.
+    """The answer to one question about one document.
 
     Attributes:
         question: as `pdf words`.
-        is_agreed: whether both say the same.
+        outcome: whether both say the same, or why nobody knows.
         refusal: why the server does not read the document, if it does not.
     """
 
     question: str
-    is_agreed: bool
+    outcome: Outcome
     refusal: str = ""
 
 
@@ -60,7 +87,7 @@ def read_document(path: Path) -> str:
 
 
 def compare_document(path: Path) -> Iterator[Answer]:
-    """Yield an answer for each question that another library answers too.
+    """Yield an answer for each question about documents of this kind.
 
     Raises:
         Problem: the server does not read it, and neither do the others.
@@ -72,20 +99,26 @@ def compare_document(path: Path) -> Iterator[Answer]:
         text = read_document(path)
     except Problem as problem:
         refusal = problem
-    is_answered = False
-    for name, ask in QUESTIONS.get(kind, {}).items():
-        try:
-            is_agreed = ask(path, text)
-        except Exception:
-            continue
-        if refusal is None:
-            is_answered = True
-            yield Answer(f"{kind[1:]} {name}", is_agreed)
-        elif not is_agreed:  # else it has opened a locked document and sees nothing in it
-            is_answered = True
-            yield Answer(f"{kind[1:]} {name}", False, refusal.failure)
-    if refusal is not None and not is_answered:
+    is_read_by_others = False
+    for name, question in QUESTIONS.get(kind, {}).items():
+        outcome = _ask(question, path, text)
+        if refusal is not None and outcome is Outcome.SAME:
+            continue  # The library has opened a locked document and sees nothing in it.
+        is_read_by_others |= outcome.is_compared
+        yield Answer(f"{kind[1:]} {name}", outcome, refusal.failure if refusal else "")
+    if refusal is not None and not is_read_by_others:
         raise refusal
+
+
+def _ask(question: Question, path: Path, text: str) -> Outcome:
+    """Compare the server's text of a document with what another library reads in it."""
+    try:
+        theirs = question.read(path)
+    except ImportError:
+        return Outcome.NOT_INSTALLED
+    except Exception:  # Each library has its own exceptions, and damaged files find others.
+        return Outcome.UNREADABLE
+    return Outcome.SAME if question.is_same(theirs, text) else Outcome.DIFFERENT
 
 
 @lru_cache(maxsize=1)
@@ -105,9 +138,9 @@ def _first_pages(text: str) -> str:
     return "\n".join(page.partition("[form]\n")[0].replace("(no text: see it with read_media)", "") for page in pages)
 
 
-def _has_words(path: Path, text: str) -> bool:
+def _has_words(pages: list[str], text: str) -> bool:
     """Return whether the words of the pages are the same, wherever they stand."""
-    words = Counter(_words("\n".join(_pages(path))))
+    words = Counter(_words("\n".join(pages)))
     ours = Counter(_words(_first_pages(text)))
     return (words & ours).total() >= _EQUAL_SHARE * max(words.total(), ours.total())
 
@@ -118,11 +151,11 @@ def _words(text: str) -> list[str]:
     return re.sub(r"[.…_\u00b7]{2,}|(?<!\S)[.\u00b7](?!\S)", " ", text).split()
 
 
-def _has_rows(path: Path, text: str) -> bool:
+def _has_rows(pages: list[str], text: str) -> bool:
     """Return whether the numbers that stand beside each other in the pages do so in our lines."""
     ours = [f" {' '.join(_NUMBER.findall(line))} " for line in _first_pages(text).splitlines()]
     joined = "\n".join(ours)
-    rows = [" ".join(_NUMBER.findall(line)) for page in _pages(path) for line in page.splitlines()]
+    rows = [" ".join(_NUMBER.findall(line)) for page in pages for line in page.splitlines()]
     rows = [row for row in rows if " " in row]
     return sum(f" {row} " in joined for row in rows) >= _EQUAL_SHARE * len(rows)
 
@@ -248,8 +281,8 @@ def cells_of(text: str) -> dict[str, dict[str, str]]:
     return sheets
 
 
-def _has_paragraphs(path: Path, text: str) -> bool:
-    """Return whether every paragraph of a document, also in tables, stands in our text as a whole."""
+def _paragraphs(path: Path) -> list[str]:
+    """Return every paragraph of a document, also those in tables, as python-docx has them."""
     import docx
 
     document: Any = docx.Document(str(path))
@@ -258,10 +291,11 @@ def _has_paragraphs(path: Path, text: str) -> bool:
         for row in table.rows:
             for cell in row.cells:
                 paragraphs += cell.paragraphs
-    return _holds([paragraph.text for paragraph in paragraphs], _LINK.sub("", text))
+    return [paragraph.text for paragraph in paragraphs]
 
 
-def _has_shapes(path: Path, text: str) -> bool:
+def _shape_paragraphs(path: Path) -> list[str]:
+    """Return every paragraph of a show's shapes as python-pptx has them."""
     import pptx
 
     show: Any = pptx.Presentation(str(path))
@@ -270,10 +304,11 @@ def _has_shapes(path: Path, text: str) -> bool:
         for shape in slide.shapes:
             if shape.has_text_frame:
                 texts += [paragraph.text for paragraph in shape.text_frame.paragraphs]
-    return _holds(texts, text)
+    return texts
 
 
-def _has_open_paragraphs(path: Path, text: str) -> bool:
+def _open_paragraphs(path: Path) -> list[str]:
+    """Return every paragraph of an OpenDocument as odfdo has them."""
     import odfdo
 
     document: Any = odfdo.Document(str(path))
@@ -281,18 +316,28 @@ def _has_open_paragraphs(path: Path, text: str) -> bool:
     for paragraph in document.body.get_paragraphs():
         # The library writes pictures and links as Markdown does.
         texts.append(_OPEN_LINK.sub(r"\1", _OPEN_PICTURE.sub("", paragraph.inner_text)))
-    return _holds(texts, f"{text}\n{_LINK.sub('', text)}")
+    return texts
 
 
-def _has_mail(path: Path, text: str) -> bool:
-    """Return whether the subject, the words of the body and the names of what is attached stand in our text."""
+def _mail_texts(path: Path) -> list[str]:
+    """Return the subject, the words of the body and the names of what is attached as extract-msg has them."""
     import extract_msg  # pyright: ignore[reportMissingImports]
 
     library: Any = extract_msg
     with library.openMsg(str(path)) as mail:
         words = [mail.subject or "", *(mail.body or "").split()]
         names = [attachment.longFilename or attachment.shortFilename or "" for attachment in mail.attachments]
-    return _holds([word.strip("\0") for word in (*words, *names)], text)
+    return [word.strip("\0") for word in (*words, *names)]
+
+
+def _holds_without_links(texts: list[str], whole: str) -> bool:
+    """Return whether all texts stand in another without the addresses of its links."""
+    return _holds(texts, _LINK.sub("", whole))
+
+
+def _holds_with_or_without_links(texts: list[str], whole: str) -> bool:
+    """Return whether all texts stand in another, with the addresses of its links or without."""
+    return _holds(texts, f"{whole}\n{_LINK.sub('', whole)}")
 
 
 def _holds(texts: list[str], whole: str) -> bool:
@@ -312,32 +357,34 @@ def _count_values(sheets: Sheets) -> Counter[str]:
     return counts
 
 
-def _sheet_questions(read_sheets: Callable[[Path], Sheets]) -> Mapping[str, Question]:
+def _has_values(theirs: Sheets, text: str) -> bool:
+    """Return whether the same values are in the sheets, in whatever cells."""
+    # Not all libraries read sheets that are charts.
+    ours = {name: cells for name, cells in cells_of(text).items() if name in theirs}
+    return _count_values(theirs) == _count_values(ours)
+
+
+def _has_cells(theirs: Sheets, text: str) -> bool:
+    """Return whether every cell of the sheets has the same value."""
+    ours = cells_of(text)
+    return all(cells == ours.get(name, {}) for name, cells in theirs.items())
+
+
+def _sheet_questions(read: Callable[[Path], Sheets]) -> Mapping[str, Question]:
     """Return what is asked of a library that reads workbooks."""
-
-    def has_values(path: Path, text: str) -> bool:
-        theirs = read_sheets(path)
-        # Not all libraries read sheets that are charts.
-        ours = {name: cells for name, cells in cells_of(text).items() if name in theirs}
-        return _count_values(theirs) == _count_values(ours)
-
-    def has_cells(path: Path, text: str) -> bool:
-        ours = cells_of(text)
-        return all(cells == ours.get(name, {}) for name, cells in read_sheets(path).items())
-
-    return {"values": has_values, "cells": has_cells}
+    return {"values": Question(read, _has_values), "cells": Question(read, _has_cells)}
 
 
 QUESTIONS: Mapping[str, Mapping[str, Question]] = {
-    ".pdf": {"words": _has_words, "rows of figures": _has_rows},
+    ".pdf": {"words": Question(_pages, _has_words), "rows of figures": Question(_pages, _has_rows)},
     ".xlsx": _sheet_questions(_sheets),
     ".xlsm": _sheet_questions(_sheets),
     ".xls": _sheet_questions(_old_sheets),
-    ".docx": {"paragraphs": _has_paragraphs},
-    ".pptx": {"paragraphs": _has_shapes},
-    ".odt": {"paragraphs": _has_open_paragraphs},
-    ".odp": {"paragraphs": _has_open_paragraphs},
-    ".ods": {"paragraphs": _has_open_paragraphs},
-    ".msg": {"words": _has_mail},
+    ".docx": {"paragraphs": Question(_paragraphs, _holds_without_links)},
+    ".pptx": {"paragraphs": Question(_shape_paragraphs, _holds)},
+    ".odt": {"paragraphs": Question(_open_paragraphs, _holds_with_or_without_links)},
+    ".odp": {"paragraphs": Question(_open_paragraphs, _holds_with_or_without_links)},
+    ".ods": {"paragraphs": Question(_open_paragraphs, _holds_with_or_without_links)},
+    ".msg": {"words": Question(_mail_texts, _holds)},
 }
-"""By suffix: what is asked of each library about a file of that kind, by a name for the question."""
+"""By suffix: what is asked about a file of that kind, by a name for the question."""

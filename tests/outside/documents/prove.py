@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from mcp_batteries.errors import Problem
-from outside.documents.comparison import MOST_BYTES, compare_document
+from outside.documents.comparison import MOST_BYTES, Outcome, compare_document
 from outside.documents.corpus import fetch_corpus, list_documents
 from proofs.tally import Tally
 
@@ -51,13 +51,14 @@ def judge_documents(documents: Iterable[Path], known: Mapping[str, Mapping[str, 
         is_compared = False
         try:
             for answer in compare_document(path):
-                is_compared = True
-                if answer.is_agreed:
-                    tally.note(f"{answer.question}: the same")
+                is_compared |= answer.outcome.is_compared
+                what = f"{answer.question}: {answer.outcome.value}"
+                if answer.outcome is not Outcome.DIFFERENT:
+                    tally.note(what)
                 elif answer.question.partition(" ")[2] in reasons:
-                    tally.note(f"{answer.question}: differ for a known reason")
+                    tally.note(f"{what} for a known reason")
                 else:
-                    tally.note(f"{answer.question}: differ", str(path), answer.refusal or "the texts differ")
+                    tally.note(what, str(path), answer.refusal or "the texts differ")
         except Problem as refusal:
             tally.note(f"{kind}: read by nobody, as {_reason(refusal)}")
         else:
@@ -72,10 +73,15 @@ def _reason(refusal: Problem) -> str:
 
 
 def _list_corpus() -> Sequence[Path]:
+    """Return the documents of the folder that the caller names, or of the one that they are fetched into once."""
     named = os.environ.get("MCP_TEST_DOCUMENTS")
     if named is not None:
         return list_documents(Path(named))
     folder = Path(tempfile.gettempdir()) / "mcp-batteries-documents"
     if not folder.exists():
-        fetch_corpus(folder)
+        # A fetch that ends half-way leaves nothing under the name that the next one trusts.
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=folder.name) as temporary:
+            documents = Path(temporary) / "documents"
+            fetch_corpus(documents)
+            documents.rename(folder)
     return list_documents(folder)
