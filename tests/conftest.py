@@ -54,14 +54,20 @@ if os.environ.get("CI"):
     hypothesis.settings.register_profile("ci", hypothesis.settings.get_profile("ci"), max_examples=50)
     hypothesis.settings.load_profile("ci")
 
-_made, _plain = transports.create_ssl_context, cache(transports.create_ssl_context)
+_create_ssl_context = transports.create_ssl_context
+
+
+@cache
+def _plain_context(trust_env: bool, file: str | None, folder: str | None) -> ssl.SSLContext:
+    """Return the context with the authorities of the system, or of what the environment names."""
+    return _create_ssl_context(trust_env=trust_env)
 
 
 def _ssl_context(verify: Any = True, cert: Any = None, trust_env: bool = True) -> ssl.SSLContext:
-    """What each client loads anew, all authorities of the system, once: most clients of the tests speak plain HTTP."""
-    if verify is not True or cert or (trust_env and {"SSL_CERT_FILE", "SSL_CERT_DIR"} & os.environ.keys()):
-        return _made(verify=verify, cert=cert, trust_env=trust_env)
-    return _plain(trust_env=trust_env)
+    """Load what each client would load anew once: most clients of the tests speak plain HTTP."""
+    if verify is not True or cert:
+        return _create_ssl_context(verify=verify, cert=cert, trust_env=trust_env)
+    return _plain_context(trust_env, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 
 transports.create_ssl_context = _ssl_context
