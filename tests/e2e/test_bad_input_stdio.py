@@ -6,7 +6,8 @@ leaves behind would show in the ones after it.
 
 import json
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from mcp_batteries.testing.wire import MODERN, Message, StdioWire, Wire
+from thinning import few
 
 ERAS = ("2025-11-25", MODERN)
 TESTS = Path(__file__).parents[1]
@@ -336,12 +338,20 @@ def wrong_requests(wire: Wire) -> list[Case]:
     return [Case(name, line, 901, codes) for name, (line, codes) in cases.items()]
 
 
-def table(revision: str) -> list[Case]:
+def table(revision: str) -> dict[str, list[Case]]:
+    """Return all cases by their kind."""
     shape = StdioWire([], revision=revision)
-    return [*no_json(), *no_message(), *no_answer(), *not_utf8(shape), *odd_but_right(shape), *wrong_requests(shape)]
+    return {
+        "no JSON": no_json(),
+        "no message": no_message(),
+        "no answer": no_answer(),
+        "not UTF-8": not_utf8(shape),
+        "odd but right": odd_but_right(shape),
+        "wrong requests": wrong_requests(shape),
+    }
 
 
-@pytest.fixture(scope="module", params=SUBJECTS)
+@pytest.fixture(scope="module", params=few(SUBJECTS, "toy"))
 def command(request: pytest.FixtureRequest) -> list[str]:
     return SUBJECTS[request.param]
 
@@ -356,19 +366,35 @@ async def wires(command: list[str], anyio_backend: str) -> AsyncGenerator[dict[s
     assert (legacy.process.returncode, modern.process.returncode) == (0, 0)
 
 
-TABLES = {revision: {case.name: case for case in table(revision)} for revision in ERAS}
+TABLES = {revision: table(revision) for revision in ERAS}
+
+
+@contextmanager
+def about_case(name: str) -> Generator[None]:
+    """Say of a failure which case it is of."""
+    try:
+        yield
+    except Exception as failure:
+        failure.add_note(f"the case: {name}")
+        raise
 
 
 @pytest.mark.parametrize("revision", ERAS)
 def test_the_table_is_as_long_as_promised(revision: str) -> None:
-    assert len(TABLES[revision]) == len(table(revision)) >= 100
+    names = [case.name for cases in TABLES[revision].values() for case in cases]
+    assert len(set(names)) == len(names) >= 100
 
 
-@pytest.mark.share(200)
 @pytest.mark.anyio
-@pytest.mark.parametrize(("era", "name"), [(era, name) for era in ERAS for name in TABLES[era]])
-async def test_bad_line(wires: dict[str, StdioWire], era: str, name: str) -> None:
-    wire, case = wires[era], TABLES[era][name]
+@pytest.mark.parametrize("kind", TABLES[MODERN])
+@pytest.mark.parametrize("era", ERAS)
+async def test_bad_lines(wires: dict[str, StdioWire], era: str, kind: str) -> None:
+    for case in TABLES[era][kind]:
+        with about_case(case.name):
+            await check_line(wires[era], case)
+
+
+async def check_line(wire: StdioWire, case: Case) -> None:
     expects_answer = case.served or bool(case.codes)
     await wire.send_raw(case.line + b"\n")
     answers = [await wire.next_message(seconds=10)] if expects_answer else []
