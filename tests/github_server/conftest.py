@@ -1,11 +1,15 @@
 """What the tests of mcp-github share."""
 
+import time
 from collections.abc import Generator
+from types import SimpleNamespace
 
+import anyio
 import pytest
 
 from github_server.oracle import Oracle, violations
 from github_server.serving import TOKEN
+from mcp_github.client import http
 
 
 @pytest.fixture(autouse=True)
@@ -22,3 +26,19 @@ def oracle() -> Generator[Oracle]:
         yield oracle
         assert oracle.violations == []
         assert [complaint for complaint in violations if oracle.url in complaint] == []
+
+
+@pytest.fixture
+def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds that the client would have waited: it goes on at once, later on its clock."""
+    found: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        found.append(seconds)
+        clock[0] += seconds
+
+    clock = [time.time()]
+    # Only the client's own: a call that tells of its progress sleeps meanwhile.
+    monkeypatch.setattr(http, "anyio", SimpleNamespace(**{**vars(anyio), "sleep": sleep}))
+    monkeypatch.setattr(time, "time", lambda: clock[0])
+    return found

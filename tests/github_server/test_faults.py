@@ -1,7 +1,6 @@
 """What goes wrong between here and GitHub, and what is made of it."""
 
 import time
-from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -81,22 +80,6 @@ async def test_a_limit_is_said_at_once_and_kept(
         # Nothing more is sent before that.
         assert "limit" in await refused(client, "get_repository", repo="octo/app")
     assert len(oracle.seen) == 1
-
-
-@pytest.fixture
-def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The waits of the client, which are told here instead of being slept."""
-    found: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        found.append(seconds)
-        clock[0] += seconds
-
-    clock = [time.time()]
-    # Only the client's own: a call that tells of its progress sleeps meanwhile.
-    monkeypatch.setattr(http, "anyio", SimpleNamespace(**{**vars(anyio), "sleep": sleep}))
-    monkeypatch.setattr(time, "time", lambda: clock[0])
-    return found
 
 
 @pytest.mark.anyio
@@ -214,12 +197,12 @@ async def test_a_search_that_github_cannot_do_is_said(oracle: Oracle) -> None:
     [Reply(500), Reply(502, raw=b"<html>"), Reply(503), Reply(200, issue(3), cut=True)],
     ids=["500", "502", "503", "cut"],
 )
-async def test_a_read_is_tried_again(fault: Reply, oracle: Oracle) -> None:
+async def test_a_read_is_tried_again(fault: Reply, waited: list[float], oracle: Oracle) -> None:
     left = [fault, fault]
     oracle.respond("GET", PATH, lambda seen: left.pop() if left else Reply(200, issue(3)))
     async with served(oracle) as client:
         assert (await call(client, "get_issue", **ASK))["data"]["number"] == 3
-    assert len(oracle.seen) == 3
+    assert len(oracle.seen) == 3 and len(waited) == 2
 
 
 @pytest.mark.anyio
@@ -466,7 +449,7 @@ async def test_an_answer_without_end_is_cut_off(oracle: Oracle) -> None:
 
 
 @pytest.mark.anyio
-async def test_nobody_there(oracle: Oracle) -> None:
+async def test_nobody_there(waited: list[float], oracle: Oracle) -> None:
     with Oracle() as gone:
         pass
     async with served(gone) as client:

@@ -135,7 +135,7 @@ async def test_an_issue_is_shown_though_its_sub_issues_are_hidden(status: int, o
 
 
 @pytest.mark.anyio
-async def test_failures_name_what_github_finds_them_by(oracle: Oracle) -> None:
+async def test_failures_name_what_github_finds_them_by(waited: list[float], oracle: Oracle) -> None:
     header = {"X-GitHub-Request-Id": "C0FE:1234:ABCD"}
     oracle.answer("GET", f"{HERE}/issues/3", status=500, headers=header)
     broke = {"errors": [{"message": "Something went wrong while executing your query"}]}
@@ -146,6 +146,7 @@ async def test_failures_name_what_github_finds_them_by(oracle: Oracle) -> None:
         oracle.answer("GET", f"{HERE}/issues/4", {"message": "Bad credentials"}, status=401)
         text = await refused(client, "get_issue", **O, number=4)
         assert "`gh auth login`" in text and "--token-file" in text
+    assert len(waited) == 2
 
 
 @pytest.mark.anyio

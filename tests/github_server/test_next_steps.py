@@ -29,12 +29,13 @@ async def test_less_is_not_too_much(oracle: Oracle) -> None:
         await call(client, "list_discussions", **O, limit=5)
 
 
-async def test_what_github_is_working_on_is_there_later(oracle: Oracle) -> None:
+async def test_what_github_is_working_on_is_there_later(waited: list[float], oracle: Oracle) -> None:
     oracle.answer("GET", f"{HERE}/issues/3", {}, status=202)
     async with served(oracle) as client:
         assert "Try again in 3 s." in await refused(client, "get_issue", **O, number=3)
         oracle.answer("GET", f"{HERE}/issues/3", issue(3))
         await call(client, "get_issue", **O, number=3)
+    assert waited == [3.0, 3.0]
 
 
 async def test_an_answer_of_another_shape_is_not_kept(oracle: Oracle) -> None:
