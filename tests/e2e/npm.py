@@ -35,8 +35,12 @@ def installed(*packages: str, overrides: Mapping[str, str] | None = None) -> Pat
     the name that counts. A killed installation leaves nothing under that name.
 
     Raises:
+        ValueError: a package has no version, so that tests would run on another one some day.
         RuntimeError: npm failed, with the end of what it said.
     """
+    for package in packages:
+        if "@" not in package[1:]:
+            raise ValueError(f"`{package}` has no version")
     wanted = [*sorted(packages), *(f"{name}={version}" for name, version in sorted((overrides or {}).items()))]
     digest = hashlib.sha256("\n".join(wanted).encode()).hexdigest()[:16]
     folder = _CACHE / digest
