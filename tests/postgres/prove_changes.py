@@ -396,40 +396,85 @@ async def place() -> AsyncGenerator[Place]:
         connection.execute(f"DROP DATABASE {base.name} WITH (FORCE)".encode())
 
 
-def foretold(sql: str, tried: Change, done: Change, before: State, after: State) -> str:
-    """What the dry run of `sql` said that did not come true."""
+def find_false_forecast(sql: str, tried: Change, done: Change, before: State, after: State) -> str:
+    """Return what the dry run of `sql` said that did not come true; empty if all of it did."""
+    return (
+        _find_step_fault(tried, done)
+        or _find_object_fault(tried, done)
+        or _find_sample_fault(tried, before, after)
+        or _find_unreported_rows(sql, tried, before, after)
+    )
+
+
+def _find_step_fault(tried: Change, done: Change) -> str:
+    """Compare steps, their counts and the rows that they return."""
     if [step.rows for step in tried.steps] != [step.rows for step in done.steps]:
         return f"the dry run counted other rows: {tried.steps}, {done.steps}"
     if [step.action for step in tried.steps] != [step.action for step in done.steps]:
         return "the dry run named other steps"
-    pages = [[step.returned.rows if step.returned else "" for step in change.steps] for change in (tried, done)]
-    if pages[0] != pages[1]:
-        return f"the dry run returned other rows: {pages}"
-    if tried.objects != done.objects:
-        other = {*(tried.objects or ())} ^ {*(done.objects or ())}
-        return f"the dry run foretold other objects: {other}"
+    forecast = _returned_rows(tried)
+    actual = _returned_rows(done)
+    if forecast != actual:
+        return f"the dry run returned other rows: {forecast}, {actual}"
+    return ""
+
+
+def _returned_rows(change: Change) -> list[str]:
+    return [step.returned.rows if step.returned else "" for step in change.steps]
+
+
+def _find_object_fault(tried: Change, done: Change) -> str:
+    """Compare the objects that change."""
+    if tried.objects == done.objects:
+        return ""
+    difference = {*(tried.objects or ())} ^ {*(done.objects or ())}
+    return f"the dry run named other objects: {difference}"
+
+
+def _find_sample_fault(tried: Change, before: State, after: State) -> str:
+    """Look for a row of a sample that no table had then."""
     for sample in tried.samples:
-        for told, all_rows in ((sample.before, before.rows), (sample.after, after.rows)):
-            known = [cells(row) for rows in all_rows.values() for row in rows]
-            for line in told.splitlines():
+        for shown, state in ((sample.before, before), (sample.after, after)):
+            known = [cells(row) for rows in state.rows.values() for row in rows]
+            for line in shown.splitlines():
                 if [text(cell) for cell in json.loads(line)] not in known:
                     return f"a sample of {sample.table} shows {line}"
-    told = {
-        line.partition(": ")[0]: line for title, lines in tried.findings if title.startswith("Rows") for line in lines
-    }
-    # Where that is left out, the statements' own counts tell of the tables that they name.
-    counted = not told and any(step.rows for step in tried.steps)
-    for name, rows in after.rows.items():
-        was = before.rows.get(name)
-        if was is not None and Counter(was) != Counter(rows) and keys(was) == keys(rows) and name not in told:
-            if counted and name.rpartition(".")[2].strip('"') in sql:
-                continue
-            objects = tried.objects or ()
-            if not any(name in line for line in objects) and "TRUNCATE TABLE" not in [
-                step.action for step in tried.steps
-            ]:
-                return f"rows of {name} change, which is not told: {told}"
     return ""
+
+
+def _find_unreported_rows(sql: str, tried: Change, before: State, after: State) -> str:
+    """Look for a table whose rows change while the dry run says nothing of it."""
+    reported = _reported_tables(tried)
+    for name, rows in after.rows.items():
+        if name in reported or not _have_changed(before.rows.get(name), rows):
+            continue
+        if not reported and _is_counted_by_statement(sql, tried, name):
+            continue
+        if not _is_named_by_object(tried, name):
+            return f"rows of {name} change, which is not told: {reported}"
+    return ""
+
+
+def _reported_tables(tried: Change) -> set[str]:
+    """Return the tables of whose rows the findings tell."""
+    findings = [lines for title, lines in tried.findings if title.startswith("Rows")]
+    return {line.partition(": ")[0] for lines in findings for line in lines}
+
+
+def _have_changed(before: Sequence[str] | None, after: Sequence[str]) -> bool:
+    """Return whether the rows of a table with the same columns are others."""
+    return before is not None and Counter(before) != Counter(after) and keys(before) == keys(after)
+
+
+def _is_counted_by_statement(sql: str, tried: Change, name: str) -> bool:
+    """Return whether the counts of the statements tell of a table, as they do of those that the statements name."""
+    return any(step.rows for step in tried.steps) and name.rpartition(".")[2].strip('"') in sql
+
+
+def _is_named_by_object(tried: Change, name: str) -> bool:
+    """Return whether the objects tell of a table, or all that a TRUNCATE empties."""
+    is_truncated = any(step.action == "TRUNCATE TABLE" for step in tried.steps)
+    return is_truncated or any(name in line for line in tried.objects or ())
 
 
 def keys(rows: Sequence[str]) -> set[str]:
@@ -469,7 +514,7 @@ async def one(place: Place, sql: str) -> str:
     counts = [step.rows for step, count in zip(done.steps, expected[0], strict=True) if count >= 0]
     if counts != [count for count in expected[0] if count >= 0]:
         return f"rows {counts}, {expected[0]}"
-    if fault := foretold(sql, tried, done, before, after):
+    if fault := find_false_forecast(sql, tried, done, before, after):
         return fault
     if tried.undo is None:
         return ""
