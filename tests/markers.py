@@ -92,11 +92,17 @@ def named(work: Callable[..., Any]) -> frozenset[str]:
         if code is None or code in seen or not _is_ours(code.co_filename):
             continue
         seen.add(code)
-        inside = set(_names(code))
-        names |= inside
-        reached = found.__globals__
-        todo += [reached[name] for name in inside if isinstance(reached.get(name), types.FunctionType | type)]
+        names |= _names(code)
+        todo += _called(found)
     return frozenset(names)
+
+
+@cache
+def _called(function: types.FunctionType) -> list[types.FunctionType | type]:
+    """Return the functions and classes of its module that a function names."""
+    reached = function.__globals__
+    called = (reached.get(name) for name in _names(function.__code__))
+    return [thing for thing in called if isinstance(thing, types.FunctionType | type)]
 
 
 @cache
@@ -105,8 +111,8 @@ def _is_ours(file: str) -> bool:
     return file.startswith(str(TESTS)) or Path(file).parts[-2:] == ("testing", "contract.py")
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _names(constant)
+@cache
+def _names(code: types.CodeType) -> frozenset[str]:
+    """Return the names in some code, and in the functions that are defined in it."""
+    inner = (_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return frozenset(code.co_names).union(*inner)

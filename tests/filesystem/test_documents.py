@@ -716,8 +716,13 @@ def nested(levels: int) -> bytes:
     return data
 
 
+def wide_element() -> str:
+    """One element with 300,000 attributes."""
+    attributes = " ".join(f'a{number}=""' for number in range(300_000))
+    return f"<x {attributes}/>"
+
+
 CELL = '<r><table-row><table-cell number-columns-repeated="2000000000"/></table-row></r>'
-WIDE = " ".join(f'a{n}=""' for n in range(300_000))
 PARTS = b"Content-Type: multipart/mixed; boundary=a\n\n"
 OUT = '<r><Relationship Id="a" Target="../../../etc/passwd"/></r>'
 HOSTILE: dict[str, Callable[[], bytes]] = {
@@ -727,7 +732,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     "nested.zip": lambda: nested(60),
     "deep.odt": lambda: zipped({"content.xml": "<a>" * 3_000_000}),
     "deep.ipynb": lambda: b'{"cells": ' + b"[" * 1_000_000,
-    "wide.docx": lambda: zipped({"word/document.xml": f"<x {WIDE}/>"}),
+    "wide.docx": lambda: zipped({"word/document.xml": wide_element()}),
     "cells.ods": lambda: zipped({"content.xml": CELL}),
     "spaces.odt": lambda: zipped({"content.xml": '<r xmlns:t="t"><p><t:s c="2000000000"/>x</p></r>'}),
     "parts.eml": lambda: PARTS + (b"--a\n" + PARTS) * 9000,
