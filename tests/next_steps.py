@@ -61,21 +61,23 @@ def walks(steps: Sequence[Step]) -> list[str]:
 def _sentences(source: Path) -> Iterator[str]:
     """Return every text of the source that sends somebody round again, each value in it as `{}`."""
     for path in source.rglob("*.py"):
-        tree = ast.parse(path.read_text("utf-8"))
-        inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-        inner |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        for node in ast.walk(tree):
-            if id(node) not in inner:
-                text = _text_of_node(node)
-                if _AGAIN.search(text):
-                    yield text
+        for text in _texts_below(ast.parse(path.read_text("utf-8"))):
+            if _AGAIN.search(text):
+                yield text
 
 
-def _text_of_node(node: ast.AST) -> str:
-    match node:
-        case ast.Constant(value=str(text)):
-            return text
-        case ast.JoinedStr(values=values):
-            return "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in values)
-        case _:
-            return ""
+def _texts_below(root: ast.AST) -> Iterator[str]:
+    """Return every text of some code but docstrings, those in other texts' values too."""
+    remaining = [root]
+    while remaining:
+        node = remaining.pop()
+        match node:
+            case ast.Expr(value=ast.Constant()):
+                continue
+            case ast.Constant(value=str(text)):
+                yield text
+            case ast.JoinedStr(values=parts):
+                yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts)
+                remaining += [part for part in parts if not isinstance(part, ast.Constant)]
+            case _:
+                remaining += ast.iter_child_nodes(node)
