@@ -412,15 +412,15 @@ def _find_step_fault(tried: Change, done: Change) -> str:
         return f"the dry run counted other rows: {tried.steps}, {done.steps}"
     if [step.action for step in tried.steps] != [step.action for step in done.steps]:
         return "the dry run named other steps"
-    forecast = _returned_rows(tried)
-    actual = _returned_rows(done)
+    forecast = _count_returned_rows(tried)
+    actual = _count_returned_rows(done)
     if forecast != actual:
         return f"the dry run returned other rows: {forecast}, {actual}"
     return ""
 
 
-def _returned_rows(change: Change) -> list[str]:
-    return [step.returned.rows if step.returned else "" for step in change.steps]
+def _count_returned_rows(change: Change) -> list[int | None]:
+    return [step.returned.rows if step.returned else None for step in change.steps]
 
 
 def _find_object_fault(tried: Change, done: Change) -> str:
