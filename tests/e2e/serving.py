@@ -30,7 +30,7 @@ async def listening(package: str, *arguments: str) -> AsyncGenerator[tuple[anyio
         finally:
             if process.returncode is None:
                 process.terminate()
-                with anyio.fail_after(15):
+                with anyio.fail_after(SECONDS):
                     await process.wait()
 
 

@@ -18,6 +18,7 @@ import pytest
 
 from e2e.test_bad_input_stdio import about_case, no_json, no_message, not_utf8, odd_but_right
 from mcp_batteries.testing.wire import MODERN, HttpWire, Message
+from mcp_batteries.testing.wire.base import SECONDS
 from shared.http_subject import FILES, TOY, Subject, running
 from thinning import few
 
@@ -393,7 +394,7 @@ async def check_request(wire: HttpWire, case: Case) -> None:
     headers = {**wire.headers_for(right), **case.headers}
     encoded = [(key, value.encode()) for key, value in headers.items() if value is not None]
     body = json.dumps(right).encode() if case.body is None else case.body
-    with anyio.fail_after(20):
+    with anyio.fail_after(SECONDS):
         answer = await wire.client.request(
             case.method,
             wire.url.replace("/mcp", case.path),
@@ -417,7 +418,7 @@ async def check_request(wire: HttpWire, case: Case) -> None:
     elif case.status in (403, 421):
         assert answer.text.count("\n") == 1
         assert "--allowed-" in answer.text
-    assert "tools" in await wire.request("tools/list", seconds=10)
+    assert "tools" in await wire.request("tools/list")
 
 
 def message_in(kind: str, text: str) -> Message | None:
@@ -514,7 +515,7 @@ async def test_bytes_no_client_would_send(subject: Subject, wires: dict[str, Htt
     sent, allowed = raw(wire)[name]
     status = await anyio.to_thread.run_sync(exchange, subject.address, sent)
     assert status in allowed
-    assert "tools" in await wire.request("tools/list", seconds=10)
+    assert "tools" in await wire.request("tools/list")
 
 
 def exchange(address: tuple[str, int], data: bytes) -> bytes:
@@ -560,7 +561,7 @@ async def test_clients_that_leave_in_the_middle_harm_nobody(
 
     for _ in range(50):
         await anyio.to_thread.run_sync(leave)
-    assert "tools" in await wires[era].request("tools/list", seconds=10)
+    assert "tools" in await wires[era].request("tools/list")
 
 
 async def test_a_session_ended_is_gone_and_only_that(subject: Subject) -> None:
@@ -600,7 +601,7 @@ async def test_one_id_twice_in_flight_is_answered_twice(subject: Subject) -> Non
             answer = await wire.client.post(wire.url, json=message, headers=wire.headers_for(message))
             answers.append(answer.status_code)
 
-        with anyio.fail_after(20):
+        with anyio.fail_after(SECONDS):
             async with anyio.create_task_group() as tasks:
                 for _ in range(20):
                     tasks.start_soon(ask)

@@ -1,6 +1,6 @@
 """Storms of changes that overflow the kernel's queue while the server can't run; the last state must still be told.
 
-On a busy machine set MCP_TEST_SECONDS to more than 30: a server's start and the last state are waited for so long.
+On a busy machine set MCP_TEST_SECONDS to more than 60: a server's start and the last state are waited for so long.
 A storm writes 20,000 times to two files in turn, so that no two events are equal and merged, and once, somewhere in
 between, to the file that is subscribed to: directly, through another hard link or through a memory map. The client
 reads the file when it is told of a change, as hosts do; a last state that it has not read by then is missed.
