@@ -438,6 +438,12 @@ def take_back(root: Path, policy: Policy) -> object:
     )
 
 
+# What an answer says of a change that went half-way.
+_NOT_CONFIRMED = "does not confirm"
+_NOT_REMOVED = "not all of it could be removed"
+_PARTLY_GONE = "part of it is gone"
+
+
 def killed(root: Path, scenario: Scenario, prepare: Prepare, at: int, kind: str) -> tuple[bool, str | None]:
     """(whether the fault was met, what is wrong)"""
     policy = build(root, scenario.old)
@@ -458,53 +464,81 @@ def killed(root: Path, scenario: Scenario, prepare: Prepare, at: int, kind: str)
 
 
 def failed(root: Path, scenario: Scenario, prepare: Prepare, at: int, kind: str) -> tuple[bool, str | None]:
+    """Make a change while one operation fails: (whether the fault was met, what is wrong)"""
     policy = build(root, scenario.old)
     run = prepare(root, scenario)
-    before, after = (scenario.new, scenario.old) if prepare is taken_back else (scenario.old, scenario.new)
+    before, after = scenario.old, scenario.new
+    if prepare is taken_back:
+        before, after = after, before
     faulty = Faulty(at, kind)
     installed(faulty)
     try:
         notes: list[str] = getattr(run(policy), "notes", [])
-        # A file that could not be read stays as it is, and the answer names it.
-        told = {name for note in notes for name in note.rpartition(": ")[2].split(", ")}
-        named = {name: text for name, text in before.items() if told & {name, *map(str, Path(name).parents)}}
-        answer, expected = "success", [after | named]
+        answer = "success"
+        expected = [_expect_success(before, after, notes)]
     except Problem as problem:
         answer = str(problem)
-        expected = [after if "does not confirm" in answer else before]
-        if "The next was not: " in answer:
-            gone = answer.partition(" The next was not: ")[0].split("`")[1::2]
-            there = {scenario.puts[name] for name in gone if name in scenario.puts}
-            arrived = {path: text for path, text in after.items() if there & {path, str(Path(path).parent)}}
-            went = {path for path in before if {path, path.partition("/")[0]} & {*gone} and path not in after}
-            expected = [{path: text for path, text in before.items() if path not in went} | arrived]
-        if "was copied to, but the disk" in answer:
-            expected = [before | after]
-        not_kept.extend([answer] if "not all of it could be removed" in answer else [])
-        if "not all of it could be removed" in answer or "part of it is gone" in answer:
-            expected = [after | left for left in _parts(before)]
-        is_kept = prepare is not plain and not not_kept
-        if kind == "dead" and answer != "success" and (is_kept or not lost(root, scenario, answer)):
-            prepare = taken_back
-        if prepare is taken_back:  # whole files may mix: the rest of them is taken back by the next call
-            expected = [
-                {name: text for name, text in mixed.items() if text} for mixed in _mixtures(scenario.old, scenario.new)
-            ]
+        expected = _expect_failure(scenario, before, after, answer)
+        if _NOT_REMOVED in answer:
+            not_kept.append(answer)
+        if prepare is taken_back or (kind == "dead" and _is_kept_or_nowhere_lost(root, scenario, prepare, answer)):
+            # Whole files may mix: the rest of them is taken back by the next call.
+            expected = _expect_mixture(scenario)
     except OSError as error:
         return True, f"raised {error!r}"
     finally:
         installed(Faulty(0, ""))
     met = len(faulty.log) >= at
     state = found(root)
-    return (
-        met,
-        None if state in expected else f"{answer!r} at {faulty.log[at - 1 : at]}, but {sorted(state.items())!r:.120}",
-    )
+    if state in expected:
+        return met, None
+    return met, f"{answer!r} at {faulty.log[at - 1 : at]}, but {sorted(state.items())!r:.120}"
+
+
+def _expect_success(before: State, after: State, notes: list[str]) -> State:
+    """Return the files after a change: one that could not be read stays as it is, and a note names it."""
+    named = {name for note in notes for name in note.rpartition(": ")[2].split(", ")}
+    unread = {name: text for name, text in before.items() if named & {name, *map(str, Path(name).parents)}}
+    return after | unread
+
+
+def _expect_failure(scenario: Scenario, before: State, after: State, answer: str) -> list[State]:
+    """Return the files that there may be after a change that failed, as its answer says."""
+    if _NOT_REMOVED in answer or _PARTLY_GONE in answer:
+        return [after | remaining for remaining in _parts(before)]
+    if "was copied to, but the disk" in answer:
+        return [before | after]
+    if "The next was not: " in answer:
+        return [_expect_first_steps(scenario, before, after, answer)]
+    if _NOT_CONFIRMED in answer:
+        return [after]
+    return [before]
+
+
+def _expect_first_steps(scenario: Scenario, before: State, after: State, answer: str) -> State:
+    """Return the files after the steps that the answer names as done."""
+    moved = {*answer.partition(" The next was not: ")[0].split("`")[1::2]}
+    targets = {scenario.puts[name] for name in moved if name in scenario.puts}
+    arrived = {path: text for path, text in after.items() if targets & {path, str(Path(path).parent)}}
+    gone = {path for path in before if {path, path.partition("/")[0]} & moved and path not in after}
+    return {path: text for path, text in before.items() if path not in gone} | arrived
+
+
+def _expect_mixture(scenario: Scenario) -> list[State]:
+    """Return all files that there may be when each of them is the old or the new one, or is not there."""
+    mixtures = _mixtures(scenario.old, scenario.new)
+    return [{name: text for name, text in mixture.items() if text} for mixture in mixtures]
+
+
+def _is_kept_or_nowhere_lost(root: Path, scenario: Scenario, prepare: Prepare, answer: str) -> bool:
+    """Return whether a change of a disk that died can be taken back, or has lost no old text."""
+    is_kept = prepare is not plain and not not_kept
+    return is_kept or not lost(root, scenario, answer)
 
 
 def lost(root: Path, scenario: Scenario, answer: str) -> set[str]:
     """Old texts that are nowhere any more, though the change failed."""
-    if any(said in answer for said in ("does not confirm", "part of it is gone", "not all of it could be removed")):
+    if any(said in answer for said in (_NOT_CONFIRMED, _PARTLY_GONE, _NOT_REMOVED)):
         return set()
     return {*scenario.old.values()} - {*found(root).values(), *old_contents(root).values()}
 
