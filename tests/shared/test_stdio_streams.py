@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mcp_batteries.testing.wire.base import SECONDS
 from shared.stdio_subject import OPENING, TOY, WAYS, call, host, line, on_posix, text_of, toy
 
 
@@ -141,7 +142,7 @@ def test_it_goes_when_a_write_finds_nobody(way: str) -> None:
 def test_a_file_as_input_and_as_output(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(OPENING + call(1, "echo", text="from a file"))
     with (tmp_path / "in").open("rb") as stdin, (tmp_path / "out").open("wb") as stdout:
-        subprocess.run(TOY, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=20, check=True)
+        subprocess.run(TOY, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=SECONDS, check=True)
     answers = [json.loads(text) for text in (tmp_path / "out").read_text("utf-8").splitlines()]
     assert text_of(answers[1]["result"]) == "from a file"
 
@@ -151,7 +152,7 @@ def test_a_file_as_input_and_as_output(tmp_path: Path) -> None:
 @pytest.mark.parametrize("redirection", ["</dev/null", "<&-", "<&- >&-", "2>&-"])
 def test_missing_streams_are_the_end_of_input(redirection: str) -> None:
     command = ["sh", "-c", f'exec "$0" "$@" {redirection}', *TOY]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=False)
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False)
     assert (done.returncode, done.stdout) == (0, b"")
 
 
@@ -208,7 +209,9 @@ print("never flushed by hand")
 
 
 def test_a_claim_takes_the_streams_and_gives_them_back() -> None:
-    done = subprocess.run([sys.executable, "-c", CLAIMS], input=b"hello", capture_output=True, timeout=20, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", CLAIMS], input=b"hello", capture_output=True, timeout=SECONDS, check=True
+    )
     assert done.stdout.splitlines() == [b"back hello"]
     assert done.stderr.decode().splitlines() == [
         "diverted",
