@@ -247,7 +247,7 @@ async def test_several_branches_are_shown_and_then_deleted(oracle: Oracle) -> No
     both = {**O, "branch": names[0], "branches": names}
     async with served(oracle, "--write", "--delete") as client:
         shown = await call(client, "delete_branch", **both)
-        assert shown["done"].startswith("Nothing was deleted") and [row[0] for row in shown["data"]["rows"]] == names
+        assert shown["done"].startswith("Nothing was changed") and [row[0] for row in shown["data"]["rows"]] == names
         assert oracle.sent("DELETE") == []
         oracle.answer("DELETE", "/repos/octo/app/git/refs/heads/old/2", {"message": "Reference is locked"}, status=422)
         done = await call(client, "delete_branch", **both, dry_run=False)

@@ -360,7 +360,7 @@ async def delete_branch(
     if dry_run or (dry_run is None and branches):
         rows = [[ref.name, sha] for ref, sha in commits.items()]
         data = {"columns": ["branch", "sha"], "rows": rows}
-        return Done(done="Nothing was deleted: these would be. Call again with dry_run=false.", data=data)
+        return Done(done="Nothing was changed: this is what would be. Call again with dry_run=false.", data=data)
     if not branches:
         await api.write("DELETE", _branch_path(branch, repo), _describe(branch, repo))
         sha = commits[branch]
