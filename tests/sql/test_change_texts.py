@@ -1,8 +1,14 @@
 """How rows before and after a change are shown."""
 
 import json
+from pathlib import Path
+
+import pytest
 
 from mcp_batteries.sql.results.changes import Sample
+from postgres.serving import inside, text_of
+from postgres.serving import make as make_postgres
+from sqlite.serving import run, served
 
 WIDE = ["id", *(f"c{number}" for number in range(9))]
 
@@ -48,6 +54,31 @@ def test_what_tells_rows_apart_stays() -> None:
     ]  # fmt: skip
     twins = lines(before[0], before[0])
     assert shown(twins, lines(after[0], after[0]), columns, columns)[1] == '- ["acme",0,1,0,1,2,3,4,5,"open"]'
+
+
+def test_the_key_stays_wherever_it_stands() -> None:
+    columns = ["name", *(f"c{number}" for number in range(8)), "id", "state"]
+    before, after = lines(["ann", *range(8), 7, "open"]), lines(["ann", *range(8), 7, "closed"])
+    said = Sample("t", columns, before, after, columns, ["id"]).text().splitlines()
+    assert said == ['t: ["id","state"]', "9 other columns as before", '- [7,"open"]', '+ [7,"closed"]']
+    other_key = lines(["ann", *range(8), 8, "closed"])
+    assert len(Sample("t", columns, before, other_key, columns, ["id"]).text().splitlines()) == 3
+
+
+@pytest.mark.anyio
+async def test_both_engines_know_the_key(tmp_path: Path) -> None:
+    numbers = ", ".join(f"c{number} integer" for number in range(8))
+    schema = f"CREATE TABLE wide (name varchar(9), {numbers}, id integer PRIMARY KEY, state varchar(9));"
+    schema += "INSERT INTO wide VALUES ('ann', 0, 1, 2, 3, 4, 5, 6, 7, 7, 'open');"
+    update = {"sql": "UPDATE wide SET state = 'closed'", "dry_run": True}
+    run(tmp_path / "wide.db", schema)
+    async with served("--write", tmp_path / "wide.db") as wire:
+        said = [text_of(await wire.call("write_rows", **update))]
+    base = make_postgres(schema + "GRANT ALL ON wide TO PUBLIC;")
+    async with inside("--write", base.url()) as wire:
+        said.append(text_of(await wire.call("write_rows", **update)))
+    for text in said:
+        assert '["id","state"]' in text and '- [7,"open"]' in text and '+ [7,"closed"]' in text
 
 
 def test_rows_stand_below_the_columns_that_they_had() -> None:

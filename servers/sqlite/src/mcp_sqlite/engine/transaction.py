@@ -61,7 +61,14 @@ def _list_findings(answer: Mapping[str, Any], *, dry_run: bool) -> list[tuple[st
 
 
 def _to_sample(sample: Mapping[str, Any]) -> Sample:
-    return Sample(sample["table"], sample["columns"], sample["before"], sample["after"], sample["columns_before"])
+    return Sample(
+        sample["table"],
+        sample["columns"],
+        sample["before"],
+        sample["after"],
+        sample["columns_before"],
+        sample["key_columns"],
+    )
 
 
 def _to_step(step: Mapping[str, Any], returned: RowPage | None) -> Step:

@@ -66,7 +66,8 @@ class Sample:
 
     Attributes:
         columns: their names; rows are lines of JSON, as in `RowPage`.
-        had: the old names, if the table has others now.
+        old_columns: the old names, if the table has others now.
+        key_columns: those that tell one row from another; empty where they are not known.
     """
 
     table: str
@@ -74,6 +75,7 @@ class Sample:
     before: str
     after: str
     old_columns: Sequence[str] = ()
+    key_columns: Sequence[str] = ()
 
     def text(self) -> str:
         # Lines end with line feeds alone: a value may have what else ends lines, such as U+2028.
@@ -82,7 +84,10 @@ class Sample:
         old_columns = self.old_columns or self.columns
         alike: list[str] = []
         if len(self.columns) > _MAX_SHOWN_COLUMNS:
-            alike = _find_alike_columns(_Table.parse(old_columns, before), _Table.parse(self.columns, after))
+            key_columns = self.key_columns or self.columns[:1]
+            alike = _find_alike_columns(
+                _Table.parse(old_columns, before), _Table.parse(self.columns, after), key_columns
+            )
         shown = [name for name in self.columns if name not in alike]
         old_shown = [name for name in old_columns if name not in alike]
         lines = [f"{self.table}: {to_compact_json(shown)}"]
@@ -143,22 +148,19 @@ def _split_cells(line: str) -> list[str]:
         position = end
 
 
-def _find_alike_columns(before: _Table, after: _Table) -> list[str]:
+def _find_alike_columns(before: _Table, after: _Table, key_columns: Sequence[str]) -> list[str]:
     """Return the columns that are the same before and after, for the rows that both sides show.
 
-    The first column tells that they are the same rows, so it stays, with as many others as tell one row from another.
+    The key tells that they are the same rows, so it stays, with as many others as tell one row from another.
     """
     columns = after.columns
     if len(set(columns)) < len(columns) or not before.rows or len(before.rows) != len(after.rows):
         return []
-    key = columns[0]
-    if key not in before.columns or before.cells(key) != after.cells(key):
+    same = [name for name in columns if name in before.columns and before.cells(name) == after.cells(name)]
+    if not set(key_columns) <= set(same):
         return []
-    alike: list[str] = []
-    for name in columns[1:]:
-        if name in before.columns and before.cells(name) == after.cells(name) and _is_whole(after.cells(name)):
-            alike.append(name)
-    identifying = [key]
+    alike = [name for name in same if name not in key_columns and _is_whole(after.cells(name))]
+    identifying = [*key_columns]
     for name in alike:
         if after.count_different([*identifying, name]) > after.count_different(identifying):
             identifying.append(name)

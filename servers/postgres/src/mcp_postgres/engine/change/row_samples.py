@@ -36,6 +36,14 @@ SELECT (relforcerowsecurity AND pg_has_role(relowner, 'USAGE'))::text FROM pg_cl
 """
 
 
+# The columns of the primary key, as an array of JSON.
+_KEY_COLUMNS = """
+SELECT coalesce(json_agg(a.attname), '[]')::text FROM pg_index i
+JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+WHERE i.indrelid = to_regclass($1) AND i.indisprimary
+"""
+
+
 class TableNames(NamedTuple):
     """The names of one table, as SQL spells them, before and after a change."""
 
@@ -49,10 +57,12 @@ class _Rows(NamedTuple):
     Attributes:
         columns: their names.
         lines: the rows as lines of JSON.
+        key_columns: those of the primary key.
     """
 
     columns: Sequence[str]
     lines: list[str]
+    key_columns: Sequence[str] = ()
 
 
 async def sample_changed_rows(
@@ -88,7 +98,7 @@ async def sample_changed_rows(
         lines_before = _lines_missing_in(was.lines, now.lines)
         lines_after = _lines_missing_in(now.lines, was.lines)
         if lines_before or lines_after:
-            samples.append(Sample(table.now, now.columns, lines_before, lines_after, was.columns))
+            samples.append(Sample(table.now, now.columns, lines_before, lines_after, was.columns, now.key_columns))
     return samples + _sample_rewritten(anew, first_before, first_after)
 
 
@@ -99,7 +109,9 @@ def _sample_rewritten(
     samples: list[Sample] = []
     for table, was, now in zip(tables, before, after, strict=True):
         if was and now and was.lines:
-            samples.append(Sample(table.now, now.columns, "".join(was.lines), "".join(now.lines), was.columns))
+            lines_before = "".join(was.lines)
+            lines_after = "".join(now.lines)
+            samples.append(Sample(table.now, now.columns, lines_before, lines_after, was.columns, now.key_columns))
     return samples
 
 
@@ -156,6 +168,7 @@ class _RowSampler:
             if hides_from_owner == "true":
                 # What a new policy hides is not gone; this too goes back with the savepoint.
                 await session.run(f"ALTER TABLE ONLY {table} NO FORCE ROW LEVEL SECURITY")
+            key_columns: list[str] = json.loads(await session.fetch_value(_KEY_COLUMNS, table) or "[]")
             (answer,) = await session.run_pipeline((sql, values))
         except psycopg.Error:
             await session.run("ROLLBACK TO SAVEPOINT mcp_sample")
@@ -164,7 +177,7 @@ class _RowSampler:
         writer = RowWriter(columns, _CELL_CHARACTERS)
         lines = [writer.write(row) for row in answer.rows()]
         await session.run("ROLLBACK TO SAVEPOINT mcp_sample")
-        return _Rows([column.name for column in columns], lines)
+        return _Rows([column.name for column in columns], lines, key_columns)
 
 
 def _lines_missing_in(lines: Sequence[str], others: Sequence[str]) -> str:

@@ -96,6 +96,9 @@ def _sample_table(before: Database, after: Database, table: str) -> dict[str, An
                 "table": table,
                 "columns": comparison.columns_after or comparison.columns_before,
                 "columns_before": comparison.columns_before,
+                "key_columns": [
+                    name for name in comparison.columns if quote_identifier(name) in comparison.key_columns
+                ],
                 "before": _encode_rows(comparison, difference.removed, comparison.columns_before),
                 "after": _encode_rows(comparison, difference.added, comparison.columns_after),
             }
