@@ -72,7 +72,9 @@ async def test_a_commit_on_a_branch_that_is_made_is_made_when_it_can_be(oracle: 
         head = {"ref": "refs/heads/new", "object": {"sha": SHA, "type": "commit"}}
         oracle.answer("GET", f"{HERE}/git/ref/heads/new", head)
         oracle.graphql("CommitOnBranch", {})
-        await call(client, "write_files", **commit, ref="main")
+        done = await call(client, "write_files", **commit, ref="main")
+        assert "`ref` was not used: the branch was there." in done["done"]
+        assert "`ref`" not in (await call(client, "write_files", **commit))["done"]
 
 
 async def test_an_answer_is_marked_alone_when_the_text_is_changed(oracle: Oracle) -> None:

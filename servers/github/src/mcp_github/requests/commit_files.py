@@ -79,14 +79,23 @@ async def commit_files(
         head = await _find_head(api, repo, branch)
     except NotFound as problem:
         if problem.status == _EMPTY_REPOSITORY_STATUS:
-            return await _make_first_commit(api, repo, branch, message, changes)
+            done = await _make_first_commit(api, repo, branch, message, changes)
+            return _tell_unused(done, start, "the repository was empty")
         if start is None:
             raise
     else:
-        return await _commit_on(api, repo, branch, head, message, changes)
+        done = await _commit_on(api, repo, branch, head, message, changes)
+        return _tell_unused(done, start, "the branch was there")
     head = await make_branch(api, repo, branch, start)
     with partial_success(f"Branch {branch.name} is made", "Call again once that is mended."):
         return await _commit_on(api, repo, branch, head, message, changes)
+
+
+def _tell_unused(done: Done, start: Ref | None, reason: str) -> Done:
+    """Say of a commit that it is not on top of `start`."""
+    if start is None:
+        return done
+    return done.model_copy(update={"done": f"{done.done} `ref` was not used: {reason}."})
 
 
 async def _make_first_commit(

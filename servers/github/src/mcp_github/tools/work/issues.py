@@ -58,6 +58,7 @@ __all__ = [
 IssueOption = Literal["labels", "milestones", "assignees", "types", "custom"]
 SubIssueAction = Literal["add", "remove", "first", "after"]
 
+_DEFAULT_LIMIT = 30
 _MAX_BODY_CHARACTERS = 8000
 _MAX_QUOTED_NAME_CHARACTERS = 60
 # GitHub asks for a second between two writes.
@@ -143,7 +144,7 @@ async def list_issues(
     sort: Annotated[FreeText | None, _SORT, Field(description="created, updated, comments")] = None,
     order: Literal["asc", "desc"] | None = None,
     fields: Fields = None,
-    limit: Limit = 30,
+    limit: Limit = _DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Listing:
     """List a repository's issues by state, label or person, without pull requests, newest first.
@@ -155,6 +156,10 @@ async def list_issues(
             "`numbers`", labels=labels, assignee=assignee, creator=creator, milestone=milestone, type=type,
             custom=custom, since=since, sort=sort, order=order, cursor=cursor,
         )  # fmt: skip
+        if state != "open":
+            raise Invalid("Issues are listed by number in all states.", "Leave `state` out.")
+        if limit < min(len(numbers), _DEFAULT_LIMIT):
+            raise Invalid(f"`numbers` has {len(numbers)}, more than `limit`.", "Leave `limit` out.")
         return await _list_by_number(api, repo, numbers, fields)
     params: dict[str, Any] = {
         "state": state, "assignee": await _resolve_login(api, assignee), "creator": await _resolve_login(api, creator),
