@@ -115,6 +115,19 @@ async def test_a_service_that_fails_is_not_without_alerts(
         assert stale.status == ("none" if status == 304 else "unavailable"), stale.explanation
 
 
+@pytest.mark.parametrize(("place", "path"), [("Toronto", "/collections/"), ("Birmingham, Alabama", "/alerts/active")])
+async def test_a_part_of_the_alerts_is_not_told_as_all(upstream: Upstream, place: str, path: str) -> None:
+    async with World(upstream) as world:
+        found = await world.engine.alerts.fetch(await world.place(place))
+        assert found.status == "alerts" and "came in parts" not in found.explanation
+        more = {"numberMatched": 9} if path == "/collections/" else {"pagination": {"next": "https://x/?cursor=a"}}
+        part = {"type": "FeatureCollection", "features": [{"properties": {"id": "a"}}], **more}
+        upstream.fail(path, 200, json.dumps(part).encode(), times=99)
+        world.now += 3600
+        found = await world.engine.alerts.fetch(await world.place(place))
+        assert found.status == "alerts" and "lists more than was read" in found.explanation
+
+
 async def test_without_a_country_it_is_not_known_who_warns(upstream: Upstream) -> None:
     async with World(upstream) as world:
         upstream.fail("/v1/forecast", 500, times=99)

@@ -107,10 +107,12 @@ class AlertServices:
             return None
         try:
             snapshot = await self.cache.get(service.key)
-            alerts = service.read_alerts(snapshot.json(), zone=zone, language=self.language)
+            document = snapshot.json()
+            alerts = service.read_alerts(document, zone=zone, language=self.language)
         except Problem as problem:
             return ServiceAlerts(service.source.name, problem=str(problem))
-        return ServiceAlerts(service.source.name, alerts, origin_of(snapshot, service.source), zone)
+        origin = origin_of(snapshot, service.source)
+        return ServiceAlerts.read(service.source.name, document, alerts, origin, zone)
 
 
 def _find_service(country: str | None, place: Place) -> _CountryService | None:

@@ -57,24 +57,28 @@ def _find_nws_defect(key: str, document: Document) -> str | None:
         grid = as_object(document.get("properties"))
         return None if {"gridId", "gridX", "gridY"} <= grid.keys() else "a point without its grid"
     if key.startswith("nws/alerts/"):
-        return _find_alert_list_defect(document, "pagination")
+        return _find_alert_list_defect(document)
     return None
 
 
 def _find_canada_defect(_: str, document: Document) -> str | None:
-    return _find_alert_list_defect(document, "numberMatched")
+    return _find_alert_list_defect(document)
 
 
-def _find_alert_list_defect(document: Document, more: str) -> str | None:
-    """Return what is wrong with a GeoJSON list of alerts.
+def is_part_of_alerts(document: Document) -> bool:
+    """Return whether a GeoJSON list says that there are alerts which it does not have."""
+    matched = document.get("numberMatched")
+    if isinstance(matched, int):
+        return matched > len(document["features"])
+    return bool(document.get("pagination"))
 
-    Args:
-        more: the member that says that there are alerts which an empty list does not have.
-    """
+
+def _find_alert_list_defect(document: Document) -> str | None:
+    """Return what is wrong with a GeoJSON list of alerts."""
     features = document.get("features")
     if document.get("type") != "FeatureCollection" or not isinstance(features, list):
         return _ALERT_LIST
-    if not features and document.get(more):
+    if not features and is_part_of_alerts(document):
         return "the list of alerts in parts"
     return None
 

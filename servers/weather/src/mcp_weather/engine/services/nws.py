@@ -130,12 +130,13 @@ class NationalWeatherService:
         try:
             snapshot = await self.cache.get(queries.nws_alerts_key(place))
             zone = await self._fetch_zone(place)
-            alerts = read_alerts(snapshot.json(), zone)
+            document = snapshot.json()
+            alerts = read_alerts(document, zone)
         except Problem as problem:
             if await self._certainly_lacks(place):
                 return None
             return ServiceAlerts(NWS.name, problem=str(problem))
-        answer = ServiceAlerts(NWS.name, alerts, origin_of(snapshot, NWS), zone)
+        answer = ServiceAlerts.read(NWS.name, document, alerts, origin_of(snapshot, NWS), zone)
         if alerts or place.country in COUNTRIES:
             return answer
         # It has no alerts for places elsewhere either, so ask whether it covers this one.

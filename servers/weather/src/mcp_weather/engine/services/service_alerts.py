@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
+from typing import Any
 
+from mcp_weather.engine.requests.document_shape import is_part_of_alerts
 from mcp_weather.models import Alert, Origin
 
 __all__ = ["ServiceAlerts"]
@@ -30,6 +32,16 @@ class ServiceAlerts:
     zone: tzinfo | None = None
     problem: str | None = None
     gap: str | None = None
+
+    @classmethod
+    def read(
+        cls, service: str, document: dict[str, Any], alerts: Sequence[Alert], origin: Origin, zone: tzinfo
+    ) -> ServiceAlerts:
+        """Return what a list says, whose document may say that there is more of it."""
+        gap = None
+        if is_part_of_alerts(document):
+            gap = f"{service} lists more than was read: its answer came in parts."
+        return cls(service, alerts, origin, zone, gap=gap)
 
     @property
     def is_confirmed(self) -> bool:
