@@ -21,6 +21,7 @@ COUNTS = {"tables": 3, "writable": 0, "owned": 0, "others": 0}
 
 def role(*flags: str, **found: Any) -> Role:
     known = {"name": "bob", "version": 180004, "standby": False, "log": True, "path": "", "member": [], "functions": []}
+    known["verifiers"] = False
     return Role.parse(json.dumps({**known, **{flag: flag in flags for flag in FLAGS}, **found}))
 
 
@@ -74,6 +75,7 @@ def test_what_a_person_is_told_of_a_role() -> None:
         and "as it should be" in report
         and "It can reach" not in report
     )
+    assert "pg_authid" not in report and "pg_authid" in role(verifiers=True).report(COUNTS, trusted=False)
     standby = role("createdb", standby=True)
     assert standby.describe() == "role `bob` on PostgreSQL 18 (a standby) has createdb"
     assert standby.report(COUNTS, trusted=False).startswith("Role `bob` on PostgreSQL 18.4, a standby.\n")

@@ -23,7 +23,7 @@ CREATE ROLE mcp_reader LOGIN PASSWORD 'change me' NOSUPERUSER NOCREATEDB NOCREAT
     CONNECTION LIMIT {limit};
 {settings}
 
--- Everything, tables to come included (PostgreSQL 14 and later) ...
+-- Everything, tables to come included (PostgreSQL 14 and later), and with it the passwords' verifiers in pg_authid ...
 GRANT pg_read_all_data TO mcp_reader;
 -- ... or schema by schema, which keeps secrets out:
 --   GRANT USAGE ON SCHEMA public TO mcp_reader;

@@ -49,6 +49,7 @@ SELECT count(*) FILTER (WHERE has_table_privilege(c.oid, 'SELECT') AND has_schem
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
 """
+_READS_VERIFIERS = "SELECT has_column_privilege('pg_authid', 'rolpassword', 'SELECT')"
 _CREATABLE_SCHEMAS = "SELECT string_agg(nspname, ', ') FROM pg_namespace WHERE has_schema_privilege(oid, 'CREATE')"
 _Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -299,16 +300,22 @@ def _describe_rights(target: _Target, file: Path) -> str:
         with contextlib.closing(_connect_as_reader(target, file)) as connection:
             readable, every, writable = cast("tuple[int, int, int]", connection.execute(_TABLES).fetchone())
             creates = cast("tuple[str | None]", connection.execute(_CREATABLE_SCHEMAS).fetchone())[0]
+            reads_verifiers = cast("tuple[bool]", connection.execute(_READS_VERIFIERS).fetchone())[0]
     except psycopg.Error as error:
         message = str(error).strip().splitlines()[0]
         raise Unavailable(
             f"The role `{READER_ROLE}` is there, but can't log in: {message}.",
             "The server's pg_hba.conf decides that; over a socket it often asks for the system user of the same name.",
         ) from None
-    said = f"It can read {readable} of {every} tables and views and change {writable or 'none'}"
+    rights = f"It can read {readable} of {every} tables and views and change {writable or 'none'}"
     if creates:
-        return f"{said}; as everybody may, it can create objects in {creates}: REVOKE CREATE ON SCHEMA ... FROM PUBLIC."
-    return f"{said}."
+        rights += f"; as everybody may, it can create objects in {creates}: REVOKE CREATE ON SCHEMA ... FROM PUBLIC"
+    if reads_verifiers:
+        rights += (
+            ". By `pg_read_all_data` it also reads the verifiers of all passwords, in pg_authid: a new role that is "
+            "made with `--only SCHEMA` does not"
+        )
+    return f"{rights}."
 
 
 @contextmanager

@@ -37,6 +37,7 @@ _REMEDIES = (
     ("no encryption|SSL off", "add `sslmode=require`, or have pg_hba.conf admit this"),
     ("client certificate|certificate required", "name a certificate of this role's as `sslcert` and `sslkey`"),
     ("certificate file|private key file", "mend `sslrootcert`, `sslcert` or `sslkey`, which name files"),
+    ("no password supplied", "give the password by `PGPASSWORD`, `.pgpass` or `--password-file`"),
     ("password|authentication failed", "mend the password; its file is read again at each connect"),
     ("no pg_hba.conf entry", "have pg_hba.conf admit it"),
     (

@@ -32,6 +32,7 @@ SELECT json_build_object(
         AND EXISTS (SELECT 1 FROM reach m WHERE has_function_privilege(m.oid, p.oid, 'EXECUTE'))),
     'log', CASE WHEN r.rolsuper THEN true WHEN current_setting('server_version_num')::int >= 150000
            THEN has_parameter_privilege(current_user, 'log_min_messages', 'SET') ELSE false END,
+    'verifiers', has_column_privilege('pg_authid', 'rolpassword', 'SELECT'),
     'creates', has_database_privilege(current_user, current_database(), 'CREATE'))::text
 FROM pg_roles r WHERE r.rolname = current_user;
 ROLLBACK
@@ -74,6 +75,7 @@ class Role:
             log quiet meanwhile.
         harmful: the powers by which a query could do harm outside of its READ ONLY transaction.
         search_path: the role's own `search_path`.
+        reads_verifiers: whether PostgreSQL shows it the verifiers of all passwords.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Role:
     powers: Sequence[str]
     harmful: Sequence[str]
     search_path: str
+    reads_verifiers: bool = False
     # Whether it stands in for callers, each by a role of their own.
     has_callers: bool = False
 
@@ -106,6 +109,7 @@ class Role:
             [*powers, *(f"{name}()" for name in functions)],
             [*harmful, *(f"{name}()" for name in functions)],
             facts["path"],
+            facts["verifiers"],
         )
 
     @property
@@ -161,6 +165,10 @@ class Role:
             lines.append(
                 f"{counts['others']} other sessions use the same role: a query could end or wait for them. "
                 "A role of its own can't."
+            )
+        if self.reads_verifiers:
+            lines.append(
+                "It reads the verifiers of all roles' passwords, in pg_authid: a role with fewer rights does not."
             )
         if self.powers or counts["writable"]:
             lines.append(
