@@ -242,6 +242,7 @@ _REMEDIES = [
     for pattern, remedy in (
         ("ambiguous column name", "Write the table, or its alias, before it: `o.id`."),
         ("incomplete input", "The statement stops too early: write it to its end."),
+        (r'unrecognized token: "(\d\w+)"', 'A name that begins with a digit stands in quotes: `"{}"`.'),
         ("unrecognized token", "A text stands in '...': look for a quote that is not closed."),
         ("misuse of aggregate", "WHERE sees single rows: use HAVING, or a subquery."),
         ("misuse of (?:aliased )?window function", "Compute it in a subquery, and filter around that."),

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from mcp_batteries.sql.language.identifiers import quote_identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier, unquote_identifier
 from mcp_sqlite.worker.connection.authorizer import CREATABLE_MODULES
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.failure import Failure, primary_code
@@ -38,6 +38,7 @@ _TABLES = """
 SELECT name, type, coalesce(sql, '') FROM sqlite_master
 WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY name
 """
+_TABLE_NAMED = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name = ? COLLATE NOCASE"
 _VIRTUAL_TABLES = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'"
 # What SQLite keeps of a CREATE VIRTUAL TABLE begins so, in the words of its author.
 _USING = re.compile(
@@ -84,17 +85,15 @@ class Column(NamedTuple):
 
 
 def find_table(database: Database, table: str) -> str:
-    """Return `table` as the schema spells it.
+    """Return `table` as the schema spells it; it may stand in quotes, as lists spell it.
 
     Raises:
         Failure: there is no such table or view.
     """
-    rows = database.run_internal(
-        "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name = ? COLLATE NOCASE", [table]
-    )
-    for (name,) in rows:
-        if database.is_visible(str(name)):
-            return str(name)
+    for spelling in (table, unquote_identifier(table)):
+        for (name,) in database.run_internal(_TABLE_NAMED, [spelling]):
+            if database.is_visible(str(name)):
+                return str(name)
     if database.visible_schema is None and table.lower() in _INTERNAL_TABLES:
         return table.lower()
     import difflib

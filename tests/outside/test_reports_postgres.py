@@ -1,0 +1,134 @@
+"""What users reported of other servers and tools for PostgreSQL, tried on mcp-postgres with tables of our own."""
+
+import pytest
+
+from postgres.serving import inside, make, text_of
+
+pytestmark = pytest.mark.anyio
+
+_DOCUMENTS = """
+CREATE TABLE docs (id int PRIMARY KEY, body jsonb, list jsonb[], amount numeric);
+INSERT INTO docs VALUES (1, '{"a": 12.50, "b": [1, {"c": null}]}', ARRAY['{"s": "t"}'::jsonb, '[1]'], 1234.5600);
+"""
+_MIXED_CASE = """
+CREATE TABLE "Account" (id int, "tenantId" int, PRIMARY KEY (id, "tenantId"));
+CREATE TABLE "Role" ("accountId" int, "tenantId" int, FOREIGN KEY ("accountId", "tenantId") REFERENCES "Account");
+"""
+
+
+@pytest.mark.reported("crystaldba/postgres-mcp#148")
+@pytest.mark.parametrize(
+    ("sql", "row"),
+    [
+        ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) FROM docs", "[1234.56]"),
+        ("SELECT sum(id) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES) FROM docs", "[1]"),
+        (
+            "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 3), "
+            "u AS MATERIALIZED (SELECT max(n) FROM t) SELECT * FROM u JOIN (WITH v AS (SELECT 3) TABLE v) w ON true",
+            "[3,3]",
+        ),
+    ],
+)
+async def test_an_analysts_query_is_a_query(sql: str, row: str) -> None:
+    base = make(_DOCUMENTS)
+    for role in ("reader", "postgres"):
+        async with inside(base.url(role)) as wire:
+            assert row in text_of(await wire.call("query_rows", sql=sql))
+
+
+@pytest.mark.reported("crystaldba/postgres-mcp#178")
+@pytest.mark.parametrize(
+    "place",
+    [
+        "SELECT {}",
+        "SELECT * FROM {}",
+        "SELECT * FROM ROWS FROM ({})",
+        "SELECT f.* FROM docs, LATERAL {} f",
+        "VALUES ({})",
+    ],
+)
+async def test_no_clause_lets_a_superuser_read_files(place: str) -> None:
+    async with inside(make(_DOCUMENTS).url("postgres")) as wire:
+        done = await wire.call("query_rows", sql=place.format("pg_read_file('/etc/passwd')"))
+    assert done["isError"] and "`pg_read_file()` may do more than read" in text_of(done)
+
+
+@pytest.mark.reported("crystaldba/postgres-mcp#153")
+async def test_what_only_reads_may_be_explained_with_its_times() -> None:
+    async with inside(make(_DOCUMENTS).url()) as wire:
+        said = text_of(await wire.call("query_rows", sql="EXPLAIN (ANALYZE, BUFFERS) SELECT * FROM docs"))
+        assert "actual time=" in said
+        assert "docs" in text_of(await wire.call("explain_query", sql="SELECT * FROM docs", analyze=True))
+        done = await wire.call("query_rows", sql="EXPLAIN ANALYZE DELETE FROM docs")
+        assert done["isError"] and "more than read" in text_of(done)
+
+
+@pytest.mark.reported("awslabs/mcp#4575")
+async def test_no_setting_of_one_call_is_met_by_the_next() -> None:
+    async with inside(make(_DOCUMENTS).url(), "--connections", "1") as wire:
+        before = text_of(await wire.call("query_rows", sql="SELECT current_user, current_setting('search_path')"))
+        for sql in (
+            "SELECT set_config('search_path', 'evil', false)",
+            "SET search_path = evil; SELECT 1",
+            "SET SESSION AUTHORIZATION postgres; SELECT 1",
+            "SET ROLE postgres; SELECT 1",
+            "RESET ALL",
+            "DISCARD ALL",
+        ):
+            await wire.call("query_rows", sql=sql)
+            after = text_of(await wire.call("query_rows", sql="SELECT current_user, current_setting('search_path')"))
+            assert after == before, sql
+
+
+@pytest.mark.reported("awslabs/mcp#311")
+async def test_what_is_refused_is_not_done_all_the_same() -> None:
+    base = make(_DOCUMENTS)
+    async with inside(base.url("owner")) as wire:
+        done = await wire.call("query_rows", sql="INSERT INTO docs (id) VALUES (2) RETURNING id")
+    assert done["isError"] and base.rows("SELECT id FROM docs") == [(1,)]
+
+
+@pytest.mark.reported("t8y2/dbx#5678")
+@pytest.mark.parametrize(
+    ("literal", "value"),
+    [("'ok'", "ok"), ("$dbx$o;-- k$dbx$", "o;-- k"), ("E'o\\\\k'", "o\\\\k"), ("'it''s; '", "it's; ")],
+)
+async def test_a_text_reaches_the_database_as_it_is_written(literal: str, value: str) -> None:
+    base = make("CREATE TABLE t (x text)")
+    async with inside("--write", base.url("owner")) as wire:
+        said = text_of(await wire.call("query_rows", sql=f"SELECT {literal} AS test"))
+        assert said == f'[1 row]\n["test"]\n["{value}"]\n'
+        await wire.call("write_rows", sql=f"INSERT INTO t VALUES ({literal})")
+    assert base.rows("SELECT x FROM t") == [(value.replace("\\\\", "\\"),)]
+
+
+@pytest.mark.reported("microsoft/vscode-postgresql#17")
+@pytest.mark.reported("9tigerio/db2rest#598")
+@pytest.mark.reported("n0nSmoker/SQLAlchemy-serializer#59")
+@pytest.mark.reported("Tracer-Cloud/opensre#5350")
+async def test_documents_arrays_of_them_and_numerics_arrive() -> None:
+    async with inside(make(_DOCUMENTS).url()) as wire:
+        said = text_of(await wire.call("query_rows", sql="SELECT body, amount, list[1], to_jsonb(list) FROM docs"))
+    assert said.splitlines()[2] == '[{"a": 12.50, "b": [1, {"c": null}]},"1234.5600",{"s": "t"},[{"s": "t"}, [1]]]'
+
+
+@pytest.mark.reported("cweijan/vscode-database-client#1466")
+@pytest.mark.reported("OtterMind/Chat2DB#2184")
+async def test_a_key_of_two_columns_is_one_key_and_its_names_can_be_copied() -> None:
+    base = make(_MIXED_CASE)
+    async with inside(base.url()) as wire:
+        listed = text_of(await wire.call("list_objects"))
+        assert '("accountId", "tenantId") -> "Account"' in listed
+        said = text_of(await wire.call("get_table", table='public."Role"'))
+        assert 'FOREIGN KEY ("accountId", "tenantId") REFERENCES "Account"(id, "tenantId")' in said
+
+
+@pytest.mark.reported("ozum/pg-structure#21")
+async def test_a_key_leads_to_the_table_of_the_right_schema() -> None:
+    tables = "".join(
+        f"CREATE SCHEMA {schema}; CREATE TABLE {schema}.parent (id text PRIMARY KEY);" for schema in ("one", "two")
+    )
+    base = make(tables + "CREATE TABLE two.child (id text REFERENCES one.parent);")
+    async with inside(base.url("owner")) as wire:
+        assert "- two.child about 0 rows, 8,192 bytes: id -> one.parent" in text_of(await wire.call("list_objects"))
+        assert "REFERENCES one.parent(id)" in text_of(await wire.call("get_table", table="two.child"))

@@ -1,0 +1,145 @@
+"""What users reported of other servers and tools for SQLite, tried on mcp-sqlite with tables of our own."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from postgres.serving import text_of
+from sqlite.serving import run, served
+
+pytestmark = pytest.mark.anyio
+
+_ODD_NAMES = ("[foo]/bar", "[foo]", "foo]", 'q"q', "123_starts_with_digits", "two words")
+_GENERATED = """
+CREATE TABLE products (id integer PRIMARY KEY, price real, double AS (price * 2), triple AS (price * 3) STORED);
+INSERT INTO products (price) VALUES (2.5);
+CREATE VIEW shown AS SELECT * FROM products;
+"""
+
+
+@pytest.mark.reported("simonw/datasette#2431")
+@pytest.mark.reported("datasette/datasette-write-ui#27")
+async def test_a_table_is_found_by_its_name_and_by_what_the_list_writes(tmp_path: Path) -> None:
+    quoted = ['"' + name.replace('"', '""') + '"' for name in _ODD_NAMES]
+    run(
+        tmp_path / "odd.db", "".join(f"CREATE TABLE {name} (a text); INSERT INTO {name} VALUES (1);" for name in quoted)
+    )
+    async with served("--write", tmp_path / "odd.db") as wire:
+        listed = text_of(await wire.call("list_tables"))
+        for name, spelling in zip(_ODD_NAMES, quoted, strict=True):
+            assert f"- {spelling} 1 row: a text" in listed
+            for table in (name, spelling):
+                said = text_of(await wire.call("get_table", table=table, sample=1))
+                assert f"CREATE TABLE {spelling}" in said and '["1"]' in said, table
+            assert '["1"]' in text_of(await wire.call("query_rows", sql=f"SELECT * FROM {spelling}"))
+            done = await wire.call("write_rows", sql=f"UPDATE {spelling} SET a = 2")
+            assert not done.get("isError"), text_of(done)
+        said = text_of(await wire.call("query_rows", sql="SELECT a FROM 123_starts_with_digits"))
+        assert 'stands in quotes: `"123_starts_with_digits"`' in said
+
+
+@pytest.mark.reported("simonw/sqlite-utils#8")
+@pytest.mark.reported("pawelsalawa/letos#3190")
+@pytest.mark.reported("dinedal/textql#38")
+async def test_a_row_is_changed_and_shown_whatever_its_columns_are_called(tmp_path: Path) -> None:
+    run(
+        tmp_path / "odd.db",
+        """CREATE TABLE t ("col 1" text PRIMARY KEY, "a-b" int, "index" int) WITHOUT ROWID;
+        INSERT INTO t VALUES ('k', 1, 2);""",
+    )
+    async with served("--write", tmp_path / "odd.db") as wire:
+        change = {"sql": """UPDATE t SET "a-b" = 5 WHERE "col 1" = 'k'"""}
+        said = text_of(await wire.call("write_rows", **change, dry_run=True))
+        assert '- ["k",1,2]\n+ ["k",5,2]' in said
+        await wire.call("write_rows", **change)
+        assert '["k",5,2]' in text_of(await wire.call("query_rows", sql="SELECT * FROM t"))
+        assert '`"index"`' in text_of(await wire.call("query_rows", sql="SELECT index FROM t"))
+        assert '`"col 1"`' in text_of(await wire.call("query_rows", sql="SELECT col 1 FROM t"))
+
+
+@pytest.mark.reported("simonw/datasette#1116")
+@pytest.mark.reported("tiagolauer/OwlSQL#292")
+@pytest.mark.reported("AlexCovizzi/vscode-sqlite#192")
+@pytest.mark.reported("TabularisDB/tabularis#162")
+async def test_generated_columns_are_listed_and_shown_in_views_too(tmp_path: Path) -> None:
+    run(tmp_path / "shop.db", _GENERATED)
+    async with served(tmp_path / "shop.db") as wire:
+        listed = text_of(await wire.call("list_tables"))
+        assert "- products 1 row: id (key), price real, double, triple" in listed
+        for table in ("products", "shown"):
+            assert "[1,2.5,5.0,7.5]" in text_of(await wire.call("get_table", table=table, sample=1))
+
+
+@pytest.mark.reported("sqlc-dev/sqlc#3901")
+@pytest.mark.reported("TabularisDB/tabularis#622")
+async def test_a_full_text_table_has_a_rowid_and_its_own_columns_alone(tmp_path: Path) -> None:
+    run(
+        tmp_path / "notes.db",
+        "CREATE VIRTUAL TABLE notes USING fts5(title, body); INSERT INTO notes VALUES ('a', 'b c');",
+    )
+    async with served(tmp_path / "notes.db") as wire:
+        assert "- notes (full-text) 1 row: title, body\n" in text_of(await wire.call("list_tables"))
+        said = text_of(await wire.call("query_rows", sql="SELECT rowid, * FROM notes WHERE notes MATCH 'c'"))
+        assert '["rowid","title","body"]\n[1,"a","b c"]' in said
+
+
+@pytest.mark.reported("tursodatabase/turso#3282")
+async def test_a_column_may_be_called_rowid(tmp_path: Path) -> None:
+    run(tmp_path / "own.db", "CREATE TABLE own (rowid text, a text); INSERT INTO own VALUES ('mine', 'b');")
+    async with served("--write", tmp_path / "own.db") as wire:
+        assert '["mine","b"]' in text_of(await wire.call("get_table", table="own", sample=1))
+        said = text_of(await wire.call("write_rows", sql="UPDATE own SET a = 'c'", dry_run=True))
+        assert '- ["mine","b"]\n+ ["mine","c"]' in said
+
+
+@pytest.mark.reported("duckdb/duckdb#12863")
+async def test_a_key_written_in_other_letters_is_a_key(tmp_path: Path) -> None:
+    run(
+        tmp_path / "keys.db",
+        "CREATE TABLE parent (id int PRIMARY KEY); CREATE TABLE child (id int REFERENCES PARENT(ID));",
+    )
+    async with served("--write", tmp_path / "keys.db") as wire:
+        assert "- child 0 rows: id -> PARENT" in text_of(await wire.call("list_tables"))
+        said = text_of(await wire.call("write_rows", sql="INSERT INTO child VALUES (5)"))
+        assert "`child.id` to `PARENT.ID`" in said
+
+
+@pytest.mark.reported("colbymchenry/codegraph#238")
+@pytest.mark.reported("colbymchenry/codegraph#139")
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+async def test_many_calls_read_while_another_program_writes(tmp_path: Path, journal: str) -> None:
+    path = tmp_path / "shop.db"
+    run(path, f"PRAGMA journal_mode = {journal};" + _GENERATED)
+    answers: list[str] = []
+    async with served(path) as wire:
+
+        async def read() -> None:
+            answers.append(text_of(await wire.call("query_rows", sql="SELECT count(*) FROM products")))
+
+        with closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as writer:
+            writer.execute("BEGIN IMMEDIATE")
+            writer.execute("INSERT INTO products (price) VALUES (9)")
+            async with anyio.create_task_group() as tasks:
+                for _ in range(20):
+                    tasks.start_soon(read)
+            # A server that kept a lock would stop this.
+            writer.execute("COMMIT")
+        await read()
+    assert answers == ['[1 row]\n["count(*)"]\n[1]\n'] * 20 + ['[1 row]\n["count(*)"]\n[2]\n']
+
+
+@pytest.mark.reported("executeautomation/mcp-database-server#13")
+async def test_a_table_without_rows_has_columns_and_a_count(tmp_path: Path) -> None:
+    run(tmp_path / "empty.db", "CREATE TABLE usage (id integer PRIMARY KEY, at text);")
+    statements: dict[str, Any] = {
+        "SELECT COUNT(*) AS total FROM usage": '["total"]\n[0]',
+        "SELECT * FROM usage ORDER BY at DESC LIMIT 3": '[0 rows]\n["id","at"]',
+        "SELECT max(at) FROM usage": '["max(at)"]\n[null]',
+    }
+    async with served(tmp_path / "empty.db") as wire:
+        for sql, answer in statements.items():
+            assert answer in text_of(await wire.call("query_rows", sql=sql))
