@@ -1,12 +1,13 @@
 """What users reported of other servers of GitHub, tried on mcp-github with answers of our own."""
 
+import base64
 from typing import Any
 
 import pytest
 
 from github_server.oracle import Oracle
 from github_server.serving import call, refused, served
-from github_server.world import SHA, branch, changed, file, sample
+from github_server.world import SHA, branch, changed, file, issue, not_found, sample
 
 pytestmark = pytest.mark.anyio
 
@@ -73,3 +74,147 @@ async def test_a_file_that_github_sends_without_its_content_is_not_empty(oracle:
     oracle.answer("GET", f"{HERE}/git/blobs/{SHA}", raw=text)
     async with served(oracle) as client:
         assert "first" in await call(client, "read_file", **O, path="big.txt")
+
+
+@pytest.mark.reported("github/github-mcp-server#864")
+@pytest.mark.reported("backstage/backstage#19668")
+@pytest.mark.reported("JasonEtco/readme-box#9")
+@pytest.mark.parametrize("ref", ["feature/x", "refs/heads/feature/x"])
+async def test_a_file_is_read_from_a_branch_with_a_slash(oracle: Oracle, ref: str) -> None:
+    oracle.answer("GET", f"{HERE}/contents/.*", file("localenv.config.yaml", b"one: 1\n"))
+    async with served(oracle) as client:
+        for path in ("localenv.config.yaml", "docs/a b#1.md"):
+            assert "one: 1" in await call(client, "read_file", **O, path=path, ref=ref)
+    assert {seen.query["ref"] for seen in oracle.sent("GET", "/contents/")} == {"feature/x"}
+
+
+@pytest.mark.reported("github/github-mcp-server#1214")
+@pytest.mark.reported("github/github-mcp-server#2495")
+async def test_a_comment_that_github_drops_without_an_error_is_not_called_made(oracle: Oracle) -> None:
+    pending = {**sample("pulls/get-review"), "id": 81, "state": "PENDING"}
+    oracle.answer("GET", f"{HERE}/pulls/5/reviews/81", pending)
+    oracle.graphql("AddThread", {"addPullRequestReviewThread": {"thread": None}})
+    async with served(oracle, "--write") as client:
+        comments = [{"path": "a.py", "line": 47, "body": "of a line that did not change"}]
+        said = await refused(client, "create_review", **O, number=5, review_id=81, comments=comments)
+    assert "0 of" in said or "not" in said
+
+
+@pytest.mark.reported("github/github-mcp-server#112")
+@pytest.mark.reported("github/github-mcp-server#133")
+async def test_a_comment_on_a_line_is_sent_by_the_files_own_line(oracle: Oracle) -> None:
+    async with served(oracle, "--write") as client:
+        comments = [{"path": "file.md", "line": 6, "body": "here"}]
+        await call(client, "create_review", **O, number=5, event="COMMENT", body="B", comments=comments)
+    sent: Any = oracle.sent("POST", "/pulls/5/reviews$")[-1].json
+    assert sent["comments"] == [{"path": "file.md", "line": 6, "side": "RIGHT", "body": "here"}]
+
+
+@pytest.mark.reported("github/rest-api-description#5568")
+async def test_a_comment_whose_place_is_gone_is_listed(oracle: Oracle) -> None:
+    comment = {"databaseId": 9, "body": "was there", "diffHunk": "@@ -3 +3 @@\n-a\n+b"}
+    thread = {
+        "path": "a.py", "line": None, "startLine": None, "originalLine": 3, "originalStartLine": None,
+        "isOutdated": True, "subjectType": "LINE", "comments": {"totalCount": 1, "nodes": [comment]},
+    }  # fmt: skip
+    threads = {"totalCount": 1, "pageInfo": {"hasNextPage": False, "endCursor": None}, "nodes": [thread]}
+    oracle.graphql("Threads", {"repository": {"pullRequest": {"reviewThreads": threads}}})
+    async with served(oracle) as client:
+        page = await call(client, "list_reviews", **O, number=5, kind="threads")
+    row = dict(zip(page["columns"], page["rows"][0], strict=True))
+    assert row["line"] is None and row["original"] == {"line": 3, "hunk": "@@ -3 +3 @@\n-a\n+b"}
+    assert "was there" in str(row["comments"])
+
+
+@pytest.mark.reported("github/github-mcp-server#2182")
+@pytest.mark.reported("SiderealPress/Lobster#95")
+async def test_a_long_script_arrives_to_its_last_byte(oracle: Oracle) -> None:
+    branch(oracle)
+    not_found(oracle, "GET", f"{HERE}/contents/install.sh")
+    block = 'cat <<\'EOF\' > "${HOME}/x"\n`uname` \\$1 ${a:-"b"} $(c) \u2028 é\nEOF\n'
+    script = "#!/bin/sh\n" + block * 400
+    async with served(oracle, "--write") as client:
+        files = [{"path": "install.sh", "content": script}]
+        await call(client, "write_files", **O, branch="main", message="M", files=files)
+    (sent,) = oracle.sent("POST", "/graphql")[-1].json["variables"]["input"]["fileChanges"]["additions"]
+    assert base64.b64decode(sent["contents"]).decode() == script
+
+
+@pytest.mark.reported("github/github-mcp-server#3231")
+async def test_one_line_of_a_large_file_is_changed_without_sending_the_file(oracle: Oracle) -> None:
+    branch(oracle)
+    text = "# Changes\n\n" + "- an entry of the past\n" * 13_000
+    oracle.answer("GET", f"{HERE}/contents/CHANGELOG.md", file("CHANGELOG.md", text.encode()))
+    edit = {"old": "# Changes\n", "new": "# Changes\n\n- the new entry"}
+    async with served(oracle, "--write") as client:
+        files = [{"path": "CHANGELOG.md", "sha": SHA, "edits": [edit]}]
+        await call(client, "write_files", **O, branch="main", message="M", files=files)
+    (sent,) = oracle.sent("POST", "/graphql")[-1].json["variables"]["input"]["fileChanges"]["additions"]
+    assert base64.b64decode(sent["contents"]).decode() == text.replace(edit["old"], edit["new"])
+
+
+@pytest.mark.reported("github/github-mcp-server#3130")
+async def test_without_a_sha_the_refusal_has_it(oracle: Oracle) -> None:
+    branch(oracle)
+    oracle.answer("GET", f"{HERE}/contents/a.txt", file("a.txt", b"old"))
+    async with served(oracle, "--write") as client:
+        files: list[dict[str, Any]] = [{"path": "a.txt", "content": "new"}]
+        said = await refused(client, "write_files", **O, branch="main", message="M", files=files)
+        assert f"its sha is `{SHA}`" in said
+        await call(client, "write_files", **O, branch="main", message="M", files=[{**files[0], "sha": SHA}])
+
+
+@pytest.mark.reported("github/github-mcp-server#334")
+@pytest.mark.reported("oomol-lab/open-connector#229")
+@pytest.mark.reported("nearai/ironclaw#4888")
+async def test_issues_behind_a_page_of_pull_requests_are_found(oracle: Oracle) -> None:
+    pulls = [issue(number, pull_request={"url": "x"}) for number in range(1, 151)]
+    oracle.pages(f"{HERE}/issues", [*pulls, issue(900), issue(901)])
+    async with served(oracle) as client:
+        page = await call(client, "list_issues", **O, limit=5, fields="number")
+        numbers = page["rows"]
+        while cursor := page.get("cursor"):
+            page = await call(client, "list_issues", **O, limit=5, fields="number", cursor=cursor)
+            numbers += page["rows"]
+    assert numbers == [[900], [901]]
+
+
+@pytest.mark.reported("wix/greyhound#41")
+@pytest.mark.reported("github/github-mcp-server#1942")
+async def test_checks_are_green_though_github_calls_no_statuses_pending(oracle: Oracle) -> None:
+    run = {**sample("checks/list-for-ref")["check_runs"][0], "status": "completed", "conclusion": "success"}
+    oracle.pages(f"{HERE}/commits/main/check-runs", [run], "check_runs")
+    oracle.answer("GET", f"{HERE}/commits/main/status", {"state": "pending", "statuses": []})
+    async with served(oracle) as client:
+        page = await call(client, "list_checks", **O, ref="main")
+    assert len(page["rows"]) == 1 and "pending" not in page["note"]
+
+
+@pytest.mark.reported("anthropics/claude-code#60656")
+@pytest.mark.reported("wshm-dev/wshm#194")
+@pytest.mark.reported("github/github-mcp-server#949")
+async def test_an_issue_is_closed_for_its_reason_and_keeps_its_labels(oracle: Oracle) -> None:
+    labels = [{"name": "windows"}, {"name": "p1"}]
+    oracle.answer("GET", f"{HERE}/issues/3", issue(3, labels=labels))
+    oracle.answer("GET", f"{HERE}/issues/1", issue(1, id=1001))
+    async with served(oracle, "--write") as client:
+        await call(client, "edit_issue", **O, number=3, duplicate_of=1)
+        sent: Any = oracle.sent("PATCH", "/issues/3$")[-1].json
+        assert sent == {"state": "closed", "state_reason": "duplicate", "duplicate_issue_id": 1001}
+        await call(client, "edit_issue", **O, number=3, state="closed", state_reason="not_planned")
+        assert oracle.sent("PATCH", "/issues/3$")[-1].json == {"state": "closed", "state_reason": "not_planned"}
+        await call(client, "edit_issue", **O, number=3, labels=["+duplicate"])
+    assert oracle.sent("PATCH", "/issues/3$")[-1].json == {"labels": ["windows", "p1", "duplicate"]}
+
+
+@pytest.mark.reported("github/github-mcp-server#2368")
+@pytest.mark.reported("github/github-mcp-server#568")
+async def test_commits_of_a_pull_request_and_of_a_person_are_listed(oracle: Oracle) -> None:
+    commit = sample("repos/list-commits")[0]
+    oracle.answer("GET", f"{HERE}/pulls/5", {**sample("pulls/get"), "commits": 1})
+    oracle.pages(f"{HERE}/pulls/5/commits", [commit])
+    oracle.pages(f"{HERE}/commits", [commit])
+    async with served(oracle) as client:
+        assert len((await call(client, "list_commits", **O, number=5))["rows"]) == 1
+        await call(client, "list_commits", **O, author="octocat")
+    assert oracle.sent("GET", f"{HERE}/commits$")[-1].query["author"] == "octocat"

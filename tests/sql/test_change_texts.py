@@ -1,7 +1,9 @@
 """How rows before and after a change are shown."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from sqlite.serving import run, served
 WIDE = ["id", *(f"c{number}" for number in range(9))]
 
 
-def lines(*rows: list[object]) -> str:
+def lines(*rows: Sequence[object]) -> str:
     return "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
 
 
@@ -70,7 +72,7 @@ async def test_both_engines_know_the_key(tmp_path: Path) -> None:
     numbers = ", ".join(f"c{number} integer" for number in range(8))
     schema = f"CREATE TABLE wide (name varchar(9), {numbers}, id integer PRIMARY KEY, state varchar(9));"
     schema += "INSERT INTO wide VALUES ('ann', 0, 1, 2, 3, 4, 5, 6, 7, 7, 'open');"
-    update = {"sql": "UPDATE wide SET state = 'closed'", "dry_run": True}
+    update: dict[str, Any] = {"sql": "UPDATE wide SET state = 'closed'", "dry_run": True}
     run(tmp_path / "wide.db", schema)
     async with served("--write", tmp_path / "wide.db") as wire:
         said = [text_of(await wire.call("write_rows", **update))]
