@@ -94,3 +94,15 @@ async def test_a_service_that_moves_is_followed(how: str, tmp_path: Path, monkey
         )
         write(one)
         assert '["a"]' in text_of(await wire.call("query_rows", sql=ONE))
+
+
+async def test_a_list_of_databases_that_are_all_down_fails() -> None:
+    nowhere = ["one=host=127.0.0.1 port=1 user=u", "two=host=127.0.0.1 port=1 user=u"]
+    async with inside(*nowhere) as wire:
+        done = await wire.call("list_objects")
+        assert done["isError"] and all(
+            f"The database `{name}` can't be reached" in text_of(done) for name in ("one", "two")
+        )
+    async with inside(nowhere[0], f"two={make().url()}") as wire:
+        done = await wire.call("list_objects")
+        assert not done.get("isError") and "The database `one` can't be reached" in text_of(done)

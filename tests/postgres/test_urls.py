@@ -40,6 +40,14 @@ def test_other_addresses_are_taken(address: str, name: str) -> None:
     assert names(address) == [name]
 
 
+def test_an_address_that_a_shell_divided_is_told_as_that() -> None:
+    words = ["host=db.example.org", "password=secret", "dbname=shop"]
+    with pytest.raises(Problem, match="`host=` and `password=` came as two databases") as refused:
+        Policy(load(Settings, words))
+    assert "in quotes" in str(refused.value) and "secret" not in str(refused.value)
+    assert list(Policy(load(Settings, ["host=a dbname=shop", "other=host=b dbname=x"])).databases) == ["shop", "other"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [("--print-config", "vscode"), ("--log-level", "debug", "--check")])
 def test_no_output_holds_a_password(words: tuple[str, ...]) -> None:

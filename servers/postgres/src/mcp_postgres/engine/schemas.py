@@ -59,20 +59,26 @@ class _Page(NamedTuple):
 
 
 async def list_objects(pools: ConnectionPools, query: ObjectQuery, limit: int, cursor: str | None = None) -> Catalog:
-    """Return schemas and objects of a kind, `limit` of them, of one database after the other."""
+    """Return schemas and objects of a kind, `limit` of them, of one database after the other.
+
+    Raises:
+        Unavailable: none of the databases can be reached.
+    """
     names = [database.name for database in query.databases]
     request = [query.kind, query.schema, query.name, names]
     first, offset = _decode_position(cursor, request, names)
     entries: list[CatalogEntry] = []
+    problems: list[Unavailable] = []
     for place in range(names.index(first), len(names)):
         database = query.databases[place]
         read_page = functools.partial(_list_page, query=query, limit=limit, offset=offset)
         try:
             page = await pools.within(database, read_page)
-        except Unavailable as down:
-            if len(names) == 1:
-                raise
-            entries.append(CatalogEntry(database.name, str(down)))
+        except Unavailable as problem:
+            problems.append(problem)
+            if len(problems) == len(names):
+                raise _join_problems(problems) from None
+            entries.append(CatalogEntry(database.name, str(problem)))
             offset = 0
             continue
         role = _describe_role(pools, database)
@@ -84,6 +90,12 @@ async def list_objects(pools: ConnectionPools, query: ObjectQuery, limit: int, c
         if limit <= 0 and place + 1 < len(names):
             return Catalog(entries, Cursor.encode("objects", [names[place + 1], 0], request))
     return Catalog(entries)
+
+
+def _join_problems(problems: Sequence[Unavailable]) -> Unavailable:
+    """Return one problem for databases of which none can be reached."""
+    last = problems[-1]
+    return Unavailable(" ".join(problem.failure for problem in problems), last.fix, retry_after=last.retry_after)
 
 
 def _describe_role(pools: ConnectionPools, database: Database) -> str:

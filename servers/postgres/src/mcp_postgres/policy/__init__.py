@@ -34,7 +34,7 @@ from mcp_batteries.sql.policy import (
     escape_uri_part,
     is_complete_text,
 )
-from mcp_postgres.policy.addresses import parse_named_address
+from mcp_postgres.policy.addresses import parse_named_address, refuse_divided_address
 from mcp_postgres.policy.call_settings import NO_ROLE, ROLE, CallSetting, PlannerSettings, parse_planner_settings
 from mcp_postgres.policy.requests import (
     ActivityOf,
@@ -164,6 +164,7 @@ class Policy(sql.Policy[Table, Request]):
         elif not addresses and not settings.demo and environment.get("DATABASE_URL"):
             # As frameworks and platforms hand it out.
             addresses = [environment["DATABASE_URL"]]
+        refuse_divided_address(addresses)
         for address in addresses:
             self.serve(*parse_named_address(address, environment))
         if not self.databases:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from mcp_batteries.errors import Unavailable
@@ -11,7 +11,7 @@ from mcp_batteries.settings.addresses import unencoded_signs
 from mcp_batteries.sql.language.database_names import NAME_PATTERN
 from mcp_batteries.sql.language.database_systems import refuse_other_systems
 
-__all__ = ["parse_named_address"]
+__all__ = ["parse_named_address", "refuse_divided_address"]
 
 _NAMED = re.compile(rf"(?P<name>{NAME_PATTERN})=(?P<rest>(?:postgres(?:ql)?://|[a-z_]+=).*)", re.DOTALL)
 # Words of libpq's that `key=value` text begins with.
@@ -27,6 +27,7 @@ _LIBPQ_KEYWORDS = (
     "sslmode",
     "options",
 )
+_DIVIDED = re.compile(rf"({'|'.join(_LIBPQ_KEYWORDS)})=\S*")
 # Options of other libraries in URLs that frameworks hand out; libpq knows none of them and would not connect.
 _FOREIGN_OPTIONS = {
     "schema": "serve one schema with --only",
@@ -42,6 +43,20 @@ _FOREIGN_OPTIONS = {
 }
 _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _HOST = re.compile(r"(\[[^]]*\]|[^:]*)(:\d*)?")
+
+
+def refuse_divided_address(texts: Sequence[str]) -> None:
+    """Refuse one address whose words came as several, as a shell divides them without quotes.
+
+    Raises:
+        Unavailable: there is one.
+    """
+    words = [match[1] for match in map(_DIVIDED.fullmatch, texts) if match is not None]
+    if len(words) > 1:
+        raise Unavailable(
+            f"`{words[0]}=` and `{words[1]}=` came as two databases, and are words of one address.",
+            'Put it in quotes: "host=... dbname=...".',
+        )
 
 
 def parse_named_address(text: str, environment: Mapping[str, str]) -> tuple[str, str]:
