@@ -1,10 +1,11 @@
-"""Values of JSON documents that may be of another kind than they should be."""
+"""Values of JSON documents that may be of another kind than they should be, or less than there is."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
-__all__ = ["as_object", "as_objects"]
+__all__ = ["as_object", "as_objects", "is_part_of_list"]
 
 
 def as_object(value: Any) -> dict[str, Any]:
@@ -19,3 +20,11 @@ def as_objects(value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, list):
         return []
     return [as_object(item) for item in cast("list[Any]", value)]
+
+
+def is_part_of_list(document: Mapping[str, Any]) -> bool:
+    """Return whether a GeoJSON list says that there are features which it does not have."""
+    matched = document.get("numberMatched")
+    if isinstance(matched, int):
+        return matched > len(document["features"])
+    return bool(document.get("pagination"))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 from urllib.parse import parse_qs
 
-from mcp_weather.engine.json_values import as_object
+from mcp_weather.engine.json_values import as_object, is_part_of_list
 from mcp_weather.engine.requests.queries import is_open_meteo, service_of
 
 __all__ = ["find_defect"]
@@ -65,20 +65,12 @@ def _find_canada_defect(_: str, document: Document) -> str | None:
     return _find_alert_list_defect(document)
 
 
-def is_part_of_alerts(document: Document) -> bool:
-    """Return whether a GeoJSON list says that there are alerts which it does not have."""
-    matched = document.get("numberMatched")
-    if isinstance(matched, int):
-        return matched > len(document["features"])
-    return bool(document.get("pagination"))
-
-
 def _find_alert_list_defect(document: Document) -> str | None:
     """Return what is wrong with a GeoJSON list of alerts."""
     features = document.get("features")
     if document.get("type") != "FeatureCollection" or not isinstance(features, list):
         return _ALERT_LIST
-    if not features and is_part_of_alerts(document):
+    if not features and is_part_of_list(document):
         return "the list of alerts in parts"
     return None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
 
-from mcp_weather.engine.requests.document_shape import is_part_of_alerts
+from mcp_weather.engine.json_values import is_part_of_list
 from mcp_weather.models import Alert, Origin
 
 __all__ = ["ServiceAlerts"]
@@ -39,7 +39,7 @@ class ServiceAlerts:
     ) -> ServiceAlerts:
         """Return what a list says, whose document may say that there is more of it."""
         gap = None
-        if is_part_of_alerts(document):
+        if is_part_of_list(document):
             gap = f"{service} lists more than was read: its answer came in parts."
         return cls(service, alerts, origin, zone, gap=gap)
 
