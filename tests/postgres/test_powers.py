@@ -20,8 +20,10 @@ COUNTS = {"tables": 3, "writable": 0, "owned": 0, "others": 0}
 
 
 def role(*flags: str, **found: Any) -> Role:
-    known = {"name": "bob", "version": 180004, "standby": False, "log": True, "path": "", "member": [], "functions": []}
-    known["verifiers"] = False
+    known: dict[str, Any] = {
+        "name": "bob", "version": 180004, "standby": False, "log": True, "path": "", "member": [], "functions": [],
+        "verifiers": False,
+    }  # fmt: skip
     return Role.parse(json.dumps({**known, **{flag: flag in flags for flag in FLAGS}, **found}))
 
 

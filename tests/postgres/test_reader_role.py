@@ -97,7 +97,9 @@ async def test_the_role_reads_and_does_nothing_else(
         found = connection.execute(READ_ROLE)
         while not found.description or found.description[0].name != "json_build_object":
             found.nextset()
-        found_role = Role.parse(found.fetchone()[0])
+        row = found.fetchone()
+        assert row is not None
+        found_role = Role.parse(row[0])
         assert not found_role.harmful and found_role.reads_verifiers == ("pg_authid" in message)
 
 

@@ -97,7 +97,7 @@ async def test_what_must_not_be_believed_is_said(authority: Authority, tmp_path:
             assert 'root certificate file "none.pem" does not exist' in said and "`sslrootcert`" in said
         async with refused(address(base, proxy.port, authority, password="wrong")) as said:
             assert "password authentication failed" in said and "mend the password" in said
-        async with refused(address(base, proxy.port, authority, password=None)) as said:
+        async with refused(address(base, proxy.port, authority, password="")) as said:
             assert "no password supplied" in said and "`--password-file`" in said
     async with (
         proxied(cluster().wait_until_ready(), context(authority, days=-2)) as expired,
