@@ -111,6 +111,43 @@ async def test_a_dry_run_of_rows_tells_only_what_their_number_does_not(monkeypat
         assert "public.t: RowExclusiveLock for " in await tried()
 
 
+async def test_a_change_shows_the_plan_of_what_stands_behind_it_and_runs_none() -> None:
+    base = make()
+    base.run("CREATE TABLE goods AS SELECT n AS id, 'x' AS name FROM generate_series(1, 5000) n", "owner")
+    async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
+        index = "CREATE INDEX goods_id ON goods (id)"
+        changes = [
+            ("edit_schema", f"{index}; ANALYZE goods; EXPLAIN SELECT * FROM goods WHERE id = 7", {}),
+            ("write_rows", "DELETE FROM u; EXPLAIN (COSTS OFF) /* a; b */ DELETE FROM goods WHERE id = 7", {}),
+            ("write_rows", "EXPLAIN VERBOSE SELECT * FROM goods WHERE id = $1", {"parameters": [7]}),
+            ("edit_schema", "ALTER TABLE goods ADD extra integer; EXPLAIN SELECT extra FROM goods", {"dry_run": True}),
+        ]
+        for tool, sql, arguments in changes:
+            said = text_of(await wire.call(tool, sql=sql, **arguments))
+            assert "EXPLAIN\n" in said and "Scan" in said, said
+            assert NO_INVERSE not in said, said
+            assert tool == "edit_schema" or "goods_id" in said, said
+        for runs in ("EXPLAIN ANALYZE DELETE FROM goods", "EXPLAIN (COSTS OFF, ANALYSE) DELETE FROM goods"):
+            said = text_of(await wire.call("write_rows", sql=runs))
+            assert "EXPLAIN ANALYZE runs what it explains. Leave out ANALYZE" in said, said
+        for hidden in ("EXPLAIN VERBOSE ANALYZE", "EXPLAIN (COSTS) ANALYZE", "EXPLAIN EXPLAIN", "EXPLAIN (COSTS)"):
+            said = text_of(await wire.call("write_rows", sql=f"{hidden} CREATE TABLE made (a integer)"))
+            assert "runs what it explains" in said or "syntax error" in said, said
+    assert base.rows("SELECT count(*) FROM goods") == [(5000,)]
+    assert base.rows("SELECT to_regclass('made')") == [(None,)]
+
+
+async def test_a_dry_run_of_one_row_shows_its_key() -> None:
+    base = make()
+    base.run("CREATE TABLE wide (tenant text, a int, b int, c int, d int, e int, f int, id int PRIMARY KEY, z int)")
+    base.run("INSERT INTO wide VALUES ('acme', 1, 2, 3, 4, 5, 6, 4711, 0); GRANT ALL ON wide TO owner")
+    async with inside("--write", f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("write_rows", sql="UPDATE wide SET z = 1", dry_run=True))
+        assert 'wide: ["tenant","id","z"]\n6 other columns as before\n- ["acme",4711,0]\n+ ["acme",4711,1]' in said, (
+            said
+        )
+
+
 async def test_rows_that_postgresql_does_not_count_are_told_as_lost_too() -> None:
     base = make()
     base.run(f"ALTER DATABASE {base.name} SET track_counts = off", "postgres")

@@ -1,4 +1,7 @@
-"""Runs statements that change rows, admitted by `PREPARE`: SELECT, INSERT, UPDATE, DELETE and MERGE; and TRUNCATE."""
+"""Runs statements that change rows, admitted by `PREPARE`: SELECT, INSERT, UPDATE, DELETE and MERGE; and TRUNCATE.
+
+An EXPLAIN among them shows the plan of such a statement, after what stands before it.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,14 @@ import psycopg
 from mcp_batteries.errors import Invalid, Problem, Refused, quote
 from mcp_batteries.sql.results.changes import Step
 from mcp_batteries.sql.results.rows import RowPage
+from mcp_postgres.engine.admission.explained import Explained, parse_explain
 from mcp_postgres.engine.admission.statements import judge, result_columns
 from mcp_postgres.engine.connection.errors import to_problem
 from mcp_postgres.engine.connection.pipeline import Answer
 from mcp_postgres.engine.connection.result_values import RowWriter
 from mcp_postgres.engine.connection.session import Session, keep_settings_apart, use_catalog_path
 from mcp_postgres.engine.query.pages import ResultPages
-from mcp_postgres.policy import Changes, Migration, ReadStatement
+from mcp_postgres.policy import Changes, Migration, ReadStatement, inner_statement
 from mcp_postgres.statement_splitter import strip_leading_comments
 
 __all__ = ["ROW_VERBS", "RowStatements", "is_row_statement"]
@@ -23,7 +27,7 @@ __all__ = ["ROW_VERBS", "RowStatements", "is_row_statement"]
 _CELL_CHARACTERS = 500
 ROW_VERBS = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _PREPARE = "PREPARE mcp_gate AS "
-_ROW_STATEMENT = re.compile(r"(?:INSERT|UPDATE|DELETE|MERGE|SELECT|WITH|VALUES|TABLE|TRUNCATE)\b|\(", re.I)
+_ROW_STATEMENT = re.compile(r"(?:INSERT|UPDATE|DELETE|MERGE|SELECT|WITH|VALUES|TABLE|TRUNCATE|EXPLAIN)\b|\(", re.I)
 _TRUNCATE = re.compile(r"TRUNCATE\b", re.I)
 _SYNTAX_ERROR = "42601"
 
@@ -56,6 +60,9 @@ class RowStatements:
                 f"{quote(head.split()[0])} changes rows, which this server was not opened for.",
                 "The operator can start it with `--write` too.",
             )
+        explained = parse_explain(head)
+        if explained is not None:
+            return await self._explain(part, explained)
         if _TRUNCATE.match(head):
             self._check_may_truncate()
             masked = frozenset[int]()
@@ -71,6 +78,22 @@ class RowStatements:
         returned = self._read_returned_rows(part, answer, masked)
         await self._set_role(acting=False)
         return Step(verb, answer.count, returned=returned)
+
+    async def _explain(self, part: ReadStatement, explained: Explained) -> Step:
+        """Show the plan of a statement, which is judged as if it were to run.
+
+        Raises:
+            Refused: it is to run.
+        """
+        if explained.runs:
+            raise Refused("EXPLAIN ANALYZE runs what it explains.", "Leave out ANALYZE, or send it by `query_rows`.")
+        await self._admit(inner_statement(part, explained.inner))
+        keep_settings_apart(self.session, explained.inner)
+        await self._set_role(acting=True)
+        (answer,) = await self.session.run_pipeline((explained.sql, part.parameters))
+        returned = self._read_returned_rows(part, answer, frozenset())
+        await self._set_role(acting=False)
+        return Step("EXPLAIN", returned=returned)
 
     def _check_may_truncate(self) -> None:
         """Raise `Refused` where statements are judged: PostgreSQL shows no tree of TRUNCATE."""

@@ -279,7 +279,7 @@ def _count_changed_rows(steps: Sequence[Step]) -> int:
 
 def _select_undo(effects: Effects, steps: Sequence[Step]) -> Sequence[str] | None:
     """Return what undoes a change of the schema; None where it does more than the catalog shows."""
-    known_actions = MAINTENANCE_TAGS | {*ROW_VERBS}
+    known_actions = MAINTENANCE_TAGS | {*ROW_VERBS, "EXPLAIN"}
     for step in steps:
         if step.action not in known_actions and not _VISIBLE_IN_CATALOG.match(step.action):
             return None

@@ -22,6 +22,7 @@ from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, Problem, Refused
 from mcp_batteries.sql.results.rows import Results, RowPage
 from mcp_postgres.engine.admission.call_settings import apply_settings_of
+from mcp_postgres.engine.admission.explained import LEADING_COMMENTS, parse_explain
 from mcp_postgres.engine.admission.statements import (
     admit,
     gate_statements,
@@ -55,17 +56,12 @@ _TIME_SHARE = 0.8
 # How long reading goes on once the first page is full.
 _READ_AHEAD_SECONDS = 0.1
 
-_COMMENT = r"(?:\s|--[^\n]*\n|/\*(?:[^*/]|\*(?!/)|/(?!\*))*\*/)*"
 _SHOW = re.compile(
-    _COMMENT
+    LEADING_COMMENTS
     + r"SHOW\s+([\w.]+|\"[\w.]+\"|TIME\s+ZONE|TRANSACTION\s+ISOLATION\s+LEVEL|SESSION\s+AUTHORIZATION)\s*;?\s*",
     re.I,
 )
-_EXPLAIN = re.compile(
-    _COMMENT + r"EXPLAIN(?P<options>\s*\((?:[\w\s,.']*)\)|(?:\s+(?:ANALYZE|VERBOSE)\b)*)\s*(?P<inner>.*)", re.I | re.S
-)
-_NO_QUERY = re.compile(_COMMENT + r"(?:SHOW|EXPLAIN)\b", re.I)
-_ANALYZE = re.compile(r"ANALY[SZ]E\b", re.I)
+_NO_QUERY = re.compile(LEADING_COMMENTS + r"(?:SHOW|EXPLAIN)\b", re.I)
 _TEXT = 25
 
 
@@ -417,18 +413,16 @@ async def _prepare(session: Session, statement: ReadStatement) -> tuple[str, lis
         await use_role_path(session)
         await act_as_role(session)
         return f"{statement.sql} ", [Column(name, _TEXT) for name in _setting_columns(show[1])]
-    explain = _EXPLAIN.fullmatch(statement.sql)
-    if explain is None:
+    explained = parse_explain(statement.sql)
+    if explained is None:
         return statement.sql, await admit(session, statement)
-    options = _split_options(explain["options"])
-    inner = inner_statement(statement, explain["inner"])
-    if any(_ANALYZE.match(option) for option in options):
+    inner = inner_statement(statement, explained.inner)
+    if explained.runs:
         await admit(session, inner)
     else:
         await judge(session, inner, only_planned=True)
         await act_as_role(session)
-    # With options in parentheses nothing but a statement can follow: no second ANALYZE.
-    return f"EXPLAIN ({', '.join(options) or 'COSTS'}) {explain['inner']}", [Column("QUERY PLAN", _TEXT)]
+    return explained.sql, [Column("QUERY PLAN", _TEXT)]
 
 
 def _setting_columns(name: str) -> tuple[str, ...]:
@@ -436,15 +430,6 @@ def _setting_columns(name: str) -> tuple[str, ...]:
     if name.upper() == "ALL":
         return ("name", "setting", "description")
     return (name.lower(),)
-
-
-def _split_options(text: str) -> list[str]:
-    """Return the options of EXPLAIN, in parentheses or without."""
-    if "(" in text:
-        options = [option.strip() for option in text.strip().strip("()").split(",")]
-    else:
-        options = text.split()
-    return [option for option in options if option]
 
 
 def stream_statement(session: Session, sql: str, statement: ReadStatement) -> AsyncGenerator[Row]:
