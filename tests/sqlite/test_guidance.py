@@ -102,11 +102,12 @@ async def test_tables_tell_keys_and_frequent_values(shop: Path) -> None:
     async with served(shop) as wire:
         said = text_of(await wire.call("list_tables"))
         assert "- orders 0 rows: id (key), customer_id -> customers, title text, placed text\n" in said
-        assert '- customers 60 rows: id (key), name text, state ("active":40|"gone":20)\n' in said
-        assert (
-            said.splitlines()[1].endswith("(in brackets: the values of columns with few, :rows with each)")
-            and "NOT NULL" not in said
+        assert '- customers 60 rows: id (key), name text ("n1" to "n9"), state ("active":40|"gone":20)\n' in said
+        legend = said.splitlines()[1]
+        assert legend.startswith(
+            "(no UNIQUE, CHECK, ON DELETE or triggers; in brackets: the values of columns with few,"
         )
+        assert "`to`: least and greatest" in legend and "NOT NULL" not in said
         described = text_of(await wire.call("get_table", table="customers"))
         assert 'frequent values:\n- state: "active" (40), "gone" (20)\n' in described
         assert ";\nfrequent" in described and "- name" not in described and "columns:" not in described
@@ -124,14 +125,44 @@ async def test_a_short_list_tells_types_nulls_and_times(shop: Path) -> None:
     async with served(shop) as wire:
         said = text_of(await wire.call("list_tables"))
         days = '("2025-01-02" to "2033-03-20")'
-        at = '("2025-01-01 10:00:00" to "2025-05-06 00:00:00")'
-        visits = f"- visits 3,000 rows: id (key), day date! {days}, at text {at}, code text, free, "
-        assert f"{visits}k! (~" in said and "behind ~ those of about 1,000 rows only" in said, said
-        assert "(!: NOT NULL; in brackets" in said and '"gone":20' in said
+        at = '("2025-01-01 10:00:00" to "2025-05-06 00:00:00", null:9)'
+        code = '("2025-01-01" to "x999")'
+        visits = f"- visits 3,000 rows: id (key), day date! {days}, at text {at}, code text {code}, free (1 to 3000), "
+        assert f'{visits}k! ("0":750|"1":750|"2":750|"3":750)\n' in said, said
+        assert "(!: NOT NULL; no UNIQUE" in said and '"gone":20' in said
+        assert "times of one form, null:rows if any, in tables up to 100,000 rows)" in said
+    run(shop, "UPDATE visits SET day = '2025-01-31 10:00' WHERE id = 30")
+    async with served(shop) as wire:
+        assert '2033-03-20", 1 of another form than the first)' in text_of(await wire.call("list_tables"))
     run(shop, "".join(f"CREATE TABLE more_{chr(97 + n)} (id INTEGER PRIMARY KEY, c{n} TEXT);" for n in range(20)))
     async with served(shop) as wire:
         said = text_of(await wire.call("list_tables"))
         assert " k (~" in said and "day, at, code, free" in said and ":20" not in said, said
+        assert "UNIQUE" not in said and "least" not in said, said
+
+
+async def test_a_short_list_tells_what_a_change_may_meet(shop: Path) -> None:
+    run(
+        shop,
+        "CREATE TABLE parts (id INTEGER PRIMARY KEY, of REFERENCES orders ON DELETE CASCADE, code text UNIQUE,"
+        " n int CHECK(n > 0), CHECK (code <> ')' /* CHECK (no) */ AND (of > 0)));"
+        "CREATE UNIQUE INDEX parts_n ON parts (n, lower(code)) WHERE n > 5;"
+        "CREATE INDEX plain ON parts (n); CREATE TABLE log (at);"
+        "CREATE TRIGGER noted AFTER DELETE ON parts BEGIN INSERT INTO log VALUES (1); END;"
+        "CREATE VIEW both AS SELECT * FROM parts;"
+        "CREATE TRIGGER put INSTEAD OF INSERT ON both BEGIN SELECT 1; END;"
+        "CREATE TABLE child (parts_id, note DEFAULT 'CHECK (x)')",
+    )
+    async with served(shop) as wire:
+        said = text_of(await wire.call("list_tables"))
+        assert "(behind `;` all UNIQUE, CHECK, ON DELETE and triggers; in" in said and "; ->?: by its name)" in said
+        parts = (
+            "; UNIQUE (n, …) WHERE …; UNIQUE (code); CHECK(n > 0); "
+            "CHECK (code <> ')' /* CHECK (no) */ AND (of > 0)); of ON DELETE CASCADE; 1 trigger\n"
+        )
+        assert parts in said, said
+        assert re.search(r"- both \(view\): .*; 1 trigger\n", said), said
+        assert "- child 0 rows: parts_id -> parts?, note\n" in said, said
 
 
 async def test_tables_tell_how_they_are_joined(shop: Path) -> None:
@@ -164,13 +195,14 @@ async def test_values_in_the_list_are_few_short_and_soon_there(shop: Path) -> No
     )
     async with served(shop) as wire:
         await wire.call("query_rows", sql="SELECT 1")
-        line = r"^- wide 400,000 rows: id \(key\), few \(~[012]\|[012]\|[012]\), many, long, state \(~null\)$"
+        values = r"few \(~[012]\|[012]\|[012]\), many \(~(?:[0-8]\|){8}[0-8]\), long \(~\S+\), state \(~null\)"
+        line = rf"^- wide 400,000 rows: id \(key\), {values}$"
         # A busy machine reads some of the values in time.
         said = ""
         with anyio.fail_after(SECONDS):
             while not re.search(line, said, re.MULTILINE):
                 said = text_of(await wire.call("list_tables", name="wide"))
-        assert "(in brackets: the values of columns with few; behind ~ those of about 1,000 rows only)" in said
+        assert "in brackets: the values of columns with few; behind ~ those of about 1,000 rows only)" in said
         assert len(text_of(await wire.call("list_tables")).encode()) < 12_000
 
 
@@ -184,7 +216,7 @@ async def test_a_hundred_tables_are_listed_compactly_and_found_by_name(shop: Pat
         assert re.search(rf"\n- part_000 … part_299 \(300 of them\) {counts} -> orders\n", said), said
         assert "cursor=" not in said
         said = text_of(await wire.call("list_tables", name="CUST"))
-        assert '- customers 60 rows: id (key), name text, state ("active":40|"gone":20)\n' in said
+        assert '- customers 60 rows: id (key), name text ("n1" to "n9"), state ("active":40|"gone":20)\n' in said
         assert "orders" not in said
 
 
@@ -269,15 +301,15 @@ def test_what_a_model_reads_of_all_tools_has_a_bound() -> None:
 
 
 async def test_counts_of_a_sample_are_called_so_and_the_sample_is_of_the_whole_table(shop: Path) -> None:
-    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000) SELECT i FROM n"
-    rows = f"SELECT i, CASE WHEN i <= 15000 THEN 'early' ELSE 'late' END FROM ({numbers})"
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 120000) SELECT i FROM n"
+    rows = f"SELECT i, CASE WHEN i <= 90000 THEN 'early' ELSE 'late' END FROM ({numbers})"
     run(
         shop,
         f"CREATE TABLE many (id INTEGER PRIMARY KEY, state text); INSERT INTO many {rows};"
         "CREATE TABLE gaps (id INTEGER PRIMARY KEY, state text); INSERT INTO gaps SELECT id * 1000000, state FROM many;"
         "CREATE TABLE odd (rowid text, oid text, state text); INSERT INTO odd SELECT id, id, state FROM many;"
         "CREATE TABLE keyed (id integer PRIMARY KEY, state text) WITHOUT ROWID; INSERT INTO keyed SELECT * FROM many;"
-        "CREATE TABLE few AS SELECT * FROM many WHERE id > 14000 AND id <= 18000",
+        "CREATE TABLE few AS SELECT * FROM many WHERE id > 89000 AND id <= 93000",
     )
     async with served(shop) as wire:
         await wire.call("query_rows", sql="SELECT 1")

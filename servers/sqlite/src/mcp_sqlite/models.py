@@ -70,10 +70,12 @@ def _render_database(name: str, database: _Json) -> str:
     lines = [f"{title}: {', '.join(facts)}; sqlite://{quote(name, safe='')}/.schema"]
     if database["compact"]:
         lines.append("(columns: `get_table`, or `list_tables` with `name`)")
+    guesses = _guess_keys(database)
     legend = _list_legend(tables)
+    if guesses:
+        legend.append("->?: by its name")
     if legend:
         lines.append(f"({'; '.join(legend)})")
-    guesses = _guess_keys(database)
     runs = group_numbered_tables(tables, lambda table: str(table["name"]), _describe_equally)
     lines += [f"- {_render_run(run, guesses.get(run[0]['name'], {}))}" for run in runs]
     return "\n".join(lines)
@@ -84,8 +86,12 @@ def _list_legend(tables: Sequence[_Json]) -> list[str]:
     legend: list[str] = []
     if any(table["needed"] and table["columns"] and table["detailed"] for table in tables):
         legend.append("!: NOT NULL")
-    if any(table["values"] for table in tables):
-        legend.append(_describe_values([table for table in tables if table["values"]]))
+    detailed = [table for table in tables if table["columns"] and table["detailed"]]
+    if detailed and any(table["constraints"] for table in detailed):
+        legend.append("behind `;` all UNIQUE, CHECK, ON DELETE and triggers")
+    elif detailed:
+        legend.append("no UNIQUE, CHECK, ON DELETE or triggers")
+    legend += _describe_values(tables)
     unread = [spell_identifier(str(table["name"])) for table in tables if not table["values_complete"]]
     if unread:
         listed = ", ".join(unread[:_MAX_UNREAD_TABLES]) + (", …" if len(unread) > _MAX_UNREAD_TABLES else "")
@@ -93,14 +99,23 @@ def _list_legend(tables: Sequence[_Json]) -> list[str]:
     return legend
 
 
-def _describe_values(tables: Sequence[_Json]) -> str:
-    """Return what the values of columns are, of tables that have some."""
-    words = "in brackets: the values of columns with few"
-    if any(table["counts"] for table in tables):
-        words += ", :rows with each"
-    if any(table["sampled"] for table in tables):
-        words += "; behind ~ those of about 1,000 rows only"
-    return words
+def _describe_values(tables: Sequence[_Json]) -> list[str]:
+    """Return what stands in the brackets behind columns."""
+    legend: list[str] = []
+    listed = [table for table in tables if table["values"]]
+    if listed:
+        words = "in brackets: the values of columns with few"
+        if any(table["counts"] for table in listed):
+            words += ", :rows with each"
+        legend.append(words)
+    if any(table["sampled"] for table in listed):
+        legend.append("behind ~ those of about 1,000 rows only")
+    if any(table["ranges"] for table in tables):
+        words = "`to`: least and greatest, times of one form"
+        if any(table["profiled"] for table in tables):
+            words += ", null:rows if any, in tables up to 100,000 rows"
+        legend.append(words)
+    return legend
 
 
 def _guess_keys(database: _Json) -> dict[str, dict[str, str]]:
@@ -142,7 +157,8 @@ def _render_run(run: Sequence[_Json], guesses: Mapping[str, str]) -> str:
     ]
     if table["more"]:
         columns.append(f"… {table['more']} more")
-    return to_one_line(f"{name}: {', '.join(columns)}")
+    constraints = "".join(f"; {constraint}" for constraint in table["constraints"])
+    return to_one_line(f"{name}: {', '.join(columns)}{constraints}")
 
 
 def _render_listed_column(table: _Json, name: str, type_name: str, guesses: Mapping[str, str]) -> str:
@@ -153,14 +169,14 @@ def _render_listed_column(table: _Json, name: str, type_name: str, guesses: Mapp
     if name in table["primary"]:
         column += " (key)"
     if name in table["keys"]:
-        return f"{column} -> {spell_identifier(table['keys'][name])}"
+        column += f" -> {spell_identifier(table['keys'][name])}"
+    elif name in guesses and name not in table["values"]:
+        column += f" -> {spell_identifier(guesses[name])}?"
     if name in table["values"]:
         sign = "~" if table["sampled"] else ""
         return f"{column} ({sign}{'|'.join(table['values'][name])})"
-    if name in table["times"]:
-        return f"{column} ({' to '.join(table['times'][name])})"
-    if name in guesses:
-        return f"{column} -> {spell_identifier(guesses[name])}?"
+    if name in table["ranges"]:
+        return f"{column} ({table['ranges'][name]})"
     return column
 
 

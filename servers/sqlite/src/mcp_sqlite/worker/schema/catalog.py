@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,8 +13,10 @@ from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.language.table_groups import group_numbered_tables
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
+from mcp_sqlite.worker.language.failure import primary_code
 from mcp_sqlite.worker.language.values import encode_value
-from mcp_sqlite.worker.schema.lookup import TableEntry, list_columns, list_objects
+from mcp_sqlite.worker.schema.constraints import count_triggers, describe_constraints
+from mcp_sqlite.worker.schema.lookup import Column, TableEntry, list_columns, list_objects
 from mcp_sqlite.worker.schema.shapes import (
     RowCount,
     count_rows,
@@ -27,17 +29,23 @@ from mcp_sqlite.worker.schema.value_counts import ValueLimits, count_values
 
 __all__ = ["list_tables"]
 
-_VALUES_SECONDS = 0.2
+_VALUES_SECONDS = 0.3
 # In the list of tables room is dear.
-_VALUE_LIMITS = ValueLimits(rows=1000, values=5, characters=14)
+_VALUE_LIMITS = ValueLimits(rows=1000, counted_rows=0, values=5, characters=14)
+# Of a few tables it shows what a look at each column would.
+_PROFILE_LIMITS = ValueLimits(rows=1000, values=20)
 _MAX_COLUMNS = 30
 _MAX_TYPE_LENGTH = 30
 # Lines of tables beyond which the list leaves out their columns.
 _MAX_LINES_WITH_COLUMNS = 60
 # Lines of tables up to which the list has types, NOT NULL, how often values are there, and between which times.
 _MAX_DETAILED_LINES = 20
-# Rows among which the first and last time are looked for.
-_MAX_ROWS_WITH_TIMES = 100_000
+# Lines and columns up to which the list has the range of each column, and how many rows have none of its values.
+_MAX_PROFILED_LINES = 6
+_MAX_PROFILED_COLUMNS = 60
+# Rows of a table whose ranges are looked for.
+_MAX_ROWS_WITH_RANGES = 100_000
+_MAX_BOUND_LENGTH = 28
 _TIME = re.compile(r'"[0-9]{4}-[01][0-9]-[0-3][0-9](?:[ T][0-9:.Z+-]*)?"')
 # Tables whose columns are read to see how many lines all would fill.
 _MAX_SHAPED_TABLES = 2000
@@ -68,27 +76,30 @@ class _Layout:
 
     Attributes:
         has_columns: whether it has the columns of tables.
-        is_detailed: whether it has their types, and more of their values.
+        is_detailed: whether it has their types and constraints, and more of their values.
+        is_profiled: whether it has the ranges of all columns, and how often they are NULL.
         run_lengths: how many tables stand in the line that begins with one.
     """
 
     has_columns: bool
     is_detailed: bool
+    is_profiled: bool
     run_lengths: dict[str, int]
 
 
 @dataclass
 class _Values:
-    """The frequent values of columns, the first and last times.
+    """The frequent values of columns, and the ranges of others.
 
     Attributes:
+        ranges: the smallest and the greatest value, and what else is known, such as how many are NULL.
         has_counts: whether counts of values are among them.
         is_sample: whether the values are those of a part of the rows.
         is_complete: whether there was time to read the values of all columns.
     """
 
     values: dict[str, list[str]]
-    times: dict[str, list[str]]
+    ranges: dict[str, str]
     has_counts: bool
     is_sample: bool = False
     is_complete: bool = True
@@ -110,12 +121,16 @@ def list_tables(connections: Connections, request: dict[str, Any]) -> dict[str, 
     layout = _choose_layout(entries, page, shapes)
     budget: float = request["budget"]
     deadline = time.monotonic() + min(_VALUES_SECONDS, budget)
+    trigger_counts = count_triggers(database)
     tables: list[dict[str, Any]] = []
     size = 0
     for entry in page:
         rows = count_rows(database, entry.name, entry.kind, budget)
         budget -= rows.seconds
         table = _describe_entry(database, entry, shapes[entry.name], rows, layout, deadline)
+        if layout.is_detailed:
+            keys = list_foreign_keys(database, entry.name)
+            table["constraints"] = describe_constraints(database, entry, keys, trigger_counts[entry.name.lower()])
         if entry.name in layout.run_lengths:
             size += _measure(table)
         if tables and size > request["max_bytes"]:
@@ -155,9 +170,11 @@ def _choose_layout(entries: Sequence[TableEntry], page: Sequence[TableEntry], sh
     if len(entries) <= _MAX_SHAPED_TABLES:
         line_count = len(fold([entry.name for entry in entries]))
     runs = fold([entry.name for entry in page])
+    column_count = sum(len(shapes[run[0]].columns) for run in runs)
     return _Layout(
         has_columns=line_count <= _MAX_LINES_WITH_COLUMNS,
         is_detailed=line_count <= _MAX_DETAILED_LINES,
+        is_profiled=line_count <= _MAX_PROFILED_LINES and column_count <= _MAX_PROFILED_COLUMNS,
         run_lengths={run[0]: len(run) for run in runs},
     )
 
@@ -181,7 +198,7 @@ def _describe_entry(
         "obstacle": rows.obstacle,
         "more": max(0, len(columns) - _MAX_COLUMNS),
         "values": values.values,
-        "times": values.times,
+        "ranges": values.ranges,
         "counts": values.has_counts,
         "sampled": values.is_sample,
         "values_complete": values.is_complete,
@@ -192,58 +209,99 @@ def _describe_entry(
         "types": shape.types,
         "needed": shape.needed,
         "keys": shape.keys,
+        "constraints": [],
+        "profiled": layout.is_profiled,
     }
 
 
 def _read_values(
     database: Database, table: str, shape: _Shape, rows: RowCount, layout: _Layout, deadline: float
 ) -> _Values:
-    columns = find_plain_columns(database, table, list_columns(database, table)[:_MAX_COLUMNS], shape.keys)
-    counts = count_values(database, table, columns, rows, deadline - time.monotonic(), _VALUE_LIMITS)
+    columns = find_plain_columns(database, table, list_columns(database, table)[:_MAX_COLUMNS], ())
+    plain = [column for column in columns if column.name not in shape.keys]
+    limits = _PROFILE_LIMITS if layout.is_profiled else _VALUE_LIMITS
+    counts = count_values(database, table, plain, rows, deadline - time.monotonic(), limits)
     has_counts = layout.is_detailed and not counts.sample
     values: dict[str, list[str]] = {}
     for column, items in counts.by_column.items():
         values[column] = [f"{item.text}:{item.frequency}" if has_counts else item.text for item in items]
-    times = _Times({}, is_complete=True)
-    if layout.is_detailed and rows.is_at_most(_MAX_ROWS_WITH_TIMES):
-        names = [str(column.name) for column in columns if not column.key_position and column.name not in values]
-        times = _read_times(database, table, names, deadline)
-    is_complete = counts.is_complete and times.is_complete
-    return _Values(values, times.by_column, has_counts, is_sample=bool(counts.sample), is_complete=is_complete)
+    ranges = _Ranges({}, is_complete=True)
+    if layout.is_detailed and rows.number and rows.is_at_most(_MAX_ROWS_WITH_RANGES):
+        unlisted = [column for column in columns if not column.key_position and column.name not in values]
+        ranges = _read_ranges(database, table, unlisted, shape.keys, rows.number, layout, deadline)
+    is_complete = counts.is_complete and ranges.is_complete
+    return _Values(values, ranges.by_column, has_counts, is_sample=bool(counts.sample), is_complete=is_complete)
 
 
-class _Times(NamedTuple):
-    """The first and the last time of columns, and whether there was time to look at all of them."""
+class _Ranges(NamedTuple):
+    """Between which values those of columns are, as the list shows it, and whether there was time to look."""
 
-    by_column: dict[str, list[str]]
+    by_column: dict[str, str]
     is_complete: bool
 
 
-def _read_times(database: Database, table: str, columns: Sequence[str], deadline: float) -> _Times:
-    """Return the first and the last time of those of `columns` that hold times as text."""
-    times: dict[str, list[str]] = {}
-    for name in columns:
-        try:
-            with database.interrupt.shorten(max(0.001, deadline - time.monotonic())):
-                column_times = _read_column_times(database, table, name)
-        except sqlite3.Error:
-            database.interrupt.check()
-            return _Times(times, is_complete=False)
-        if column_times:
-            times[name] = column_times
-    return _Times(times, is_complete=True)
+def _read_ranges(
+    database: Database,
+    table: str,
+    columns: Sequence[Column],
+    keys: Collection[str],
+    row_count: int,
+    layout: _Layout,
+    deadline: float,
+) -> _Ranges:
+    """Return the ranges of columns; of those that are no times, and how many are NULL, only in a profile.
+
+    Args:
+        keys: the columns that refer to other tables, of which the range says nothing.
+    """
+    if not columns:
+        return _Ranges({}, is_complete=True)
+    names = [quote_identifier(str(column.name)) for column in columns]
+    listed = ", ".join(f"count({name}), min({name}), max({name})" for name in names)
+    try:
+        with database.interrupt.shorten(max(0.001, deadline - time.monotonic())):
+            (row,) = database.run_internal(f"SELECT {listed} FROM {quote_identifier(table)}")
+            ranges: dict[str, str] = {}
+            for number, column in enumerate(columns):
+                count, *bounds = row[3 * number : 3 * number + 3]
+                facts = _describe_range(database, table, column, bounds, keys, layout)
+                if layout.is_profiled and count < row_count:
+                    facts.append(f"null:{row_count - count}")
+                if facts:
+                    ranges[str(column.name)] = ", ".join(facts)
+    except sqlite3.Error as error:
+        database.interrupt.check()
+        return _Ranges({}, is_complete=primary_code(error) == sqlite3.SQLITE_ERROR)
+    return _Ranges(ranges, is_complete=True)
 
 
-def _read_column_times(database: Database, table: str, column: str) -> list[str]:
-    """Return the first and the last time in a column; nothing where it holds something else."""
-    name = quote_identifier(column)
-    source = quote_identifier(table)
-    first = database.run_internal(f"SELECT {name} FROM {source} WHERE {name} IS NOT NULL LIMIT 1")
-    if not first or not _TIME.fullmatch(encode_value(first[0][0])):
+def _describe_range(
+    database: Database, table: str, column: Column, bounds: Sequence[Any], keys: Collection[str], layout: _Layout
+) -> list[str]:
+    """Return a column's bounds; of texts that are times, how many are written in another way than the first."""
+    texts = [_encode_bound(bound) for bound in bounds]
+    if column.name in keys or bounds[0] is None:
         return []
-    (bounds,) = database.run_internal(f"SELECT min({name}), max({name}) FROM {source}")
-    texts = [encode_value(bound) for bound in bounds]
-    return texts if all(map(_TIME.fullmatch, texts)) else []
+    are_times = all(map(_TIME.fullmatch, texts))
+    if not are_times and not layout.is_profiled:
+        return []
+    facts = [" to ".join(texts)]
+    if are_times:
+        form = re.sub("[0-9]", "[0-9]", bounds[0])
+        name = quote_identifier(str(column.name))
+        others = database.read_internal(
+            f"SELECT count(*) FROM {quote_identifier(table)} WHERE {name} NOT GLOB ?", [form]
+        )
+        if others:
+            facts.append(f"{others} of another form than the first")
+    return facts
+
+
+def _encode_bound(bound: Any) -> str:
+    """Return a value as JSON; of a long text its beginning."""
+    if isinstance(bound, str) and len(bound) > _MAX_BOUND_LENGTH:
+        bound = f"{bound[:_MAX_BOUND_LENGTH]}…"
+    return encode_value(bound)
 
 
 def _measure(table: dict[str, Any]) -> int:
@@ -255,4 +313,6 @@ def _measure(table: dict[str, Any]) -> int:
         size += sum(len(type_name.encode()) + 2 for type_name in table["types"])
     for texts in table["values"].values():
         size += 1 + sum(len(text.encode()) + 1 for text in texts)
+    for text in (*table["ranges"].values(), *table["constraints"]):
+        size += 2 + len(text.encode())
     return size

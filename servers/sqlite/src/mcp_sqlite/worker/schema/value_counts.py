@@ -25,13 +25,17 @@ class ValueLimits:
 
     Attributes:
         rows: rows up to which a table is read whole; of a larger one so many are a sample.
+        counted_rows: rows up to which the values that a sample shows are counted in the whole table, if time allows.
         values: different values, at most.
         characters: of a value, at most.
+        all_characters: of all values of a column, at most.
     """
 
     rows: int = 5000
+    counted_rows: int = 100_000
     values: int = 8
     characters: int = 24
+    all_characters: int = 160
 
 
 class ValueCount(NamedTuple):
@@ -71,7 +75,6 @@ def count_values(
     Args:
         rows: how many the table has.
     """
-    counts = ValueCounts({})
     deadline = time.monotonic() + seconds
     try:
         with database.interrupt.shorten(max(0.001, seconds)):
@@ -79,6 +82,24 @@ def count_values(
     except sqlite3.Error:
         database.interrupt.check()
         return ValueCounts({}, is_complete=not columns)
+    counts = _count_in(database, source, columns, deadline, limits)
+    if not counts.sample or not rows.is_at_most(limits.counted_rows):
+        return counts
+    listed = [column for column in columns if str(column.name) in counts.by_column]
+    # Half of the time stays for the tables behind this one.
+    half_time = (time.monotonic() + deadline) / 2
+    exact_counts = _count_in(database, _Source(quote_identifier(table), [], ""), listed, half_time, limits)
+    if not exact_counts.is_complete:
+        return counts
+    exact_counts.is_complete = counts.is_complete
+    return exact_counts
+
+
+def _count_in(
+    database: Database, source: _Source, columns: Sequence[Column], deadline: float, limits: ValueLimits
+) -> ValueCounts:
+    """Return the values of those of `columns` that have few, as far as there is time."""
+    counts = ValueCounts({})
     for column in columns:
         if column.key_position or column.hidden == 1:
             continue
@@ -156,5 +177,7 @@ def _are_worth_listing(values: Sequence[ValueCount], limits: ValueLimits) -> boo
     if not 0 < len(values) <= limits.values:
         return False
     if sum(value.frequency for value in values) < 2 * len(values):
+        return False
+    if sum(len(value.text) for value in values) > limits.all_characters:
         return False
     return all(len(value.text) <= limits.characters for value in values)

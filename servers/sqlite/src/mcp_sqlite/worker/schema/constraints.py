@@ -1,0 +1,76 @@
+"""What a table has beside columns and keys that a change may meet: UNIQUE, CHECK, actions of keys, triggers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from mcp_batteries.sql.language.identifiers import quote_identifier, spell_identifier
+from mcp_sqlite.worker.connection.database import Database
+from mcp_sqlite.worker.language.tokens import TOKEN
+from mcp_sqlite.worker.schema.lookup import TableEntry, query_unless_broken
+from mcp_sqlite.worker.schema.shapes import ForeignKeyColumn
+
+__all__ = ["count_triggers", "describe_constraints"]
+
+_MAX_CHECK_LENGTH = 100
+
+
+def count_triggers(database: Database) -> Counter[str]:
+    """Return how many triggers tables and views have, by their names in lower case."""
+    rows = database.run_internal("SELECT lower(tbl_name) FROM sqlite_master WHERE type = 'trigger'")
+    return Counter(str(name) for (name,) in rows)
+
+
+def describe_constraints(
+    database: Database, entry: TableEntry, keys: Sequence[ForeignKeyColumn], trigger_count: int
+) -> list[str]:
+    """Return the constraints of a table or view, in words of SQL, and that it has triggers."""
+    constraints = _list_unique(database, entry.name)
+    constraints += _find_checks(entry.sql)
+    constraints += [
+        f"{spell_identifier(str(key.column))} ON DELETE {key.on_delete}" for key in keys if key.on_delete != "NO ACTION"
+    ]
+    if trigger_count:
+        constraints.append(f"{trigger_count} trigger{'s' if trigger_count > 1 else ''}")
+    return constraints
+
+
+def _list_unique(database: Database, table: str) -> list[str]:
+    """Return what must be unique, other than the primary key."""
+    constraints: list[str] = []
+    for _, name, is_unique, origin, is_partial in query_unless_broken(
+        database, f"PRAGMA main.index_list({quote_identifier(table)})"
+    ):
+        if not is_unique or origin == "pk":
+            continue
+        rows = query_unless_broken(database, f"PRAGMA main.index_info({quote_identifier(name)})")
+        columns = ["…" if column is None else spell_identifier(str(column)) for _, _, column in rows]
+        constraints.append(f"UNIQUE ({', '.join(columns)}){' WHERE …' if is_partial else ''}")
+    return constraints
+
+
+def _find_checks(sql: str) -> list[str]:
+    """Return the CHECK constraints of a CREATE TABLE."""
+    checks: list[str] = []
+    start: int | None = None
+    depth = 0
+    for token in TOKEN.finditer(sql):
+        word = token[0]
+        if start is None and token["word"] is not None and word.upper() == "CHECK":
+            start = token.start()
+            depth = 0
+        elif start is not None and word == "(":
+            depth += 1
+        elif start is not None and word == ")":
+            depth -= 1
+            if depth == 0:
+                checks.append(_shorten(" ".join(sql[start : token.end()].split())))
+                start = None
+    return checks
+
+
+def _shorten(check: str) -> str:
+    if len(check) <= _MAX_CHECK_LENGTH:
+        return check
+    return f"{check[:_MAX_CHECK_LENGTH]}…"
