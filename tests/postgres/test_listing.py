@@ -39,7 +39,9 @@ async def test_lists_show_what_refers_to_what_and_who_may_what() -> None:
         tables = await listed()
         for line in (
             "id (key), region -> far.regions",
-            'id (key), part (key), customer -> customers, "Old" -> customers, state text',
+            'id (key), part (key), customer -> customers, "Old" -> customers, state text ("paid" 90%|"open" 10%)',
+            "; 1 trigger; row security off, 1 policy; granted to reader: select of id and reader: select, update",
+            "(!: NOT NULL; behind `;` all constraints beside keys, triggers, rules, row security, grants; in brackets",
             "id integer, part integer, (id, part) -> orders", "public.days (partitioned table)",
             "day date, customer -> customers",
         ):  # fmt: skip
@@ -64,6 +66,35 @@ async def test_lists_show_what_refers_to_what_and_who_may_what() -> None:
         some = await listed(name="ORDER")
         assert "public.orders" in some and "public.lines" not in some and "schema public" not in some
         assert "nothing of that kind" in await listed(name="100%")
+
+
+async def test_few_tables_are_listed_with_what_a_change_may_meet() -> None:
+    base = make()
+    base.run(
+        "CREATE TABLE parts (id serial PRIMARY KEY, of integer REFERENCES t ON DELETE CASCADE, code text NOT NULL"
+        " DEFAULT 'a;b', n integer, is_new boolean, twice integer GENERATED ALWAYS AS (n * 2) STORED, UNIQUE (code));"
+        "ALTER TABLE parts ADD CONSTRAINT small CHECK (n < 9) NOT VALID; COMMENT ON COLUMN parts.n IS E'how\\n many';"
+        "CREATE UNIQUE INDEX ON parts (n, lower(code)) WHERE n > 5; CREATE INDEX ON parts (n);"
+        "INSERT INTO parts (code, is_new) SELECT g, CASE WHEN g % 4 > 0 THEN g % 4 = 1 END"
+        " FROM generate_series(1, 400) g;"
+        "ANALYZE parts",
+        "owner",
+    )
+    async with inside(f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("list_objects"))
+        assert (
+            "id (key), of -> t (null 100%), code text! default 'a;b'::text, n integer (null 100%) /* how many */, "
+            "is_new boolean (false 50%|true 25%|null 25%), twice integer generated (null 100%); "
+            'CHECK ((n < 9)) NOT VALID; FOREIGN KEY (of) REFERENCES t(id) ON DELETE CASCADE; UNIQUE (code); '
+            "UNIQUE (n, lower(code)) WHERE (n > 5)"
+        ) in said, said
+        assert "null in 25 % of the rows" in text_of(await wire.call("get_table", table="parts"))
+        assert "null in" not in await wire.read("postgres://app/public/parts/.schema")
+    with base.connect("postgres") as other:
+        other.execute("BEGIN; LOCK TABLE parts")
+        async with inside("--timeout", "5", f"app={base.url('owner')}") as wire:
+            said = text_of(await wire.call("list_objects", name="parts"))
+            assert "; expressions are left out, for " in said and "9" not in said.partition("code text!")[2], said
 
 
 async def test_few_tables_are_listed_with_types_and_functions() -> None:

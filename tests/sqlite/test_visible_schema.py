@@ -74,6 +74,7 @@ async def test_the_server_shows_the_part_and_no_more(tmp_path: Path) -> None:
         # However long the words of an error are, they are read in one go.
         assert "near" in text_of(await wire.call("query_rows", sql="x" * 100_000, database="app"))
         assert "canary" in text_of(await wire.call("query_rows", sql="SELECT x FROM secret", database="other"))
+        assert "email text (masked)" in text_of(await wire.call("list_tables"))
         assert "- email: TEXT, masked" in text_of(await wire.call("get_table", table="person", database="app"))
         assert "secret" not in text_of(await wire.call("list_tables", database="app"))
         assert '[1,"•••"]' in text_of(await wire.call("run_mails"))

@@ -7,14 +7,24 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from mcp_batteries.sql.language.identifiers import unquote_identifier
 from mcp_batteries.sql.language.table_groups import format_number_ranges, group_numbered_tables
 from mcp_batteries.sql.results.rows import RowPage, format_count, format_size, to_compact_json
 
-__all__ = ["MAX_LISTED_FUNCTIONS", "Catalog", "CatalogEntry", "Export", "Plan", "Report", "RowCount", "TableInfo"]
+__all__ = [
+    "FEW_TABLES",
+    "MAX_LISTED_FUNCTIONS",
+    "Catalog",
+    "CatalogEntry",
+    "Export",
+    "Plan",
+    "Report",
+    "RowCount",
+    "TableInfo",
+]
 
 _Json = Mapping[str, Any]
 _MAX_COLUMNS = 30
@@ -29,8 +39,18 @@ _MAX_ALIKE = 5
 MAX_LISTED_FUNCTIONS = 10
 # Lines of tables beyond which a list shows what they refer to, and no columns.
 _MANY_TABLES = 60
-# Lines of tables up to which a list has types of columns.
-_FEW_TABLES = 20
+# Tables up to which a list has types of columns, and what else a change may meet.
+FEW_TABLES = 20
+# Tables up to which a list has most of the values and the comments of columns.
+_PROFILED_TABLES = 6
+_MAX_PROFILE_CHARACTERS = 160
+_MAX_VALUE_CHARACTERS = 60
+_MAX_COMMENT_CHARACTERS = 80
+_MAX_DEFAULT_CHARACTERS = 40
+_MAX_CONSTRAINT_CHARACTERS = 120
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+_BOOLEANS = {"t": "true", "f": "false"}
+_PLAIN_FOREIGN_KEY = re.compile(r"FOREIGN KEY \(.*\) REFERENCES .*\)")
 _SHORT_TYPES = {
     "timestamp with time zone": "timestamptz", "timestamp without time zone": "timestamp",
     "time without time zone": "time", "character varying": "varchar", "double precision": "float8",
@@ -38,7 +58,7 @@ _SHORT_TYPES = {
 }  # fmt: skip
 _PLAIN_KEY_TYPES = ("integer", "bigint")
 # What tables may differ in that stand in one line.
-_GROUPED_FACTS = ("schema", "spelled", "name", "oid", "rows", "bytes")
+_GROUPED_FACTS = ("schema", "spelled", "name", "oid", "rows", "bytes", "details")
 
 
 @dataclass(frozen=True)
@@ -160,11 +180,12 @@ def _format_objects(objects: Sequence[_Json]) -> list[str]:
     """Return a line for each object, or for tables that are alike; short ones where there are many."""
     are_tables = bool(objects) and "columns" in objects[0]
     if not are_tables:
-        return [f"- {_format_object([item])}" for item in objects]
+        return [f"- {_format_object([item], _Layout())}" for item in objects]
     groups = group_numbered_tables(objects, _group_name, _group_facts)
     if len(groups) <= _MANY_TABLES:
-        has_types = len(groups) <= _FEW_TABLES
-        return [f"- {_format_object(group, has_types=has_types)}" for group in groups]
+        layout = _Layout(len(groups) <= FEW_TABLES, len(groups) <= _PROFILED_TABLES, _find_common_grants(groups))
+        lines = [f"- {_format_object(group, layout)}" for group in groups]
+        return [*_list_legend(groups, layout), *lines]
     note = f"[{len(objects)} here, without columns: `name` shows those of a few, `get_table` of one]"
     return [note, *map(_format_briefly, groups)]
 
@@ -177,12 +198,108 @@ def _group_facts(item: _Json) -> str:
     return to_compact_json({name: value for name, value in item.items() if name not in _GROUPED_FACTS})
 
 
-def _format_object(group: Sequence[_Json], *, has_types: bool = False) -> str:
+class _Layout(NamedTuple):
+    """How much a list says of each table.
+
+    Attributes:
+        has_types: whether it has the types of columns.
+        is_profiled: whether it has most of the values, and the comments, of columns.
+        common_grants: what is granted on all of them alike, which is told once.
+    """
+
+    has_types: bool = False
+    is_profiled: bool = False
+    common_grants: Sequence[str] = ()
+
+
+def _find_common_grants(groups: Sequence[Sequence[_Json]]) -> Sequence[str]:
+    """Return what is granted alike on all tables of which that is known."""
+    details = [_details_of(group) for group in groups]
+    grants = [table["grants"] for table in details if table is not None]
+    if not grants or any(others != grants[0] for others in grants):
+        return ()
+    return grants[0]
+
+
+def _format_object(group: Sequence[_Json], layout: _Layout) -> str:
     item = group[0]
     if "signature" in item:
         return f"{item['spelled']}{item['signature'] or ''} ({item['kind']}){_format_comment(item)}"
     title = " ".join(filter(None, (_format_title(group), ", ".join(_format_sizes(group)))))
-    return f"{title}{_format_columns(item, has_types=has_types)}{_format_comment(item)}"
+    constraints = "".join(f"; {constraint}" for constraint in _list_constraints(group, layout))
+    columns = _format_columns(item, _describe_columns(group), layout)
+    return f"{title}{columns}{constraints}{_format_comment(item)}"
+
+
+def _list_legend(groups: Sequence[Sequence[_Json]], layout: _Layout) -> list[str]:
+    """Return what the signs in the lines of tables mean, where they have more than names and types."""
+    described = [group for group in groups if _details_of(group)]
+    if not described:
+        return []
+    legend = ["!: NOT NULL"]
+    what = "constraints beside keys, triggers, rules, row security, grants"
+    if layout.common_grants:
+        what = what.replace("grants", "other grants")
+    if layout.common_grants:
+        legend.append(f"each granted to {' and '.join(layout.common_grants)}")
+    if any(_list_constraints(group, layout) for group in described):
+        legend.append(f"behind `;` all {what}")
+    else:
+        legend.append(f"no {what}")
+    if len(described) < len(groups):
+        legend.append("lines of several tables leave that out")
+    legend.append("in brackets: values of columns with few, % of the rows, by the last ANALYZE")
+    return [f"({'; '.join(legend)})"]
+
+
+def _details_of(group: Sequence[_Json]) -> _Json | None:
+    """Return what else is known of a table that stands in a line of its own."""
+    if len(group) > 1:
+        return None
+    return group[0].get("details")
+
+
+def _describe_columns(group: Sequence[_Json]) -> Sequence[_Json]:
+    """Return what else is known of a table's columns."""
+    details = _details_of(group)
+    if details is None or group[0]["kind"] == "sequence":
+        return ()
+    return details["columns"]
+
+
+def _list_constraints(group: Sequence[_Json], layout: _Layout) -> list[str]:
+    """Return what a change of a table may meet, beside types and keys."""
+    details = _details_of(group)
+    if details is None:
+        return []
+    lines = [item["definition"] for item in details["constraints"] if not _is_plain_key(item["definition"])]
+    constraints = {item["name"] for item in details["constraints"]}
+    for index in details["indexes"]:
+        match = _INDEX.fullmatch(index["definition"])
+        if match is not None and match[1] and unquote_identifier(match["name"]) not in constraints:
+            lines.append(f"UNIQUE {match['what'].removeprefix('btree ')}")
+    for title in ("trigger", "rule"):
+        if details[f"{title}s"]:
+            lines.append(format_count(len(details[f"{title}s"]), title))
+    if details["security"] or details["policies"]:
+        state = "on" if details["security"] else "off"
+        count = format_count(len(details["policies"]), "policy", "policies")
+        lines.append(f"row security {state}, {count}")
+    lines = [_shorten(line, _MAX_CONSTRAINT_CHARACTERS) for line in lines]
+    if details["grants"] and not layout.common_grants:
+        lines.append(f"granted to {' and '.join(details['grants'])}")
+    if details["closed"]:
+        lines.append(f"expressions are left out, for {details['closed']}")
+    return lines
+
+
+def _is_plain_key(definition: str) -> bool:
+    return definition.startswith("PRIMARY KEY") or _PLAIN_FOREIGN_KEY.fullmatch(definition) is not None
+
+
+def _shorten(text: str, limit: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[:limit]}…"
 
 
 def _format_sizes(group: Sequence[_Json]) -> list[str]:
@@ -207,13 +324,15 @@ def _describe_children(count: int) -> str:
     return f"with the {count} tables that inherit it"
 
 
-def _format_columns(item: _Json, *, has_types: bool) -> str:
+def _format_columns(item: _Json, details: Sequence[_Json], layout: _Layout) -> str:
     if item["kind"] == "sequence":
         return ""
-    types: Sequence[str] = (item["types"] or ()) if has_types else ()
+    types: Sequence[str] = (item["types"] or ()) if layout.has_types else ()
     columns = [
-        _format_listed_column(column, type_name, item["key"] or ())
-        for column, type_name in zip_longest((*(item["columns"] or ()), *(item["wide"] or ())), types, fillvalue="")
+        _format_listed_column(column, type_name, item["key"] or (), detail, layout)
+        for column, type_name, detail in zip_longest(
+            (*(item["columns"] or ()), *(item["wide"] or ())), types, details, fillvalue=""
+        )
     ]
     text = f": {', '.join(columns[:_MAX_COLUMNS])}"
     if len(columns) > _MAX_COLUMNS:
@@ -221,16 +340,67 @@ def _format_columns(item: _Json, *, has_types: bool) -> str:
     return text
 
 
-def _format_listed_column(column: str, type_name: str, key: Sequence[str]) -> str:
+def _format_listed_column(column: str, type_name: str, key: Sequence[str], detail: _Json | str, layout: _Layout) -> str:
     """Return a column with its type, if neither the table it refers to nor that it is a plain key shows it."""
-    name, _, table = column.partition(" -> ")
+    name, arrow, table = column.partition(" -> ")
     is_key = name in key
-    text = column
+    text = name
     if type_name and not table and not (is_key and type_name in _PLAIN_KEY_TYPES):
         for long, short in _SHORT_TYPES.items():
             type_name = type_name.replace(long, short)
-        text = f"{name} {type_name}"
-    return f"{text} (key)" if is_key else text
+        text += f" {type_name}"
+    if isinstance(detail, str):
+        facts = ""
+    else:
+        facts = _format_column_facts({**detail, "values": None} if table or is_key else detail, layout)
+        if detail["not_null"] and not is_key:
+            text += "!"
+    text += f"{arrow}{table}"
+    if is_key:
+        text += " (key)"
+    return text + facts
+
+
+def _format_column_facts(column: _Json, layout: _Layout) -> str:
+    """Return a column's default, its values and its comment."""
+    facts = ""
+    if column.get("masked"):
+        facts += " masked"
+    default = column["default"]
+    if column["generated"]:
+        facts += " generated"
+    elif default is not None and not default.startswith("nextval("):
+        facts += f" default {_shorten(default, _MAX_DEFAULT_CHARACTERS)}"
+    values = _format_shares(column, _MAX_PROFILE_CHARACTERS if layout.is_profiled else _MAX_VALUE_CHARACTERS)
+    if values:
+        facts += f" ({values})"
+    if column["comment"] and layout.is_profiled:
+        facts += f" /* {_shorten(column['comment'], _MAX_COMMENT_CHARACTERS)} */"
+    return facts
+
+
+def _format_shares(column: _Json, max_characters: int) -> str:
+    """Return values of a column with their share of the rows, if they are short, and that of NULL."""
+    shares: Mapping[str, int] = column["values"] or {}
+    texts = [f"{_format_value(column, value)} {share}%" for value, share in shares.items()]
+    if sum(map(len, texts)) > max_characters:
+        texts = []
+    if column["nulls"]:
+        texts.append(f"null {_null_share(column)}%")
+    return "|".join(texts)
+
+
+def _null_share(column: _Json) -> int:
+    """Return how many of a hundred rows are NULL; all only where there is no other."""
+    if column["nulls"] == 1:
+        return 100
+    return min(99, max(1, round(100 * column["nulls"])))
+
+
+def _format_value(column: _Json, value: str) -> str:
+    if column["type"] == "boolean":
+        return _BOOLEANS.get(value, value)
+    return value if _NUMBER.fullmatch(value) else to_compact_json(value)
 
 
 def _format_briefly(group: Sequence[_Json]) -> str:
@@ -296,7 +466,7 @@ class TableInfo:
         lines = [f"{table['kind']} {table['spelled']}{_format_comment(table)}"]
         if table["closed"]:
             lines.append(_format_closed(table))
-        lines += [_format_column({**column, "values": None}) for column in table["columns"]]
+        lines += [_format_column({**column, "values": None, "nulls": None}) for column in table["columns"]]
         lines += [f"- {item['definition']}" for item in (*table["constraints"], *table["indexes"])]
         lines += [f"- {item}" for item in (*table["triggers"], *table["rules"], *table["policies"])]
         if table["definition"]:
@@ -401,9 +571,12 @@ def _format_values(column: _Json) -> list[str]:
     if column["enum"]:
         return ["one of " + ", ".join(column["enum"])]
     shares: Mapping[str, int] = column["values"] or {}
-    if not shares:
-        return []
-    return ["common values by the last ANALYZE " + ", ".join(f"{value} {share} %" for value, share in shares.items())]
+    texts = [f"{value} {share} %" for value, share in shares.items()]
+    if texts:
+        texts[0] = f"common values by the last ANALYZE {texts[0]}"
+    if column["nulls"]:
+        texts.append(f"null in {_null_share(column)} % of the rows")
+    return texts
 
 
 _WITH_INDEX = ("PRIMARY KEY", "UNIQUE", "EXCLUDE")

@@ -172,6 +172,8 @@ def _render_listed_column(table: _Json, name: str, type_name: str, guesses: Mapp
         column += f" -> {spell_identifier(table['keys'][name])}"
     elif name in guesses and name not in table["values"]:
         column += f" -> {spell_identifier(guesses[name])}?"
+    if name in table["masked"]:
+        return f"{column} (masked)"
     if name in table["values"]:
         sign = "~" if table["sampled"] else ""
         return f"{column} ({sign}{'|'.join(table['values'][name])})"

@@ -18,7 +18,7 @@ from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.engine.query.pages import ResultPages
 from mcp_postgres.engine.query.table_descriptions import read_description
-from mcp_postgres.models import MAX_LISTED_FUNCTIONS, Catalog, CatalogEntry, TableInfo
+from mcp_postgres.models import FEW_TABLES, MAX_LISTED_FUNCTIONS, Catalog, CatalogEntry, TableInfo
 from mcp_postgres.policy import Database, NamesOf, Table, internal_statement, table_uri
 
 __all__ = [
@@ -169,6 +169,9 @@ async def _list_page(session: Session, *, query: ObjectQuery, limit: int, offset
     )
     if query.schema and not objects and len(query.databases) == 1:
         await _check_schema(session, query.schema)
+    if query.kind == "tables" and 0 < len(objects) <= FEW_TABLES:
+        details = await descriptions.read_details(session, objects)
+        objects = [{**item, "details": details.get(item["oid"])} for item in objects]
     functions: list[dict[str, Any]] = []
     if is_first:
         functions = await listing.list_objects(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, cast
 
 from mcp_batteries.errors import Invalid, quote
@@ -27,6 +28,7 @@ __all__ = [
     "describe",
     "describe_all",
     "find_table",
+    "read_details",
     "search_names",
 ]  # fmt: skip
 
@@ -74,13 +76,14 @@ WITH {LOCKED_RELATIONS} SELECT json_build_object(
       'default', CASE WHEN NOT {_CLOSED} THEN pg_get_expr(d.adbin, d.adrelid) END,
       'comment', col_description(c.oid, a.attnum),
       'enum', (SELECT json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = a.atttypid),
-      'values', (SELECT json_object_agg(left(v.value, 40), CASE WHEN v.share < 1 THEN least(round(v.share * 100), 99)
-          ELSE 100 END) FROM pg_stats s,
-          unnest(s.most_common_vals::text::text[], s.most_common_freqs) v (value, share)
-          WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname
-          AND cardinality(s.most_common_freqs) <= 12 AND s.null_frac + (SELECT sum(f) FROM unnest(s.most_common_freqs)
-              f) > 0.99 AND NOT s.inherited AND length(s.most_common_vals::text) <= 300))
+      'values', CASE WHEN cardinality(s.most_common_freqs) <= 12 AND s.null_frac + (SELECT sum(f) FROM
+          unnest(s.most_common_freqs) f) > 0.99 AND length(s.most_common_vals::text) <= 300
+          THEN (SELECT json_object_agg(left(v.value, 40), CASE WHEN v.share < 1 THEN least(round(v.share * 100), 99)
+          ELSE 100 END) FROM unnest(s.most_common_vals::text::text[], s.most_common_freqs) v (value, share)) END,
+      'nulls', nullif(s.null_frac, 0))
       ORDER BY a.attnum), '[]') FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+      LEFT JOIN pg_stats s ON s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname
+          AND NOT s.inherited
       WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
   'key', (SELECT json_agg(a.attname ORDER BY k.place) FROM pg_index i, unnest(i.indkey) WITH ORDINALITY k (number,
       place)
@@ -254,6 +257,12 @@ async def describe(session: Session, table: Table) -> dict[str, Any]:
 
 async def describe_all(session: Session, tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return everything about the tables of `list_objects`; those that went away meanwhile are left out."""
+    described = await read_details(session, tables)
+    return [{**item, **described[item["oid"]]} for item in tables if item["oid"] in described]
+
+
+async def read_details(session: Session, tables: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return everything about the tables of `list_objects`, by their oid."""
     await session.audit.refresh_visible(session)
     oids = "{" + ",".join(item["oid"] for item in tables) + "}"
     sql = session.audit.visible.fill_placeholders(_DESCRIBE)
@@ -262,7 +271,7 @@ async def describe_all(session: Session, tables: list[dict[str, Any]]) -> list[d
     for row in await cursor.fetchall():
         description = json.loads(row[0])
         described[description["oid"]] = _hide_masked(session, description)
-    return [{**item, **described[item["oid"]]} for item in tables if item["oid"] in described]
+    return described
 
 
 def _hide_masked(session: Session, description: dict[str, Any]) -> dict[str, Any]:
@@ -276,6 +285,7 @@ def _hide_masked(session: Session, description: dict[str, Any]) -> dict[str, Any
         if column["name"] in masked:
             column["masked"] = True
             column["values"] = None
+            column["nulls"] = None
     return description
 
 

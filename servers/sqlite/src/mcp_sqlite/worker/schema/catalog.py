@@ -209,6 +209,7 @@ def _describe_entry(
         "types": shape.types,
         "needed": shape.needed,
         "keys": shape.keys,
+        "masked": [column for column in columns if database.is_masked(entry.name, column)],
         "constraints": [],
         "profiled": layout.is_profiled,
     }
