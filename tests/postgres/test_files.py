@@ -103,6 +103,10 @@ async def test_a_table_that_is_missing_is_shown_first_and_made(tmp_path: Path) -
     assert base.rows("SELECT x::text, d->'a' FROM made2 ORDER BY id") == [("1.25", 1.5), ("3", None)]
     async with inside("--write", "--files", tmp_path, f"app={base.url('owner')}") as wire:
         assert "`--ddl`" in text_of(await wire.call("copy_from_file", file="new.csv", table="made3"))
+        said = text_of(await wire.call("copy_from_file", file="new.csv", table="made2", dry_run=True))
+        assert "has no column `code`. It has: `id`, `x`, `d`; the file: `id`, `code`, `price`, " in said, said
+        assert "INSERT from that.\nIn the file:\nid: " in said and "\nOdd name: " in said, said
+        assert "In the file" not in text_of(await wire.call("copy_from_file", file="new.csv", table="made2"))
 
 
 @pytest.mark.parametrize(

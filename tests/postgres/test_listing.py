@@ -85,7 +85,7 @@ async def test_few_tables_are_listed_with_what_a_change_may_meet() -> None:
         assert (
             "id (key), of -> t (null 100%), code text! default 'a;b'::text, n integer (null 100%) /* how many */, "
             "is_new boolean (false 50%|true 25%|null 25%), twice integer generated (null 100%); "
-            'CHECK ((n < 9)) NOT VALID; FOREIGN KEY (of) REFERENCES t(id) ON DELETE CASCADE; UNIQUE (code); '
+            "CHECK ((n < 9)) NOT VALID; FOREIGN KEY (of) REFERENCES t(id) ON DELETE CASCADE; UNIQUE (code); "
             "UNIQUE (n, lower(code)) WHERE (n > 5)"
         ) in said, said
         assert "null in 25 % of the rows" in text_of(await wire.call("get_table", table="parts"))

@@ -71,6 +71,20 @@ async def test_fields_that_can_be_no_columns_are_refused(text: str, reason: str,
             assert result.get("isError") and reason in text_of(result)
 
 
+async def test_a_file_with_other_names_is_told_with_its_values_and_the_insert(tmp_path: Path, folder: Path) -> None:
+    path = make(tmp_path / "a.db")
+    (folder / "in.csv").write_text("Nr;Datum;Grund\nR1;31.01.2026;late\nR2;01.02.2026;\nR1;31.01.2026;late\n", "utf-8")
+    async with served("--write", "--files", folder, path) as wire:
+        said = text_of(await wire.call("copy_from_file", file="in.csv", table="t", dry_run=True))
+        assert "`t` has no column `Nr`. It has: `id`, `name`; the file: `Nr`, `Datum`, `Grund`." in said, said
+        assert '`write_rows` takes `INSERT INTO t (…) SELECT … FROM "in.csv"`.\nIn the file:\nNr: ' in said, said
+        assert "\nGrund: " in said, said
+        assert "In the file" not in text_of(await wire.call("copy_from_file", file="in.csv", table="t"))
+        sql = 'SELECT count(*) FROM t; INSERT INTO t SELECT 90 + rowid, Nr FROM "in.csv"; SELECT count(*) FROM t'
+        said = text_of(await wire.call("write_rows", sql=sql))
+        assert not said.startswith("There") and "3 rows in t" in said, said
+
+
 @pytest.mark.parametrize("text", ["", "\n\n", ",,\n", "[]"])
 async def test_an_empty_file_is_no_import_of_nothing(text: str, tmp_path: Path, folder: Path) -> None:
     name = "in.json" if text == "[]" else "in.csv"

@@ -86,7 +86,7 @@ def assemble_sql(
     saved = SavedTools(queries, policy, run_saved) if queries else None
     writable = [word for word, can in (("rows", policy.can_write), ("the schema", policy.can_reshape)) if can]
     changes = " and ".join(writable).capitalize()
-    rule = f"{changes} can be changed; try a dry run first."
+    rule = f"{changes} can be changed; one call takes checks, changes and a look at the end, or is tried by a dry run."
     if not writable:
         rule = "Neither rows nor the schema can be changed."
     server = assemble(

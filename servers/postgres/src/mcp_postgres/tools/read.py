@@ -61,8 +61,8 @@ async def list_objects(
 ) -> Catalog:
     """List databases and their schemas with tables, columns, keys (`-> table`), sizes, comments, or another `kind`.
 
-    Begin here. Numbers of rows are estimates; of many tables columns are left out, unless `name` narrows them. For
-    more of one table use `get_table`.
+    Begin here: of few tables it tells values, NULLs, constraints and grants too. Numbers of rows are estimates; of many
+    tables columns are left out, unless `name` narrows them. For more of one table use `get_table`.
     """
     query = schemas.ObjectQuery(database, kind, schema, name)
     catalog = await schemas.list_objects(pools, query, limit, cursor)
@@ -84,8 +84,8 @@ async def get_table(
     """Get one table's or view's columns, keys to and from other tables, indexes, partitions, triggers, policies and
     grants.
 
-    For SQL over several tables `list_objects` is enough. This tells more of one: joins through other tables too, with
-    `sample` its first rows. It also compares the rows of two. For other rows use `query_rows`.
+    What `list_objects` tells is enough for SQL. This has joins through other tables too, with `sample` its first rows,
+    and compares the rows of two. For other rows use `query_rows`.
     """
     if compare_with is not None:
         return await compare_rows(pools, pages, table.of(database), compare_with.of(database))

@@ -52,7 +52,8 @@ async def list_tables(
 ) -> Catalog:
     """List databases with their tables, columns, keys (`-> table` for foreign ones) and row counts.
 
-    Begin here. Counts that take long are estimated or left out. For more of one table use `get_table`.
+    Begin here: of few tables it tells values, NULLs and constraints too. Counts that take long are estimated or left
+    out. For more of one table use `get_table`.
     """
     return await schemas.list_tables(pool, database, name, limit, cursor)
 
@@ -70,8 +71,8 @@ async def get_table(
     """Get one table's or view's columns with frequent values, keys to and from other tables, indexes, triggers and
     definition.
 
-    For SQL over several tables `list_tables` is enough. This tells more of one: joins through other tables too, with
-    `sample` its first rows. It also compares the rows of two. For other rows use `query_rows`.
+    What `list_tables` tells is enough for SQL. This has joins through other tables too, with `sample` its first rows,
+    and compares the rows of two. For other rows use `query_rows`.
     """
     if compare_with is not None:
         return await compare_rows(pool, pages, table.of(database), compare_with.of(database))

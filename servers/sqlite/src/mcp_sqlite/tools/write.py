@@ -32,8 +32,8 @@ async def write_rows(
 ) -> TextResult:
     """Insert, update or delete rows: statements separated by `;`, in one transaction, all or none.
 
-    Says how many rows each touched; a SELECT at the end, or RETURNING, shows in the same answer what came of it. To
-    only look use `query_rows`.
+    Says how many rows each touched; SELECT among them, or RETURNING, shows in the same answer what was and what came of
+    it. They read files as `query_rows` does, which is to only look.
     """
     return await run_change(pages, database.write(sql, parameters), dry_run=dry_run)
 
@@ -44,8 +44,8 @@ async def edit_schema(
 ) -> TextResult:
     """Create, alter or drop tables, indexes, views and triggers, set user_version.
 
-    Rows too if `write_rows` is there, and a SELECT at the end shows what came of it. Statements separated by `;`, in
-    one transaction, all or none. A dry run shows rows before and after, and a safe way back. For a table as it is use
-    `get_table`.
+    Rows too if `write_rows` is there; SELECT and EXPLAIN among them show what came of it. Statements separated by `;`,
+    in one transaction, all or none. A dry run shows rows before and after, and a safe way back. For a table as it is
+    use `get_table`.
     """
     return await run_change(pages, database.alter(sql), dry_run=dry_run)

@@ -12,6 +12,7 @@ import io
 import itertools
 import json
 import re
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -21,6 +22,7 @@ from mcp_batteries.sql.transfer.files import Fails
 __all__ = [
     "ColumnSummary",
     "CsvDialect",
+    "describe_file",
     "detect_dialect",
     "infer_column_kinds",
     "read_csv_lines",
@@ -576,6 +578,15 @@ class ColumnSummary:
             part + field.told(self.records) + kinds.describe_exceptions(self._related)
             for field, kinds in zip(self._fields, self._kinds, strict=True)
         ]
+
+
+def describe_file(records: Iterator[list[Any]], summary: ColumnSummary) -> str:
+    """Return what the values of each field of a file are like, in lines that end a message."""
+    summarized = summary.through(records)
+    names = next(summarized, list[Any]())
+    deque(summarized, maxlen=0)
+    lines = [f"{name}: {line}" for name, line in zip(names, summary.describe(), strict=False)]
+    return "\n".join(["\nIn the file:", *(" ".join(line.split()) for line in lines)])
 
 
 class _KindCounts:

@@ -33,6 +33,7 @@ from mcp_batteries.sql.transfer.files import create_file, open_served_file
 from mcp_batteries.sql.transfer.records import (
     ColumnSummary,
     CsvDialect,
+    describe_file,
     detect_dialect,
     read_csv_lines,
     read_csv_records,
@@ -58,6 +59,7 @@ __all__ = ["export_rows", "import_rows"]
 
 # Bytes of an export.
 _MAX_EXPORT_BYTES = 1_000_000_000
+_MAX_LISTED_COLUMNS = 50
 # What PostgreSQL before version 18 takes for the end of the records, and how it is a text.
 _ESCAPED_ENDS = {"\\.": '"\\."'}
 # A text is none of a column's type.
@@ -188,7 +190,10 @@ async def _import_rows(pools: ConnectionPools, table: ImportTable, file: ServedF
     async with pools.session(table.database, writes=True) as session:
         transaction_id = await session.fetch_value(READ_TRANSACTION_ID) or ""
         target, added = await _find_or_create_table(session, table, source)
-        columns = _match_columns(table, await fetch_json(session, _COLUMNS, target["oid"]), source.fields)
+        try:
+            columns = _match_columns(table, await fetch_json(session, _COLUMNS, target["oid"]), source.fields)
+        except Invalid as mismatch:
+            raise Invalid(mismatch.failure, mismatch.fix + await _describe_contents(session, source)) from mismatch
         if added is None:
             _keep_texts(source, columns)
         try:
@@ -228,6 +233,16 @@ async def _find_or_create_table(
     if target["kind"] not in ("table", "partitioned table"):
         raise Refused(f"{quote(table.name)} is a {target['kind']}.", "Rows are copied into tables.")
     return target, added
+
+
+async def _describe_contents(session: Session, source: _ImportSource) -> str:
+    """Return what the file's values are like, in a dry run; nothing where a part of the database is served."""
+    summary = source.summary
+    if summary is None or session.audit.visible.schema:
+        return ""
+    with source.open() as raw:
+        records = _open_records(raw, source.file, source.dialect, grows=True)
+        return await run_in_thread(lambda cancel: describe_file(_check_cancelled(records, cancel), summary))
 
 
 def _keep_texts(source: _ImportSource, columns: Sequence[dict[str, Any]]) -> None:
@@ -473,12 +488,20 @@ def _match_columns(
     for field in map(str, fields):
         column = _match_column(field, exact, lower | exact)
         if column is None:
-            names = ", ".join(quote(column["name"]) for column in columns[:50])
-            raise Invalid(f"{quote(table.name)} has no column {quote(field)}.", f"It has: {names}.")
+            names = _list_names([column["name"] for column in columns])
+            raise Invalid(
+                f"{quote(table.name)} has no column {quote(field)}.",
+                f"It has: {names}; the file: {_list_names(fields)}. Import it into a new table, where `edit_schema` "
+                "is offered, and INSERT from that.",
+            )
         matches.append(column)
     if len({column["name"] for column in matches}) < len(matches):
         raise Invalid("Two fields have the same name.", "Give each column once.")
     return matches
+
+
+def _list_names(names: Sequence[Any]) -> str:
+    return ", ".join(quote(str(name)) for name in names[:_MAX_LISTED_COLUMNS])
 
 
 def _match_column(

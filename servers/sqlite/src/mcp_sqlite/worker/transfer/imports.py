@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
-from mcp_batteries.sql.language.identifiers import quote_identifier
-from mcp_batteries.sql.transfer.records import ColumnSummary, CsvDialect
+from mcp_batteries.sql.language.identifiers import quote_identifier, spell_identifier
+from mcp_batteries.sql.transfer.records import ColumnSummary, CsvDialect, describe_file
 from mcp_sqlite.worker.change.transaction import Transaction
 from mcp_sqlite.worker.connection.authorizer import Mode
 from mcp_sqlite.worker.connection.connections import Connections
@@ -55,7 +55,7 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
             raise Failure(failure.kind, failure.message, fix) from None
         table = request["table"]
         new_table = _plan_table(database, source, table, is_dry_run=request["dry_run"])
-    importer = _Import(database, source, table, new_table)
+    importer = _Import(database, source, table, new_table, is_dry_run=request["dry_run"])
     with source.open() as file, Transaction(database, keep=not request["dry_run"]):
         importer.run(file)
     answer: dict[str, Any] = {
@@ -115,6 +115,7 @@ class _Import:
     source: RecordFile
     table: str
     new_table: _NewTable | None
+    is_dry_run: bool = False
     dialect: CsvDialect = field(default_factory=CsvDialect)
     fields: list[Any] = field(default_factory=list[Any])
     columns: list[str] = field(default_factory=list[str])
@@ -146,7 +147,7 @@ class _Import:
             known_fields = self.new_table.inferred.fields
         records = self.source.records(file, self.dialect, known_fields)
         self.fields = next(records, list[Any]())
-        self.columns = [_find_column(self.table, columns, name) for name in self.fields]
+        self.columns = [self._find_column(columns, name) for name in self.fields]
         if len(set(self.columns)) < len(self.columns):
             raise Failure("invalid", "Two fields have the same name.", "Give each column once.")
         if self.dialect.decimals:
@@ -157,6 +158,27 @@ class _Import:
             records = self.source.records(file, self.dialect, known_fields)
             next(records)
         return records
+
+    def _find_column(self, columns: list[Column], field_name: Any) -> str:
+        """Return the column that a field is for, in any letter case."""
+        spellings = {str(column.name).lower(): str(column.name) for column in columns}
+        name = spellings.get(str(field_name).lower()) or spellings.get(str(field_name).strip().lower())
+        if name is None:
+            listed = _list_names(list(spellings.values()))
+            message = f"`{self.table}` has no column `{str(field_name)[:_MAX_QUOTED_NAME]}`."
+            insert = f'INSERT INTO {spell_identifier(self.table)} (…) SELECT … FROM "{self.source.name}"'
+            fix = f"It has: {listed}; the file: {_list_names(self.fields)}. `write_rows` takes `{insert}`."
+            raise Failure("invalid", message, fix + self._describe_file())
+        return name
+
+    def _describe_file(self) -> str:
+        """Return what the file's values are like, in a dry run; nothing where a part of the database is served."""
+        if not self.is_dry_run or self.database.visible_schema is not None:
+            return ""
+        summary = ColumnSummary(choose_classifier(typed=not self.source.is_csv), NUMBER_KINDS)
+        with self.source.open() as file:
+            records = self.source.records(file, self.dialect, grows=True)
+            return describe_file(self.source.until_interrupted(records), summary)
 
     def _insert(self, records: Iterator[list[Any]]) -> None:
         database = self.database
@@ -188,15 +210,8 @@ class _Import:
         return Failure(failure.kind, message, f"{failure.fix} {_UNCHANGED}".strip())
 
 
-def _find_column(table: str, columns: list[Column], field_name: Any) -> str:
-    """Return the column that a field is for, in any letter case."""
-    spellings = {str(column.name).lower(): str(column.name) for column in columns}
-    name = spellings.get(str(field_name).lower()) or spellings.get(str(field_name).strip().lower())
-    if name is None:
-        listed = ", ".join(f"`{name}`" for name in list(spellings.values())[:_MAX_LISTED_COLUMNS])
-        message = f"`{table}` has no column `{str(field_name)[:_MAX_QUOTED_NAME]}`."
-        raise Failure("invalid", message, f"It has: {listed}.")
-    return name
+def _list_names(names: Sequence[Any]) -> str:
+    return ", ".join(f"`{str(name)[:_MAX_QUOTED_NAME]}`" for name in names[:_MAX_LISTED_COLUMNS])
 
 
 def _is_numeric(type_name: str) -> bool:
