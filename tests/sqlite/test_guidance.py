@@ -162,7 +162,7 @@ async def test_a_short_list_tells_what_a_change_may_meet(shop: Path) -> None:
         )
         assert parts in said, said
         assert re.search(r"- both \(view\): .*; 1 trigger\n", said), said
-        assert "- child 0 rows: parts_id -> parts?, note\n" in said, said
+        assert "- child 0 rows: parts_id -> parts?, note default 'CHECK (x)'\n" in said, said
 
 
 async def test_tables_tell_how_they_are_joined(shop: Path) -> None:

@@ -190,6 +190,8 @@ def _render_details(table: _Json, name: str, type_name: str) -> str:
         details = f" {type_name}"
     if name in table["needed"]:
         details += "!"
+    if name in table["defaults"]:
+        details += f" default {table['defaults'][name]}"
     return details
 
 

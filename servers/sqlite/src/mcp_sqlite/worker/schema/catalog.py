@@ -36,6 +36,7 @@ _VALUE_LIMITS = ValueLimits(rows=1000, counted_rows=0, values=5, characters=14)
 _PROFILE_LIMITS = ValueLimits(rows=1000, values=20)
 _MAX_COLUMNS = 30
 _MAX_TYPE_LENGTH = 30
+_MAX_DEFAULT_LENGTH = 40
 # Lines of tables beyond which the list leaves out their columns.
 _MAX_LINES_WITH_COLUMNS = 60
 # Lines of tables up to which the list has types, NOT NULL, how often values are there, and between which times.
@@ -59,6 +60,7 @@ class _Shape:
         primary: the columns of the primary key.
         types: the columns' declared types.
         needed: columns that are NOT NULL.
+        defaults: the columns' DEFAULT, where they have one.
         keys: the tables that columns refer to.
     """
 
@@ -67,6 +69,7 @@ class _Shape:
     primary: list[str]
     types: list[str]
     needed: list[str]
+    defaults: dict[str, str]
     keys: dict[str, str]
 
 
@@ -158,6 +161,11 @@ def _read_shape(database: Database, entry: TableEntry) -> _Shape:
         primary=[str(column.name) for column in columns if column.key_position],
         types=[str(column.type or "").lower()[:_MAX_TYPE_LENGTH] for column in columns],
         needed=[str(column.name) for column in columns if column.not_null and not column.key_position],
+        defaults={
+            str(column.name): str(column.default)[:_MAX_DEFAULT_LENGTH]
+            for column in columns
+            if column.default is not None
+        },
         keys={str(key.column): str(key.parent) for key in keys},
     )
 
@@ -208,6 +216,7 @@ def _describe_entry(
         "primary": primary,
         "types": shape.types,
         "needed": shape.needed,
+        "defaults": shape.defaults,
         "keys": shape.keys,
         "masked": [column for column in columns if database.is_masked(entry.name, column)],
         "constraints": [],
