@@ -40,7 +40,7 @@ Relation = Annotated[TableName, trusted(parse_table_name), Field(description="Ta
 OtherRelation = Annotated[
     TableName | None,
     trusted(parse_table_name),
-    Field(description="Instead of the description, list the rows in which `table` differs from this table or view."),
+    Field(description="Instead, count and list the rows in which `table` differs from this table or view."),
 ]
 FullTextTable = Annotated[
     TableName | None, trusted(parse_table_name), Field(description="Full-text table, if there are several.")
