@@ -217,7 +217,7 @@ QUIET = (
 """Changes whose answers and errors quote rows, where nobody takes care."""
 TABLES = (
     "app.person", "app.area", "app.area_1", "app.base", "app.bare", "app.kept", "app.loud", "app.upper", "app.hidden",
-    "app.counted", "priv.secret", "priv.beside", "pg_catalog.pg_stats", "app.orders",
+    "app.hidden_kept", "app.counted", "priv.secret", "priv.beside", "pg_catalog.pg_stats", "app.orders",
 )  # fmt: skip
 NOT_SERVED = ("masked", "not served", "may tell of more", "can't be told", "Masked", "rows of another", "has rules")
 

@@ -73,6 +73,10 @@ async def test_the_first_call_of_a_server_knows_what_is_masked() -> None:
         base.run("CREATE TABLE child (more text) INHERITS (t); INSERT INTO child SELECT * FROM t; ANALYZE child")
         said = text_of(await wire.call("get_table", table="child"))
         assert "- name: text, masked" in said and "canary" not in said, said
+        base.run("CREATE MATERIALIZED VIEW kept AS SELECT id, name AS other FROM t; ANALYZE kept")
+        for tool, arguments in (("get_table", {"table": "kept"}), ("list_objects", {})):
+            said = text_of(await wire.call(tool, **arguments))
+            assert "other" in said and "canary" not in said, said
     async with inside("--mask", "public.t.nmae", url) as wire:
         said = text_of(await wire.call("get_table", table="t"))
         assert "`public.t.nmae`" in said and "not there" in said and "canary" not in said, said

@@ -60,7 +60,7 @@ _LOCKED_INDEX = """(SELECT format('CREATE %sINDEX %I ON %I.%I USING %s (%s)%s',
       FROM pg_attribute a, pg_am m WHERE a.attrelid = x.oid AND m.oid = x.relam GROUP BY m.amname)"""
 _DESCRIBE = f"""
 WITH {LOCKED_RELATIONS} SELECT json_build_object(
-  'oid', c.oid::text, 'comment', obj_description(c.oid, 'pg_class'),
+  'oid', c.oid::text, 'is_materialized', c.relkind = 'm', 'comment', obj_description(c.oid, 'pg_class'),
   'rows', CASE WHEN c.relkind = 'p' THEN (SELECT CASE WHEN max(l.reltuples) < 0 THEN -1 ELSE
       sum(greatest(l.reltuples, 0)) END FROM {PARTITION_TREE} t
       JOIN pg_class l ON l.oid = t.relid WHERE l.relkind <> 'p') ELSE c.reltuples END::bigint,
@@ -275,7 +275,14 @@ async def read_details(session: Session, tables: Sequence[dict[str, Any]]) -> di
 
 
 def _hide_masked(session: Session, description: dict[str, Any]) -> dict[str, Any]:
-    """Return what may be told of a table with masked columns: no value of theirs, bounds of partitions neither."""
+    """Return what may be told of a table with masked columns: no value of theirs, bounds of partitions neither.
+
+    Where a part is served, no statistics of a materialized view: it may be made of what is not served, or masked.
+    """
+    if description["is_materialized"] and session.audit.visible.schema:
+        for column in description["columns"]:
+            column["values"] = None
+            column["nulls"] = None
     masked = session.audit.visible.masked_columns(int(description["oid"]))
     if not masked:
         return description
