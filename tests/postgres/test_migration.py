@@ -116,7 +116,7 @@ async def test_a_change_shows_the_plan_of_what_stands_behind_it_and_runs_none() 
     base.run("CREATE TABLE goods AS SELECT n AS id, 'x' AS name FROM generate_series(1, 5000) n", "owner")
     async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
         index = "CREATE INDEX goods_id ON goods (id)"
-        changes = [
+        changes: list[tuple[str, str, dict[str, Any]]] = [
             ("edit_schema", f"{index}; ANALYZE goods; EXPLAIN SELECT * FROM goods WHERE id = 7", {}),
             ("write_rows", "DELETE FROM u; EXPLAIN (COSTS OFF) /* a; b */ DELETE FROM goods WHERE id = 7", {}),
             ("write_rows", "EXPLAIN VERBOSE SELECT * FROM goods WHERE id = $1", {"parameters": [7]}),
