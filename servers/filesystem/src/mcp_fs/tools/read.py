@@ -110,7 +110,7 @@ def read_files(
     line_numbers: bool = False,
     max_bytes: PageByteLimit = DEFAULT_PAGE_BYTES,
 ) -> FileSlices:
-    """Read several text files, or lines of them: `a.py:10-40`, `*.log:-9` (the last); `max_bytes` is shared.
+    """Read up to 50 text files, or lines of them: `a.py:10-40`, `*.log:-9` (the last); `max_bytes` is shared.
 
     One that fails does not stop the others. One file: `read_text`.
     """
@@ -149,7 +149,7 @@ def read_diff(
 ) -> Comparison:
     """Compare two files, or all in two folders, as a unified diff from `source` to `target`.
 
-    For changes over time use `list_changes`.
+    Large JSON is compared by keys. For changes over time use `list_changes`.
     """
     return compare(source, target, max_bytes, cancel, WalkFilter(include_hidden, include_ignored))
 

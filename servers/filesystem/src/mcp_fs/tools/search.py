@@ -87,7 +87,7 @@ def search_text(
         bool,
         Field(
             description="Each text that matched, or its named groups, once, with its count; a group `sum` is added up, "
-            "also times a group `times`."
+            "and so is its product with a group `times`."
         ),
     ] = False,
     include_hidden: bool = False,

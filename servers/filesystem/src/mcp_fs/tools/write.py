@@ -147,7 +147,7 @@ def edit_file(
 ) -> EditResult:
     """Replace exact pieces of a text file, in order, all or none; says at which lines.
 
-    Encoding and line ends are kept. Several files: `edit_files`.
+    Encoding and line ends are kept; of a notebook it takes what `read_text` shows. Several files: `edit_files`.
     """
     replacements = [Replacement(edit.old_text, edit.new_text, edit.replace_all, edit.lookalike) for edit in edits]
     edit_pieces = partial(file_edits.replace_pieces, path, replacements, dry_run=dry_run, expected_hash=expected_hash)

@@ -212,7 +212,9 @@ class _Finder:
         if self.undated:
             notes.append(f"{self.undated:,} do not say when they were taken and come last")
         if not self.total and self._after is None:
-            notes.append("a glob is a whole name or path, in its case: `*part*` fits a part, `name/` a folder")
+            notes.append(
+                "a glob is a whole name, or a path below `path`, in its case: `*part*` fits a part, `name/` a folder"
+            )
         return notes
 
     def find_first(self, count: int) -> list[_FoundPath]:

@@ -367,7 +367,10 @@ class _TextSearch:
             *self.skipped.describe_links(),
         ]
         if not self.searched_count and (self.query.glob or self.query.file_type):
-            notes.append("no file fits `glob` or `file_type`: a glob is a whole name or path, as `*.py` or `src/**`")
+            notes.append(
+                "no file fits `glob` or `file_type`: a glob is a whole name, as `*.py`, "
+                "or a path below `path`, as `src/**`"
+            )
         return notes
 
     def describe_binary_files(self) -> list[str]:
