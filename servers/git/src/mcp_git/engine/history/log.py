@@ -12,7 +12,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid
 from mcp_git.engine.history.blame import resolve_lines
-from mcp_git.engine.history.change_search import ChangeSearch, SearchedCommits
+from mcp_git.engine.history.commit_search import CommitSearch, SearchedCommits
 from mcp_git.engine.history.cut_history import describe_boundary, find_earlier_name, list_boundary
 from mcp_git.engine.history.dates import to_git_date
 from mcp_git.engine.history.missing_paths import refuse_missing_path
@@ -81,52 +81,53 @@ class LogQuery:
 
     @property
     def options(self) -> list[str]:
-        options = select_options(
-            {
-                "--all": self.all_branches,
-                "--graph": self.graph,
-                "--follow": self.follow,
-                f"--author={self.author}": self.author,
-                f"--grep={self.message}": self.message,
-            }
-        )
+        return [*self.walk_options, *self.commit_options, *self.change_options]
+
+    @property
+    def walk_options(self) -> list[str]:
+        """The options by which git walks through the history."""
+        flags = select_options({"--all": self.all_branches, "--graph": self.graph, "--follow": self.follow})
+        return [*flags, *self.date_options]
+
+    @property
+    def date_options(self) -> list[str]:
+        options: list[str] = []
         if self.since:
             options.append(f"--since={to_git_date(self.since, 'since')}")
         if self.until:
             options.append(f"--until={to_git_date(self.until, 'until', to_end=True)}")
-        return [*options, *self._syntax_options]
+        return options
 
     @property
-    def _syntax_options(self) -> list[str]:
-        """The options that say how texts are looked for, with the text that was added or removed."""
-        options: list[str] = []
-        if self.author or self.message:
-            options += ["--regexp-ignore-case", "--extended-regexp" if self.is_regex else "--fixed-strings"]
-        return options + self.text_options
+    def commit_options(self) -> list[str]:
+        """The options that say whose a commit is, and what its message has."""
+        if not (self.author or self.message):
+            return []
+        options = select_options({f"--author={self.author}": self.author, f"--grep={self.message}": self.message})
+        return [*options, "--regexp-ignore-case", "--extended-regexp" if self.is_regex else "--fixed-strings"]
 
     @property
-    def searches_in_batches(self) -> bool:
-        """Whether its commits are found by what they change, and each tells that alone."""
-        return bool(self.text) and not self.graph and not self.follow
-
-    @property
-    def walk_options(self) -> list[str]:
-        """The options without those about the changes of a commit."""
-        return [option for option in self.options if option not in self.text_options]
-
-    @property
-    def walk_can_go_on(self) -> bool:
-        """Whether a walk that finds commits by their path alone can go on from where it ended.
-
-        Without a path git lists commits so fast that those before a page may be listed once more.
-        """
-        return bool(self.path.text) and not self.walk_options
-
-    @property
-    def text_options(self) -> list[str]:
+    def change_options(self) -> list[str]:
+        """The options that say what text a commit adds or removes."""
         if not self.text:
             return []
         return [f"-G{self.text}" if self.is_regex else f"-S{self.text}"]
+
+    @property
+    def searches_in_batches(self) -> bool:
+        """Whether its commits are found by what each one has, and each tells that alone."""
+        is_drawn = self.graph or self.follow or self.lines is not None
+        return bool(self.author or self.message or self.text) and not is_drawn
+
+    @property
+    def walk_can_go_on(self) -> bool:
+        """Whether the commits that a walk did not come to can be told from those that it did.
+
+        Commits behind `until`, and branches that did not change the path, are passed over, and would be again.
+        """
+        if self.all_branches:
+            return not (self.until or self.path.text or isinstance(self.revision, Range))
+        return not self.until
 
     @property
     def newest(self) -> Revision:
@@ -244,7 +245,7 @@ def list_commits(
     position = decode_position("log", cursor, query.scope)
     start = _find_start(git, repository, query, position, cancel)
     if query.searches_in_batches:
-        return _list_changes(git, repository, query, limit, position, start, cancel)
+        return _list_matches(git, repository, query, limit, position, start, cancel)
     command = _LogCommand.build(git, repository, query, limit, position, start.tips, cancel)
     page = _CommitPage()
     next_cursor = None
@@ -261,7 +262,7 @@ def list_commits(
     return Answer(facts, rows, next_cursor, lambda: _build_view(repository, query, page, position.skip))
 
 
-def _list_changes(
+def _list_matches(
     git: Git,
     repository: Repository,
     query: LogQuery,
@@ -270,21 +271,20 @@ def _list_changes(
     start: _Start,
     cancel: CancelToken,
 ) -> Answer:
-    """Return one page of the commits that add or remove a text, or what was found of it in the time there is.
+    """Return one page of the commits that a search finds, or what was found of it in the time there is.
 
     In a cursor the commits that were looked through are counted, and beside that those that were listed.
     """
     page = _CommitPage()
     next_cursor = None
     with explained_failures(git, repository, query.revision, cancel):
-        searched = _search_changes(git, repository, query, limit, position, start, cancel)
+        searched = _search_commits(git, repository, query, limit, position, start, cancel)
         page.read(iter(searched.rows), 0, limit)
         page.has_more = not searched.is_complete
         if page.has_more:
             hashes = _choose_cursor_hashes(git, repository, query, start, page, cancel)
-            payload = [position.skip + searched.count, position.offset + page.commit_count, hashes]
-            if query.walk_can_go_on and sum(not oid.startswith("^") for oid in hashes) == 1:
-                payload.append(searched.next_hashes)
+            next_hashes = _find_next_hashes(git, repository, query, position, hashes, searched, cancel)
+            payload = [position.skip + searched.count, position.offset + page.commit_count, hashes, next_hashes]
             next_cursor = Cursor.encode("log", payload, query.scope)
     if query.path.text and searched.is_complete and not page.commit_count and not position.skip:
         _refuse_missing_path(git, repository, query, cancel)
@@ -295,7 +295,7 @@ def _list_changes(
     return Answer(facts, _format_rows(page), next_cursor, lambda: _build_view(repository, query, page, position.offset))
 
 
-def _search_changes(
+def _search_commits(
     git: Git,
     repository: Repository,
     query: LogQuery,
@@ -304,13 +304,40 @@ def _search_changes(
     start: _Start,
     cancel: CancelToken,
 ) -> SearchedCommits:
-    """Search from where the page before ended, or over from the first commit where that can't be told."""
+    """Search from where the page before ended; where that can't be told, pass over the commits before it."""
     paths = [query.path.text] if query.path.text else []
     walk = [f"--skip={position.skip}", *query.walk_options, *(start.tips or _start_revisions(query))]
     if position.next_hashes:
-        walk = [*position.next_hashes, *(oid for oid in start.tips if oid.startswith("^"))]
-    search = ChangeSearch(walk, paths, query.text_options, _ROW_FORMAT, position.next_hashes)
+        walk = [*query.date_options, *position.next_hashes, *(oid for oid in start.tips if oid.startswith("^"))]
+    search = CommitSearch(walk, paths, query.commit_options, query.change_options, _ROW_FORMAT, position.next_hashes)
     return search.run(git, repository, limit, cancel)
+
+
+def _find_next_hashes(
+    git: Git,
+    repository: Repository,
+    query: LogQuery,
+    position: PagePosition,
+    start_hashes: Sequence[str],
+    searched: SearchedCommits,
+    cancel: CancelToken,
+) -> Sequence[str]:
+    """Return the commits from which the next page goes on; none where it has to pass over those before it."""
+    goes_on = not position.skip or bool(position.next_hashes)
+    if not (goes_on and query.walk_can_go_on):
+        return []
+    if query.all_branches:
+        if not position.skip:
+            searched.add_tips(_list_tips(git, repository, query, cancel))
+        return searched.next_hashes
+    has_one_tip = sum(not oid.startswith("^") for oid in start_hashes) == 1
+    return searched.next_hashes if has_one_tip else []
+
+
+def _list_tips(git: Git, repository: Repository, query: LogQuery, cancel: CancelToken) -> list[str]:
+    """Return the commits at which a walk of all branches begins."""
+    arguments = ["rev-list", "--no-walk=unsorted", "--all", *_start_revisions(query), "--"]
+    return git.run(repository, arguments, cancel).text.split()
 
 
 def _describe_limits(

@@ -1,8 +1,8 @@
-"""Searches the changes of commits for a text, a batch of commits after the other, for as long as a caller waits.
+"""Searches commits for an author, a message or a changed text, in batches, for as long as a caller waits.
 
-`git log -S` tells nothing of how far it came, and begins again for each page. Here one git lists the commits, and
-others look through them: where the time is over, what was found so far is an answer, and a cursor goes on from there.
-To find the commits that change a path takes git long, so the walk of the next page begins where this one ended.
+`git log` with such a condition tells nothing of how far it came, and begins again for each page. Here one git lists
+the commits, and others look through them: where the time is over, what was found so far is an answer, and a cursor
+goes on from there. The walk of the next page begins where this one ended, as far as a cursor has room to say where.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.output import split_lines, split_records
 from mcp_git.policy import Repository
 
-__all__ = ["ChangeSearch", "SearchedCommits"]
+__all__ = ["CommitSearch", "SearchedCommits"]
 
 _MAX_SECONDS = 10.0
 # A batch takes about so long, so that the search ends in time.
@@ -71,6 +71,10 @@ class SearchedCommits:
             self.back_to = commit.date
         self.count += len(commits)
 
+    def add_tips(self, tips: Sequence[str]) -> None:
+        """Add the commits at which the walk began, as far as it did not come to them."""
+        self.frontier.update(dict.fromkeys(oid for oid in tips if oid not in self._oids))
+
     @property
     def next_hashes(self) -> list[str]:
         """The commits from which a walk of those that are left begins; none if they are too many for a cursor."""
@@ -78,20 +82,22 @@ class SearchedCommits:
 
 
 @dataclass(frozen=True)
-class ChangeSearch:
+class CommitSearch:
     """What is searched.
 
     Attributes:
         walk: the arguments of `git log` that list the commits, up to the options of their format.
         frontier: commits at which an earlier walk ended and this one begins; none if it is the first.
         paths: what follows the `--`.
-        options: those that say what a change has to have.
+        commit_options: those that say whose a commit is, and what its message has.
+        change_options: those that say what a change has to have.
         row_format: how a commit that matches is printed, with its hash first behind a byte of 1.
     """
 
     walk: Sequence[str]
     paths: Sequence[str]
-    options: Sequence[str]
+    commit_options: Sequence[str]
+    change_options: Sequence[str]
     row_format: str
     frontier: Sequence[str] = ()
 
@@ -112,9 +118,9 @@ class ChangeSearch:
             while len(searched.rows) < limit and _read_clock() < end:
                 batch_start = _read_clock()
                 batch = list(islice(commits, size))
-                self._search_batch(git, repository, batch, limit, searched, cancel)
+                is_searched = self._search_batch(git, repository, batch, limit, searched, cancel)
                 if len(batch) < size:
-                    searched.is_complete = len(searched.rows) < limit or not batch
+                    searched.is_complete = is_searched
                     break
                 size = _choose_size(size, _read_clock() - batch_start)
         return searched
@@ -127,22 +133,37 @@ class ChangeSearch:
         limit: int,
         searched: SearchedCommits,
         cancel: CancelToken,
-    ) -> None:
-        """Look through some commits, and stop behind the match that is the last of the page."""
-        if not batch:
-            return
+    ) -> bool:
+        """Look through some commits, and stop behind the match that is the last of the page.
+
+        Returns:
+            Whether there is none behind it.
+        """
         hashes = [commit.oid for commit in batch]
-        arguments = ["diff-tree", "--stdin", "--no-patch", "--root", "--find-renames", "--abbrev"]
-        arguments += [f"--format={self.row_format}", *self.options, "--", *self.paths]
-        output = git.run(repository, arguments, cancel, stdin="".join(f"{oid}\n" for oid in hashes).encode())
-        rows = _list_rows(split_lines(output))
+        rows = self._find_matches(git, repository, hashes, cancel)
         room = limit - len(searched.rows)
         searched.rows += rows[:room]
-        looked_at = len(batch)
-        if len(rows) >= room:
-            last = rows[room - 1][1:].partition(b"\0")[0].decode()
-            looked_at = hashes.index(last) + 1
-        searched.add(batch[:looked_at])
+        if len(rows) <= room:
+            searched.add(batch)
+            return True
+        last = _read_hash(rows[room - 1])
+        searched.add(batch[: hashes.index(last) + 1])
+        return False
+
+    def _find_matches(
+        self, git: Git, repository: Repository, hashes: Sequence[str], cancel: CancelToken
+    ) -> list[bytes]:
+        """Return what git prints of those that match: authors and messages are looked at first, as that is fast."""
+        rows: list[bytes] = []
+        if self.commit_options and hashes:
+            arguments = ["log", "--no-walk=unsorted", "--stdin", f"--format={self.row_format}", *self.commit_options]
+            rows = _run_on_hashes(git, repository, arguments, hashes, cancel)
+            hashes = [_read_hash(row) for row in rows]
+        if self.change_options and hashes:
+            arguments = ["diff-tree", "--stdin", "--no-patch", "--root", "--find-renames", "--abbrev"]
+            arguments += [f"--format={self.row_format}", *self.change_options, "--", *self.paths]
+            rows = _run_on_hashes(git, repository, arguments, hashes, cancel)
+        return rows
 
 
 def _read_clock() -> float:
@@ -150,8 +171,17 @@ def _read_clock() -> float:
     return time.monotonic()
 
 
-def _list_rows(lines: Sequence[str]) -> list[bytes]:
+def _run_on_hashes(
+    git: Git, repository: Repository, arguments: Sequence[str], hashes: Sequence[str], cancel: CancelToken
+) -> list[bytes]:
+    """Return the rows that a command prints which reads hashes."""
+    output = git.run(repository, arguments, cancel, stdin="".join(f"{oid}\n" for oid in hashes).encode())
+    lines = split_lines(output)
     return [line.encode("utf-8", "surrogateescape") for line in lines if line.startswith("\x01")]
+
+
+def _read_hash(row: bytes) -> str:
+    return row[1:].partition(b"\0")[0].decode()
 
 
 def _choose_size(size: int, seconds: float) -> int:

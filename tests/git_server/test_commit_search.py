@@ -1,4 +1,4 @@
-"""A text is searched in the changes of commits for as long as there is time, and the next page goes on from there."""
+"""Commits are searched for as long as there is time, and the next page goes on from there."""
 
 import itertools
 import random
@@ -9,7 +9,7 @@ import pytest
 
 from git_server.made import Made
 from git_server.serving import Asking, serving
-from mcp_git.engine.history import change_search
+from mcp_git.engine.history import commit_search
 
 pytestmark = [
     pytest.mark.anyio,
@@ -66,13 +66,21 @@ async def all_hashes(asking: Asking, **arguments: object) -> tuple[list[str], li
         ({"text": "needle", "message": "aside"}, ["-Sneedle", "--grep=aside"]),
         ({"text": "needle", "all_branches": True}, ["-Sneedle", "--all"]),
         ({"text": "nothing of it"}, ["-Snothing of it"]),
+        ({"message": "3"}, ["--grep=3"]),
+        ({"message": "3", "path": "a.txt"}, ["--grep=3", "--", "a.txt"]),
+        ({"message": "3", "all_branches": True, "path": "c.txt"}, ["--grep=3", "--all", "--", "c.txt"]),
+        ({"message": "[23]5", "regex": True, "since": "2020-10-01"}, ["--grep=[23]5", "--since=2020-10-01 00:00"]),
+        ({"author": "a@b", "until": "2020-10-01"}, ["--author=a@b", "--until=2020-10-01 23:59:59"]),
+        ({"author": "A", "all_branches": True}, ["--author=A", "--all"]),
+        ({"author": "a", "message": "e", "rev": "HEAD~1..HEAD"}, ["-i", "--author=a", "--grep=e", "HEAD~1..HEAD"]),
+        ({"author": "A", "rev": "HEAD~1...side~2"}, ["--author=A", "HEAD~1...side~2"]),
     ],
-    ids=range(9),
+    ids=range(17),
 )
 async def test_what_is_found_is_what_git_finds(
     arguments: dict[str, object], words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(change_search, "_FIRST_BATCH", 7)
+    monkeypatch.setattr(commit_search, "_FIRST_BATCH", 7)
     made = made_history(tmp_path)
     expected = made.git("log", "--format=%h", *words).split()
     async with serving(made.path) as asking:
@@ -84,13 +92,13 @@ async def test_what_is_found_is_what_git_finds(
 async def test_where_the_time_is_over_the_answer_says_how_far_it_came(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(change_search, "_FIRST_BATCH", 7)
+    monkeypatch.setattr(commit_search, "_FIRST_BATCH", 7)
     made = made_history(tmp_path)
     expected = made.git("log", "--format=%h", "-Sneedle 0").split()
     ticks = itertools.count()
     # The time of each page is over after one batch.
-    monkeypatch.setattr(change_search, "_read_clock", lambda: float(next(ticks)))
-    monkeypatch.setattr(change_search, "_MAX_SECONDS", 1.5)
+    monkeypatch.setattr(commit_search, "_read_clock", lambda: float(next(ticks)))
+    monkeypatch.setattr(commit_search, "_MAX_SECONDS", 1.5)
     async with serving(made.path) as asking:
         hashes, heads = await all_hashes(asking, text="needle 0")
     assert hashes == expected
@@ -99,18 +107,38 @@ async def test_where_the_time_is_over_the_answer_says_how_far_it_came(
     assert len(heads) == len(made.git("log", "--format=%h").split()) // 7 + 1
 
 
-async def test_the_next_page_begins_where_the_one_before_ended(tmp_path: Path) -> None:
+@pytest.mark.parametrize("arguments", [{"path": "a.txt"}, {}, {"all_branches": True}], ids=["path", "all", "branches"])
+@pytest.mark.parametrize("condition", [{"text": "needle"}, {"author": "a@b"}], ids=["text", "author"])
+async def test_the_next_page_begins_where_the_one_before_ended(
+    condition: dict[str, object], arguments: dict[str, object], tmp_path: Path
+) -> None:
     made = made_history(tmp_path)
-    expected = made.git("log", "--format=%h", "-Sneedle", "--", "a.txt").split()
+    query = {"limit": 4, **condition, **arguments}
     async with serving(made.path) as asking:
-        first = await asking("list_commits", text="needle", path="a.txt", limit=2)
+        first = await asking("list_commits", **query)
         cursor = first.partition('cursor="')[2].partition('"')[0]
+        expected = await asking("list_commits", cursor=cursor, **query)
         # What the first page went over is gone, so a walk over it fails.
-        (made.path / ".git/refs/heads/side").unlink()
-        forget(made, made.git("rev-parse", "HEAD~1^{tree}").strip())
-        second = await asking("list_commits", text="needle", path="a.txt", limit=2, cursor=cursor)
-        assert "failed" in await asking("list_commits", text="needle", path="a.txt", limit=2)
-    assert [row.split(" ")[0] for row in second.splitlines()[1:3]] == expected[2:4]
+        forget(made, made.git("rev-parse", "HEAD~1").strip())
+        second = await asking("list_commits", cursor=cursor, **query)
+        assert "failed" in await asking("list_commits", **query)
+    assert second.splitlines()[1:] == expected.splitlines()[1:]
+    assert len(second.splitlines()) == 5
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize("room", [0, 1, 2, 50])
+@pytest.mark.parametrize("arguments", [{"rev": "a"}, {"all_branches": True}], ids=["rev", "branches"])
+async def test_pages_lose_none_whatever_a_cursor_has_room_for(
+    arguments: dict[str, object], room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit_search, "_MAX_FRONTIER", room)
+    made = made_skewed_history(tmp_path, random.Random(room), skew=0)
+    words = ["--all"] if "all_branches" in arguments else ["a"]
+    expected = made.git("log", "--format=%h", "-Sneedle", *words).split()
+    async with serving(made.path) as asking:
+        hashes, _ = await all_hashes(asking, text="needle", limit=2, **arguments)
+    assert hashes == expected
 
 
 @pytest.mark.share(2)
@@ -135,15 +163,15 @@ def forget(made: Made, oid: str) -> None:
     (made.path / ".git/objects" / oid[:2] / oid[2:]).unlink()
 
 
-def made_skewed_history(folder: Path, chance: random.Random) -> Made:
-    """Return a repository of branches and merges whose clocks went wrong."""
+def made_skewed_history(folder: Path, chance: random.Random, skew: int = 400) -> Made:
+    """Return a repository of branches and merges whose clocks went wrong by so many seconds."""
     made = Made(folder / "app")
     stream: list[str] = []
     words = ""
     for number in range(1, _COMMITS):
         words += "needle\n" * (number % 3 == 0) + f"{number}\n"
         branch, *others = chance.sample(["a", "b", "c"], 2)
-        seconds = 1_600_000_000 + number * 50 + chance.choice([0, 0, 0, -400, 400])
+        seconds = 1_600_000_000 + number * 50 + chance.choice([0, 0, 0, -skew, skew])
         stream.append(f"commit refs/heads/{branch}\nmark :{number}\ncommitter A <a@b> {seconds} +0000\n")
         stream.append("data 1\nx\n")
         if number == 1:
