@@ -107,6 +107,21 @@ async def test_only_a_filter_that_would_do_something_counts(name: str, file: str
         assert answer.startswith("failed") is not is_committed, answer
 
 
+@pytest.mark.parametrize("mainline", [1, 2])
+@pytest.mark.parametrize("tool", ["run_cherry_pick", "revert_commit"])
+async def test_of_a_merge_what_differs_from_its_mainline_counts(tool: str, mainline: int, tmp_path: Path) -> None:
+    made = made_lfs(tmp_path)
+    made.git("checkout", "--quiet", "--force", "texts")
+    made.git("merge", "--quiet", "--no-edit", "bins")
+    if tool == "run_cherry_pick":
+        made.git("checkout", "--quiet", "--detach", f"HEAD^{mainline}")
+    async with serving("--write", made.path) as asking:
+        answer = await asking(tool, rev="texts", mainline=mainline)
+    # Against the branch with texts it brings a file of Git LFS, against the other one a text.
+    assert answer.startswith("failed") is (mainline == 1), answer
+    assert ("Git LFS" in answer) is (mainline == 1), answer
+
+
 async def test_attributes_of_the_branch_that_comes_count_too(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     made.git("switch", "--quiet", "topic")

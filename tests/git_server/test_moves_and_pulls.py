@@ -40,6 +40,13 @@ async def test_a_branch_is_renamed_with_its_reflog_and_upstream(branch: str, new
     made.git("fsck")
 
 
+async def test_a_branch_is_not_renamed_to_the_name_that_it_has(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    async with serving("--write", made.path) as asking:
+        answer = await asking("create_branch", name="topic", rename="topic")
+    assert answer.startswith("failed: `name` and `rename` are both"), answer
+
+
 async def test_head_follows_a_renamed_branch_though_the_call_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

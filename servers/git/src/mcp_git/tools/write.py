@@ -478,8 +478,6 @@ def _plan_picks(
 ) -> Callable[[OperationPlanner], Operation]:
     """Return the plan to pick or revert the commits of `rev`, as `command` says."""
     arguments = [*command, "--no-gpg-sign"]
-    if mainline is not None:
-        arguments.append(f"--mainline={mainline}")
     span = ["--no-walk", rev.text]
     if isinstance(rev, Range):
         if rev.dots != ".." or into is not None:
@@ -487,7 +485,7 @@ def _plan_picks(
                 "Of a range only `a..b` is done, on the current branch.", "Switch first, and leave out `into`."
             )
         span = [rev.text]
-    return lambda planner: planner.pick(arguments, rev, span, into)
+    return lambda planner: planner.pick(arguments, rev, span, into, mainline)
 
 
 def _pathspecs(paths: Sequence[RepositoryPath]) -> list[str]:

@@ -187,12 +187,14 @@ class PickOperation(Operation):
         return_calls: the calls that lead back from that branch.
         git_options: options of git itself, before the command.
         base: the commit on which a rebase puts others, so that what it has is no news; empty for other operations.
+        mainline: the parent from which a merge commit that is picked or reverted differs.
     """
 
     on_branch: Revision | None = None
     return_calls: Sequence[ToolCall] = ()
     git_options: Sequence[str] = ()
     base: str = ""
+    mainline: int = 1
 
     @property
     def steps(self) -> Sequence[GitInput]:

@@ -513,23 +513,27 @@ class OperationPlanner:
         revision: Revision | Range,
         span: Sequence[str],
         on_branch: Revision | None = None,
+        mainline: int | None = None,
     ) -> PickOperation:
         """Plan to make commits once more; after a conflict too, lines of their messages that begin with `#` stay.
 
         Args:
             span: which commits.
+            mainline: the parent, from 1 on, from which a merge commit differs.
         """
         search = ["log", "--max-count=1", "--format=%H", "--grep=^#", *span, "--"]
         git_options: Sequence[str] = ()
         if self.git.run(self.repository, search, self.cancel, exit_codes=(0, 128)).stdout:
             git_options = _SCISSORS_OPTIONS
         base = self._find_hash(f"{revision.text}^{{commit}}") if arguments[0] == "rebase" else ""
+        options = [f"--mainline={mainline}"] if mainline else []
         return PickOperation(
-            [*arguments, revision.text],
+            [*arguments, *options, revision.text],
             revision=revision,
             on_branch=on_branch,
             git_options=git_options,
             base=base,
+            mainline=mainline or 1,
         )
 
     def _return_calls(self, target: str) -> Sequence[ToolCall]:

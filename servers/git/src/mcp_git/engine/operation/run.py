@@ -204,18 +204,25 @@ class _Run:
                 check.refuse_writing("HEAD", revision)
             case "merge":
                 check.refuse_writing("HEAD", revision, from_merge_base=True)
-            case "cherry-pick" if isinstance(operation.revision, Range):
-                check.refuse_writing(operation.revision.start.text, operation.revision.end.text)
-            case "revert" if isinstance(operation.revision, Range):
-                check.refuse_writing(operation.revision.end.text, operation.revision.start.text)
-            case "cherry-pick":
-                check.refuse_writing(f"{revision}^", revision)
-            case "revert":
-                check.refuse_writing(revision, f"{revision}^")
+            case "cherry-pick" | "revert" if isinstance(operation, PickOperation):
+                self._refuse_contents_of_pick(check, operation)
             case "stash":
                 self._refuse_contents_of_stash(check, revision)
             case _:
                 pass
+
+    def _refuse_contents_of_pick(self, check: ContentCheck, operation: PickOperation) -> None:
+        match operation.revision:
+            case Range(start=start, end=end):
+                before, after = start.text, end.text
+            case Revision(text=text):
+                before, after = f"{text}^{operation.mainline}", text
+            case None:
+                return
+        if operation.command == "revert":
+            check.refuse_writing(after, before)
+        else:
+            check.refuse_writing(before, after)
 
     def _refuse_contents_of_stash(self, check: ContentCheck, revision: str) -> None:
         match self.operation.arguments[1]:
