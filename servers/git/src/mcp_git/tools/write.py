@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Invalid
+from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.server.declaration.decorators import OtherName, rename_arguments, tool
 from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
 from mcp_git.engine.operation.operation import CommitOperation, FileOperation, GitInput, Operation, UndoKind
@@ -181,6 +181,11 @@ def create_branch(
     To go to one that exists use `run_switch`.
     """
     if rename is not None:
+        if rename.text == name.text:
+            raise Invalid(
+                f"`name` and `rename` are both {quote(name.text)}.",
+                "Give the new name as `name`, and the one that it has as `rename`.",
+            )
         if switch or upstream or rev.text != "HEAD":
             raise Invalid("A branch that is renamed stays where it is.", "Leave out `rev`, `switch` and `upstream`.")
         return operations.plan_and_run(repo, lambda planner: planner.rename_branch(rename, name), cancel)
