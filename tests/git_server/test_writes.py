@@ -1235,3 +1235,47 @@ async def test_an_upstream_that_is_gone_is_not_even_with_its_branch(tmp_path: Pa
         assert "even with origin/main; clean]" in await asking("get_status")
         made.git("update-ref", "-d", "refs/remotes/origin/main")
         assert "origin/main is gone; clean]" in await asking("get_status")
+
+
+@pytest.mark.anyio
+async def test_an_undo_says_which_files_it_leaves_outside_of_a_sparse_checkout(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.commit("one", {"in/a.txt": "a\n", "out/b.txt": "1\n"})
+    made.commit("two", {"out/b.txt": "2\n"})
+    made.git("sparse-checkout", "set", "--cone", "in")
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_restore", paths=["out"], rev="HEAD~1")
+        assert "outside of the sparse checkout, so that the undo leaves them on disk: out/b.txt" in answer
+        await undone(asking, answer)
+        assert made.git("status", "--porcelain") == ""
+        assert (made.path / "out/b.txt").exists()
+        assert "sparse" not in await asking("run_restore", paths=["in"], rev="HEAD~1")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["hard", "mixed", "switch", "commit"])
+async def test_where_git_goes_back_no_more_there_is_no_undo(name: str, tmp_path: Path) -> None:
+    """Git refuses to read a tree in which `.gitmodules` is a link."""
+    made = made_app(tmp_path)
+    oid = made.git("hash-object", "-w", "--stdin", given=b"side.txt").strip()
+    entries = f"{made.git('ls-tree', 'HEAD')}120000 blob {oid}\t.gitmodules\n"
+    tree = made.git("mktree", given=entries.encode()).strip()
+    made.git("update-ref", "HEAD", made.git("commit-tree", tree, "-p", "HEAD", "-m", "a link").strip())
+    calls = {
+        "hard": ("run_reset", {"rev": "HEAD~1", "mode": "hard"}),
+        "mixed": ("run_reset", {"rev": "HEAD~1", "mode": "mixed"}),
+        "switch": ("run_switch", {"rev": "topic"}),
+        "commit": ("create_commit", {"message": "remove it"}),
+    }
+    tool, arguments = calls[name]
+    async with serving("--write", made.path) as asking:
+        answer = await asking(tool, **arguments)
+        assert not answer.startswith("failed"), answer
+        if name == "commit":
+            # Such an undo leaves the index as it is.
+            await undone(asking, answer)
+            return
+    assert "\nno undo: the commit before has `.gitmodules` as a link" in answer
+    assert "undo: `" not in answer, answer
+    refused = subprocess.run([GIT, "reset", "--hard", "HEAD@{1}"], cwd=made.path, capture_output=True, check=False)
+    assert b"invalid path '.gitmodules'" in refused.stderr

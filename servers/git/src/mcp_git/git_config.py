@@ -23,6 +23,7 @@ __all__ = [
     "format_entries",
     "format_environment",
     "is_partial",
+    "is_sparse_checkout",
     "list_disbelieved",
     "list_remotes",
     "parse_entries",
@@ -126,6 +127,11 @@ def list_disbelieved(entries: Iterable[Entry]) -> list[str]:
 def is_partial(entries: Iterable[Entry]) -> bool:
     """Whether a repository is a partial clone."""
     return any(key == "extensions.partialclone" or re.fullmatch(r"remote\..+\.promisor", key) for key, _ in entries)
+
+
+def is_sparse_checkout(entries: Iterable[Entry]) -> bool:
+    """Whether a work tree has only some of the files that are committed."""
+    return dict(entries).get("core.sparsecheckout", "").lower() in TRUE_VALUES
 
 
 def find_promised_filter(remote: str, entries: Mapping[str, str]) -> str:

@@ -24,9 +24,13 @@ from mcp_git.engine.operation.operation import (
     UndoKind,
     refuse_program_steps,
 )
-from mcp_git.engine.operation.untracked_files import list_untracked_of_stash, refuse_obstructed_stash
+from mcp_git.engine.operation.untracked_files import (
+    describe_sparse_files,
+    list_untracked_of_stash,
+    refuse_obstructed_stash,
+)
 from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.program.output import select_options
+from mcp_git.engine.program.output import select_options, split_names
 from mcp_git.engine.program.revisions import find_commits
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
 from mcp_git.engine.work_tree.status_reader import read_status
@@ -234,9 +238,28 @@ class OperationPlanner:
     def restore(self, source: Revision, paths: Sequence[str]) -> FileOperation:
         """Plan to write files as a commit has them."""
         arguments = ["restore", f"--source={self._disambiguate(source)}", "--staged", "--worktree", "--", *paths]
+        unwritten = self._list_unwritten(paths)
+
+        def describe_written() -> Sequence[str]:
+            top = self.git.layout(self.repository).work_tree or ""
+            names = [name for name in unwritten if os.path.lexists(os.path.join(top, name))]
+            return [describe_sparse_files(names)] if names else []
+
         return FileOperation(
-            arguments, revision=source, undo_kind=UndoKind.FILES, overwritten_paths=paths, source=source
+            arguments,
+            revision=source,
+            undo_kind=UndoKind.FILES,
+            overwritten_paths=paths,
+            source=source,
+            after=describe_written,
         )
+
+    def _list_unwritten(self, paths: Sequence[str]) -> list[str]:
+        """Return the files below `paths` that a sparse checkout leaves out of the work tree."""
+        if not git_config.is_sparse_checkout(self.git.read_allowed_configuration(self.repository)):
+            return []
+        output = self.git.run(self.repository, ["ls-files", "-t", "-z", "--", *paths], self.cancel)
+        return [entry[2:] for entry in split_names(output.stdout) if entry.startswith("S ")]
 
     def commit_only(self, operation: CommitOperation, paths: Sequence[str], *, has_patch: bool) -> CommitOperation:
         """Plan to commit some paths, and to leave staged what else is; git can't do that in a merge, nor with a patch.

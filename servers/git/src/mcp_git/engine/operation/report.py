@@ -46,6 +46,9 @@ _MAX_STAGED_NAMES = 5
 _MAX_NAMES_BYTES = 50_000
 # Commands that make one commit with the caller's own subject, or none: of others the new commits of HEAD are listed.
 _COMMANDS_WITHOUT_NEWS = frozenset({"commit", "switch"})
+# Ways of undoing in which git reads the commit before into the index.
+_KINDS_THAT_READ_TREES = frozenset({UndoKind.KEEP, UndoKind.MIXED, UndoKind.HARD, UndoKind.CARRIED})
+_LINK_MODE = "120000"
 # What the two letters of a conflict say, in git's words; `UU` is the usual one.
 _CONFLICT_KINDS = {
     "DD": " (deleted by both)", "AU": " (added by us)", "UD": " (deleted by them)", "UA": " (added by them)",
@@ -274,6 +277,11 @@ class _Report:
             if self._staged_by_undo:
                 stage_calls = [format_call("stage_files", paths=quote_paths(self._staged_by_undo))]
         calls = self._find_undo_calls()
+        if calls and self._was_at_refused_link():
+            self.lines.append(
+                "no undo: the commit before has `.gitmodules` as a link, and git puts no such link into an index"
+            )
+            return
         if self._names_snapshot(calls):
             self.before.store(self.layout)
         if calls:
@@ -281,6 +289,16 @@ class _Report:
             if remaining:
                 self.lines.append(describe_remaining_files(remaining))
         self.lines += [f"undo: {call}" for call in [*calls, *self._return_calls]]
+
+    def _was_at_refused_link(self) -> bool:
+        """Whether HEAD was at a commit to which git goes back no more, as it refuses what that has as `.gitmodules`."""
+        has_moved = self.after.oid != self.before.status.oid
+        if not has_moved or self.operation.undo_kind not in _KINDS_THAT_READ_TREES:
+            return False
+        if not any(entry.path == b".gitmodules" for entry in self.before.status.entries):
+            return False
+        arguments = ["ls-tree", self.before.status.oid, "--", ".gitmodules"]
+        return self.git.run(self.repository, arguments, self.cancel).text.startswith(_LINK_MODE)
 
     def _read_later_trees(self) -> Trees:
         """Return the trees that an undo expects to find, which are stored for it."""

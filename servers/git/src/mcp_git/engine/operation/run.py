@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Problem, Refused, quote
+from mcp_git import git_config
 from mcp_git.engine.operation.conflicts import is_empty_pick, list_new_conflicts, refuse_conflict_marks
 from mcp_git.engine.operation.expectation import refuse_changed_since
 from mcp_git.engine.operation.failures import (
@@ -42,7 +43,6 @@ from mcp_git.engine.work_tree.content_check import ContentCheck
 from mcp_git.engine.work_tree.in_progress import find_picked_commits
 from mcp_git.engine.work_tree.status import Status
 from mcp_git.engine.work_tree.status_reader import read_status
-from mcp_git.git_config import TRUE_VALUES
 from mcp_git.models import Answer
 from mcp_git.policy import Expectation, Range, Repository, Revision, WritableRepository
 from mcp_git.repository_paths import Layout
@@ -249,8 +249,7 @@ class _Run:
         return self.operation.command in ("switch", "merge", "rebase")
 
     def _is_sparse_checkout(self) -> bool:
-        configuration = dict(self.git.read_allowed_configuration(self.repository))
-        return configuration.get("core.sparsecheckout", "").lower() in TRUE_VALUES
+        return git_config.is_sparse_checkout(self.git.read_allowed_configuration(self.repository))
 
     def _refuse_wrong_state(self, status: Status) -> None:
         if self.operation.command == "switch":

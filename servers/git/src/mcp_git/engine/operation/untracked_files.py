@@ -10,12 +10,13 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, quote
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import split_names
-from mcp_git.path_quoting import quote_path
+from mcp_git.path_quoting import quote_path, quote_paths
 from mcp_git.policy import Repository, Revision
 from mcp_git.repository_paths import Layout
 
 __all__ = [
     "describe_remaining_files",
+    "describe_sparse_files",
     "list_untracked",
     "list_untracked_of_stash",
     "refuse_obstructed_stash",
@@ -118,10 +119,20 @@ def list_untracked(git: Git, repository: Repository, paths: Collection[bytes], c
 
 def describe_remaining_files(names: Sequence[str]) -> str:
     """Return the line about new files that no undo takes away."""
-    line = f"new files, which stay: {', '.join(names[:_MAX_NAMES])}"
+    return f"new files, which stay: {_name_some(names)}"
+
+
+def describe_sparse_files(names: Sequence[str]) -> str:
+    """Return the line about files that were written although a sparse checkout leaves them out."""
+    named = _name_some(quote_paths(map(os.fsencode, names)))
+    return f"outside of the sparse checkout, so that the undo leaves them on disk: {named}"
+
+
+def _name_some(names: Sequence[str]) -> str:
+    named = ", ".join(names[:_MAX_NAMES])
     if len(names) > _MAX_NAMES:
-        line += f" and {len(names) - _MAX_NAMES:,} more"
-    return line
+        named += f" and {len(names) - _MAX_NAMES:,} more"
+    return named
 
 
 def _has_content(git: Git, repository: Repository, top: str, name: str, oid: str, cancel: CancelToken) -> bool:

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Refused, quote
+from mcp_git import git_config
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.git_binary import missing_contents
 from mcp_git.engine.program.output import select_options, split_lines, split_names
-from mcp_git.git_config import TRUE_VALUES
 from mcp_git.path_quoting import quote_path
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout, read_small_file
@@ -152,8 +152,7 @@ class ContentCheck:
 
     def _list_unwritten(self, source: str) -> list[str]:
         """Return the files of a revision that a sparse checkout leaves out."""
-        configuration = dict(self._git.read_allowed_configuration(self._repository))
-        if configuration.get("core.sparsecheckout", "").lower() not in TRUE_VALUES:
+        if not git_config.is_sparse_checkout(self._git.read_allowed_configuration(self._repository)):
             return []
         with self._git.make_scratch_index() as folder:
             # Git applies the patterns only where it updates files, so it gets a folder without any, and none to write.
