@@ -111,7 +111,7 @@ QUESTIONS = [
     ),
     Question(
         "which releases have a commit", "git tag --contains @commit --list '@tags' --sort=-creatordate", "list_refs",
-        {"kind": "tags", "contains": "@commit", "pattern": "@tags"}, r"(?m)^(\S+)$", r"(?m)^([\w.-]+) [0-9a-f]{7}",
+        {"kind": "tags", "contains": "@commit", "pattern": "@tags"}, r"(?m)^(\S+)$", r"(?m)^([\w.-]+) [0-9]{4}-",
         is_ordered=False,
     ),
     Question(

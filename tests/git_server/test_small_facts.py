@@ -174,6 +174,21 @@ async def test_a_pipe_in_the_place_of_a_file_stops_no_call(name: str, tmp_path: 
             assert time.monotonic() - began < 4
 
 
+async def test_releases_with_a_commit_come_from_the_first_one_on(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    oid = made.git("rev-parse", "HEAD").strip()
+    for year in (2021, 2022, 2023):
+        date = f"{year}-05-01T12:00:00Z"
+        made.git("tag", f"v{year}", "--message=A release", oid, GIT_COMMITTER_DATE=date)
+    async with serving(made.path) as asking:
+        answer = await asking("list_refs", kind="tags", contains=oid, limit=2)
+        head, *rows = answer.splitlines()
+        assert rows == ["v2021 2021-05-01", "v2022 2022-05-01"]
+        cursor = head.partition('cursor="')[2].partition('"')[0]
+        answer = await asking("list_refs", kind="tags", contains=oid, limit=2, cursor=cursor)
+        assert answer.splitlines()[1:] == ["v2023 2023-05-01"]
+
+
 async def test_branches_and_tags_are_found_by_name_and_by_what_they_have(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     made.git("tag", "v1.0")

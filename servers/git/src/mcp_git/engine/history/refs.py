@@ -36,6 +36,7 @@ _BRANCH_FORMAT = (
     "%00%(upstream:track)%00%(symref:short)%00%(contents:subject)"
 )
 _TAG_FORMAT = "%(refname:short)%00%(objectname:short)%00%(creatordate:short)%00%(contents:subject)"
+_SHORT_TAG_FORMAT = "%(refname:short)%00%(creatordate:short)"
 _HASH = re.compile("[0-9a-f]{40,}")
 
 
@@ -141,8 +142,8 @@ def _digest_rows(kind: RefKind, rows: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(identities).encode("utf-8", "replace")).hexdigest()
 
 
-def _format_row(name: str, oid: str, date: str, subject: str = "") -> str:
-    return clip(escape_line_breaks(f"{name} {oid} {date} {subject}").rstrip(), _MAX_ROW_BYTES)
+def _format_row(*words: str) -> str:
+    return clip(escape_line_breaks(" ".join(words)).rstrip(), _MAX_ROW_BYTES)
 
 
 class _Branch(NamedTuple):
@@ -188,7 +189,13 @@ def _list_branches(git: Git, repository: Repository, query: RefQuery, limit: int
 
 
 def _list_tags(git: Git, repository: Repository, query: RefQuery, limit: int, cancel: CancelToken) -> list[str]:
-    arguments = ["for-each-ref", "--sort=-creatordate", f"--count={limit}", f"--format={_TAG_FORMAT}"]
+    """Return the tags, newest first; those with a commit by name and date, from the first one that has it."""
+    order = "-creatordate"
+    tag_format = _TAG_FORMAT
+    if query.contains is not None:
+        order = "creatordate"
+        tag_format = _SHORT_TAG_FORMAT
+    arguments = ["for-each-ref", f"--sort={order}", f"--count={limit}", f"--format={tag_format}"]
     output = git.run(repository, [*arguments, *query.options, *query.patterns("refs/tags")], cancel)
     return [_format_row(*line.split("\0")) for line in split_lines(output)]
 
