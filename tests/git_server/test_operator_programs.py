@@ -147,6 +147,27 @@ async def test_git_is_free_only_where_a_hook_is_set_up(
     assert Git(policy).find_programs(policy.repositories["app"]).are_run_by("commit") is are_there
 
 
+@pytest.mark.parametrize("value", ["%(prefix)/hooks", ":(optional)tools", ":(optional)nowhere", "~/hooks", "tools"])
+async def test_hooks_are_those_that_git_finds(value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Versions of git know different beginnings of a path."""
+    made = made_app(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    for folder in (made.path / ".git/hooks", made.path / "tools", tmp_path / "hooks"):
+        folder.mkdir(exist_ok=True)
+        hook = folder / "post-commit"
+        hook.write_text(f"#!/bin/sh\necho {folder.parent.name}/{folder.name} >> {tmp_path}/trace\n")
+        hook.chmod(0o755)
+    made.git("config", "core.hooksPath", value)
+    made.git("commit", "--quiet", "--allow-empty", "--message=by git")
+    trace = tmp_path / "trace"
+    by_git = trace.read_text() if trace.exists() else ""
+    made.write("notes.txt", "changed\n")
+    async with serving("--write", "--hooks", made.path) as asking:
+        assert not (await asking("create_commit", message="by us", all_tracked=True)).startswith("failed")
+    assert (trace.read_text() if trace.exists() else "") == 2 * by_git
+
+
 async def test_paths_and_messages_that_are_called_like_an_option_stay_what_they_are(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     made.write("--no-verify", "x\n")

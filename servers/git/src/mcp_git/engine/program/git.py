@@ -33,6 +33,8 @@ _DENIED = "ermission denied"
 _COMMANDS_WITHOUT_PATTERNS = frozenset(
     {"cat-file", "for-each-ref", "log", "ls-files", "ls-tree", "merge-base", "rev-list", "rev-parse", "status"}
 )
+# With which the path of a setting begins where git has a folder of its own in mind, or one that need not be there.
+_SIGNS_OF_PATHS = ("%(", ":(")
 _PATTERN_OPTIONS = ("--author=", "--grep=", "-G")
 
 
@@ -212,15 +214,25 @@ class Git:
         return self._limit_programs(layout, self._private_git_dirs.prepare(layout)[0])
 
     def _limit_programs(self, layout: Layout, private: PrivateGitDir) -> OperatorPrograms:
+        return self.programs.limit_to(layout, self._find_hooks_folder(layout, private))
+
+    def _find_hooks_folder(self, layout: Layout, private: PrivateGitDir) -> str:
+        """Return the folder of the hooks, as git finds it where hooks may run."""
         entries = [*private.user_configuration.all_entries, *private.own_entries]
-        return self.programs.limit_to(layout, entries)
+        configured = dict(entries).get("core.hookspath")
+        if configured is None or not self.programs.hooks:
+            return os.path.join(layout.common_dir, "hooks")
+        if not configured.startswith(_SIGNS_OF_PATHS):
+            return os.path.expanduser(configured)
+        path = self.binary.expand_path(configured, layout.work_tree or layout.git_dir)
+        return path or os.path.join(layout.common_dir, "hooks")
 
     def _add_operators_environment(
         self, programs: OperatorPrograms, layout: Layout, private: PrivateGitDir, environment: Mapping[str, str]
     ) -> dict[str, str]:
         """Return an environment with that of the operator around it, whose home their programs need."""
         user = private.user_configuration.all_entries
-        own = programs.environment(layout, user, private.own_entries)
+        own = programs.environment(self._find_hooks_folder(layout, private), user, private.own_entries)
         homes = {name: own[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in own}
         without_homes = {name: value for name, value in environment.items() if name != "XDG_CONFIG_HOME"}
         # Git hands what is to be signed over in a file.

@@ -201,6 +201,15 @@ class GitBinary:
         """
         return self._plain(arguments, environment, None)
 
+    def expand_path(self, value: str, folder: str) -> str:
+        """Return the path that a setting names for a git that runs in a folder; empty where it is one to be ignored.
+
+        Git itself says so, as its versions know different beginnings of a path.
+        """
+        arguments = ["config", "--file", os.devnull, "--type=path", "--default", value, "--get", "a.path"]
+        result = self.run(arguments, folder, {**self.environment, "GIT_DIR": self.scratch_folder}, 10, None)
+        return os.fsdecode(result.stdout.removesuffix(b"\n"))
+
     def run_config(self, arguments: Sequence[str], path: str, *, writes: bool = False) -> bytes:
         """Run `git config` with words for the file at `path`.
 

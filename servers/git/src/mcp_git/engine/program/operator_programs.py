@@ -36,13 +36,9 @@ class OperatorPrograms:
     hooks: bool
     signing: bool
 
-    def limit_to(self, layout: Layout, entries: Sequence[git_config.Entry]) -> OperatorPrograms:
-        """Return what a repository has of these: where no hook is set up, nothing needs to be free for one.
-
-        Args:
-            entries: the operator's own configuration, and the repository's over it.
-        """
-        if self.hooks and not _has_programs(_find_hooks_folder(layout, entries), layout):
+    def limit_to(self, layout: Layout, hooks_folder: str) -> OperatorPrograms:
+        """Return what a repository has of these: where no hook is set up, nothing needs to be free for one."""
+        if self.hooks and not _has_programs(hooks_folder, layout):
             return replace(self, hooks=False)
         return self
 
@@ -71,7 +67,7 @@ class OperatorPrograms:
         return [*options, *arguments[end_of_options:]]
 
     def environment(
-        self, layout: Layout, user: Sequence[git_config.Entry], repository: Sequence[git_config.Entry]
+        self, hooks_folder: str, user: Sequence[git_config.Entry], repository: Sequence[git_config.Entry]
     ) -> dict[str, str]:
         """Return what is added to the environment of a git that may run them: the operator's own, and configuration.
 
@@ -84,19 +80,14 @@ class OperatorPrograms:
             entries += [entry for entry in user if _SIGNING_KEYS.fullmatch(entry[0])]
             entries += [entry for entry in repository if _REPOSITORY_SIGNING_KEYS.fullmatch(entry[0])]
         if self.hooks:
-            entries.append(("core.hookspath", _find_hooks_folder(layout, [*user, *repository])))
+            entries.append(("core.hookspath", hooks_folder))
         own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") and name != "GPG_TTY"}
         return own | git_config.format_environment(entries)
 
 
-def _find_hooks_folder(layout: Layout, entries: Sequence[git_config.Entry]) -> str:
-    """Return the folder of the hooks, as git is told it."""
-    return dict(entries).get("core.hookspath", os.path.join(layout.common_dir, "hooks"))
-
-
 def _has_programs(folder: str, layout: Layout) -> bool:
     """Whether a folder, which may be named from where git runs its hooks, has a file that can be executed."""
-    path = os.path.join(layout.work_tree or layout.git_dir, os.path.expanduser(folder))
+    path = os.path.join(layout.work_tree or layout.git_dir, folder)
     try:
         names = os.listdir(path)
     except (FileNotFoundError, NotADirectoryError):
