@@ -24,6 +24,7 @@ __all__ = [
     "PickOperation",
     "RefOperation",
     "UndoKind",
+    "refuse_amending_another",
     "refuse_in_progress",
     "refuse_program_steps",
 ]
@@ -213,6 +214,24 @@ def refuse_in_progress(operations: Sequence[str]) -> None:
     if operations[0].startswith("bisect"):
         fix = "End that first."
     raise Conflict(f"There is a {operations[0]} here.", fix)
+
+
+def refuse_amending_another(layout: Layout, operations: Sequence[str]) -> None:
+    """Check that no operation has stopped before its commit: HEAD is then the commit before, which git would amend.
+
+    Raises:
+        Conflict: one has.
+    """
+    names = [phrase.split(" ")[0] for phrase in operations if not phrase.startswith("bisect")]
+    if not names or os.path.lexists(os.path.join(layout.git_dir, "rebase-merge", "amend")):
+        return
+    # Git keeps the message there until the commit is made.
+    is_to_come = os.path.lexists(os.path.join(layout.git_dir, "MERGE_MSG"))
+    if is_to_come or os.path.lexists(os.path.join(layout.git_dir, "rebase-apply")):
+        raise Conflict(
+            f"The commit of the {names[0]} under way is not made yet, so `amend` would change the one before.",
+            "`continue_operation` makes it.",
+        )
 
 
 def refuse_program_steps(layout: Layout) -> None:

@@ -159,12 +159,19 @@ class _Report:
             # Of a partial clone the contents are not here.
             counts = "what can't be compared here"
         self.facts.append(f"committed {counts}")
-        arguments = ["log", "--format=%h %s", "--max-count=1", self.after.oid, "--"]
-        subject = self.git.run(self.repository, arguments, self.cancel).text.rstrip("\n")
-        self.lines.append(clip(escape_line_breaks(subject), _MAX_ROW_BYTES))
+        self.lines.append(self._describe_commit(self.after.oid, "%h %s"))
+        if "--amend" in self.operation.arguments:
+            # It may be somebody else's who committed meanwhile.
+            replaced = self._describe_commit(self.before.status.oid, "%h %an: %s")
+            self.lines.append(f"in place of {replaced}")
         self.lines += files[:_MAX_LISTED]
         if len(files) > _MAX_LISTED:
             self.lines.append("… `read_diff` with rev=HEAD and files_only has the others")
+
+    def _describe_commit(self, oid: str, line_format: str) -> str:
+        arguments = ["log", f"--format={line_format}", "--max-count=1", oid, "--"]
+        line = self.git.run(self.repository, arguments, self.cancel).text.rstrip("\n")
+        return clip(escape_line_breaks(line), _MAX_ROW_BYTES)
 
     def _add_warnings(self) -> None:
         for warning in self.warnings:

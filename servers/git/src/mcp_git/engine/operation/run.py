@@ -30,6 +30,7 @@ from mcp_git.engine.operation.operation import (
     Operation,
     PickOperation,
     RefOperation,
+    refuse_amending_another,
     refuse_in_progress,
 )
 from mcp_git.engine.operation.plan import OperationPlanner, Upstream
@@ -255,6 +256,8 @@ class _Run:
         if self.operation.command == "switch":
             # Newer gits refuse it too, but look for what is in progress in the common directory, which is ours.
             refuse_in_progress([phrase for phrase in status.in_progress if not phrase.startswith("bisect")])
+        if "--amend" in self.operation.arguments:
+            refuse_amending_another(self.layout, status.in_progress)
         if isinstance(self.operation, CommitOperation):
             refuse_conflict_marks(self.git, self.repository, status, self.operation.resolved_paths, self.cancel)
 
