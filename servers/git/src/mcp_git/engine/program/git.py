@@ -167,46 +167,50 @@ class Git:
             GitFailed: it ended otherwise than `exit_codes`, and was read to its end.
         """
         layout = layout or self.layout(repository, writes=writes)
-        private_git_dir, environment = self._private_git_dirs.prepare(layout)
+        invocation = self._prepare(layout, arguments, stdin)
         if _needs_no_locale(arguments, stdin):
-            environment.pop("LC_CTYPE")
+            invocation.environment.pop("LC_CTYPE")
         if scratch_index:
-            environment |= {
+            invocation.environment |= {
                 "GIT_INDEX_FILE": f"{scratch_index}/index",
                 "GIT_OBJECT_DIRECTORY": f"{scratch_index}/objects",
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES": git_config.quote_value(layout.objects),
             }
-            environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = git_config.quote_value(layout.objects)
         if common_dir:
-            environment["GIT_COMMON_DIR"] = common_dir
+            invocation.environment["GIT_COMMON_DIR"] = common_dir
         if literal_paths and ("--" in arguments[:-1] or "--stdin" in arguments):
             # Git hands it on to what it runs itself, such as the `git clean :/` of a stash, so only where paths follow.
-            arguments = ["--literal-pathspecs", *arguments]
-        confinement = self._private_git_dirs.confinement(
-            layout, private_git_dir, writes=writes, scratch_folder=scratch_index or common_dir
+            invocation.arguments = ["--literal-pathspecs", *arguments]
+        invocation.confinement = self._private_git_dirs.confinement(
+            layout, invocation.private_git_dir, writes=writes, scratch_folder=scratch_index or common_dir
         )
-        max_bytes = 0
         if runs_programs:
-            # What a hook runs may be of any size.
-            max_bytes = _MAX_REMOTE_MEMORY_BYTES
-            programs = self._limit_programs(layout, private_git_dir)
-            arguments = programs.permit(arguments)
-            environment = self._add_operators_environment(programs, layout, private_git_dir, environment)
-            confinement = self._confine_programs(programs, layout)
+            self._let_run_programs(invocation)
         with self._slots.hold(cancel) as memory_bytes:
-            invocation = _Invocation(
-                layout,
-                private_git_dir,
-                arguments,
-                environment,
-                confinement,
-                max_bytes or memory_bytes,
-                stdin,
-                new_session=runs_programs,
-            )
+            invocation.memory_bytes = invocation.memory_bytes or memory_bytes
             with self._start(invocation, cancel, exit_codes) as run:
                 yield run.read_stdout()
                 if remarks is not None:
                     remarks.append(run.read_stderr())
+
+    def _prepare(self, layout: Layout, arguments: Sequence[str], stdin: bytes) -> _Invocation:
+        """Return a run of git that is not confined yet, with its environment."""
+        private_git_dir, environment = self._private_git_dirs.prepare(layout)
+        return _Invocation(layout, private_git_dir, arguments, environment, stdin)
+
+    def _let_run_programs(self, invocation: _Invocation) -> None:
+        """Let a run of git run the programs that the operator allows."""
+        layout = invocation.layout
+        private_git_dir = invocation.private_git_dir
+        programs = self._limit_programs(layout, private_git_dir)
+        invocation.arguments = programs.permit(invocation.arguments)
+        invocation.environment = self._add_operators_environment(
+            programs, layout, private_git_dir, invocation.environment
+        )
+        invocation.confinement = self._confine_programs(programs, layout)
+        # What a hook runs may be of any size.
+        invocation.memory_bytes = _MAX_REMOTE_MEMORY_BYTES
+        invocation.new_session = True
 
     def find_programs(self, repository: Repository) -> OperatorPrograms:
         """Return which programs the operator lets a change of a repository run, and it has."""
@@ -266,11 +270,12 @@ class Git:
             GitFailed: it ended otherwise than `exit_codes`.
         """
         layout = self.layout(repository, writes=True)
-        private_git_dir, environment = self._private_git_dirs.prepare(layout)
-        environment |= self.binary.remote_environment(address.protocol, entries)
-        confinement = None
+        invocation = self._prepare(layout, arguments, stdin)
+        invocation.environment |= self.binary.remote_environment(address.protocol, entries)
+        invocation.memory_bytes = _MAX_REMOTE_MEMORY_BYTES
+        invocation.new_session = True
         if self.binary.confinements is not None:
-            confinement = self.binary.confinements.remote(
+            invocation.confinement = self.binary.confinements.remote(
                 layout,
                 address.protocol,
                 address.layout,
@@ -278,16 +283,6 @@ class Git:
                 self._policy.remote_folders,
                 self.binary.scratch_folder,
             )
-        invocation = _Invocation(
-            layout,
-            private_git_dir,
-            arguments,
-            environment,
-            confinement,
-            _MAX_REMOTE_MEMORY_BYTES,
-            stdin,
-            new_session=True,
-        )
         with self._start(invocation, cancel, exit_codes, on_stderr) as run:
             out = b"".join(run.read_stdout())
             return Output(out, stderr=run.read_stderr())
@@ -459,25 +454,25 @@ def _needs_no_locale(arguments: Sequence[str], stdin: bytes) -> bool:
     return not any(argument.startswith(_PATTERN_OPTIONS) or "{/" in argument for argument in arguments)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Invocation:
     """A git to start for a repository.
 
     Attributes:
         environment: all of it.
+        stdin: what it reads.
         confinement: what it may do; None where nothing confines it.
         memory_bytes: what it may take.
-        stdin: what it reads.
         new_session: whether it has no terminal where somebody could be asked.
     """
 
     layout: Layout
     private_git_dir: PrivateGitDir
     arguments: Sequence[str]
-    environment: Mapping[str, str]
-    confinement: Confinement | None
-    memory_bytes: int
-    stdin: bytes = b""
+    environment: dict[str, str]
+    stdin: bytes
+    confinement: Confinement | None = None
+    memory_bytes: int = 0
     new_session: bool = False
 
 
