@@ -223,9 +223,8 @@ def list_refs(
 ) -> Answer:
     """List branches with their upstreams, tags, remotes, stashes, worktrees, or a branch's reflog (`kind`).
 
-    Branches, of remotes too, and tags come newest first, with commit and date; with `contains` tags come oldest first,
-    with date. The reflog tells where `name` pointed before: lost commits are found there. For a branch's commits use
-    `list_commits`.
+    Branches, of remotes too, and tags come newest first, with commit and date; tags with `contains` oldest first.
+    The reflog has where `name` pointed, so lost commits too. For a branch's commits use `list_commits`.
     """
     query = RefQuery(kind, name, pattern, contains, merged, not_merged)
     return refs.list_refs(git, repo, query, limit, cursor, cancel)
