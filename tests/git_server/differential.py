@@ -102,6 +102,9 @@ class Asker:
         listed = _texts(self.plain("ls-tree", "-r", "-z", "--name-only", "-t", revision), b"\0")
         return self.chance.choice([*listed, "nothing.txt"]) if listed else "a.txt"
 
+    def _is_submodule(self, path: str, revision: str) -> bool:
+        return (self.plain("ls-tree", revision, "--", path) or b"").startswith(b"160000")
+
     # Questions
 
     async def status(self) -> None:
@@ -255,6 +258,8 @@ class Asker:
         path = self.path(rev.rpartition("..")[2])
         first = self.chance.randrange(1, 8)
         last = first + self.chance.randrange(30)
+        if self._is_submodule(path, rev.rpartition("..")[2]):
+            return  # Of a submodule git counts the line that names its commit.
         said = self.plain("log", f"-L{first},{last}:{path}", "--no-patch", "--format=%h", rev, "--")
         ours = await self.pages(
             "list_commits", path=quote_path(os.fsencode(path)), lines=f"{first}-{last}", rev=rev,
