@@ -1279,3 +1279,19 @@ async def test_where_git_goes_back_no_more_there_is_no_undo(name: str, tmp_path:
     assert "undo: `" not in answer, answer
     refused = subprocess.run([GIT, "reset", "--hard", "HEAD@{1}"], cwd=made.path, capture_output=True, check=False)
     assert b"invalid path '.gitmodules'" in refused.stderr
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("paths", [["new.txt"], ["new.txt", "notes.txt"], ["."]], ids=["one", "two", "all"])
+async def test_a_restore_of_what_is_only_staged_is_undone(paths: list[str], tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.write("new.txt", "new\n")
+    made.git("add", "new.txt")
+    (made.path / "new.txt").unlink()
+    made.write("side.txt", "changed\n")
+    before = state(made)
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_restore", paths=paths)
+        assert "AD" not in made.git("status", "--porcelain")
+        await undone(asking, answer)
+    assert state(made) == before
