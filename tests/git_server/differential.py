@@ -217,12 +217,12 @@ class Asker:
         said = self.plain("--literal-pathspecs", *words)
         ours = await self.pages("read_diff", **arguments)
         if kind < 3:
-            conflicts = _texts(
-                self.plain(
-                    "--literal-pathspecs", "diff", "--name-only", "--diff-filter=U", "-z", *words[words.index("--") :]
-                ),
-                b"\0",
+            said_of_conflicts = self.plain(
+                "--literal-pathspecs", "diff", "--name-only", "--diff-filter=U", "-z", *words[words.index("--") :]
             )
+            if said_of_conflicts is None:
+                return  # Git itself stumbles, as over a `.gitmodules` that is in conflict.
+            conflicts = _texts(said_of_conflicts, b"\0")
             found = re.search(r"; (\d+) in conflict:", self.head)
             self.same("in conflict", [int(found[1]) if found else 0], [len(set(conflicts))])
         alone = await self.pages("read_diff", **arguments, files_only=True)
