@@ -9,6 +9,7 @@ import pytest
 from e2e.serving import connected
 from git_server.made import Made
 from git_server.serving import serving
+from git_server.states import list_worlds
 from git_server.test_hostile import Trap
 from git_server.test_writes import made_app
 from mcp_batteries.testing.wire import MODERN
@@ -102,3 +103,16 @@ async def test_a_new_worktree_is_followed(tmp_path: Path) -> None:
         await wire.subscribe("git://fix/head")
         Made(tmp_path / "trees/fix").commit("A fix", {"notes.txt": "fixed\n"})
         await wire.updated("git://fix/head")
+
+
+@pytest.mark.skipif("reftable" not in list_worlds(), reason="this git makes none")
+async def test_worktrees_with_a_reftable_name_a_branch_without_commits(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app", "--ref-format=reftable")
+    made.commit("first", {"a.txt": "one\n"})
+    made.git("worktree", "add", "--quiet", "--detach", str(tmp_path / "beside"))
+    made.git("switch", "--quiet", "--orphan", "fresh")
+    oid = made.git("rev-parse", "main").strip()
+    for folder in (made.path, tmp_path / "beside"):
+        async with serving(folder) as asking:
+            rows = (await asking("list_refs", kind="worktrees")).splitlines()[1:]
+            assert rows == ["app fresh", f"beside detached at {oid[:9]}"]

@@ -256,13 +256,10 @@ def _describe_position(
 
 
 def _read_head_of_reftable(git: Git, repository: Repository, name: str, cancel: CancelToken) -> str:
-    def parse(*arguments: str) -> str:
-        return git.run(repository, ["rev-parse", *arguments], cancel, exit_codes=(0, 1, 128)).text.strip()
+    def ask(*arguments: str) -> str:
+        return git.run(repository, arguments, cancel, exit_codes=(0, 1, 128)).text.strip()
 
-    head = parse("--symbolic-full-name", name)
-    if head == name:
-        return parse(name)
-    return head
+    return ask("symbolic-ref", "--quiet", name) or ask("rev-parse", "--verify", "--quiet", name)
 
 
 def complete_refs(git: Git, repository: Repository, start: str, cancel: CancelToken) -> list[str]:
