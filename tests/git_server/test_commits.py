@@ -186,7 +186,7 @@ async def test_commits_of_a_range_are_picked_and_reverted(tool: str, tmp_path: P
         made.git("switch", "--quiet", "main")
     before = made.git("rev-parse", "HEAD")
     async with serving("--write", made.path) as asking:
-        assert "Switch first" in await asking("run_cherry_pick", rev="topic~2..topic", into="main")
+        assert "Of a range only `a..b` is done" in await asking(tool, rev="topic~2...topic")
         answer = await asking(tool, rev="topic~2..topic")
         assert answer.count("step ") == 2, answer
         assert [(made.path / f"{number}.txt").exists() for number in range(3)] == [revert, not revert, not revert]

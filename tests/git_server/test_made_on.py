@@ -67,6 +67,22 @@ async def test_it_is_done_on_the_branch_and_its_way_back_leads_to_the_first(
     assert state(made) == before, answer
 
 
+@pytest.mark.parametrize("rev", ["HEAD~2..HEAD", "HEAD~2..", "main~2..main"])
+async def test_a_range_is_of_the_commits_that_it_was_before_head_moved(rev: str, tmp_path: Path) -> None:
+    made = apart(tmp_path)
+    for number in range(2):
+        made.commit(f"step {number}", {f"{number}.txt": f"{number}\n"})
+    before = state(made)
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_cherry_pick", rev=rev, into="topic")
+        assert answer.startswith("[topic "), answer
+        assert made.git("log", "-2", "--format=%s", "topic").split("\n")[:2] == ["step 1", "step 0"]
+        await undone(asking, answer)
+        assert state(made) == before
+        assert "There is no revision `nothing`" in await asking("run_cherry_pick", rev="nothing..HEAD", into="topic")
+    assert state(made) == before
+
+
 @pytest.mark.parametrize("tool", TOOLS)
 async def test_in_a_conflict_it_stays_on_the_branch_and_says_what_leads_back(tool: str, tmp_path: Path) -> None:
     made = apart(tmp_path)

@@ -485,10 +485,8 @@ def _plan_picks(
     arguments = [*command, "--no-gpg-sign"]
     span = ["--no-walk", rev.text]
     if isinstance(rev, Range):
-        if rev.dots != ".." or into is not None:
-            raise Invalid(
-                "Of a range only `a..b` is done, on the current branch.", "Switch first, and leave out `into`."
-            )
+        if rev.dots != "..":
+            raise Invalid("Of a range only `a..b` is done.", "Name the commit before the first one as `a`.")
         span = [rev.text]
     return lambda planner: planner.pick(arguments, rev, span, into, mainline)
 

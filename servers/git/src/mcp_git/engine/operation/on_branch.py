@@ -19,7 +19,7 @@ from mcp_git.engine.program.revisions import explain_failure
 from mcp_git.engine.work_tree.status import Status
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import Answer
-from mcp_git.policy import Repository, Revision
+from mcp_git.policy import Range, Repository, Revision, parse_range
 from mcp_git.repository_paths import Layout
 from mcp_git.tool_calls import format_call
 
@@ -53,8 +53,11 @@ def run_on_branch(
         return run(operation)
     _refuse_leaving(git, repository, branch.text, before, cancel)
     target = operation.arguments[-1]
+    names = [target]
+    if isinstance(operation.revision, Range):
+        names = [operation.revision.start.text, operation.revision.end.text]
     try:
-        target_commit = git.run(repository, ["rev-parse", "--verify", f"{target}^{{commit}}"], cancel).text.strip()
+        commits = [_resolve(git, repository, name, cancel) for name in names]
     except GitFailed as failure:
         raise explain_failure(failure, git, repository, operation.revision, cancel) from None
     return_call = format_call("run_switch", rev=before.oid if before.is_detached else before.head)
@@ -63,9 +66,17 @@ def run_on_branch(
     try:
         run(FileOperation([*_SWITCH, branch.text], revision=branch, undo_calls=tuple, overwritten_paths=["."]))
         arrival.entries = read_status(git, repository, cancel, layout=layout).entries
-        name = _name_target(git, repository, target, target_commit, before, cancel)
-        operation = replace(operation, arguments=[*operation.arguments[:-1], name], return_calls=[return_call])
-        return run(operation)
+        name = "..".join(commits)
+        if len(commits) == 1:
+            name = _name_target(git, repository, target, commits[0], before, cancel)
+        return run(
+            replace(
+                operation,
+                arguments=[*operation.arguments[:-1], name],
+                revision=parse_range(name),
+                return_calls=[return_call],
+            )
+        )
     except BaseException:
         now = read_status(git, repository, CancelToken(INSPECTION_SECONDS), layout=layout)
         if arrival.is_unchanged(now):
@@ -88,6 +99,10 @@ class _Arrival:
     def is_unchanged(self, now: Status) -> bool:
         is_there = now.head == self.branch and now.oid == self.tip
         return is_there and now.entries == self.entries and not now.in_progress
+
+
+def _resolve(git: Git, repository: Repository, name: str, cancel: CancelToken) -> str:
+    return git.run(repository, ["rev-parse", "--verify", f"{name}^{{commit}}"], cancel).text.strip()
 
 
 def _return_arguments(before: Status) -> list[str]:
