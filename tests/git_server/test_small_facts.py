@@ -174,6 +174,24 @@ async def test_a_pipe_in_the_place_of_a_file_stops_no_call(name: str, tmp_path: 
             assert time.monotonic() - began < 4
 
 
+async def test_a_merge_is_marked_whose_subject_does_not_say_so(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    made.commit("second", {"more.txt": "x\n"})
+    made.git("switch", "--quiet", "main")
+    made.git("merge", "--quiet", "--no-ff", "--message=fix: join the search", "topic")
+    made.git("switch", "--quiet", "--create", "other", "HEAD~1")
+    made.commit("aside", {"aside.txt": "x\n"})
+    made.git("merge", "--quiet", "--no-edit", "main")
+    async with serving(made.path) as asking:
+        answer = await asking("list_commits")
+        assert "(merge) fix: join the search" in answer and answer.count("(merge)") == 1, answer
+        found = await asking("list_commits", message="search")
+        assert "(merge) fix: join the search" in found
+        missing = await asking("list_commits", path="*.txt")
+        assert missing.endswith("A path is no pattern: name a file or folder, or leave it out."), missing
+
+
 async def test_releases_with_a_commit_come_from_the_first_one_on(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     oid = made.git("rev-parse", "HEAD").strip()

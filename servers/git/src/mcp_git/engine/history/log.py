@@ -171,6 +171,10 @@ class _CommitFields(NamedTuple):
     parents: str
     subject: str
 
+    @property
+    def is_merge(self) -> bool:
+        return " " in self.parents
+
 
 class _Row(NamedTuple):
     """A line of git's output: a commit, or a line that only belongs to the graph."""
@@ -567,6 +571,8 @@ def _format_row(row: _Row, with_date: bool = True, with_author: bool = True) -> 
         line += f"{origin}: "
     if commit.refs:
         line += f"({_format_refs(commit.refs.replace('HEAD -> ', '*').split(', '))}) "
+    if commit.is_merge and not (row.graph or commit.subject.casefold().startswith("merge")):
+        line += "(merge) "
     return clip(escape_line_breaks(line + commit.subject), _MAX_ROW_BYTES)
 
 

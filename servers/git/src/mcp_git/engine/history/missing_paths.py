@@ -72,6 +72,8 @@ def suggest_path(
     submodule = _find_submodule(git, repository, path, revision, cancel)
     if submodule:
         return f"{quote(submodule)} is a submodule, which is not entered: serve its folder as well."
+    if set(path.text) & set("*?"):
+        return "A path is no pattern: name a file or folder, or leave it out."
     parent = path.text.rpartition("/")[0]
     # Look in its folder first, so that a large repository is not listed for one wrong letter.
     for folder in dict.fromkeys([parent, ""]):
