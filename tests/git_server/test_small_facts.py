@@ -174,6 +174,19 @@ async def test_a_pipe_in_the_place_of_a_file_stops_no_call(name: str, tmp_path: 
             assert time.monotonic() - began < 4
 
 
+async def test_a_stash_says_which_files_it_has(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.write("notes.txt", "staged\n")
+    made.git("add", "notes.txt")
+    made.git("restore", "--source=HEAD", "--worktree", "notes.txt")
+    made.write("side.txt", "changed\n")
+    made.write("new.txt", "new\n")
+    async with serving("--write", made.path) as asking:
+        assert "\nstashed 2 files: notes.txt, side.txt\n" in await asking("run_stash")
+        assert "\nstashed 1 file: new.txt\n" in await asking("run_stash", untracked=True)
+        assert (await asking("run_stash")).startswith("failed")
+
+
 async def test_a_merge_is_marked_whose_subject_does_not_say_so(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     made.git("switch", "--quiet", "topic")

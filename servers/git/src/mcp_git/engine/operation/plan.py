@@ -27,6 +27,7 @@ from mcp_git.engine.operation.operation import (
 from mcp_git.engine.operation.untracked_files import (
     describe_sparse_files,
     list_untracked_of_stash,
+    name_some,
     refuse_obstructed_stash,
 )
 from mcp_git.engine.program.git import Git, GitFailed
@@ -34,7 +35,8 @@ from mcp_git.engine.program.output import select_options, split_names
 from mcp_git.engine.program.revisions import find_commits
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
 from mcp_git.engine.work_tree.status_reader import read_status
-from mcp_git.path_quoting import escape_line_breaks, quote_path
+from mcp_git.models import count
+from mcp_git.path_quoting import escape_line_breaks, quote_path, quote_paths
 from mcp_git.policy import (
     Expectation,
     Message,
@@ -447,6 +449,10 @@ class OperationPlanner:
         def name_undo() -> Sequence[ToolCall]:
             return [format_call("run_stash", action="pop", rev=self._find_hash("refs/stash"), index=True)]
 
+        def name_stashed() -> Sequence[str]:
+            names = quote_paths(map(os.fsencode, self._list_stashed()))
+            return [f"stashed {count(len(names), 'file')}: {name_some(names)}"]
+
         arguments = ["stash", "push", "--quiet"]
         if with_untracked:
             arguments.append("--include-untracked")
@@ -454,7 +460,15 @@ class OperationPlanner:
             arguments.append(f"--message={message.text}")
         if paths:
             arguments += ["--", *paths]
-        return RefOperation(arguments, undo_calls=name_undo, moved_ref="refs/stash")
+        return RefOperation(arguments, undo_calls=name_undo, moved_ref="refs/stash", after=name_stashed)
+
+    def _list_stashed(self) -> list[str]:
+        """Return the files that the latest stash has: changed ones, staged ones and untracked ones."""
+        names = list_untracked_of_stash(self.git, self.repository, "refs/stash", self.cancel)
+        for side in ("refs/stash", "refs/stash^2"):
+            arguments = ["diff-tree", "-r", "--name-only", "--no-renames", "-z", "refs/stash^1", side]
+            names += split_names(self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 128)).stdout)
+        return sorted(set(names))
 
     def _locate_stash(self, revision: Revision) -> str:
         """Return what names a stash to git that drops it: its position now, if the revision is a hash.

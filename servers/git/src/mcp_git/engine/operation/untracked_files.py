@@ -19,6 +19,7 @@ __all__ = [
     "describe_sparse_files",
     "list_untracked",
     "list_untracked_of_stash",
+    "name_some",
     "refuse_obstructed_stash",
     "refuse_overwriting_untracked",
 ]
@@ -119,16 +120,17 @@ def list_untracked(git: Git, repository: Repository, paths: Collection[bytes], c
 
 def describe_remaining_files(names: Sequence[str]) -> str:
     """Return the line about new files that no undo takes away."""
-    return f"new files, which stay: {_name_some(names)}"
+    return f"new files, which stay: {name_some(names)}"
 
 
 def describe_sparse_files(names: Sequence[str]) -> str:
     """Return the line about files that were written although a sparse checkout leaves them out."""
-    named = _name_some(quote_paths(map(os.fsencode, names)))
+    named = name_some(quote_paths(map(os.fsencode, names)))
     return f"outside of the sparse checkout, so that the undo leaves them on disk: {named}"
 
 
-def _name_some(names: Sequence[str]) -> str:
+def name_some(names: Sequence[str]) -> str:
+    """Return the first of the names, and how many more there are."""
     named = ", ".join(names[:_MAX_NAMES])
     if len(names) > _MAX_NAMES:
         named += f" and {len(names) - _MAX_NAMES:,} more"
