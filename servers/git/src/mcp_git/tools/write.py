@@ -323,7 +323,7 @@ def run_merge(
     into: Into = None,
     repo: WritableRepo = default(""),
 ) -> Answer:
-    """Merge a branch into the current one; stops at conflicts, then `continue_operation`.
+    """Merge a branch into the current one; stops at conflicts and shows them, then `continue_operation`.
 
     The answer says how to undo it. For a single commit use `run_cherry_pick`.
     """
