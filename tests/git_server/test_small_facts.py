@@ -10,7 +10,7 @@ import pytest
 
 from git_server.made import Made
 from git_server.serving import serving
-from git_server.test_writes import made_app
+from git_server.test_writes import made_app, undone
 from mcp_git.path_quoting import escape_line_breaks, quote_path, unquote_path
 from mcp_git.remote_addresses import hide_password
 
@@ -172,6 +172,22 @@ async def test_a_pipe_in_the_place_of_a_file_stops_no_call(name: str, tmp_path: 
             answer = await asking(tool)
             assert answer.startswith(f"failed: `{name}` in the work tree is a pipe"), answer
             assert time.monotonic() - began < 4
+
+
+async def test_the_status_of_a_partial_clone_does_without_renames(tmp_path: Path) -> None:
+    far = made_app(tmp_path / "far")
+    far.commit("first", {"old.txt": "line\n" * 40})
+    far.git("mv", "old.txt", "new.txt")
+    far.commit("renamed", {"new.txt": "line\n" * 40 + "more\n"})
+    far.git("config", "uploadpack.allowFilter", "true")
+    far.git("clone", "--quiet", "--filter=blob:none", f"file://{far.path}", str(tmp_path / "app"))
+    made = Made(tmp_path / "app")
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_reset", rev="HEAD~1", mode="soft")
+        assert "2 other files not committed" in answer, answer
+        assert "A  new.txt\nD  old.txt\n" in await asking("get_status")
+        await undone(asking, answer)
+        assert "clean" in await asking("get_status")
 
 
 async def test_a_stash_says_which_files_it_has(tmp_path: Path) -> None:

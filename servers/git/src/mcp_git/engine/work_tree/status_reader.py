@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_git.engine.program.git import Git
+from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import split_records
+from mcp_git.engine.program.revisions import is_of_missing_contents
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
 from mcp_git.engine.work_tree.status import Status, StatusEntry
 from mcp_git.policy import Repository, RepositoryPath
@@ -28,6 +29,18 @@ def read_status(
     arguments = ["status", "--porcelain=v2", "--branch", "--show-stash", "-z", "--ignore-submodules=dirty", "--"]
     if path is not None and path.text:
         arguments.append(path.text)
+    try:
+        return _run_status(git, repository, layout, arguments, cancel)
+    except GitFailed as failure:
+        if not is_of_missing_contents(failure, git, repository):
+            raise
+        # By contents git finds what was renamed, and this partial clone lacks some.
+        return _run_status(git, repository, layout, ["status", "--no-renames", *arguments[1:]], cancel)
+
+
+def _run_status(
+    git: Git, repository: Repository, layout: Layout, arguments: Sequence[str], cancel: CancelToken
+) -> Status:
     status = Status()
     with git.stream(repository, arguments, cancel, layout=layout) as pieces:
         status.in_progress = find_operations_in_progress(git, repository, layout, cancel)
