@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -194,3 +195,21 @@ async def test_commits_of_a_range_are_picked_and_reverted(tool: str, tmp_path: P
         assert made.git("rev-parse", "HEAD") == before
         refused = await asking(tool, rev="topic~2..nothing")
         assert refused.startswith("failed: There is no revision `nothing`"), refused
+
+
+async def test_while_patches_are_applied_a_commit_is_of_its_paths(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    made.commit("theirs", {"side.txt": "theirs\n"})
+    patch = made.git("format-patch", "-1", "--stdout")
+    made.git("switch", "--quiet", "main")
+    made.commit("ours", {"side.txt": "ours\n"})
+    with suppress(AssertionError):
+        made.git("am", given=patch.encode())
+    made.write("notes.txt", "staged\n")
+    made.git("add", "notes.txt")
+    made.write("side.txt", "both\n")
+    async with serving("--write", made.path) as asking:
+        answer = await asking("create_commit", message="mine", paths=["side.txt"])
+        assert "am under way" in answer and "still staged: notes.txt" in answer, answer
+    assert made.git("show", "--format=", "--name-only").split() == ["side.txt"]

@@ -270,7 +270,7 @@ class OperationPlanner:
             Conflict: with a patch, something else is staged.
         """
         status = read_status(self.git, self.repository, self.cancel)
-        if status.in_progress and not status.in_progress[0].startswith("bisect"):
+        if status.in_progress and not status.in_progress[0].startswith(("bisect", "am ")):
             return operation
         if not has_patch:
             return replace(operation, arguments=[*operation.arguments, "--", *paths])
