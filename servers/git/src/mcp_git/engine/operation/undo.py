@@ -154,7 +154,7 @@ class Snapshot:
             if not self.status.in_progress:
                 expectation = f"files {self.head}"
         files_tree = self.files_tree or self.head
-        if not (calls or self.is_in_conflict) and files_tree == after.trees.files:
+        if not (calls or is_led_back or self.is_in_conflict) and files_tree == after.trees.files:
             # Only the index differs, and git restores no path that neither has.
             return [self._unstage_call(paths).expecting(expectation)]
         restore = format_call("run_restore", paths=_quote_paths(paths), rev=files_tree).expecting(expectation)
