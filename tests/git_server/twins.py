@@ -102,6 +102,10 @@ class Twins:
             self._begin_alike()
             return
         git = self._act_by_git(act)
+        if b"ambiguous object name" in git.error:
+            # Here a name that is a branch and a tag is the tag to every tool.
+            self._begin_alike()
+            return
         outcome = Outcome(act, answer, before, after, kept, read_state(self.theirs), git)
         if outcome.is_refused:
             self._judge_refusal(outcome)
@@ -246,7 +250,7 @@ def _long(made: Planted) -> None:
 _OWN_REFUSALS = (
     "untracked, and would be overwritten|go through a filter|nothing to stash|keeps for itself|marks of a conflict|"
     "does not come along|under way here|no way leads back|This is a partial clone|Another worktree is on the branch|"
-    "under way is not made yet"
+    "under way is not made yet|^failed: `name` and `rename` are both"
 )
 
 
