@@ -61,7 +61,7 @@ def _reasons(calls: Sequence[dict[str, Any]]) -> Iterable[str]:
     has_changed = False
     for number, call in enumerate(calls):
         arguments = call["arguments"]
-        is_look = call["tool"].startswith(_LOOKS)
+        is_look = all(name.startswith(_LOOKS) for name in _called_tools(call))
         if call["tool"] == "sh":
             yield "shell"
         elif call["is_error"]:
@@ -77,6 +77,14 @@ def _reasons(calls: Sequence[dict[str, Any]]) -> Iterable[str]:
             yield "look after a change"
         else:
             yield "look" if number + 1 < len(calls) else "last look"
+
+
+def _called_tools(call: dict[str, Any]) -> list[str]:
+    """Return the name of the tool, or of those that `call_tools` calls."""
+    if call["tool"] != "call_tools":
+        return [call["tool"]]
+    calls: list[dict[str, Any]] = call["arguments"].get("calls", [])
+    return [str(inner.get("name") or next(iter(inner))) for inner in calls if inner]
 
 
 def show(logs: Iterable[Path]) -> None:
