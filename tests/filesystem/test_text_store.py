@@ -127,6 +127,27 @@ def test_a_changed_document_and_a_changed_reader_are_read_anew(
         read(files, "a.docx")
 
 
+def test_a_reader_of_any_format_that_changes_makes_all_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "documents"
+    fill(package, {"worker.py": "", "formats/pdf.py": "", "formats/__pycache__/pdf.pyc": ""})
+    monkeypatch.setattr(text_store, "files", lambda _: package)
+    identity = text_store._reader_identity()  # pyright: ignore[reportPrivateUsage]
+    fill(package, {"formats/__pycache__/pdf.pyc": "other"})
+    assert text_store._reader_identity() == identity  # pyright: ignore[reportPrivateUsage]
+    fill(package, {"formats/pdf.py": "changed"})
+    assert text_store._reader_identity() != identity  # pyright: ignore[reportPrivateUsage]
+
+
+def test_want_of_memory_is_no_damage(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = tmp_path / "files"
+    fill(files, {"a.docx": MAKERS["docx"](FIVE)})
+    failure = converter._Unreadable("no memory", "takes more memory than it may")  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(converter, "_extract_anew", lambda *_: failure)
+    with pytest.raises(Invalid, match="takes more memory than it may"):
+        read(files, "a.docx")
+    assert not list((store / "data").iterdir())
+
+
 def test_what_is_kept_stays_within_its_bounds(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_store, "_WRITES_BETWEEN_TIDYING", 2)
     _begin_anew(store, monkeypatch, max_bytes=2_000)

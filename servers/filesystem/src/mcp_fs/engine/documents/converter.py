@@ -81,7 +81,7 @@ class _Unreadable:
     """Why the process can't read a file.
 
     Attributes:
-        kind: `missing`, `not installed` or `_DAMAGED`.
+        kind: `missing`, `not installed`, `no memory` or `_DAMAGED`.
         failure: the end of a sentence that begins with the name of the file.
     """
 

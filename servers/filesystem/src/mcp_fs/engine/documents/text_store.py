@@ -8,10 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import platform
 import threading
 import zlib
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, BinaryIO
 
 from mcp_batteries.errors import Problem
@@ -27,7 +30,7 @@ _BLOCK_BYTES = 1024 * 1024
 # Of a text: a larger one would take the place of many.
 _MAX_TEXT_BYTES = 16 * 1024 * 1024
 _WRITES_BETWEEN_TIDYING = 64
-_LIBRARIES = ("compressed-rtf", "olefile", "pypdfium2", "python-calamine", "striprtf")
+_LIBRARIES = ("arro3-core", "arro3-io", "compressed-rtf", "olefile", "pypdfium2", "python-calamine", "striprtf")
 
 # What kind of text it is, and the text as UTF-8; without a kind, why there is none.
 StoredText = tuple[str, bytes]
@@ -104,15 +107,23 @@ class TextStore:
 
 
 def _reader_identity() -> list[str]:
-    """Return what decides how a document reads: our own modules and the libraries.
+    """Return what decides how a document reads: our own modules, Python and the libraries.
 
     So no text outlives the reader that made it.
     """
     digest = hashlib.blake2b(digest_size=16)
-    for module in sorted(files(__package__ or "").iterdir(), key=lambda module: module.name):
-        if module.name.endswith(".py"):
-            digest.update(module.read_bytes())
-    return [digest.hexdigest(), *map(_version_of, _LIBRARIES)]
+    for module in _modules_below(files(__package__ or "")):
+        digest.update(module.read_bytes())
+    return [digest.hexdigest(), platform.python_version(), *map(_version_of, _LIBRARIES)]
+
+
+def _modules_below(package: Traversable) -> Iterator[Traversable]:
+    """Yield the modules of a package and of those in it, by name."""
+    for entry in sorted(package.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _modules_below(entry)
+        elif entry.name.endswith(".py"):
+            yield entry
 
 
 def _version_of(library: str) -> str:

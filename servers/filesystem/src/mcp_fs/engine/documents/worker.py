@@ -178,7 +178,8 @@ def _answer_request(pipes: _Pipes, request: dict[str, Any]) -> None:
     except Unreadable as unreadable:
         _send_damage(pipes, request["want"], str(unreadable))
     except MemoryError:
-        _send_error(pipes, "unreadable", "takes more memory than it may")
+        # No damage: how much there is depends on what was read before.
+        _send_error(pipes, "no memory", "takes more memory than it may")
     except EOFError:
         _send_damage(pipes, request["want"], "ends too early")
     except Exception as error:  # noqa: BLE001 - whatever a damaged file makes a library raise
