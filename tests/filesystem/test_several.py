@@ -77,7 +77,7 @@ async def test_folders_that_a_deletion_leaves_empty_are_named(here: Ground) -> N
         (["d/e", "d/e/c.bak", "./d//e/"], {"d/e/c.bak", "d/e/g.txt"}),
         (["**/e/"], {"d/e/c.bak", "d/e/g.txt"}),
         (["built/*.bak"], {"built/i.bak"}),
-        (["d/{a,none}.bak", "{b,c}.txt"], {"d/a.bak", "b.txt"}),
+        (["d/{a,none}.b*", "{b,c}.t?t"], {"d/a.bak", "b.txt"}),
         (["**/.*"], {".dot", "d/.dot"}),
         (["./{.dot,a.bak}"], {".dot", "a.bak"}),
         (["./.*/*.bak"], {".hidden/h.bak"}),
@@ -224,6 +224,36 @@ async def test_200_are_deleted_where_a_process_is_left_256_descriptors(here: Gro
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert not failed and said.startswith("[deleted 200"), said
+
+
+@pytest.mark.parametrize(
+    ("glob", "missing"),
+    [
+        ("./{a,none}.bak", "`./none.bak`"),
+        ("{b,c}.{txt,md}", "`b.md`, `c.txt`, `c.md`"),
+        ("{d,d/e}/{a,c}.bak", "`d/c.bak`, `d/e/a.bak`"),
+        ("d/{e,f}/", "`d/f/`"),
+        ("./{b.txt,d}", "`./d`"),
+    ],
+)
+async def test_a_name_in_braces_that_is_missing_is_told_before_the_others_go(
+    here: Ground, glob: str, missing: str
+) -> None:
+    before = left(here)
+    failed, said = await call(here.root, "delete_file", paths=[glob], recursive=True)
+    assert failed and said.startswith(f"Nothing fits {missing} of `{glob}`; nothing was done."), said
+    failed, said = await call(here.root, "move_file", targets={glob: "new/"})
+    assert failed and f"Nothing fits {missing}" in said, said
+    assert left(here) == before
+
+
+async def test_a_wildcard_in_braces_that_nothing_fits_is_told(here: Ground) -> None:
+    _, said = await call(here.root, "copy_file", targets={"d/*.{bak,old,{log,tmp}}": "new/"})
+    assert said.endswith("nothing fits: d/*.old, d/*.log, d/*.tmp"), said
+    _, said = await call(here.root, "read_files", paths=["{b,c}.txt", "*.{bak,.bak}"])
+    assert "{b,c}.txt: failed: nothing fits: c.txt." in said and "nothing fits: *..bak" in said, said
+    failed, said = await call(here.root, "delete_file", paths=["./{" + "x," * 200 + "x}"])
+    assert failed and "has more than 200 choices" in said, said
 
 
 async def test_a_name_with_braces_that_is_there_is_that_one(here: Ground) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import Generic, TypeVar
 
 from mcp_batteries.concurrency.cancellation import CancelToken
@@ -10,13 +12,18 @@ from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, quote
 from mcp_fs.engine.handles.path_opening import exists
 from mcp_fs.engine.listing.selection import Chooser, compile_choosers, compile_relevance
 from mcp_fs.engine.listing.walk import FolderEntries, Skipped, WalkFilter, entry_display_path, walk
-from mcp_fs.engine.patterns.glob import names_hidden
+from mcp_fs.engine.patterns.glob import expand_braces, names_hidden
 from mcp_fs.policy import ReadablePath
 from mcp_fs.policy.path_arguments import PathGlob
 
 __all__ = ["expand_glob"]
 
 _P = TypeVar("_P", bound=ReadablePath)
+
+# That braces may name: each that nothing fits is told.
+_MAX_CHOICES = 200
+_MAX_NAMED_CHOICES = 10
+_WILDCARD = re.compile(r"[*?\[\\]")
 
 
 def expand_glob(
@@ -25,8 +32,8 @@ def expand_glob(
     """Return the files that a glob means, or folders where it ends in a slash; and notes on what is left out.
 
     Without a slash it is a name at any depth, as in every glob of these tools. Hidden ones are meant if the glob spells
-    their dot, as in a shell: `.*`, `{.a,b}`. An entry with `*` in its name that is
-    there, be it a link to nowhere, is that one.
+    their dot, as in a shell: `.*`, `{.a,b}`. An entry with `*` in its name that is there, be it a link to nowhere, is
+    that one. What nothing fits of the choices in braces is a note too.
 
     Args:
         limit: of paths.
@@ -34,8 +41,9 @@ def expand_glob(
             that means more than `limit`; else the first are returned, and a note says so.
 
     Raises:
-        NotFound: there are none, without hidden and git-ignored ones.
-        TooLarge: there are more than `limit`, and they are to be changed.
+        NotFound: there are none, without hidden and git-ignored ones; or nothing fits a choice in braces that is a
+            whole name, and they are to be changed.
+        TooLarge: there are more than `limit`, and they are to be changed; or there are too many choices.
         Invalid: a name is meant at any depth, and is to be changed.
         Problem: the start can't be opened, or the glob can't be read.
     """
@@ -46,6 +54,7 @@ def expand_glob(
     glob = f"/{path_glob.glob}"
     if is_any_depth:
         glob = path_glob.glob
+    choices = _list_choices(path_glob)
     is_hidden = names_hidden(glob)
     (chooses,) = compile_choosers([path_glob.start], glob, dots_are_spelled=is_hidden)
     expansion = _Expansion(path_glob.start, chooses, folders=path_glob.glob.endswith("/"))
@@ -62,6 +71,7 @@ def expand_glob(
             raise TooLarge(f"{name} means more than {limit:,}.", "Narrow it, or do a part at a time.")
         del expansion.paths[limit:]
         expansion.skipped.add(f"the rest was not read, only the first {limit:,}", path_glob.text)
+        choices = []
         break
     if not expansion.paths:
         notes = "".join(f"; {note}" for note in (*expansion.skipped.notes(), *expansion.skipped.describe_links()))
@@ -70,6 +80,18 @@ def expand_glob(
             "Hidden ones are meant if their dot is spelled, as in `.*`; name git-ignored ones one by one. `**/*.x` is "
             "at any depth, `x/` a folder.",
         )
+    for choice in choices:
+        # In braces of its own it is read as it was among the others, never as an absolute path.
+        choice_glob = "{" + choice.removesuffix("/") + "}"
+        if not is_any_depth:
+            choice_glob = f"/{choice_glob}"
+        (fits,) = compile_choosers([path_glob.start], choice_glob, dots_are_spelled=is_hidden)
+        if not any(map(fits, expansion.chosen_names)):
+            expansion.unmatched_choices.append(path_glob.text.removesuffix(path_glob.glob) + choice)
+    if for_change and not all(map(_WILDCARD.search, expansion.unmatched_choices)):
+        raise _missing_choices_error(name, expansion.unmatched_choices)
+    for choice in expansion.unmatched_choices:
+        expansion.skipped.add("nothing fits", choice)
     return expansion.paths, [*expansion.skipped.notes(), *expansion.skipped.describe_links()]
 
 
@@ -81,17 +103,45 @@ def _ambiguous_depth_error(path_glob: PathGlob[_P], example: ReadablePath) -> In
     )
 
 
+def _list_choices(path_glob: PathGlob[_P]) -> list[str]:
+    """Return what braces name; nothing without braces.
+
+    Raises:
+        TooLarge: these are too many.
+    """
+    choices = list(islice(expand_braces(path_glob.glob), _MAX_CHOICES + 1))
+    if len(choices) > _MAX_CHOICES:
+        raise TooLarge(f"{quote(path_glob.text)} has more than {_MAX_CHOICES} choices.", "Name fewer at a time.")
+    if len(choices) == 1:
+        return []
+    return [choice for choice in choices if choice.strip("/")]
+
+
+def _missing_choices_error(name: str, choices: Sequence[str]) -> NotFound:
+    names = ", ".join(map(quote, choices[:_MAX_NAMED_CHOICES]))
+    if len(choices) > _MAX_NAMED_CHOICES:
+        names += f" and {len(choices) - _MAX_NAMED_CHOICES:,} more"
+    return NotFound(
+        f"Nothing fits {names} of {name}; nothing was done.",
+        "Leave that out. A git-ignored file is named by itself, a folder as `x/`.",
+    )
+
+
 class _Expansion(Generic[_P]):
     """What a glob means, folder by folder.
 
     Attributes:
         paths: what it means.
+        chosen_names: the same below the start, with what is left out.
         skipped: what is left out.
+        unmatched_choices: what braces name and nothing fits.
     """
 
     def __init__(self, start: _P, chooses: Chooser, *, folders: bool) -> None:
         self.paths: list[_P] = []
+        self.chosen_names: list[str] = []
         self.skipped = Skipped()
+        self.unmatched_choices: list[str] = []
         self._start = start
         self._chooses = chooses
         self._folders = folders
@@ -102,12 +152,14 @@ class _Expansion(Generic[_P]):
         prefix = "".join(part + "/" for part in entries.parts)
         for entry, is_folder in entries.excluded:
             if is_folder == self._folders and self._chooses(prefix + entry):
+                self.chosen_names.append(prefix + entry)
                 self.skipped.add("left out, as hidden or git-ignored", entry_display_path(folder, entry))
         names = entries.files
         if self._folders:
             names = entries.folders
         for name in names:
             if self._chooses(prefix + name):
+                self.chosen_names.append(prefix + name)
                 self._add_path(folder, name)
 
     def _add_path(self, folder: ReadablePath, name: str) -> None:

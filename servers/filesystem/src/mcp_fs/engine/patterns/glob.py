@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["GlobError", "names_hidden", "path_glob", "translate"]
+__all__ = ["GlobError", "expand_braces", "names_hidden", "path_glob", "translate"]
 
 _CHARACTER = rb"(?:[^/\x80-\xff]|[\xc2-\xf4][\x80-\xbf]+)"
 # A whole one where the bytes are UTF-8, else one byte.
@@ -33,6 +33,7 @@ _VISIBLE_NAMES_BETWEEN = {
     (True, True): rb"/(?:%b/)*" % _VISIBLE_NAME,
 }
 _HIDDEN_NAME = re.compile(r"(?:^|[/{,])\.(?![./]|$)")
+_TOKEN = re.compile(r"\\.|\[[!^]?.[^\]]*\]|.", re.DOTALL)
 _SPECIAL = frozenset(b"\\.+*?()|[]{}^$")
 
 
@@ -66,6 +67,38 @@ def path_glob(glob: str) -> str:
 def names_hidden(glob: str) -> bool:
     """Return whether a glob spells the dot that a hidden name begins with."""
     return _HIDDEN_NAME.search(glob) is not None
+
+
+def expand_braces(glob: str) -> Iterator[str]:
+    """Yield what a glob means, without braces: of `{a,b}.txt` that is `a.txt` and `b.txt`."""
+    depth = 0
+    first = 0
+    choices: list[str] = []
+    prefix = ""
+    for token in _TOKEN.finditer(glob):
+        match token[0]:
+            case "{":
+                depth += 1
+                if depth == 1:
+                    prefix = glob[: token.start()]
+                    first = token.end()
+            case "," if depth == 1:
+                choices.append(glob[first : token.start()])
+                first = token.end()
+            case "}" if depth:
+                depth -= 1
+                if depth == 0:
+                    choices.append(glob[first : token.start()])
+                    break
+            case _:
+                pass
+    else:
+        yield glob
+        return
+    suffix = glob[token.end() :]
+    for choice in choices:
+        for rest in expand_braces(choice + suffix):
+            yield prefix + rest
 
 
 def translate(glob: str, *, utf8: bool = False, dots_are_spelled: bool = False) -> bytes:
