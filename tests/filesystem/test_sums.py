@@ -79,7 +79,9 @@ def test_the_numbers_of_other_files_tell_it_where_those_of_the_file_do_not(tmp_p
     ("files", "note", "total"),
     [
         ({"a": "1,892\n"}, "1 number such as `1,892` taken for 1892", "1892"),
-        ({"a": "1.892\n"}, "", "1.892"),
+        ({"a": "1.892\n"}, "1 number such as `1.892` taken for 1.892", "1.892"),
+        ({"a": "1.892\n", "b": "1,892\n2.5\n"}, "1 number such as `1.892` taken for 1.892", "1896.392"),
+        ({"a": "1.892\n2.5\n0.125\n"}, "", "4.517"),
         ({"a": "1.892\n", "b": "12,50\n12.50\n"}, "1 number such as `1.892` taken for 1.892", "26.892"),
         ({"a": "1.892\n", "b": "12,50\n", "c": "12.50\n"}, "1 number such as `1.892` taken for 1.892", "26.892"),
     ],
@@ -95,7 +97,7 @@ def test_products_are_added_up_beside_the_sum(tmp_path: Path) -> None:
     fill(tmp_path, {"a": "Lamp\t2\t€ 1,010.50\nLamp XL\t9\t1\nDesk\t1\t3\n", "b": "Lamp\t1\t10\nLamp\t?\t10\n"})
     assert _search(tmp_path, r"^(?P<item>[^\t]+)\t(?P<sum>[^\t]+)\t(?P<times>.+)$") == [
         "[5 matching lines in 2 files; 3 texts, each with its number, sum, and sum of `sum` times `times`; "
-        "sums of all 13 and 2043.00; 1 of `sum` are no numbers and not added, such as `?`]",
+        "sums of all 13 and 2043.00; 1 of `sum` or `times` are no numbers and not added, such as `?`]",
         "3\tLamp\t3\t2031.00",
         "1\tLamp XL\t9\t9",
         "1\tDesk\t1\t3",

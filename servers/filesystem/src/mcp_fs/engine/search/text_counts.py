@@ -123,8 +123,9 @@ class TextCounts:
             notes.append(f"{pluralize(self._guessed.total(), 'number')} such as {quote(example)} taken for {number}")
         if self._non_numbers:
             example = clip_line(0, max(self._non_numbers).encode("utf-8", "replace"), 0).text
+            groups = "`sum`" if self.kind == "sum" else "`sum` or `times`"
             notes.append(
-                f"{self._non_numbers.total():,} of `sum` are no numbers and not added, such as {quote(example)}"
+                f"{self._non_numbers.total():,} of {groups} are no numbers and not added, such as {quote(example)}"
             )
         return notes
 
@@ -162,9 +163,9 @@ class TextCounts:
         sums.products += product * row.count
 
     def _note_guess(self, row: _NumberedRow) -> None:
-        """Remember a number that could be read otherwise; a point is a decimal one, unless some file has commas."""
+        """Remember a number that could be read otherwise."""
         for number in row.numbers:
-            if number.is_ambiguous and ("," in number.text or DecimalMark.COMMA in self._marks):
+            if number.is_ambiguous:
                 self._guessed[number.text] += row.count
 
 
