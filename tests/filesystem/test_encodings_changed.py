@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from filesystem.reading import fill, served
 from filesystem.tool_calls import Tools
-from mcp_batteries.errors import Invalid, Problem
+from mcp_batteries.errors import Invalid, Problem, Refused
 from mcp_fs.engine.text.encodings import parse_encoding
 
 _GERMAN = "Größe – über die Brücke\r\nUmlaute\n"
@@ -36,17 +37,19 @@ async def test_a_folder_is_converted_in_one_call(mixed: Path) -> None:
     before = {path: path.read_bytes() for path in mixed.rglob("*.*")}
     plan = (await tools.replace_text(glob="*", encoding="utf-8", dry_run=True)).text()
     assert plan.splitlines() == [
-        "[would convert 3 files to utf-8; nothing was written: repeat with dry_run=false]",
-        "a.txt from cp1252",
-        "d/c.txt from cp1252",
+        "[would convert 3 of 6 files to utf-8; old encodings are guessed: look whether the words in brackets are right; "
+        "binary, not changed: x.bin; nothing was written: repeat with dry_run=false]",
+        "a.txt from cp1252 (Größe)",
+        "d/c.txt from cp1252 (Größe)",
         "d/marked.txt from utf-8 with BOM",
     ]
     assert {path: path.read_bytes() for path in mixed.rglob("*.*")} == before
     done = (await tools.replace_text(glob="*.txt", encoding="UTF-8")).text()
-    assert done.splitlines()[0] == "[converted 3 files to utf-8]"
+    assert done.splitlines()[0].startswith("[converted 3 of 5 files to utf-8; old encodings are guessed")
     for name in ("a.txt", "d/b.txt", "d/c.txt", "d/marked.txt"):
         assert (mixed / name).read_bytes() == _GERMAN.encode(), name
-    assert (await tools.replace_text(glob="*.txt", encoding="utf-8")).text() == "[converted 0 files to utf-8]"
+    assert (await tools.replace_text(glob="*.txt", encoding="utf-8")).text() == "[converted 0 of 5 files to utf-8]"
+    assert (await tools.replace_text(glob="*.md", encoding="utf-8")).text() == "[converted 0 of 0 files to utf-8]"
     await tools.replace_text(glob="a.txt", encoding="windows-1252")
     assert (mixed / "a.txt").read_bytes() == _GERMAN.encode("cp1252")
 
@@ -55,7 +58,10 @@ async def test_a_folder_is_converted_in_one_call(mixed: Path) -> None:
 async def test_texts_are_replaced_on_the_way(mixed: Path) -> None:
     tools = Tools(served(mixed))
     answer = (await tools.replace_text({"Größe": "Maß"}, "d/*.txt", encoding="utf-8")).text()
-    assert answer.splitlines()[0] == "[replaced 3 places in 3 files; converted 2 files to utf-8]"
+    assert answer.splitlines()[0] == (
+        "[replaced 3 places in 3 files; converted 2 of 3 files to utf-8; "
+        "old encodings are guessed: look whether the words in brackets are right]"
+    )
     assert "d/c.txt from cp1252" in answer
     assert (mixed / "d/c.txt").read_bytes() == _GERMAN.replace("Größe", "Maß").encode()
 
@@ -66,6 +72,39 @@ async def test_what_an_encoding_lacks_is_named_and_nothing_changes(tmp_path: Pat
     with pytest.raises(Invalid, match=r"`→` of `b.txt` can't be written in cp1252; nothing was changed"):
         await Tools(served(tmp_path)).replace_text(glob="*.txt", encoding="cp1252")
     assert (tmp_path / "a.txt").read_bytes() == "größer\n".encode()
+
+
+@pytest.mark.anyio
+async def test_a_wrong_guess_and_what_stays_can_be_seen(tmp_path: Path) -> None:
+    notebook = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
+    files: dict[str, str | bytes] = {
+        "n.ipynb": notebook,
+        "damaged.txt": "größer ".encode() * 9 + b"\xff",
+        "polish.txt": "Zażółć gęślą jaźń, Łódź świętość\n".encode("cp1250"),
+        "wide.txt": "größer\n".encode("utf-16"),
+    }
+    fill(tmp_path, files)
+    answer = (await Tools(served(tmp_path)).replace_text(glob="*", encoding="utf-8-sig")).text()
+    assert answer.splitlines() == [
+        "[converted 2 of 4 files to utf-8 with BOM; old encodings are guessed: look whether the words in brackets are "
+        "right; not all text in one encoding, so not changed: damaged.txt; "
+        "notebooks, which are always UTF-8, so not converted: n.ipynb]",
+        "polish.txt from cp1252 (Za¿ó³æ)",
+        "wide.txt from utf-16-le with BOM",
+    ]
+    assert (tmp_path / "n.ipynb").read_text() == notebook
+    assert (tmp_path / "damaged.txt").read_bytes() == files["damaged.txt"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no modes")
+@pytest.mark.anyio
+async def test_a_dry_run_fails_as_the_run_does(mixed: Path) -> None:
+    (mixed / "d/c.txt").chmod(0o444)
+    tools = Tools(served(mixed))
+    for dry_run in (True, False):
+        with pytest.raises(Refused, match=r"`d/c.txt` is read-only .* nothing was changed"):
+            await tools.replace_text(glob="*", encoding="utf-8", dry_run=dry_run)
+    assert (mixed / "a.txt").read_bytes() == _GERMAN.encode("cp1252")
 
 
 @pytest.mark.anyio

@@ -188,11 +188,13 @@ class ReplacedFile:
     Attributes:
         count: replacements in it; none where only its encoding changed.
         old_encoding: what it was written in; empty if that stays.
+        example: a word of it, where `old_encoding` is a guess.
     """
 
     path: str
     count: int
     old_encoding: str = ""
+    example: str = ""
 
     @property
     def line(self) -> str:
@@ -201,6 +203,8 @@ class ReplacedFile:
             line += f" {self.count}"
         if self.old_encoding:
             line += f" from {self.old_encoding}"
+        if self.example:
+            line += f" ({self.example})"
         return line
 
 
@@ -213,6 +217,7 @@ class ReplaceResult(TextResult):
         page: of some of them the path, lines that differ, and whether these are all of it.
         dry_run: whether nothing was written.
         encoding: what files were converted to; empty if each kept its own.
+        file_count: files that were looked at.
     """
 
     files: Sequence[ReplacedFile]
@@ -220,6 +225,7 @@ class ReplaceResult(TextResult):
     dry_run: bool
     notes: Sequence[str] = ()
     encoding: str = ""
+    file_count: int = 0
 
     def text(self) -> str:
         complete_files = {path for path, _, is_complete in self.page if is_complete}
@@ -238,7 +244,9 @@ class ReplaceResult(TextResult):
         if self.encoding:
             verb = "would convert" if self.dry_run else "converted"
             converted = sum(bool(file.old_encoding) for file in self.files)
-            facts.append(f"{verb} {pluralize(converted, 'file')} to {self.encoding}")
+            facts.append(f"{verb} {converted:,} of {pluralize(self.file_count, 'file')} to {self.encoding}")
+        if any(file.example for file in self.files):
+            facts.append("old encodings are guessed: look whether the words in brackets are right")
         facts += self.notes
         if self.dry_run and self.files:
             facts.append("nothing was written: repeat with dry_run=false")

@@ -179,7 +179,7 @@ def _refuse_read_only(resolved: ResolvedPath[WritablePath], path: ReadablePath, 
     if not (status.st_mode & 0o222 and _may_write(resolved)):
         raise Refused(
             f"{quote(path.display)} is read-only ({stat.filemode(status.st_mode)}); nothing was changed.",
-            "Write to another name, or ask the person to make it writable.",
+            "Leave it out, write to another name, or ask the person to make it writable.",
         )
 
 

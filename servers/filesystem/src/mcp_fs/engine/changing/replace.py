@@ -49,6 +49,7 @@ _MAX_LINE_CHARACTERS = 160
 _WORD_CHARACTER = re.compile(r"\w", re.ASCII)
 _MAX_PLACES = 50
 _MAX_UNMATCHED_NAMED = 10
+_FOREIGN_WORD = re.compile(r"[!-~]{0,15}[^\x00-\xa0\s]\S{0,15}")
 _MAX_BINARY_NAMED = 5
 _MAX_TEXTS = 100
 # Of what goes and of what comes, where the number of lines changes.
@@ -160,6 +161,7 @@ class _FileReplacement:
         counts: how often each old text is replaced.
         new_length: characters of the new text.
         old_encoding: what it is written in; empty if that stays.
+        example: a word of it that shows whether `old_encoding` is right, where that is a guess.
     """
 
     path: WritablePath
@@ -167,10 +169,11 @@ class _FileReplacement:
     new_length: int
     changed_lines: Sequence[LineDifference] = field(default_factory=list[LineDifference])
     old_encoding: str = ""
+    example: str = ""
 
     @property
     def summary(self) -> ReplacedFile:
-        return ReplacedFile(self.path.display, sum(self.counts), self.old_encoding)
+        return ReplacedFile(self.path.display, sum(self.counts), self.old_encoding, self.example)
 
 
 def replace_in_files(
@@ -198,15 +201,15 @@ def replace_in_files(
         _iterate_files(start, glob, walk_filter, skipped, cancel), attempt, skipped, binary_paths, cancel
     )
     notes: list[str] = []
-    if files and not dry_run:
+    if files:
         changes = [_to_file_change(file, attempt) for file in files]
-        notes.extend(change_files(changes, dry_run=False, cancel=cancel, journal_entry=journal_entry).notes)
+        notes.extend(change_files(changes, dry_run=dry_run, cancel=cancel, journal_entry=journal_entry).notes)
     notes.extend(skipped.notes())
     notes.extend(skipped.describe_excluded(named=not files))
     notes.extend(skipped.describe_links())
     if not files and substitution.by == "regex" and any(map(may_mean_line_breaks, substitution.replacements)):
         notes.append(LINE_BREAK_HINT)
-    if not files and binary_paths:
+    if binary_paths and (not files or substitution.encoding is not None):
         notes.append(_describe_binary(binary_paths))
     unmatched = _find_unmatched(substitution, files)
     if files and unmatched:
@@ -215,15 +218,22 @@ def replace_in_files(
     encoding = ""
     if substitution.encoding is not None:
         encoding = str(substitution.encoding)
-    return ReplaceResult([file.summary for file in files], _build_page(files, inside_words), dry_run, notes, encoding)
+    summaries = [file.summary for file in files]
+    page = _build_page(files, inside_words)
+    return ReplaceResult(summaries, page, dry_run, notes, encoding, attempt.file_count)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Attempt:
-    """What is tried with each file."""
+    """What is tried with each file.
+
+    Attributes:
+        file_count: of files with which it was tried.
+    """
 
     substitute: Substitute
     encoding: Encoding | None
+    file_count: int = 0
 
     def old_encoding(self, path: WritablePath, decoded: Decoded, data: bytes, new: str) -> str:
         """Return what a file is written in, if it is not the encoding that is asked for.
@@ -356,6 +366,7 @@ def _try_file(
 ) -> _FileReplacement | None:
     """Return what would become of one file, None when nothing would."""
     cancel.check()
+    attempt.file_count += 1
     try:
         data = _read_file(path)
     except Problem as problem:
@@ -372,6 +383,8 @@ def _try_file(
     notebook = Notebook.parse(data, decoded.text) if kind == "notebook" else None
     try:
         if notebook is not None:
+            if attempt.encoding is not None and attempt.encoding != Encoding("utf-8"):
+                skipped.add("notebooks, which are always UTF-8, so not converted", path.display)
             return _try_notebook(path, notebook, attempt.substitute)
         new, counts = attempt.substitute(decoded.text)
     except OverflowError:
@@ -386,7 +399,18 @@ def _try_file(
         skipped.add("read in another form than it is stored, so not changed", path.display)
         return None
     differences = _find_changed_lines(replace_undecodable(decoded.text), replace_undecodable(new))
-    return _FileReplacement(path, counts, len(new), differences, old_encoding)
+    example = ""
+    if old_encoding and not decoded.encoding.startswith("utf-"):
+        example = _find_foreign_word(decoded.text)
+    return _FileReplacement(path, counts, len(new), differences, old_encoding, example)
+
+
+def _find_foreign_word(text: str) -> str:
+    """Return the first word with a character beyond ASCII, or its beginning."""
+    word = _FOREIGN_WORD.search(text)
+    if word is None:
+        return ""
+    return word[0]
 
 
 def _try_notebook(path: WritablePath, notebook: Notebook, substitute: Substitute) -> _FileReplacement | None:
