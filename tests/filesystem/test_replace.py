@@ -560,3 +560,32 @@ async def test_an_expression_that_stays_in_its_line_says_so_where_nothing_fits(t
     _, found = await call(tmp_path, "search_text", pattern=r"a\s+b")
     _, replaced = await call(tmp_path, "replace_text", replacements={r"a\s+b": "x"}, glob="f", by="regex")
     assert hint in found and hint in replaced
+
+
+@pytest.mark.parametrize(
+    ("pattern", "has_hint"),
+    [
+        (r"f\(\s*(\w)", True),
+        (r"f\([^()]*\)", True),
+        (r"\w\s*\)", True),
+        (r"f\([\s\n]*(\w)", False),
+        (r"f\s*\(", False),
+        (r"f\([^x]\)", False),
+    ],
+)
+async def test_an_expression_that_goes_into_brackets_says_so_also_where_it_fits(
+    tmp_path: Path, pattern: str, has_hint: bool
+) -> None:
+    (tmp_path / "f").write_text("f(a)\nf(\n  b,\n)\n")
+    _, found = await call(tmp_path, "search_text", pattern=pattern)
+    _, replaced = await call(tmp_path, "replace_text", replacements={pattern: "x"}, glob="f", by="regex", dry_run=True)
+    for answer in (found, replaced):
+        assert "f(" in answer and ("a match stays in one line" in answer) == has_hint, answer
+    _, found = await call(tmp_path, "search_text", pattern=pattern, literal=True)
+    assert "stays in one line" not in found
+
+
+async def test_of_several_expressions_one_that_nothing_fits_says_so(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("a\nb\nc\n")
+    _, said = await call(tmp_path, "replace_text", replacements={r"a\s+b": "x", "c": "d"}, glob="f", by="regex")
+    assert "replaced 1 place" in said and "a match stays in one line" in said

@@ -28,7 +28,7 @@ from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.listing.selection import as_file_glob, compile_choosers, compile_relevance
 from mcp_fs.engine.listing.walk import NOT_DOWNLOADED, Skipped, WalkFilter, walk
 from mcp_fs.engine.listing.walk import entry_display_path as shown_path
-from mcp_fs.engine.patterns.line_breaks import LINE_BREAK_HINT, may_mean_line_breaks
+from mcp_fs.engine.patterns.line_breaks import LINE_BREAK_HINT, may_mean_line_breaks, spans_brackets
 from mcp_fs.engine.patterns.regex import NextMatch, SearchText, TextMatches, compile_replacement
 from mcp_fs.engine.text.edit import split_lines
 from mcp_fs.engine.text.encodings import (
@@ -207,11 +207,13 @@ def replace_in_files(
     notes.extend(skipped.notes())
     notes.extend(skipped.describe_excluded(named=not files))
     notes.extend(skipped.describe_links())
-    if not files and substitution.by == "regex" and any(map(may_mean_line_breaks, substitution.replacements)):
+    unmatched = _find_unmatched(substitution, files)
+    if substitution.by == "regex" and (
+        any(map(may_mean_line_breaks, unmatched)) or any(map(spans_brackets, substitution.replacements))
+    ):
         notes.append(LINE_BREAK_HINT)
     if binary_paths and (not files or substitution.encoding is not None):
         notes.append(_describe_binary(binary_paths))
-    unmatched = _find_unmatched(substitution, files)
     if files and unmatched:
         notes.append(_describe_unmatched(unmatched))
     inside_words = None if _shows_all_lines(substitution, dry_run) else substitution.inside_words_pattern()

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["LINE_BREAK_HINT", "asks_for_line_breaks", "may_mean_line_breaks", "remove_classes"]
+__all__ = [
+    "LINE_BREAK_HINT",
+    "asks_for_line_breaks",
+    "may_mean_line_breaks",
+    "remove_classes",
+    "spans_brackets",
+]
 
 LINE_BREAK_HINT = "a match stays in one line: write `\\n` where it goes over several"
 
@@ -15,6 +21,8 @@ _CLASS_WITH_LINE_BREAK = re.compile(r"\[(?!\^)(?:[^\\\n]|\\[^nx]|\\x(?!0[aA]))*(
 _EVERY_CHARACTER = frozenset({r"[\s\S]", r"[\S\s]", r"[\d\D]", r"[\D\d]", r"[\w\W]", r"[\W\w]"})
 # What stands for blanks, or for all but some characters, and could go on in the next line.
 _OPEN_ENDED = re.compile(r"\\s|\[\^")
+# Blanks behind an opening or before a closing bracket, and all up to one.
+_BRACKETS = re.compile(r"\\[(\[{]\\s|\\s[*+]\??\\[)\]}]|\[\^(?:\\?[()\[\]{}<>])+\]")
 
 
 def asks_for_line_breaks(pattern: str) -> bool:
@@ -29,6 +37,14 @@ def asks_for_line_breaks(pattern: str) -> bool:
 def may_mean_line_breaks(pattern: str) -> bool:
     """Return whether who wrote an expression may have meant more than one line, though it does not ask for that."""
     return not asks_for_line_breaks(pattern) and _OPEN_ENDED.search(pattern) is not None
+
+
+def spans_brackets(pattern: str) -> bool:
+    """Return whether an expression that stays in one line goes into brackets, as in `f\\(\\s*x` and `<[^>]*>`.
+
+    What is in brackets is often written on several lines, so it misses some also where it has matches.
+    """
+    return not asks_for_line_breaks(pattern) and _BRACKETS.search(pattern) is not None
 
 
 def remove_classes(pattern: str) -> str:
