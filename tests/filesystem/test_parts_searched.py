@@ -12,7 +12,7 @@ import xlsxwriter
 from filesystem.documents import pdf, zipped
 from filesystem.reading import fill, flat, served
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Invalid
+from mcp_batteries.errors import Invalid, Problem
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.text_search import search_text
 
@@ -84,3 +84,13 @@ def test_pages_and_files_of_archives_are_parts_as_well(tmp_path: Path) -> None:
     assert flat(_search(tmp_path, "two", glob="*.zip!/x.txt")) == ["b.zip!/x.txt:1:two"]
     with pytest.raises(Invalid, match=r"a\.zip!/b\.xlsx!/Sheet1"):
         _search(tmp_path, "two", "b.zip", glob="*.xlsx!/Orders")
+
+
+@pytest.mark.parametrize("part", ["..", "../plain.txt", "x/../../plain.txt", "*.txt", "x\0", "../../secret"])
+def test_a_part_leads_nowhere_else(tmp_path: Path, part: str) -> None:
+    root = tmp_path / "root"
+    fill(tmp_path, {"secret": "two\n"})
+    fill(root, {"b.zip": zipped({"x.txt": "two\n"}), "b.zip!/y.txt": "two\n", "plain.txt": "two\n"})
+    with pytest.raises(Problem):
+        _search(root, "two", glob=f"*.zip!/{part}")
+    assert flat(_search(root, "two", glob="*.zip!/./x.txt")) == ["b.zip!/x.txt:1:two"]

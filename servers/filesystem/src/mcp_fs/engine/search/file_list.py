@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Invalid, Problem
+from mcp_batteries.errors import Invalid, Problem, quote
 from mcp_fs.engine.document_kinds import SUFFIXES
 from mcp_fs.engine.documents.source import is_in_archive, read_members
 from mcp_fs.engine.handles.path_opening import Folder, open_folder, read_status
@@ -89,7 +89,7 @@ class FileList:
         self._type_globs: list[str] = []
         if query.file_type:
             self._type_globs = globs_of_type(query.file_type)
-        self._part = tuple(filter(None, query.part.split("/")))
+        self._part = _parse_part(starts[0], query.part)
         self._glob_choosers = self._compile_glob_choosers()
         self._choosers: list[Chooser] = []
         self._used_ripgrep = False
@@ -266,6 +266,26 @@ class FileList:
         if glob == file_glob:
             return [[choose] for choose in compile_choosers(self._starts, as_file_glob(glob))]
         return [[exclude_chosen(choose, folders=glob.endswith("/"))] for choose in compile_choosers(self._starts, glob)]
+
+
+def _parse_part(start: ReadablePath, part: str) -> tuple[str, ...]:
+    """Return the names of a part of each file, which the policy reads as in any path.
+
+    Raises:
+        Invalid: it leads elsewhere, or stands for several.
+        Problem: it is no path, or protected.
+    """
+    if not part.strip("/"):
+        return ()
+    file = start.at(start.root, (*start.parts, "x.zip!"))
+    path = start.policy.readable(f"{display_path(file)}/{part}")
+    names = path.parts[len(file.parts) :]
+    if "*" in part or path.root != start.root or path.parts[: len(file.parts)] != file.parts or not names:
+        raise Invalid(
+            f"Behind `!/` a glob names one part of each file, not {quote(part)}.",
+            "Name a sheet, pages or a file in an archive; search all of one archive by its own `path`, as `a.zip!`.",
+        )
+    return names
 
 
 def _is_reached(parts: tuple[str, ...], after: tuple[str, ...] | None, *, again: bool) -> bool:
