@@ -160,6 +160,29 @@ def test_large_json_files_are_compared_by_keys(tmp_path: Path) -> None:
     assert "by keys" not in said(tmp_path, "a.json", "b.json")
 
 
+def test_numbers_are_compared_by_keys_with_all_their_digits(tmp_path: Path) -> None:
+    for name, last in (("a.json", "0.12345678901234567"), ("b.json", "0.12345678901234568")):
+        numbers = ", ".join(f'"v{number}": 1.{"50"[: 1 + (name < "b")]}' for number in range(300))
+        (tmp_path / name).write_text(f'{{{numbers}, "n": NaN, "e": 1, "last": {last}}}')
+    assert said(tmp_path, "a.json", "b.json").splitlines() == [
+        "[a.json and b.json: different; by keys: 0 only in the first (-), 0 only in the second (+), "
+        "1 with other values (~)]",
+        "--- a.json",
+        "+++ b.json",
+        "~ last: 0.12345678901234567 -> 0.12345678901234568",
+    ]
+
+
+def test_json_files_that_differ_only_in_their_format_are_said_to(tmp_path: Path) -> None:
+    values = {f"key{number}": "text" * 5 for number in range(300)}
+    for folder, indent in (("a", 2), ("b", None)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.json").write_text(json.dumps(values, indent=indent))
+    phrase = "the same by keys: only formats or the order of keys differ"
+    assert phrase in said(tmp_path, "a/x.json", "b/x.json").splitlines()[0]
+    assert said(tmp_path, "a", "b").splitlines()[-1] == phrase
+
+
 def test_small_json_files_are_compared_by_lines(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{\n  "a": 1\n}\n')
     (tmp_path / "b.json").write_text('{\n  "a": 2\n}\n')

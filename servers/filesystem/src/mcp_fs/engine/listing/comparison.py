@@ -135,7 +135,9 @@ def _diff_texts(before: Decoded, after: Decoded, one: ReadablePath, other: Reada
         by_keys = diff_json(old_text, new_text)
         names = [f"--- {display_path(one)}", f"+++ {display_path(other)}"]
         if by_keys is not None and sum(map(len, by_keys.lines)) < len(diff):
-            return "; ".join(["different", *facts, by_keys.describe()]), [*names, *by_keys.lines]
+            # Of folders only the lines are shown.
+            key_lines = by_keys.lines or [by_keys.describe()]
+            return "; ".join(["different", *facts, by_keys.describe()]), [*names, *key_lines]
     lines, has_marked = mark_long_lines(diff.rstrip("\n").split("\n"))
     if has_marked:
         facts.append("of long lines (~) only the words that differ, so this is no patch")

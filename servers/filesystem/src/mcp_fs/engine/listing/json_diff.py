@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, cast
 
 __all__ = ["KeyDiff", "diff_json"]
@@ -31,6 +32,8 @@ class KeyDiff:
         return [*self.removed, *self.added, *self.changed]
 
     def describe(self) -> str:
+        if not self.lines:
+            return "the same by keys: only formats or the order of keys differ"
         return (
             f"by keys: {len(self.removed):,} only in the first (-), {len(self.added):,} only in the second (+), "
             f"{len(self.changed):,} with other values (~)"
@@ -40,8 +43,8 @@ class KeyDiff:
 def diff_json(old_text: str, new_text: str) -> KeyDiff | None:
     """Return what differs by keys; None where one is no JSON of objects, or has a key twice."""
     try:
-        old: object = json.loads(old_text, object_pairs_hook=_read_object)
-        new: object = json.loads(new_text, object_pairs_hook=_read_object)
+        old: object = json.loads(old_text, object_pairs_hook=_read_object, parse_float=Decimal)
+        new: object = json.loads(new_text, object_pairs_hook=_read_object, parse_float=Decimal)
         if not _have_items(old, new):
             return None
         diff = KeyDiff()
@@ -82,8 +85,14 @@ def _compare(old: Any, new: Any, path: str, diff: KeyDiff) -> None:
         for inner_path, value in new_items.items():
             if inner_path not in old_items:
                 diff.added.append(f"+ {inner_path}: {_format(value)}")
-    elif type(old) is not type(new) or old != new:
+    elif not _is_same(old, new):
         diff.changed.append(f"~ {path}: {_format(old)} -> {_format(new)}")
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    if type(old) is not type(new):
+        return False
+    return old == new or repr(old) == repr(new)  # NaN is not equal to itself
 
 
 def _items(value: dict[str, Any] | list[Any], path: str) -> Iterator[tuple[str, Any]]:
@@ -100,7 +109,9 @@ def _items(value: dict[str, Any] | list[Any], path: str) -> Iterator[tuple[str, 
 
 
 def _format(value: Any) -> str:
-    text = json.dumps(cast("object", value), ensure_ascii=False)
+    text = str(value)
+    if not isinstance(value, Decimal):
+        text = json.dumps(cast("object", value), ensure_ascii=False, default=float)
     if len(text) <= _MAX_VALUE_CHARACTERS:
         return text
     return f"{text[:_MAX_VALUE_CHARACTERS]}... ({len(text):,} characters)"
