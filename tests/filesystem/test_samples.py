@@ -39,3 +39,9 @@ async def test_two_files_of_each_kind_are_begun(tmp_path: Path) -> None:
     assert answer.count("line\n") == 3 and answer.endswith("line")
     assert "secret" not in answer and "too deep" not in answer and "hidden\n" not in answer
     assert "===" not in (await Tools(served(tmp_path)).list_tree(depth=2)).text()
+
+
+async def test_kinds_without_a_sample_are_counted(tmp_path: Path) -> None:
+    fill(tmp_path, {f"{number}.{kind}": "text\n" for number, kind in enumerate("aabcdefgh")})
+    answer = (await Tools(served(tmp_path)).list_tree(samples=True)).text()
+    assert answer.endswith("[samples are of 6 of 8 kinds, those with the most files]")

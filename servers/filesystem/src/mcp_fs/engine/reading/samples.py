@@ -43,8 +43,10 @@ class _Kind:
 
 def read_samples(
     start: ReadablePath, walk_filter: WalkFilter, depth: int, index: LineIndex, cancel: CancelToken
-) -> FileSlices:
+) -> str:
     """Return the first lines of two files of each kind, the kinds with the most files first; of binary ones none.
+
+    What was not looked at is said at the end.
 
     Args:
         depth: levels of folders that are looked at.
@@ -64,7 +66,15 @@ def read_samples(
         for path in kind.examples:
             samples.append(NamedFile(path.display, None, (path, 1, _LINES)))
     pages = read_pages(samples, PageRequest(max_bytes=_MAX_BYTES), index, cancel)
-    return FileSlices([outcome for outcome in pages.outcomes if not isinstance(outcome[1], Problem)])
+    text = FileSlices([outcome for outcome in pages.outcomes if not isinstance(outcome[1], Problem)]).text()
+    notes: list[str] = []
+    if len(by_count) > _MAX_KINDS:
+        notes.append(f"samples are of {_MAX_KINDS} of {len(by_count):,} kinds, those with the most files")
+    if skipped.is_late():
+        notes.append(f"samples are of what was seen within {_WALK_SECONDS:g} s")
+    if notes:
+        text += f"[{'; '.join(notes)}]\n"
+    return text
 
 
 def _add_files(entries: FolderEntries, kinds: dict[str, _Kind]) -> None:
