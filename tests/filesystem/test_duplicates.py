@@ -62,3 +62,8 @@ async def test_a_tool_finds_them(tmp_path: Path) -> None:
         (tmp_path / name).write_text("same")
     failed, said = await call(tmp_path, "find_files", glob="*", sort="duplicates")
     assert not failed and said.splitlines()[1:] == ["a\t#1, 4", "b\t#1, 4"]
+
+
+def test_the_case_of_a_glob_is_no_option_for_duplicates(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match=r"in the case of `glob`.*\*\.\[jJ\]\[pP\]\[gG\]"):
+        find_files([served(tmp_path).readable(".")], "*.JPG", CancelToken(), sort="duplicates", ignore_case=True)

@@ -37,8 +37,8 @@ async def test_a_folder_is_converted_in_one_call(mixed: Path) -> None:
     before = {path: path.read_bytes() for path in mixed.rglob("*.*")}
     plan = (await tools.replace_text(glob="*", encoding="utf-8", dry_run=True)).text()
     assert plan.splitlines() == [
-        "[would convert 3 of 6 files to utf-8; old encodings are guessed: look whether the words in brackets are right; "
-        "binary, not changed: x.bin; nothing was written: repeat with dry_run=false]",
+        "[would convert 3 of 6 files to utf-8; old encodings are guessed: look whether the words in brackets are "
+        "right; binary, not changed: x.bin; nothing was written: repeat with dry_run=false]",
         "a.txt from cp1252 (Größe)",
         "d/c.txt from cp1252 (Größe)",
         "d/marked.txt from utf-8 with BOM",

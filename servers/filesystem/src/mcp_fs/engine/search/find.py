@@ -98,7 +98,7 @@ def find_files(
     Args:
         glob: without a slash in it a name at any depth, else a path below the start; behind `!` what is left out.
         sort: the order of `walk`, or the newest, the largest or the photo taken last first.
-        ignore_case: whether names may be spelled in another case; duplicates are of the case that is given.
+        ignore_case: whether names may be spelled in another case.
         changed: when they were changed last, or of photos sorted by it when they were taken; None for any time.
 
     Raises:
@@ -115,6 +115,10 @@ def find_files(
         )
     if sort == "duplicates" and changed is not None:
         raise Invalid("Duplicates are found whenever they changed.", "Leave out `since` and `until`.")
+    if sort == "duplicates" and ignore_case:
+        raise Invalid(
+            "Duplicates are found in the case of `glob`.", "Leave out `ignore_case`, or write `*.[jJ][pP][gG]`."
+        )
     if sort == "duplicates":
         return find_duplicates(starts, glob, walk_filter, limit, cursor, cancel)
     scope = [[start.uri for start in starts], glob, sort, str(ignore_case), str(walk_filter), str(changed)]
