@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from filesystem.reading import fill, served
 from filesystem.tool_calls import Tools
-from mcp_batteries.errors import Invalid, Problem, Refused
+from mcp_batteries.errors import Conflict, Invalid, Problem, Refused
+from mcp_fs.engine.changing import replace
 from mcp_fs.engine.text.encodings import parse_encoding
 
 _GERMAN = "Größe – über die Brücke\r\nUmlaute\n"
@@ -94,6 +96,30 @@ async def test_a_wrong_guess_and_what_stays_can_be_seen(tmp_path: Path) -> None:
     ]
     assert (tmp_path / "n.ipynb").read_text() == notebook
     assert (tmp_path / "damaged.txt").read_bytes() == files["damaged.txt"]
+
+
+@pytest.mark.anyio
+async def test_what_is_not_told_from_its_new_bytes_is_named(tmp_path: Path) -> None:
+    fill(tmp_path, {"a.txt": "größer\n" * 20, "b.txt": "日本語の文章です。\n" * 20})
+    for encoding, is_told in (("utf-16", True), ("utf-16-le", False)):
+        plan = (await Tools(served(tmp_path)).replace_text(glob="*", encoding=encoding, dry_run=True)).text()
+        assert ("once converted, read as another encoding or as binary: b.txt;" in plan) != is_told, plan
+
+
+@pytest.mark.anyio
+async def test_a_file_that_gets_other_bytes_meanwhile_is_not_converted(
+    mixed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change_files = replace.change_files
+
+    def change_late(*arguments: Any, **named: Any) -> Any:
+        (mixed / "d/c.txt").write_bytes("größer ".encode() * 9 + b"\xff")
+        return change_files(*arguments, **named)
+
+    monkeypatch.setattr(replace, "change_files", change_late)
+    with pytest.raises(Conflict, match=r"`d/c.txt` was changed by somebody else"):
+        await Tools(served(mixed)).replace_text(glob="*.txt", encoding="utf-8")
+    assert (mixed / "a.txt").read_bytes() == _GERMAN.encode("cp1252")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no modes")

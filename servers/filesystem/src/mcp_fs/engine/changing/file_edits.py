@@ -403,6 +403,8 @@ def _encode_new(change: FileChange, text: str, old: _OldContents) -> bytes | Non
         raise Conflict(
             f"{quote(path.display)} holds more than the patch removes.", "Read it again, then make the patch anew."
         )
+    if change.encoding is not None and old.decoded.undecodable:
+        raise Conflict(f"{quote(path.display)} was changed by somebody else.", "Read it again, then repeat the change.")
     data = encode(text, old.decoded.in_encoding(change.encoding))
     if len(data) > MAX_EDIT_BYTES:
         raise too_large_error(path)

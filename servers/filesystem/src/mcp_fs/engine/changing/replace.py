@@ -257,6 +257,13 @@ class _Attempt:
             return ""
         return decoded.encoding_label
 
+    def is_read_back(self, new: str) -> bool:
+        """Return whether a text is told from its bytes in the new encoding, which can be a guess."""
+        if self.encoding is None or self.encoding.bom or self.encoding.name == "utf-8":
+            return True
+        decoded = decode(new.encode(self.encoding.name))
+        return decoded is not None and decoded.text == new
+
 
 def _check_replacements(substitution: Substitution) -> None:
     replacements = substitution.replacements
@@ -401,6 +408,8 @@ def _try_file(
         skipped.add("read in another form than it is stored, so not changed", path.display)
         return None
     differences = _find_changed_lines(replace_undecodable(decoded.text), replace_undecodable(new))
+    if old_encoding and not attempt.is_read_back(new):
+        skipped.add("once converted, read as another encoding or as binary", path.display)
     example = ""
     if old_encoding and not decoded.encoding.startswith("utf-"):
         example = _find_foreign_word(decoded.text)
