@@ -227,6 +227,25 @@ async def test_200_are_deleted_where_a_process_is_left_256_descriptors(here: Gro
 
 
 @pytest.mark.parametrize(
+    ("glob", "copied"),
+    [
+        ("./b{.txt,*.md}", {"b.txt", "b.v1.md"}),
+        ("./{.dot,[!d]*.md}", {".dot", "b.v1.md"}),
+        ("./{.dot,?dot,*dot}", {".dot"}),
+        ("./x,y{1,2}", {"x,y1", "x,y2"}),
+        ("./x,*", {"x,y1", "x,y2"}),
+    ],
+)
+async def test_each_choice_in_braces_is_a_glob_of_its_own(here: Ground, glob: str, copied: set[str]) -> None:
+    for name in (".dot", ".env.md", "b.v1.md", "x,y1", "x,y2"):
+        (here.root / name).write_text(name)
+    before = left(here)
+    failed, said = await call(here.root, "copy_file", targets={glob: "new/"})
+    assert not failed, said
+    assert {path.removeprefix("new/") for path in left(here) - before} == copied, said
+
+
+@pytest.mark.parametrize(
     ("glob", "missing"),
     [
         ("./{a,none}.bak", "`./none.bak`"),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Generic, TypeVar
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, quote
 from mcp_fs.engine.handles.path_opening import exists
-from mcp_fs.engine.listing.selection import Chooser, compile_choosers, compile_relevance
+from mcp_fs.engine.listing.selection import Chooser, compile_relative_chooser, compile_relevance
 from mcp_fs.engine.listing.walk import FolderEntries, Skipped, WalkFilter, entry_display_path, walk
 from mcp_fs.engine.patterns.glob import expand_braces, names_hidden
 from mcp_fs.policy import ReadablePath
@@ -55,11 +55,15 @@ def expand_glob(
     if is_any_depth:
         glob = path_glob.glob
     choices = _list_choices(path_glob)
-    is_hidden = names_hidden(glob)
-    (chooses,) = compile_choosers([path_glob.start], glob, dots_are_spelled=is_hidden)
-    expansion = _Expansion(path_glob.start, chooses, folders=path_glob.glob.endswith("/"))
+    is_hidden = any(map(names_hidden, choices))
+    choosers: dict[str, Chooser] = {}
+    for choice in choices:
+        choice_glob = choice if is_any_depth else f"/{choice}"
+        choosers[choice] = compile_relative_chooser(choice_glob, dots_are_spelled=is_hidden)
+    expansion = _Expansion(path_glob.start, choosers, folders=path_glob.glob.endswith("/"))
     expansion.skipped.tells_links = is_any_depth or "/" in path_glob.glob.rstrip("/")
-    expansion.skipped.is_relevant = compile_relevance([path_glob.start], path_glob.start, glob, chooses)
+    expansion.skipped.is_relevant = compile_relevance([path_glob.start], path_glob.start, glob, expansion.chooses)
+    is_cut = False
     for entries in walk(path_glob.start, WalkFilter(hidden=is_hidden), cancel, expansion.skipped):
         count_before = len(expansion.paths)
         expansion.add(entries)
@@ -71,7 +75,7 @@ def expand_glob(
             raise TooLarge(f"{name} means more than {limit:,}.", "Narrow it, or do a part at a time.")
         del expansion.paths[limit:]
         expansion.skipped.add(f"the rest was not read, only the first {limit:,}", path_glob.text)
-        choices = []
+        is_cut = True
         break
     if not expansion.paths:
         notes = "".join(f"; {note}" for note in (*expansion.skipped.notes(), *expansion.skipped.describe_links()))
@@ -80,18 +84,13 @@ def expand_glob(
             "Hidden ones are meant if their dot is spelled, as in `.*`; name git-ignored ones one by one. `**/*.x` is "
             "at any depth, `x/` a folder.",
         )
-    for choice in choices:
-        # In braces of its own it is read as it was among the others, never as an absolute path.
-        choice_glob = "{" + choice.removesuffix("/") + "}"
-        if not is_any_depth:
-            choice_glob = f"/{choice_glob}"
-        (fits,) = compile_choosers([path_glob.start], choice_glob, dots_are_spelled=is_hidden)
-        if not any(map(fits, expansion.chosen_names)):
-            expansion.unmatched_choices.append(path_glob.text.removesuffix(path_glob.glob) + choice)
-    if for_change and not all(map(_WILDCARD.search, expansion.unmatched_choices)):
-        raise _missing_choices_error(name, expansion.unmatched_choices)
-    for choice in expansion.unmatched_choices:
-        expansion.skipped.add("nothing fits", choice)
+    if not is_cut:
+        prefix = path_glob.text.removesuffix(path_glob.glob)
+        unmatched_choices = [prefix + choice for choice in expansion.find_unmatched_choices()]
+        if for_change and not all(map(_WILDCARD.search, unmatched_choices)):
+            raise _missing_choices_error(name, unmatched_choices)
+        for choice in unmatched_choices:
+            expansion.skipped.add("nothing fits", choice)
     return expansion.paths, [*expansion.skipped.notes(), *expansion.skipped.describe_links()]
 
 
@@ -104,7 +103,7 @@ def _ambiguous_depth_error(path_glob: PathGlob[_P], example: ReadablePath) -> In
 
 
 def _list_choices(path_glob: PathGlob[_P]) -> list[str]:
-    """Return what braces name; nothing without braces.
+    """Return what braces name; without braces the glob itself.
 
     Raises:
         TooLarge: these are too many.
@@ -112,8 +111,6 @@ def _list_choices(path_glob: PathGlob[_P]) -> list[str]:
     choices = list(islice(expand_braces(path_glob.glob), _MAX_CHOICES + 1))
     if len(choices) > _MAX_CHOICES:
         raise TooLarge(f"{quote(path_glob.text)} has more than {_MAX_CHOICES} choices.", "Name fewer at a time.")
-    if len(choices) == 1:
-        return []
     return [choice for choice in choices if choice.strip("/")]
 
 
@@ -130,35 +127,43 @@ def _missing_choices_error(name: str, choices: Sequence[str]) -> NotFound:
 class _Expansion(Generic[_P]):
     """What a glob means, folder by folder.
 
+    Args:
+        choosers: of each choice in its braces.
+
     Attributes:
         paths: what it means.
         chosen_names: the same below the start, with what is left out.
         skipped: what is left out.
-        unmatched_choices: what braces name and nothing fits.
     """
 
-    def __init__(self, start: _P, chooses: Chooser, *, folders: bool) -> None:
+    def __init__(self, start: _P, choosers: Mapping[str, Chooser], *, folders: bool) -> None:
         self.paths: list[_P] = []
         self.chosen_names: list[str] = []
         self.skipped = Skipped()
-        self.unmatched_choices: list[str] = []
         self._start = start
-        self._chooses = chooses
+        self._choosers = choosers
         self._folders = folders
+
+    def chooses(self, path: str) -> bool:
+        return any(fits(path) for fits in self._choosers.values())
+
+    def find_unmatched_choices(self) -> list[str]:
+        """Return the choices in braces that fit nothing that was found, which is not empty."""
+        return [choice for choice, fits in self._choosers.items() if not any(map(fits, self.chosen_names))]
 
     def add(self, entries: FolderEntries) -> None:
         """Add what is meant in one folder."""
         folder = entries.folder.path
         prefix = "".join(part + "/" for part in entries.parts)
         for entry, is_folder in entries.excluded:
-            if is_folder == self._folders and self._chooses(prefix + entry):
+            if is_folder == self._folders and self.chooses(prefix + entry):
                 self.chosen_names.append(prefix + entry)
                 self.skipped.add("left out, as hidden or git-ignored", entry_display_path(folder, entry))
         names = entries.files
         if self._folders:
             names = entries.folders
         for name in names:
-            if self._chooses(prefix + name):
+            if self.chooses(prefix + name):
                 self.chosen_names.append(prefix + name)
                 self._add_path(folder, name)
 

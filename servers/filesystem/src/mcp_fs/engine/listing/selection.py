@@ -42,11 +42,22 @@ _DRIVE = re.compile("[A-Za-z]:/")
 _PATTERN = re.compile(r".*[*?\[\]{},\\]", re.DOTALL)
 
 
-def compile_choosers(starts: Sequence[ReadablePath], glob: str, *, dots_are_spelled: bool = False) -> list[Chooser]:
-    """Return for each of `starts` which paths below it `glob` means.
+def compile_relative_chooser(glob: str, *, dots_are_spelled: bool) -> Chooser:
+    """Return which paths a glob means that is no absolute one: `/a` is the entry `a` of the start itself.
 
     Args:
         dots_are_spelled: whether no wildcard means the dot that a hidden name begins with, as in a shell.
+
+    Raises:
+        Invalid: it can't be read, or means nothing below the start.
+    """
+    glob = _with_slashes(fold_name(glob))
+    _check_glob(glob)
+    return compile_chooser([glob], dots_are_spelled=dots_are_spelled)
+
+
+def compile_choosers(starts: Sequence[ReadablePath], glob: str) -> list[Chooser]:
+    """Return for each of `starts` which paths below it `glob` means.
 
     Raises:
         Invalid: it can't be read, or means nothing below any of them.
@@ -54,14 +65,11 @@ def compile_choosers(starts: Sequence[ReadablePath], glob: str, *, dots_are_spel
     glob = _with_slashes(fold_name(glob))
     _check_glob(glob)
     if glob.startswith("/") or _names_drive(glob):
-        absolute_choosers = _compile_absolute(starts, glob, dots_are_spelled=dots_are_spelled)
+        absolute_choosers = _compile_absolute(starts, glob)
         if absolute_choosers is not None:
             return _include_nested_starts(starts, absolute_choosers)
         _refuse_glob_outside(starts, glob)
-    choosers: list[Chooser] = []
-    for start in starts:
-        globs = [glob, *_strip_display_path(start, glob)]
-        choosers.append(compile_chooser(globs, dots_are_spelled=dots_are_spelled))
+    choosers = [compile_chooser([glob, *_strip_display_path(start, glob)]) for start in starts]
     return _include_nested_starts(starts, choosers)
 
 
@@ -83,7 +91,7 @@ def _check_glob(glob: str) -> None:
         )
 
 
-def _compile_absolute(starts: Sequence[ReadablePath], glob: str, *, dots_are_spelled: bool) -> list[Chooser] | None:
+def _compile_absolute(starts: Sequence[ReadablePath], glob: str) -> list[Chooser] | None:
     """Return for each of `starts` what a glob means that begins with an absolute path; None if it is that of none."""
     choosers: list[Chooser] = []
     is_below_any = False
@@ -93,7 +101,7 @@ def _compile_absolute(starts: Sequence[ReadablePath], glob: str, *, dots_are_spe
             choosers.append(_choose_nothing)
         else:
             is_below_any = True
-            choosers.append(compile_chooser([relative_glob], dots_are_spelled=dots_are_spelled))
+            choosers.append(compile_chooser([relative_glob]))
     if not is_below_any:
         return None
     return choosers

@@ -32,7 +32,7 @@ _VISIBLE_NAMES_BETWEEN = {
     (True, False): rb"/(?:%(name)b(?:/%(name)b)*)?" % {b"name": _VISIBLE_NAME},
     (True, True): rb"/(?:%b/)*" % _VISIBLE_NAME,
 }
-_HIDDEN_NAME = re.compile(r"(?:^|[/{,])\.(?![./]|$)")
+_HIDDEN_NAME = re.compile(r"(?:^|/)\.(?![./]|$)")
 _TOKEN = re.compile(r"\\.|\[[!^]?.[^\]]*\]|.", re.DOTALL)
 _SPECIAL = frozenset(b"\\.+*?()|[]{}^$")
 
@@ -65,7 +65,7 @@ def path_glob(glob: str) -> str:
 
 
 def names_hidden(glob: str) -> bool:
-    """Return whether a glob spells the dot that a hidden name begins with."""
+    """Return whether a glob without braces spells the dot that a hidden name begins with."""
     return _HIDDEN_NAME.search(glob) is not None
 
 
@@ -151,7 +151,7 @@ class _Translator:
             case b"?":
                 return self.single_character
             case b"[":
-                return self.translate_bracket()
+                return self.translate_bracket(begins_name=begins_name)
             case b"{":
                 self.depth += 1
                 return rb"(?:"
@@ -204,7 +204,7 @@ class _Translator:
             return True
         return self.depth > 0 and self.glob[self.position - 1] in b"{,"
 
-    def translate_bracket(self) -> bytes:
+    def translate_bracket(self, *, begins_name: bool) -> bytes:
         is_negated = self.glob[self.position : self.position + 1] in (b"!", b"^")
         first = self.position + is_negated
         end = self.glob.find(b"]", first + 1)
@@ -213,7 +213,8 @@ class _Translator:
         self.position = end + 1
         ranges = b"".join(_translate_ranges(self.glob[first:end]))
         if is_negated:
-            return b"[^/" + ranges + b"]"
+            excluded = b"/."[: 1 + begins_name]
+            return b"[^" + excluded + ranges + b"]"
         return b"[" + ranges + b"]"
 
 
