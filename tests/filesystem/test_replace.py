@@ -568,6 +568,7 @@ async def test_an_expression_that_stays_in_its_line_says_so_where_nothing_fits(t
         (r"f\(\s*(\w)", True),
         (r"f\([^()]*\)", True),
         (r"\w\s*\)", True),
+        (r"f\(a|,\s*x", True),
         (r"f\([\s\n]*(\w)", False),
         (r"f\s*\(", False),
         (r"f\([^x]\)", False),

@@ -21,8 +21,8 @@ _CLASS_WITH_LINE_BREAK = re.compile(r"\[(?!\^)(?:[^\\\n]|\\[^nx]|\\x(?!0[aA]))*(
 _EVERY_CHARACTER = frozenset({r"[\s\S]", r"[\S\s]", r"[\d\D]", r"[\D\d]", r"[\w\W]", r"[\W\w]"})
 # What stands for blanks, or for all but some characters, and could go on in the next line.
 _OPEN_ENDED = re.compile(r"\\s|\[\^")
-# Blanks behind an opening or before a closing bracket, and all up to one.
-_BRACKETS = re.compile(r"\\[(\[{]\\s|\\s[*+]\??\\[)\]}]|\[\^(?:\\?[()\[\]{}<>])+\]")
+# Blanks behind an opening bracket, a comma or a semicolon, or before a closing bracket, and all up to a bracket.
+_BRACKETS = re.compile(r"(?:\\[(\[{]|[,;])\\s|\\s[*+]\??\\[)\]}]|\[\^(?:\\?[()\[\]{}<>])+\]")
 
 
 def asks_for_line_breaks(pattern: str) -> bool:
@@ -40,7 +40,7 @@ def may_mean_line_breaks(pattern: str) -> bool:
 
 
 def spans_brackets(pattern: str) -> bool:
-    """Return whether an expression that stays in one line goes into brackets, as in `f\\(\\s*x` and `<[^>]*>`.
+    """Return whether an expression that stays in one line goes into brackets, as in `f\\(\\s*x`, `<[^>]*>` and `a,\\s*b`.
 
     What is in brackets is often written on several lines, so it misses some also where it has matches.
     """
