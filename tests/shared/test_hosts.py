@@ -224,6 +224,25 @@ def from_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "uvx"
 
 
+def test_the_extras_that_it_was_installed_with_are_named_too(
+    from_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = from_index.parent / "archive-v0" / "x" / "site-packages"
+    packages = {
+        "mcp_words": ["common>=1", "reader-lib; extra == 'documents'", "common[pictures]; extra == 'images'",
+                      "absent-lib; extra == 'charts'", "common; extra == 'nothing'"],
+        "common": ["picture-lib; extra == 'pictures'"], "reader_lib": [], "picture_lib": [],
+    }  # fmt: skip
+    for name, needs in packages.items():
+        folder = site / f"{name}-1.dist-info"
+        folder.mkdir(parents=True)
+        extras = [f"Provides-Extra: {extra}" for extra in ("documents", "images", "charts", "nothing")]
+        lines = [f"Name: {name}", "Version: 1", *extras, *(f"Requires-Dist: {need}" for need in needs)]
+        (folder / "METADATA").write_text("\n".join(lines), "utf-8")
+    (site / "mcp_words-1.dist-info" / "direct_url.json").write_text(json.dumps({"url": tmp_path.as_uri()}), "utf-8")
+    assert launch("mcp-words") == [str(from_index), "--from", f"{tmp_path}[documents,images]", "mcp-words"]
+
+
 def test_what_an_index_gave_is_named_with_that_index(
     from_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,12 +74,13 @@ def launch(command: str, file: str | None = None, extra: str | None = None) -> l
     is_cached = {"uv", *_CACHE_FOLDERS} & prefix_folders
     is_tool = os.sep + "tools" + os.sep in sys.prefix
     if is_cached and not is_tool:
-        address = _address(installed, extra)
+        extras = sorted({*_installed_extras(installed), *filter(None, [extra])})
+        address = _address(installed, extras)
         if address:
             return [_find_uv("uvx"), "--from", address, command]
         index = _index_options()
         if index:
-            origin = ["--from", f"{installed.name}[{extra}]"] if extra else []
+            origin = ["--from", _with_extras(installed.name, extras)] if extras else []
             return [_find_uv("uvx"), *index, *origin, command]
     for folder in (os.path.dirname(sys.executable), sysconfig.get_path("scripts")):
         for name in (command, f"{command}.exe"):
@@ -159,17 +160,51 @@ def typed_command(settings: Settings, *words: str) -> str:
     return quote_command([*command, *words])
 
 
-def _address(installed: Distribution, extra: str | None = None) -> str | None:
+def _address(installed: Distribution, extras: Sequence[str] = ()) -> str | None:
     """Return the origin of `installed` in the form that installers accept; None if it came from an index (PEP 610)."""
     origin = cast("dict[str, Any]", json.loads(installed.read_text("direct_url.json") or "{}"))
     url = str(origin.get("url", ""))
     if origin.get("vcs_info"):
         address = _repository_address(origin, url)
-        return f"{installed.name}[{extra}] @ {address}" if extra else address
+        return f"{_with_extras(installed.name, extras)} @ {address}" if extras else address
     if url.startswith("file:"):
         path = os.path.normpath(url2pathname(urlsplit(url).path))
-        return f"{path}[{extra}]" if extra else path
+        return _with_extras(path, extras)
     return None
+
+
+def _with_extras(name: str, extras: Sequence[str]) -> str:
+    return f"{name}[{','.join(extras)}]" if extras else name
+
+
+def _installed_extras(installed: Distribution) -> list[str]:
+    """Return the extras that a package was installed with, which no installer notes.
+
+    An extra was asked for if all that it brings is there. One that brings nothing more than the package itself is none.
+    """
+    everything = [*distributions()]
+    requirements = _requirements(everything)
+    present = {_normalize_name(item.name) for item in everything}
+    package = _normalize_name(installed.name)
+    needed = _brought_names(requirements, package, None)
+    extras: list[str] = []
+    for extra in installed.metadata.get_all("Provides-Extra") or []:
+        brought = _brought_names(requirements, package, extra) - needed
+        if brought and brought <= present:
+            extras.append(extra)
+    return extras
+
+
+def _brought_names(requirements: Sequence[_Requirement], package: str, extra: str | None) -> set[str]:
+    """Return the names of the packages that an extra brings, or without one what a package always needs."""
+    names: set[str] = set()
+    for requirement in requirements:
+        if (requirement.package, requirement.condition) != (package, extra):
+            continue
+        names.add(requirement.name)
+        for other_extra in filter(None, requirement.extras):
+            names |= _brought_names(requirements, requirement.name, other_extra)
+    return names
 
 
 def _repository_address(origin: Mapping[str, Any], url: str) -> str:
