@@ -111,9 +111,11 @@ async def test_what_was_not_read_or_goes_back_is_not_told_of() -> None:
         await client.call_tool("get_note", {"note": 2})
         # To the note it was read from.
         await write(client, text=TEXT, note=2)
+        await client.call_tool("call_tools", {"calls": [{"get_note": {"note": 2}}, {"get_note": {"note": 2}}]})
+        await write(client, text=TEXT, note=2)
         # Single words of it.
         await write(client, text=" then ".join(WORDS[:12]), note=3)
-        assert all("read before" not in question for question in questions) and len(questions) == 3
+        assert all("read before" not in question for question in questions) and len(questions) == 4
         await write(client, text=TEXT, note=3)
         assert "read before" in questions[-1]
 

@@ -490,8 +490,9 @@ class _ToolOffer:
         return any(tool.name == name for tool in self.tools)
 
     def reading_tools(self) -> list[str]:
-        """Return the names of the tools that only read."""
-        return [tool.name for tool in self.tools if tool.annotations and tool.annotations.read_only_hint]
+        """Return the names of the tools that read something themselves."""
+        tools = [tool for tool in self.tools if tool.name != CALL_TOOLS]
+        return [tool.name for tool in tools if tool.annotations and tool.annotations.read_only_hint]
 
 
 def _declare_room(room: object, offer: _ToolOffer, withholds: Callable[[DeclaredTool], ClosedGate]) -> None:
