@@ -235,13 +235,21 @@ async def test_where_the_next_page_begins_is_behind_what_was_shown() -> None:
                 (rng.choice(["page_it", "list_it"]), {"size": size}) for size in sizes
             ]
             for name, arguments in calls:
-                arguments |= {"max_bytes": 20_000} if name == "page_it" and rng.random() < 0.2 else {}
+                size_name = rng.choice(["max_bytes", "maxBytes"])
+                arguments |= {size_name: 20_000} if name == "page_it" and rng.random() < 0.2 else {}
             _, said = await asked(client, *calls, max_bytes=(most := rng.choice([1000, 10_000, 20_000])))
             assert len(said) <= max(most, 1000 * len(calls)) + 100 * len(calls)
             for part, (name, _) in zip(("\n" + said).split("\n# ")[1:], calls, strict=True):
                 if name == "page_it":
-                    assert ", cut: " not in part, part[:100]
+                    assert ", cut: " not in part and ", failed" not in part, part[:100]
                     assert "[next: " not in part or f"[next: {part.count('z' * 9)}]" in part, part[:100]
+
+
+async def test_a_cut_answer_says_that_its_cursor_leads_past_what_was_cut() -> None:
+    """A list without `max_bytes` names the cursor behind all that it had."""
+    async with served() as (client, _):
+        _, said = await asked(client, ("list_it", {"size": 3000}), max_bytes=1000)
+    assert said.startswith("# 1 list_it, cut: 999 of 2,999 bytes; for more call it alone: a cursor in it skips")
 
 
 async def test_pictures_stay_where_they_were() -> None:

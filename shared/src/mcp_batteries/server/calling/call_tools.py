@@ -21,6 +21,7 @@ from pydantic import Field
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES, truncate_utf8
 from mcp_batteries.errors import Invalid
+from mcp_batteries.server.calling.arguments import normalize_name
 from mcp_batteries.server.calling.call_params import CALL_TOOLS, MAX_CALLS, normalize_call
 from mcp_batteries.server.calling.tool import StrictTool
 from mcp_batteries.server.declaration.decorators import tool
@@ -154,7 +155,8 @@ class _Batch:
                 break
             is_quick = answer.seconds < _MAX_REPEATED_SECONDS
             if _size(answer.text) > share and is_quick and self._has_pages(call):
-                again = await _make_call(call, {**call.arguments, "max_bytes": max(share, _MIN_ANSWER_BYTES)})
+                others = _without_page_size(call.arguments)
+                again = await _make_call(call, {**others, "max_bytes": max(share, _MIN_ANSWER_BYTES)})
                 if not again.failed:
                     answers[number] = again
 
@@ -170,9 +172,10 @@ class _Batch:
 
     def _limit_page(self, call: Call, share: int) -> Mapping[str, Any]:
         """Return the arguments of `call`; a tool with pages gets its share as the page size."""
-        if "max_bytes" in call.arguments or not self._has_pages(call):
+        others = _without_page_size(call.arguments)
+        if len(others) < len(call.arguments) or not self._has_pages(call):
             return call.arguments
-        return {**call.arguments, "max_bytes": max(share, _MIN_ANSWER_BYTES)}
+        return {**others, "max_bytes": max(share, _MIN_ANSWER_BYTES)}
 
     def _has_pages(self, call: Call) -> bool:
         tool = self.table().get(call.name)
@@ -215,6 +218,11 @@ class CallTools(_Batch):
         stops nothing; after a change that failed nothing more is run.
         """
         return await self.call_all(calls, max_bytes)
+
+
+def _without_page_size(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments without `max_bytes`, in whatever way its name is written."""
+    return {name: value for name, value in arguments.items() if normalize_name(name) != "maxbytes"}
 
 
 async def _make_call(call: Call, arguments: Mapping[str, Any]) -> _Answer:
@@ -272,7 +280,8 @@ def _format_answer(call: Call, answer: _Answer, share: int) -> str:
     text = truncate_utf8(answer.text, limit)
     if text != answer.text:
         text = text.rpartition("\n")[0] or text
-        heading += f", cut: {_size(text):,} of {_size(answer.text):,} bytes; for more call it alone"
+        cut = f"cut: {_size(text):,} of {_size(answer.text):,} bytes"
+        heading += f", {cut}; for more call it alone: a cursor in it skips the rest"
     return f"{heading}\n{text}"
 
 
