@@ -640,6 +640,9 @@ async def test_a_proxy_finds_the_argument_of_a_call_in_a_header() -> None:
             aside = await wire.request("tools/call", {"name": "list_tables", "arguments": {"Database": "demo"}})
             assert aside["isError"] and "Send database=`demo` alone" in aside["content"][0]["text"]
             assert not (await wire.request("tools/call", {"name": "list_tables", "arguments": {}})).get("isError")
+            # Of calls inside a call, a proxy would see nothing.
+            with pytest.raises(WireError, match=r"`call_tools`: it is turned off\. With `--param-headers`"):
+                await wire.call("call_tools", calls=[{"list_tables": {"database": "demo"}}])
 
 
 @pytest.mark.slow

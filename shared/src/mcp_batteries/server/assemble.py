@@ -298,10 +298,10 @@ def assemble(
         _declare_room(room, offer, withholds)
     batch_type = CallTools if CALL_TOOLS in settings.tools else CallReadingTools
     call_tools = batch_type(lambda: tool_table(server))
-    offer.add_room(call_tools)
+    offer.add_room(call_tools, _close_to_hidden_calls(settings))
     if sources:
         # No rule of the server leaves this tool out, because what changes belongs to every toolset.
-        offer.add_room(change_tools(hub, follows))
+        offer.add_room(change_tools(hub, follows), ClosedGate())
     offer.choice.check(offer.toolsets, later)
     offer.finish()
 
@@ -417,11 +417,11 @@ class _ToolOffer:
             if tool.name not in self.withheld:
                 self.tools.append(tool)
 
-    def add_room(self, room: object) -> None:
-        """Add the tools of a room that declares nothing else."""
+    def add_room(self, room: object, missing: ClosedGate) -> None:
+        """Add the tools of a room that declares nothing else, unless something is `missing`."""
         for declared, method in declarations(room):
             assert isinstance(declared, DeclaredTool)
-            self.declare(declared, method, ClosedGate())
+            self.declare(declared, method, missing)
 
     def declare(self, declared: DeclaredTool, method: Callable[..., Any], missing: ClosedGate) -> None:
         """Add a declared tool, or note how it could be offered."""
@@ -521,6 +521,13 @@ def _name_of(method: Callable[..., Any]) -> str:
 
 def _uses_param_headers(settings: ServerSettings) -> bool:
     return isinstance(settings, Settings) and settings.param_headers and settings.transport == "http"
+
+
+def _close_to_hidden_calls(settings: ServerSettings) -> ClosedGate:
+    """Return why several calls are not made in one: a proxy that refuses calls by their headers sees none of them."""
+    if not _uses_param_headers(settings) or CALL_TOOLS in settings.tools:
+        return ClosedGate()
+    return ClosedGate(reason="With `--param-headers` each call is sent alone, unless `--tools` names this tool.")
 
 
 def _settings_rooms(settings: ServerSettings) -> Sequence[object]:
