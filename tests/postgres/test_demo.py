@@ -11,11 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from mcp_batteries.cli.hosts import entry
 from mcp_batteries.errors import Unavailable
+from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import StdioWire
 from mcp_postgres.engine import pools
 from mcp_postgres.engine.demo import cluster
 from mcp_postgres.engine.demo.cluster import WHEEL_MAJOR, Cluster
+from mcp_postgres.settings import Settings
 from postgres.serving import PROGRAMS, inside, major, text_of
 
 SECONDS = 60
@@ -26,6 +29,13 @@ def until(what: Callable[[], bool]) -> None:
     while not what():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.02)
+
+
+@pytest.mark.parametrize("host", ["vscode", "claude-desktop"])
+def test_an_entry_for_the_sample_asks_for_no_other_database(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MCP_POSTGRES_DATABASES", raising=False)
+    assert "MCP_POSTGRES_DATABASES" in entry(host, load(Settings, []))
+    assert "MCP_POSTGRES_DATABASES" not in entry(host, load(Settings, ["--demo"]))
 
 
 def runs(pid: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
@@ -133,6 +134,10 @@ class Settings(Common):
         if self.create_reader is not None and (self.write or self.ddl or self.admin):
             raise ValueError("--create-reader makes a role that can only read: leave out --write, --ddl and --admin")
         return self
+
+    def open_questions(self) -> Sequence[InstallQuestion]:
+        """The database, unless the sample is what is served."""
+        return () if self.demo else self.INSTALL_QUESTIONS
 
     def preparation(self) -> str | None:
         return "reader_role" if self.create_reader is not None else None
