@@ -5,10 +5,15 @@ import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mcp_batteries.testing.wire import StdioWire
+from mcp_sqlite.worker import operations
+from mcp_sqlite.worker.connection.connections import Connections
+from mcp_sqlite.worker.connection.interrupt import Interrupt
+from mcp_sqlite.worker.language.failure import Failure
 from sqlite.prove_changes import Server, prove
 from sqlite.serving import commit, make, run, served, text_of
 from sqlite.test_writes import rows
@@ -207,6 +212,28 @@ async def test_returned_rows_beyond_a_page_have_a_cursor(tmp_path: Path) -> None
                 [number] for number in range(1, 1001)
             ]
     assert len(rows(path)) == 1003
+
+
+async def test_a_change_that_is_stopped_while_its_rows_are_read_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make(tmp_path / "a.db")
+    with closing(Connections(Interrupt())) as connections:
+        connections.interrupt.start(60)
+        insert = "INSERT INTO t (name) SELECT x FROM c RETURNING id"
+        request: dict[str, Any] = {
+            "do": "change", "path": str(path), "mode": "write", "parameters": None, "dry_run": False, "max_cell": 100,
+            "sql": NUMBERS.format(most=1000).replace("SELECT x FROM c", insert),
+            "spool": str(tmp_path / "spool"), "spool_bytes": 10**6,
+        }  # fmt: skip
+
+        def stop(_: Interrupt) -> None:
+            raise sqlite3.OperationalError("interrupted")
+
+        monkeypatch.setattr(Interrupt, "check", stop)
+        with pytest.raises(Failure, match="stopped at its time limit"):
+            operations.run(connections, request, lambda _: None)
+    assert len(rows(path)) == 3
 
 
 REBUILD = """

@@ -7,9 +7,9 @@ import re
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 from mcp_batteries.sql.language.identifiers import unquote_identifier
 from mcp_sqlite.worker.change import foreign_keys
@@ -24,13 +24,14 @@ from mcp_sqlite.worker.language.tokens import BLANK
 from mcp_sqlite.worker.language.values import RowEncoder
 from mcp_sqlite.worker.query.errors import explain_error
 from mcp_sqlite.worker.query.statements import (
+    Spool,
     allot_parameters,
+    describe_full_spool,
     execute,
     iterate_rows,
     load_files_early,
     refuse_misspelled_columns,
     split_statements,
-    spool_rows,
 )
 from mcp_sqlite.worker.record_files.file_tables import load_named_files
 from mcp_sqlite.worker.schema import lookup
@@ -419,10 +420,7 @@ def _read_returned(database: Database, cursor: sqlite3.Cursor, statement: dict[s
         bytes_left -= len(line.encode())
         if lines and (bytes_left < 0 or len(lines) == _MAX_RETURNED_ROWS):
             with open(statement["spool"], "xb", buffering=_SPOOL_BUFFER_BYTES) as spool:
-                spooled = spool_rows(spool, rows, encoder, f"0 {line}", _MAX_RETURNED_BYTES, statement["spool_bytes"])
-            rest["rest"] = spooled
-            # What is not spooled is done all the same.
-            deque(rows, maxlen=0)
+                rest["rest"] = _spool_returned(spool, encoder, f"0 {line}", rows, statement["spool_bytes"])
             break
         lines.append(line)
     return {
@@ -433,6 +431,22 @@ def _read_returned(database: Database, cursor: sqlite3.Cursor, statement: dict[s
         "more": "rest" in rest,
         "cut": encoder.cut_cells,
     }
+
+
+def _spool_returned(
+    file: BinaryIO, encoder: RowEncoder, first_line: str, rows: Iterator[tuple[Any, ...]], max_bytes: int
+) -> dict[str, Any]:
+    """Write rows for later pages, as far as there is room; the statement is done to its end in any case.
+
+    Raises:
+        Failure: it was stopped before its end, so that nobody knows what it did.
+    """
+    spool = Spool(file, encoder, _MAX_RETURNED_BYTES, max_bytes)
+    stopped: str | None = None
+    if not spool.write(first_line, rows):
+        stopped = describe_full_spool(max_bytes)
+        deque(rows, maxlen=0)
+    return {"spooled": spool.count, "stopped": stopped}
 
 
 class Transaction:

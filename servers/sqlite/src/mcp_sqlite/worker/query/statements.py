@@ -34,7 +34,6 @@ __all__ = [
     "run_query",
     "run_statements",
     "split_statements",
-    "spool_rows",
 ]
 
 Send = Callable[[dict[str, Any]], None]
@@ -222,7 +221,19 @@ def _run_query(database: Database, request: dict[str, Any], send: Send) -> dict[
         with open(request["spool"], "xb", buffering=_SPOOL_BUFFER_BYTES) as spool:
             # There before the page is sent: the server opens it then, and takes its name away.
             send(frame)
-            return spool_rows(spool, rows, encoder, page.next_line, max_row_bytes, request["spool_bytes"])
+            return _spool_rows(Spool(spool, encoder, max_row_bytes, request["spool_bytes"]), page.next_line, rows)
+
+
+def _spool_rows(spool: Spool, first_line: str, rows: Iterator[tuple[Any, ...]]) -> dict[str, Any]:
+    """Write the rows of a query for later pages, as far as SQLite gets."""
+    stopped: str | None = None
+    max_bytes = spool.bytes_left
+    try:
+        if not spool.write(first_line, rows):
+            stopped = describe_full_spool(max_bytes)
+    except Failure as failure:
+        stopped = failure.message
+    return {"spooled": spool.count, "stopped": stopped}
 
 
 def _fill_page(
@@ -243,37 +254,47 @@ def _fill_page(
     return page
 
 
-def spool_rows(
-    file: BinaryIO,
-    rows: Iterator[tuple[Any, ...]],
-    encoder: RowEncoder,
-    first_line: str,
-    max_row_bytes: int,
-    max_bytes: int,
-) -> dict[str, Any]:
-    """Write `first_line`, and a line for each of `rows`, to a file for later pages; at most `max_bytes`."""
-    line = first_line
-    bytes_left = max_bytes
-    count = 0
-    stopped: str | None = None
-    try:
+@dataclass
+class Spool:
+    """Rows that are written to a file, for later pages.
+
+    Attributes:
+        max_row_bytes: of one row, beyond which its cells are cut.
+        bytes_left: how many bytes may still be written.
+        count: rows that were written.
+    """
+
+    file: BinaryIO
+    encoder: RowEncoder
+    max_row_bytes: int
+    bytes_left: int
+    count: int = 0
+
+    def write(self, first_line: str, rows: Iterator[tuple[Any, ...]]) -> bool:
+        """Write `first_line`, and a line for each of `rows`; return whether there was room for all.
+
+        Raises:
+            Failure: SQLite stopped on the way.
+        """
+        line = first_line
         while True:
             encoded = line.encode()
-            bytes_left -= len(encoded)
-            if bytes_left < 0:
-                stopped = f"only {max_bytes:,} bytes of a result are kept"
-                break
-            file.write(encoded)
-            count += 1
+            self.bytes_left -= len(encoded)
+            if self.bytes_left < 0:
+                return False
+            self.file.write(encoded)
+            self.count += 1
             row = next(rows, None)
             if row is None:
-                break
-            encoder.cut_cells = 0
-            line = encoder.encode_within(row, max_row_bytes)
-            line = f"{encoder.cut_cells} {line}"
-    except Failure as failure:
-        stopped = failure.message
-    return {"spooled": count, "stopped": stopped}
+                return True
+            self.encoder.cut_cells = 0
+            line = self.encoder.encode_within(row, self.max_row_bytes)
+            line = f"{self.encoder.cut_cells} {line}"
+
+
+def describe_full_spool(max_bytes: int) -> str:
+    """Return why the rows behind those in a spool are not kept."""
+    return f"only {max_bytes:,} bytes of a result are kept"
 
 
 def load_files_early(database: Database, mode: Mode, statements: list[str]) -> None:
