@@ -66,3 +66,16 @@ def test_a_long_trigger_does_not_hide_the_rest(shop: Path) -> None:
     text = get_table(shop)
     assert "- long: [truncated: 600 of " in text and "the whole trigger: sqlite://shop/orders/.schema" in text
     assert "- orders_check: CREATE TRIGGER orders_check" in text and len(text) < 1500
+
+
+def test_rows_of_a_sample_stand_at_no_equal_distances(shop: Path) -> None:
+    numbers = "WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x+1 FROM c LIMIT 200000) SELECT x, x % 4 FROM c"
+    run(shop, f"CREATE TABLE turns (id INTEGER PRIMARY KEY, turn INTEGER); INSERT INTO turns {numbers};")
+    line = next(line for line in list_tables(shop).splitlines() if line.startswith("- turns"))
+    assert sorted(line.partition("(~")[2].rstrip(")").split("|")) == ["0", "1", "2", "3"], line
+
+
+def test_ranges_are_of_what_can_be_read(shop: Path) -> None:
+    run(shop, f"CREATE TABLE kept (of BLOB, note TEXT DEFAULT '{'x' * 60}'); INSERT INTO kept VALUES (x'00', 'a');")
+    listed = list_tables(shop)
+    assert f'- kept 1 row: of blob, note text default \'{"x" * 39}… ("a" to "a")\n' in listed + "\n", listed

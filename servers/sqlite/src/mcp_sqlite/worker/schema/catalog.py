@@ -162,7 +162,7 @@ def _read_shape(database: Database, entry: TableEntry) -> _Shape:
         types=[str(column.type or "").lower()[:_MAX_TYPE_LENGTH] for column in columns],
         needed=[str(column.name) for column in columns if column.not_null and not column.key_position],
         defaults={
-            str(column.name): str(column.default)[:_MAX_DEFAULT_LENGTH]
+            str(column.name): _shorten(str(column.default), _MAX_DEFAULT_LENGTH)
             for column in columns
             if column.default is not None
         },
@@ -238,7 +238,7 @@ def _read_values(
     ranges = _Ranges({}, is_complete=True)
     if layout.is_detailed and rows.number and rows.is_at_most(_MAX_ROWS_WITH_RANGES):
         unlisted = [column for column in columns if not column.key_position and column.name not in values]
-        ranges = _read_ranges(database, table, unlisted, shape.keys, rows.number, layout, deadline)
+        ranges = _read_ranges(database, table, unlisted, shape.keys, layout, deadline)
     is_complete = counts.is_complete and ranges.is_complete
     return _Values(values, ranges.by_column, has_counts, is_sample=bool(counts.sample), is_complete=is_complete)
 
@@ -255,7 +255,6 @@ def _read_ranges(
     table: str,
     columns: Sequence[Column],
     keys: Collection[str],
-    row_count: int,
     layout: _Layout,
     deadline: float,
 ) -> _Ranges:
@@ -270,7 +269,8 @@ def _read_ranges(
     listed = ", ".join(f"count({name}), min({name}), max({name})" for name in names)
     try:
         with database.interrupt.shorten(max(0.001, deadline - time.monotonic())):
-            (row,) = database.run_internal(f"SELECT {listed} FROM {quote_identifier(table)}")
+            # Counted again: somebody may have committed since the list counted them.
+            ((row_count, *row),) = database.run_internal(f"SELECT count(*), {listed} FROM {quote_identifier(table)}")
             ranges: dict[str, str] = {}
             for number, column in enumerate(columns):
                 count, *bounds = row[3 * number : 3 * number + 3]
@@ -289,9 +289,10 @@ def _describe_range(
     database: Database, table: str, column: Column, bounds: Sequence[Any], keys: Collection[str], layout: _Layout
 ) -> list[str]:
     """Return a column's bounds; of texts that are times, how many are written in another way than the first."""
-    texts = [_encode_bound(bound) for bound in bounds]
-    if column.name in keys or bounds[0] is None:
+    if column.name in keys or bounds[0] is None or any(isinstance(bound, bytes) for bound in bounds):
+        # Where one binary value stands among others says nothing.
         return []
+    texts = [_encode_bound(bound) for bound in bounds]
     are_times = all(map(_TIME.fullmatch, texts))
     if not are_times and not layout.is_profiled:
         return []
@@ -309,9 +310,13 @@ def _describe_range(
 
 def _encode_bound(bound: Any) -> str:
     """Return a value as JSON; of a long text its beginning."""
-    if isinstance(bound, str) and len(bound) > _MAX_BOUND_LENGTH:
-        bound = f"{bound[:_MAX_BOUND_LENGTH]}…"
+    if isinstance(bound, str):
+        bound = _shorten(bound, _MAX_BOUND_LENGTH)
     return encode_value(bound)
+
+
+def _shorten(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def _measure(table: dict[str, Any]) -> int:

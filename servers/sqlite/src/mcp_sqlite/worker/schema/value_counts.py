@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -137,7 +138,9 @@ def _choose_rows(database: Database, table: str, rows: RowCount, limits: ValueLi
     first, last = bounds
     if first is None:
         return _Source(source, [], "")
-    starts = [first + (last - first) * place // limits.rows for place in range(limits.rows)]
+    # At equal distances rows would be alike where values come round by turns.
+    offsets = random.Random(0)
+    starts = [first + int((last - first) * (place + offsets.random())) // limits.rows for place in range(limits.rows)]
     found = database.run_internal(
         f"SELECT DISTINCT (SELECT {rowid} FROM {source} WHERE {rowid} >= e.value ORDER BY {rowid} LIMIT 1)"
         " FROM json_each(?) e",
