@@ -253,3 +253,21 @@ async def test_tables_that_inherit_one_in_crowds_stand_in_its_line() -> None:
         assert "chunks.part_8, … 22 more" in said and "part_9" not in said, said
         assert "about 0 rows" in said and "its rows and bytes are its own" in said, said
         assert "its own" not in text_of(await wire.call("get_table", table="few_child"))
+
+
+async def test_values_are_told_whole_and_of_all_rows_that_a_query_reads() -> None:
+    base = make()
+    base.run(
+        "CREATE TABLE parent (state text, long text); CREATE TABLE child () INHERITS (parent);"
+        "INSERT INTO parent SELECT CASE WHEN n = 1 THEN 'rare' ELSE 'own' END, repeat('x', 41)"
+        " FROM generate_series(1, 1000) n;"
+        "INSERT INTO parent SELECT 'rare' FROM generate_series(1, 3);"
+        "INSERT INTO child SELECT 'inherited' FROM generate_series(1, 1000); ANALYZE parent, child",
+        "owner",
+    )
+    async with inside(f"app={base.url('owner')}") as wire:
+        listed = text_of(await wire.call("list_objects"))
+        parent = r'parent about [^:]*: state text \("(?:own|inherited)" 50%\|"(?:own|inherited)" 50%\|"rare" 1%\)'
+        assert re.search(parent, listed), listed
+        assert "xxx" not in listed, listed
+        assert "xxx" not in text_of(await wire.call("get_table", table="parent"))

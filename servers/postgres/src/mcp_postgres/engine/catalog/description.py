@@ -48,6 +48,8 @@ _OID_ON_PATH = "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid"
 # Tables of one name in several schemas that are told.
 _MAX_NAMED = 5
 
+# Values of a column are listed where none is longer.
+_MAX_VALUE_CHARACTERS = 40
 # Tables that inherit one, as far as its description names them.
 _MAX_CHILDREN = 8
 _CLOSED = IS_CLOSED.format(oid="c.oid")
@@ -60,7 +62,8 @@ _LOCKED_INDEX = """(SELECT format('CREATE %sINDEX %I ON %I.%I USING %s (%s)%s',
       FROM pg_attribute a, pg_am m WHERE a.attrelid = x.oid AND m.oid = x.relam GROUP BY m.amname)"""
 _DESCRIBE = f"""
 WITH {LOCKED_RELATIONS} SELECT json_build_object(
-  'oid', c.oid::text, 'is_materialized', c.relkind = 'm', 'comment', obj_description(c.oid, 'pg_class'),
+  'oid', c.oid::text, 'reads_others', c.relkind = 'm' OR c.relhassubclass,
+  'comment', obj_description(c.oid, 'pg_class'),
   'rows', CASE WHEN c.relkind = 'p' THEN (SELECT CASE WHEN max(l.reltuples) < 0 THEN -1 ELSE
       sum(greatest(l.reltuples, 0)) END FROM {PARTITION_TREE} t
       JOIN pg_class l ON l.oid = t.relid WHERE l.relkind <> 'p') ELSE c.reltuples END::bigint,
@@ -78,12 +81,12 @@ WITH {LOCKED_RELATIONS} SELECT json_build_object(
       'enum', (SELECT json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = a.atttypid),
       'values', CASE WHEN cardinality(s.most_common_freqs) <= 12 AND s.null_frac + (SELECT sum(f) FROM
           unnest(s.most_common_freqs) f) > 0.99 AND length(s.most_common_vals::text) <= 300
-          THEN (SELECT json_object_agg(left(v.value, 40), CASE WHEN v.share < 1 THEN least(round(v.share * 100), 99)
-          ELSE 100 END) FROM unnest(s.most_common_vals::text::text[], s.most_common_freqs) v (value, share)) END,
+          THEN (SELECT CASE WHEN max(length(v.value)) <= {_MAX_VALUE_CHARACTERS} THEN json_object_agg(v.value,
+          CASE WHEN v.share < 1 THEN least(greatest(round(v.share * 100), 1), 99) ELSE 100 END) END FROM unnest(s.most_common_vals::text::text[], s.most_common_freqs) v (value, share)) END,
       'nulls', nullif(s.null_frac, 0))
       ORDER BY a.attnum), '[]') FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
       LEFT JOIN pg_stats s ON s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname
-          AND NOT s.inherited
+          AND s.inherited = c.relhassubclass
       WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
   'key', (SELECT json_agg(a.attname ORDER BY k.place) FROM pg_index i, unnest(i.indkey) WITH ORDINALITY k (number,
       place)
@@ -277,9 +280,10 @@ async def read_details(session: Session, tables: Sequence[dict[str, Any]]) -> di
 def _hide_masked(session: Session, description: dict[str, Any]) -> dict[str, Any]:
     """Return what may be told of a table with masked columns: no value of theirs, bounds of partitions neither.
 
-    Where a part is served, no statistics of a materialized view: it may be made of what is not served, or masked.
+    Where a part is served, no statistics of what has rows of other tables, such as a materialized view: these may be
+    not served, or masked.
     """
-    if description["is_materialized"] and session.audit.visible.schema:
+    if description["reads_others"] and session.audit.visible.schema:
         for column in description["columns"]:
             column["values"] = None
             column["nulls"] = None
