@@ -133,6 +133,15 @@ async def test_a_change_shows_the_plan_of_what_stands_behind_it_and_runs_none() 
         for hidden in ("EXPLAIN VERBOSE ANALYZE", "EXPLAIN (COSTS) ANALYZE", "EXPLAIN EXPLAIN", "EXPLAIN (COSTS)"):
             said = text_of(await wire.call("write_rows", sql=f"{hidden} CREATE TABLE made (a integer)"))
             assert "runs what it explains" in said or "syntax error" in said, said
+        plan = "EXPLAIN (FORMAT 'json', VERBOSE) SELECT * FROM goods a JOIN goods b USING (id) JOIN goods c USING (id)"
+        said = text_of(await wire.call("write_rows", sql=plan))
+        assert "cut" not in said and "Plan Width" in said, said
+        for beside in ("SELECT count(*) FROM u", "INSERT INTO u VALUES (2, 'x')"):
+            said = text_of(await wire.call("write_rows", sql=f"TRUNCATE u; {beside}"))
+            assert "Send TRUNCATE by a call of its own" in said, said
+    async with inside("--ddl", f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("edit_schema", sql="EXPLAIN SELECT 1"))
+        assert "`EXPLAIN` may change rows, which this server was not opened for. To only look use `query_rows`." in said
     assert base.rows("SELECT count(*) FROM goods") == [(5000,)]
     assert base.rows("SELECT to_regclass('made')") == [(None,)]
 

@@ -9,7 +9,7 @@ __all__ = ["LEADING_COMMENTS", "Explained", "parse_explain"]
 
 LEADING_COMMENTS = r"(?:\s|--[^\n]*\n|/\*(?:[^*/]|\*(?!/)|/(?!\*))*\*/)*"
 _EXPLAIN = re.compile(
-    LEADING_COMMENTS + r"EXPLAIN(?P<options>\s*\((?:[\w\s,.']*)\)|(?:\s+(?:ANALYZE|VERBOSE)\b)*)\s*(?P<inner>.*)",
+    LEADING_COMMENTS + r"EXPLAIN(?P<options>\s*\((?:[\w\s,.]|'\w*')*\)|(?:\s+(?:ANALYZE|VERBOSE)\b)*)\s*(?P<inner>.*)",
     re.I | re.S,
 )
 _ANALYZE = re.compile(r"ANALY[SZ]E\b", re.I)

@@ -25,6 +25,8 @@ from mcp_postgres.statement_splitter import strip_leading_comments
 __all__ = ["ROW_VERBS", "RowStatements", "is_row_statement"]
 
 _CELL_CHARACTERS = 500
+# Of a plan, which nobody can ask for in parts: in JSON it is one cell.
+_PLAN_CHARACTERS = 20_000
 ROW_VERBS = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _PREPARE = "PREPARE mcp_gate AS "
 _ROW_STATEMENT = re.compile(r"(?:INSERT|UPDATE|DELETE|MERGE|SELECT|WITH|VALUES|TABLE|TRUNCATE|EXPLAIN)\b|\(", re.I)
@@ -57,8 +59,8 @@ class RowStatements:
         """Run one statement, which begins with `head` behind its comments."""
         if isinstance(self.request, Migration) and not self.request.rows:
             raise Refused(
-                f"{quote(head.split()[0])} changes rows, which this server was not opened for.",
-                "The operator can start it with `--write` too.",
+                f"{quote(head.split()[0])} may change rows, which this server was not opened for.",
+                "To only look use `query_rows`. The operator can start it with `--write` too.",
             )
         explained = parse_explain(head)
         if explained is not None:
@@ -86,12 +88,16 @@ class RowStatements:
             Refused: it is to run.
         """
         if explained.runs:
-            raise Refused("EXPLAIN ANALYZE runs what it explains.", "Leave out ANALYZE, or send it by `query_rows`.")
+            raise Refused(
+                "EXPLAIN ANALYZE runs what it explains.", "Leave out ANALYZE, or send a query by `query_rows`."
+            )
         await self._admit(inner_statement(part, explained.inner))
         keep_settings_apart(self.session, explained.inner)
         await self._set_role(acting=True)
         (answer,) = await self.session.run_pipeline((explained.sql, part.parameters))
-        returned = self._read_returned_rows(part, answer, frozenset())
+        columns = result_columns(answer)
+        writer = RowWriter(columns, _PLAN_CHARACTERS)
+        returned = self.pages.page_of_answer(part, columns, writer, answer, limit=self.limit)
         await self._set_role(acting=False)
         return Step("EXPLAIN", returned=returned)
 

@@ -267,8 +267,15 @@ class _ChangeRun:
             return
         catalogs = await self.session.fetch_value(FIND_CHANGED_CATALOGS, self.transaction_id)
         # TRUNCATE gives each table another file, which is told in this catalog.
-        only_truncates = catalogs == "pg_class" and all(step.action == "TRUNCATE TABLE" for step in steps)
-        if catalogs and not only_truncates:
+        truncates = [step.action == "TRUNCATE TABLE" for step in steps]
+        if catalogs == "pg_class" and all(truncates):
+            return
+        if catalogs == "pg_class" and any(truncates):
+            raise Refused(
+                "Beside TRUNCATE it can't be told whether other statements change more than rows.",
+                "Send TRUNCATE by a call of its own, or use DELETE.",
+            )
+        if catalogs:
             raise Refused(f"It would change more than rows: {quote(catalogs)}.", "`edit_schema` changes the schema.")
 
 
