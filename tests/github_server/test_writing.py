@@ -3,6 +3,7 @@
 import base64
 from typing import Any
 
+import anyio
 import pytest
 
 from github_server.oracle import Oracle
@@ -260,6 +261,30 @@ async def test_several_branches_are_shown_and_then_deleted(oracle: Oracle) -> No
 
 
 @pytest.mark.anyio
+async def test_the_end_of_the_time_leaves_an_answer_that_says_which_branches_are_deleted(
+    oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["old/1", "old/2", "old/3"]
+    for name in names:
+        branch(oracle, name)
+    monkeypatch.setattr(anyio, "current_effective_deadline", lambda: anyio.current_time() + 40)
+    async with served(oracle, "--write", "--delete") as client:
+        done = await call(client, "delete_branch", **O, branch=names[0], branches=names, dry_run=False)
+        assert done["done"] == "Deleted 1 of 3 branches." and len(oracle.sent("DELETE")) == 1
+        assert [row[2] for row in done["data"]["rows"]] == ["deleted", "not tried", "not tried"]
+
+
+@pytest.mark.anyio
+async def test_a_tag_is_no_branch_to_delete(oracle: Oracle) -> None:
+    branch(oracle, "old")
+    oracle.answer("GET", "/repos/octo/app/git/ref/heads/v1", {"message": "Not Found"}, status=404)
+    oracle.answer("GET", "/repos/octo/app/commits/v1", {"sha": SHA})
+    async with served(oracle, "--write", "--delete") as client:
+        said = await refused(client, "delete_branch", **O, branch="old", branches=["v1"])
+        assert "There is no branch `v1` of `octo/app`. `list_refs` shows branches." in said
+
+
+@pytest.mark.anyio
 async def test_the_default_branch_is_not_deleted(oracle: Oracle) -> None:
     async with served(oracle, "--write", "--delete") as client:
         assert "default branch" in await refused(client, "delete_branch", **O, branch="main")
@@ -279,8 +304,6 @@ async def test_a_comment_outside_of_the_diff_is_said(oracle: Oracle) -> None:
 
 @pytest.mark.anyio
 async def test_writes_keep_their_distance(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
-    import anyio
-
     from mcp_github.client import rate_limits
 
     waited: list[float] = []
@@ -288,7 +311,7 @@ async def test_writes_keep_their_distance(oracle: Oracle, monkeypatch: pytest.Mo
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
 
-    monkeypatch.setattr(rate_limits.anyio, "sleep", sleep)
+    monkeypatch.setattr(anyio, "sleep", sleep)
     one = rate_limits.RateLimits(1.0)
     for _ in range(3):
         async with one.write_slot():

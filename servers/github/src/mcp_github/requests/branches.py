@@ -11,7 +11,9 @@ from mcp_github.policy import Ref, Repo, WriteRepo
 from mcp_github.requests.diffs import MAX_COMPARED_FILES
 
 __all__ = [
+    "EMPTY_REPOSITORY_STATUS",
     "changed_names",
+    "find_head",
     "get_default_branch",
     "get_default_ref",
     "make_branch",
@@ -21,6 +23,8 @@ __all__ = [
 ]
 
 
+# What GitHub answers about refs of a repository without commits.
+EMPTY_REPOSITORY_STATUS = 409
 # Stands for the tag of that release.
 _LATEST_RELEASE = "releases/latest"
 
@@ -48,6 +52,22 @@ async def resolve_sha(api: Api, repo: Repo, ref: Ref | None) -> str:
         hint = "`list_refs` shows branches and tags; without `ref` it is the default branch."
         commit = await api.get(f"{repo.path}/commits/{ref.path}", description, internal=True, hint=hint)
         return str(commit.data["sha"])
+
+
+async def find_head(api: Api, repo: Repo, branch: Ref, fix: str = "`list_refs` shows branches.") -> str:
+    """Return the commit of a branch; a tag or a commit of that name is none.
+
+    Args:
+        fix: what to do where there is no such branch.
+    """
+    description = _describe(branch, repo)
+    try:
+        response = await api.get(f"{repo.path}/git/ref/heads/{branch.path}", description, internal=True)
+    except NotFound as problem:
+        if problem.status == EMPTY_REPOSITORY_STATUS:
+            raise
+        raise NotFound(f"There is no {description}.", fix) from None
+    return str(response.data["object"]["sha"])
 
 
 async def resolve_latest_release(api: Api, repo: Repo, ref: Ref) -> Ref:

@@ -15,7 +15,7 @@ from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailab
 from mcp_github.client.api import Api, partial_success
 from mcp_github.models import Done
 from mcp_github.policy import FileChange, FilePath, Ref, TextEdit, WriteRepo
-from mcp_github.requests.branches import make_branch, resolve_sha
+from mcp_github.requests.branches import EMPTY_REPOSITORY_STATUS, find_head, make_branch, resolve_sha
 from mcp_github.requests.files import fetch_blob, fetch_contents
 from mcp_github.requests.graphql_queries import COMMIT_ON_BRANCH
 
@@ -24,8 +24,6 @@ __all__ = ["commit_files"]
 _PLAIN_MODE = "100644"
 _EXECUTABLE_MODE = "100755"
 _SYMLINK_MODE = "120000"
-# What GitHub answers for an empty repository, in which the first file makes the branch.
-_EMPTY_REPOSITORY_STATUS = 409
 
 
 @dataclass(frozen=True)
@@ -76,9 +74,10 @@ async def commit_files(
     if len(paths) < len(changes):
         raise Invalid("A file is named twice.", "Put all changes of a file into one entry.")
     try:
-        head = await _find_head(api, repo, branch)
+        head = await find_head(api, repo, branch, "`list_refs` shows branches; `ref` makes a new one.")
     except NotFound as problem:
-        if problem.status == _EMPTY_REPOSITORY_STATUS:
+        if problem.status == EMPTY_REPOSITORY_STATUS:
+            # The first file makes the branch.
             done = await _make_first_commit(api, repo, branch, message, changes)
             return _tell_unused(done, start, "the repository was empty")
         if start is None:
@@ -203,17 +202,6 @@ async def _read_tree(api: Api, repo: WriteRepo, sha: str, path: FilePath) -> dic
     description = f"the folder of {quote(path.display_name)} in `{repo.full_name}`"
     response = await api.get(f"{repo.path}/git/trees/{sha}", description, internal=True)
     return {entry["path"]: entry for entry in response.data["tree"]}
-
-
-async def _find_head(api: Api, repo: WriteRepo, branch: Ref) -> str:
-    description = f"branch {quote(branch.name)} in `{repo.full_name}`"
-    try:
-        response = await api.get(f"{repo.path}/git/ref/heads/{branch.path}", description, internal=True)
-    except NotFound as problem:
-        if problem.status == _EMPTY_REPOSITORY_STATUS:
-            raise
-        raise NotFound(f"There is no {description}.", "`list_refs` shows branches; `ref` makes a new one.") from None
-    return str(response.data["object"]["sha"])
 
 
 async def _new_content(api: Api, repo: WriteRepo, head: Ref, change: FileChange) -> bytes | None:

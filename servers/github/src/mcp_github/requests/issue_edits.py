@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-import anyio
-
-from mcp_batteries.errors import Problem, Unavailable
+from mcp_batteries.errors import Problem
 from mcp_batteries.progress import report_progress
 from mcp_github.call_context import current_call
 from mcp_github.client.api import Api
@@ -16,6 +14,7 @@ from mcp_github.listing.columns import ISSUE
 from mcp_github.listing.projections import pick, pluck
 from mcp_github.models import Done
 from mcp_github.policy import Repo, WriteRepo
+from mcp_github.requests.batches import apply_to_each
 from mcp_github.requests.name_changes import has_signs, merge_names
 
 __all__ = ["IssueEdit", "describe_issue", "issue_done", "issue_path"]
@@ -28,10 +27,6 @@ _TEXTS = frozenset({"title", "body"})
 _MAX_SHOWN_CHARACTERS = 60
 _SHOWN_BEFORE_DIFFERENCE = 15
 _CHANGED = "changed"
-# What one issue takes at most beside --timeout: the wait for its turn to write, and for a limit that ends soon.
-_WAIT_SECONDS = 15.0
-# So many issues in a row that fail for the same reason show that the others would, too.
-_MAX_SAME_FAILURES = 3
 _NOT_SHOWN = frozenset({"duplicate_issue_id", "issue_field_values"})
 
 
@@ -55,42 +50,22 @@ class IssueEdit:
         return issue_done(self.repo, number, f"Changed #{number}.", response.data)
 
     async def apply_to_all(self, api: Api, numbers: Sequence[int]) -> Done:
-        """Change several issues, each as far as GitHub does; what fails for all of them ends it.
+        """Change several issues, each as far as GitHub does."""
 
-        So does the time limit of the call, before it is over: a call that is cancelled could not say what it changed.
-        """
-        results: dict[int, str] = {}
-        failures: list[str] = []
-        call = current_call()
-        for number in numbers:
-            remaining = anyio.current_effective_deadline() - anyio.current_time()
-            if results and remaining < api.timeout + _WAIT_SECONDS:
-                break
-            report_progress(len(results), len(numbers), f"#{number}")
-            notes_before = len(call.notes)
-            # Each issue has the time of a call.
-            call.github_seconds = 0.0
-            try:
-                await self.apply(api, number)
-            except Problem as problem:
-                results[number] = f"failed: {problem}"
-                failures.append(str(problem).replace(f"#{number}", ""))
-                if _fails_for_all(problem, failures):
-                    break
-                continue
-            failures.clear()
-            results[number] = " ".join([_CHANGED, *call.notes[notes_before:]])
-            del call.notes[notes_before:]
-        return self._summarize(numbers, results)
+        async def change(number: int) -> str:
+            await self.apply(api, number)
+            return _CHANGED
 
-    def _summarize(self, numbers: Sequence[int], results: Mapping[int, str]) -> Done:
+        return self._summarize(await apply_to_each(api, numbers, change, lambda number: f"#{number}"))
+
+    def _summarize(self, results: Mapping[int, str]) -> Done:
         """Return how many were changed, and of those that are not as was asked what became of them."""
         changed_count = sum(result.startswith(_CHANGED) for result in results.values())
-        rows = [[number, results.get(number, "not tried")] for number in numbers if results.get(number) != _CHANGED]
+        rows = [[number, result] for number, result in results.items() if result != _CHANGED]
         data = None
         if rows:
             data = {"columns": ["number", "result"], "rows": rows}
-        return Done(done=f"Changed {changed_count} of {len(numbers)} issues.", uri=self.repo.uri, data=data)
+        return Done(done=f"Changed {changed_count} of {len(results)} issues.", uri=self.repo.uri, data=data)
 
     async def preview(self, api: Api, numbers: Sequence[int]) -> Done:
         """Say what would be different of each issue; nothing is changed."""
@@ -171,14 +146,6 @@ def _name_difference(current: Sequence[str], wished: Sequence[str]) -> str:
     words = [f"+{name}" for name in after if name.lower() not in keys_before]
     words += [f"-{name}" for name in current if name.lower() not in keys_after]
     return " ".join(words)
-
-
-def _fails_for_all(problem: Problem, failures: Sequence[str]) -> bool:
-    """Return whether the other issues need not be tried after `problem`, the last of `failures` in a row."""
-    if isinstance(problem, Unavailable) and problem.retry_after is not None:
-        return True
-    last = failures[-_MAX_SAME_FAILURES:]
-    return len(last) == _MAX_SAME_FAILURES and len(set(last)) == 1
 
 
 def _value_difference(field: str, current: Any, value: Any) -> str:

@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal, cast
 from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent
 from pydantic import AfterValidator, Field
 
-from mcp_batteries.errors import NotFound, Problem, quote
+from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.media.pictures import Picture
 from mcp_batteries.progress import report_progress
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
+from mcp_github.call_context import current_call
 from mcp_github.client.api import Api
 from mcp_github.listing.columns import BRANCH, COMMIT, DATED_BRANCH, REPOSITORY, TAG
 from mcp_github.listing.graphql_pages import GraphqlQuery, fetch_graphql_page
@@ -22,7 +23,9 @@ from mcp_github.listing.projections import Projection, clip, pick
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.number_forms import NumberOrDefault, OptionalNumber
 from mcp_github.policy import Change, DeleteRepo, FileChange, FilePath, Policy, Ref, Repo, WriteRepo
+from mcp_github.requests.batches import apply_to_each
 from mcp_github.requests.branches import (
+    find_head,
     get_default_branch,
     get_default_ref,
     make_branch,
@@ -68,6 +71,7 @@ _MAX_PULL_COMMITS = 250
 _MAX_MESSAGE_CHARACTERS = 4000
 _MAX_FILES = 60
 _MAX_BRANCHES = 50
+_DELETED = "deleted"
 _GRAPHQL_REFS = {"branches": (BRANCHES, DATED_BRANCH), "tags": (TAGS, TAG)}
 _MoreBranches = Annotated[
     list[Ref] | None,
@@ -356,7 +360,12 @@ async def delete_branch(
     default_branch = await get_default_branch(api, repo)
     for ref in refs:
         api.policy.require_deletable(ref, default_branch, repo)
-    commits = {ref: await resolve_sha(api, repo, ref) for ref in refs}
+    commits: dict[Ref, str] = {}
+    for ref in refs:
+        report_progress(len(commits), len(refs), ref.name)
+        # Each has the time of a call.
+        current_call().github_seconds = 0.0
+        commits[ref] = await find_head(api, repo, ref)
     if dry_run or (dry_run is None and branches):
         rows = [[ref.name, sha] for ref, sha in commits.items()]
         data = {"columns": ["branch", "sha"], "rows": rows}
@@ -369,18 +378,15 @@ async def delete_branch(
 
 
 async def _delete_branches(api: Api, repo: DeleteRepo, commits: Mapping[Ref, str]) -> Done:
-    """Delete several branches, given with their commits; what fails for one is told, and the next is tried."""
-    rows: list[list[str]] = []
-    deleted_count = 0
-    for ref, sha in commits.items():
-        report_progress(len(rows), len(commits), ref.name)
-        try:
-            await api.write("DELETE", _branch_path(ref, repo), _describe(ref, repo))
-        except Problem as problem:
-            rows.append([ref.name, sha, f"not deleted: {problem}"])
-            continue
-        deleted_count += 1
-        rows.append([ref.name, sha, "deleted"])
+    """Delete several branches, given with their commits, each as far as GitHub does."""
+
+    async def delete(ref: Ref) -> str:
+        await api.write("DELETE", _branch_path(ref, repo), _describe(ref, repo))
+        return _DELETED
+
+    results = await apply_to_each(api, list(commits), delete, lambda ref: quote(ref.name))
+    deleted_count = sum(result.startswith(_DELETED) for result in results.values())
+    rows = [[ref.name, commits[ref], result] for ref, result in results.items()]
     data = {"columns": ["branch", "was_at", "result"], "rows": rows}
     return Done(done=f"Deleted {deleted_count} of {len(commits)} branches.", data=data)
 
