@@ -28,9 +28,9 @@ async def edit_schema(
 ) -> TextResult:
     """Change the schema: a whole migration in one transaction, or a VACUUM.
 
-    CREATE, ALTER, DROP, COMMENT, GRANT, REVOKE, REFRESH, REINDEX, ANALYZE. It takes statements of `write_rows` too;
-    SELECT and EXPLAIN among them show what came of it. A dry run tells objects, rows, locks, rewritten tables and a
-    safe way back; it may look as a role (SET ROLE; SELECT ...), and uses up numbers of sequences. VACUUM and
-    CONCURRENTLY run alone and have none. For a table as it is use `get_table`.
+    CREATE, ALTER, DROP, COMMENT, GRANT, REVOKE, REFRESH, REINDEX, ANALYZE. It takes statements of `write_rows` too,
+    where that is offered: SELECT and EXPLAIN among them show what came of it. A dry run tells objects, rows, locks,
+    rewritten tables and a safe way back; it may look as a role (SET ROLE; SELECT ...), and uses up numbers of
+    sequences. VACUUM and CONCURRENTLY run alone and have none. For a table as it is use `get_table`.
     """
     return await run_change(pools, pages, database.alter(sql), dry_run=dry_run)
