@@ -23,6 +23,7 @@ async def test_some_issues_are_read_by_their_numbers(oracle: Oracle) -> None:
         assert "does not find issue #5" in found["note"]
         said = await refused(client, "list_issues", **O, numbers=[3], labels=["bug"])
         assert "`labels` can't go with `numbers`" in said
+        await call(client, "list_issues", **O, numbers=[3], state="all")
         said = await refused(client, "list_issues", **O, numbers=[3], state="closed")
         assert "in all states" in said and "Leave `state` out." in said
         said = await refused(client, "list_issues", **O, numbers=[3, 4], limit=1)

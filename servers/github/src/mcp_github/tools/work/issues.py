@@ -156,7 +156,7 @@ async def list_issues(
             "`numbers`", labels=labels, assignee=assignee, creator=creator, milestone=milestone, type=type,
             custom=custom, since=since, sort=sort, order=order, cursor=cursor,
         )  # fmt: skip
-        if state != "open":
+        if state == "closed":
             raise Invalid("Issues are listed by number in all states.", "Leave `state` out.")
         if limit < min(len(numbers), _DEFAULT_LIMIT):
             raise Invalid(f"`numbers` has {len(numbers)}, more than `limit`.", "Leave `limit` out.")
