@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from mcp_postgres.engine.catalog import description
 from postgres.serving import inside, make, text_of
 
 pytestmark = pytest.mark.anyio
@@ -94,7 +95,7 @@ async def test_few_tables_are_listed_with_what_a_change_may_meet() -> None:
         other.execute("BEGIN; LOCK TABLE parts")
         async with inside("--timeout", "5", f"app={base.url('owner')}") as wire:
             said = text_of(await wire.call("list_objects", name="parts"))
-            assert "; expressions are left out, for " in said and "9" not in said.partition("code text!")[2], said
+            assert "; expressions are left out: " in said and "9" not in said.partition("code text!")[2], said
 
 
 async def test_few_tables_are_listed_with_types_and_functions() -> None:
@@ -271,3 +272,17 @@ async def test_values_are_told_whole_and_of_all_rows_that_a_query_reads() -> Non
         assert re.search(parent, listed), listed
         assert "xxx" not in listed, listed
         assert "xxx" not in text_of(await wire.call("get_table", table="parent"))
+
+
+async def test_what_is_dropped_while_it_is_read_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = make()
+    base.run("CREATE UNIQUE INDEX u_note ON u (note); ALTER TABLE u ADD CHECK (id > 0)", "owner")
+    sql: str = getattr(description, "_DESCRIBE")  # noqa: B009
+    for function in ("pg_get_indexdef(i.indexrelid)", "pg_get_constraintdef(oid)", "pg_get_triggerdef(oid)"):
+        assert function in sql
+        sql = sql.replace(function, "NULL::text")
+    monkeypatch.setattr(description, "_DESCRIBE", sql)
+    async with inside(f"app={base.url()}") as wire:
+        for tool, arguments in (("list_objects", {}), ("get_table", {"table": "u"})):
+            said = text_of(await wire.call(tool, **arguments))
+            assert "public.u" in said and "note text" in said.replace(": ", " ") and "None" not in said, said

@@ -289,7 +289,7 @@ def _list_constraints(group: Sequence[_Json], layout: _Layout) -> list[str]:
     if details["grants"] and not layout.common_grants:
         lines.append(f"granted to {' and '.join(details['grants'])}")
     if details["closed"]:
-        lines.append(f"expressions are left out, for {details['closed']}")
+        lines.append(f"expressions are left out: {details['closed']}")
     return lines
 
 

@@ -82,7 +82,8 @@ WITH {LOCKED_RELATIONS} SELECT json_build_object(
       'values', CASE WHEN cardinality(s.most_common_freqs) <= 12 AND s.null_frac + (SELECT sum(f) FROM
           unnest(s.most_common_freqs) f) > 0.99 AND length(s.most_common_vals::text) <= 300
           THEN (SELECT CASE WHEN max(length(v.value)) <= {_MAX_VALUE_CHARACTERS} THEN json_object_agg(v.value,
-          CASE WHEN v.share < 1 THEN least(greatest(round(v.share * 100), 1), 99) ELSE 100 END) END FROM unnest(s.most_common_vals::text::text[], s.most_common_freqs) v (value, share)) END,
+          CASE WHEN v.share < 1 THEN least(greatest(round(v.share * 100), 1), 99) ELSE 100 END) END
+          FROM unnest(s.most_common_vals::text::text[], s.most_common_freqs) v (value, share)) END,
       'nulls', nullif(s.null_frac, 0))
       ORDER BY a.attnum), '[]') FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
       LEFT JOIN pg_stats s ON s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname
@@ -252,7 +253,8 @@ async def describe(session: Session, table: Table) -> dict[str, Any]:
     """
     await session.audit.refresh_visible(session)
     identity = await find_table(session, table)
-    description = _hide_masked(session, await fetch_json(session, _DESCRIBE, f"{{{identity['oid']}}}"))
+    description = _drop_vanished(await fetch_json(session, _DESCRIBE, f"{{{identity['oid']}}}"))
+    description = _hide_masked(session, description)
     keys_near = await fetch_json(session, _FOREIGN_KEYS, identity["oid"])
     keys = [JoinKey(table, tuple(own), other, tuple(to)) for table, own, other, to in keys_near["keys"]]
     return {**identity, **description, "joins": describe_joins(keys, keys_near["me"], spelled=str)}
@@ -273,8 +275,17 @@ async def read_details(session: Session, tables: Sequence[dict[str, Any]]) -> di
     described: dict[str, dict[str, Any]] = {}
     for row in await cursor.fetchall():
         description = json.loads(row[0])
-        described[description["oid"]] = _hide_masked(session, description)
+        described[description["oid"]] = _hide_masked(session, _drop_vanished(description))
     return described
+
+
+def _drop_vanished(description: dict[str, Any]) -> dict[str, Any]:
+    """Return the description without what was dropped while it was read: PostgreSQL then has no definition of it."""
+    for kind in ("constraints", "indexes"):
+        description[kind] = [item for item in description[kind] if item["definition"] is not None]
+    for kind in ("triggers", "rules"):
+        description[kind] = [definition for definition in description[kind] if definition is not None]
+    return description
 
 
 def _hide_masked(session: Session, description: dict[str, Any]) -> dict[str, Any]:
