@@ -40,7 +40,7 @@ def may_mean_line_breaks(pattern: str) -> bool:
 
 
 def spans_brackets(pattern: str) -> bool:
-    """Return whether an expression that stays in one line goes into brackets or past a comma, as `f\\(\\s*x`, `a,\\s*b`.
+    """Return whether an expression that stays in a line goes into brackets or past a comma: `f\\(\\s*x`, `a,\\s*b`.
 
     What is in brackets is often written on several lines, so it misses some also where it has matches.
     """
