@@ -131,19 +131,6 @@ async def test_a_patch_commits_nothing_of_somebody_else(tmp_path: Path) -> None:
         assert made.git("diff", "--cached", "--name-only").split() == ["side.txt"]
 
 
-async def test_a_merge_takes_all_that_is_staged(tmp_path: Path) -> None:
-    """As git itself: a merge has no parts."""
-    made = made_app(tmp_path)
-    for branch, text in (("topic", "theirs\n"), ("main", "ours\n")):
-        made.git("switch", "--quiet", branch)
-        made.commit(branch, {"side.txt": text, f"{branch}.txt": text})
-    async with serving("--write", made.path) as asking:
-        assert "in conflict" in await asking("run_merge", rev="topic")
-        made.write("side.txt", "both\n")
-        answer = await asking("create_commit", message="Both", paths=["side.txt"])
-        assert "committed 2 files" in answer and "topic.txt" in answer, answer
-
-
 @pytest.mark.parametrize("tool", ["run_cherry_pick", "revert_commit"])
 async def test_a_merge_is_picked_and_reverted_by_its_mainline(tool: str, tmp_path: Path) -> None:
     made = made_app(tmp_path)
@@ -195,6 +182,59 @@ async def test_commits_of_a_range_are_picked_and_reverted(tool: str, tmp_path: P
         assert made.git("rev-parse", "HEAD") == before
         refused = await asking(tool, rev="topic~2..nothing")
         assert refused.startswith("failed: There is no revision `nothing`"), refused
+
+
+@pytest.mark.parametrize("begin", [["merge", "topic"], ["cherry-pick", "topic"]])
+async def test_where_git_commits_no_paths_it_is_said_how_to_commit_all(begin: list[str], tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    _part(made)
+    with suppress(AssertionError):
+        made.git(*begin)
+    made.write("side.txt", "both\n")
+    before = made.git("rev-parse", "HEAD"), made.git("status", "--porcelain=v2")
+    async with serving("--write", made.path) as asking:
+        refused = await asking("create_commit", message="mine", paths=["side.txt"])
+        assert refused.startswith("failed: git: `cannot do a partial commit during"), refused
+        assert "`create_commit` without `paths`" in refused, refused
+        assert (made.git("rev-parse", "HEAD"), made.git("status", "--porcelain=v2")) == before
+        await asking("stage_files", paths=["side.txt"])
+        assert "committed 2 files" in await asking("create_commit", message="mine")
+    assert made.git("status", "--porcelain") == ""
+
+
+async def test_in_a_merge_a_commit_of_all_paths_ends_it(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    _part(made)
+    with suppress(AssertionError):
+        made.git("merge", "topic")
+    made.write("side.txt", "both\n")
+    async with serving("--write", made.path) as asking:
+        assert "committed 2 files" in await asking("create_commit", message="mine", paths=["."])
+
+
+async def test_in_a_revert_a_commit_of_paths_is_undone_without_what_it_left(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    reverted = made.commit("both", {"side.txt": "first\n", "notes.txt": "first\n"})
+    made.commit("one", {"side.txt": "second\n"})
+    with suppress(AssertionError):
+        made.git("revert", "--no-edit", reverted)
+    made.write("side.txt", "both\n")
+    made.git("add", "side.txt")
+    before = made.git("status", "--porcelain=v2")
+    async with serving("--write", made.path) as asking:
+        answer = await asking("create_commit", message="mine", paths=["side.txt"])
+        assert "still staged: notes.txt" in answer, answer
+        assert "not brought back by an undo: revert under way" in answer and "before it began" not in answer, answer
+        await undone(asking, answer)
+    assert made.git("status", "--porcelain=v2") == before
+
+
+def _part(made: Made) -> None:
+    """Let `main` and `topic` change side.txt differently, and `topic` one more file."""
+    made.git("switch", "--quiet", "topic")
+    made.commit("theirs", {"side.txt": "theirs\n", "other.txt": "theirs\n"})
+    made.git("switch", "--quiet", "main")
+    made.commit("ours", {"side.txt": "ours\n"})
 
 
 async def test_while_patches_are_applied_a_commit_is_of_its_paths(tmp_path: Path) -> None:

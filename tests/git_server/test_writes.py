@@ -842,7 +842,7 @@ async def test_marks_of_a_conflict_are_not_committed_unseen(tmp_path: Path) -> N
         await asking("stage_files", paths=["in"])
         failed = await asking("continue_operation", action="continue", paths=["side.txt"])
         assert "`create_commit`" in failed  # git takes the whole message for a comment
-        assert "nothing else uncommitted" in await asking("create_commit", message="#1 both", paths=["side.txt"])
+        assert "nothing else uncommitted" in await asking("create_commit", message="#1 both", paths=["."])
         assert len(made.git("log", "-1", "--format=%p").split()) == 2
 
 

@@ -129,7 +129,7 @@ class Twins:
             return git
         if act.tool == "create_commit" and pathspecs and not act.arguments["all_tracked"]:
             git = run_git(self.theirs, *act.words, "--", *pathspecs, stdin=act.stdin)
-            if b"cannot do a partial commit" not in git.error:
+            if pathspecs != ["."] or b"cannot do a partial commit" not in git.error:
                 return git
         return run_git(self.theirs, *act.words, stdin=act.stdin)
 

@@ -34,6 +34,8 @@ _SHELL_ADVICE = re.compile(
 )
 # What to do next, by a pattern of what git says.
 _NEXT_MOVES = {
+    "cannot do a partial commit": "Stage the `paths` with `stage_files`; `create_commit` without `paths` then commits "
+    "all that is staged.",
     "pathspec .* did not match": "`get_status` has the files that changed, `list_files` those of a commit.",
     "branch named .* already exists": "Choose another name, or go to that one with `run_switch`.",
     "tag .* already exists": "Choose another name.",

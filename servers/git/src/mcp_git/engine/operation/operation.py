@@ -174,6 +174,11 @@ class CommitOperation(Operation):
     base: str = ""
 
     @property
+    def is_of_paths(self) -> bool:
+        """Whether it commits single paths, and leaves staged what else is."""
+        return "--" in self.arguments
+
+    @property
     def steps(self) -> Sequence[GitInput]:
         return [*self.stage_first, GitInput([*self.git_options, *self.arguments], self.stdin)]
 

@@ -264,13 +264,15 @@ class OperationPlanner:
         return [entry[2:] for entry in split_names(output.stdout) if entry.startswith("S ")]
 
     def commit_only(self, operation: CommitOperation, paths: Sequence[str], *, has_patch: bool) -> CommitOperation:
-        """Plan to commit some paths, and to leave staged what else is; git can't do that in a merge, nor with a patch.
+        """Plan to commit some paths, and to leave staged what else is; git can't do that with a patch.
 
         Raises:
             Conflict: with a patch, something else is staged.
         """
         status = read_status(self.git, self.repository, self.cancel)
-        if status.in_progress and not status.in_progress[0].startswith(("bisect", "am ")):
+        is_merge_or_pick = bool(status.in_progress) and status.in_progress[0].startswith(("merge", "cherry-pick"))
+        if is_merge_or_pick and "." in paths:
+            # Git refuses to commit paths there, even all.
             return operation
         if not has_patch:
             return replace(operation, arguments=[*operation.arguments, "--", *paths])
@@ -278,7 +280,7 @@ class OperationPlanner:
         if staged:
             raise Conflict(
                 f"{quote(quote_path(staged[0]))} is staged, and with a `patch` it would be committed as well.",
-                "Commit it first, or unstage it with `stage_files`.",
+                "Commit it first, or unstage it with `stage_files`; to commit both, stage `paths` and leave them out.",
             )
         return operation
 

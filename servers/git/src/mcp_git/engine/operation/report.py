@@ -150,6 +150,10 @@ class _Report:
         """Whether it made a commit of what is staged or named."""
         return self.operation.command == "commit" and self.after.oid != self.before.status.oid
 
+    @property
+    def _is_commit_of_paths(self) -> bool:
+        return isinstance(self.operation, CommitOperation) and self.operation.is_of_paths
+
     def _add_commit(self) -> None:
         """Add what a commit took."""
         files: list[str] = []
@@ -230,7 +234,7 @@ class _Report:
 
     def _add_lost_operations(self) -> None:
         """Add what of operations in progress no undo brings back."""
-        if self.operation.command == "commit" or self.operation.ends_in_progress:
+        if (self.operation.command == "commit" and not self._is_commit_of_paths) or self.operation.ends_in_progress:
             return
         lost = self._list_lost_operations()
         if not lost and self._has_picked_another():
@@ -333,7 +337,8 @@ class _Report:
         calls = self.before.undo_calls(operation.undo_kind, after, operation.overwritten_paths or (".",))
         if operation.undo_calls is not None:
             return self._extend_planned_calls(operation.undo_calls(), calls, after)
-        if self.before.status.in_progress and operation.undo_kind in (UndoKind.SOFT, UndoKind.UNCOMMIT_ALL):
+        is_commit = operation.undo_kind in (UndoKind.SOFT, UndoKind.UNCOMMIT_ALL)
+        if self.before.status.in_progress and is_commit and not self._is_commit_of_paths:
             reset = format_call("run_reset", rev=self.before.head, mode="keep").with_remark(BEFORE_IT_BEGAN)
             return [reset.expecting(name_position(self.after))]
         return calls
