@@ -887,6 +887,31 @@ def test_a_git_that_is_stopped_leaves_no_lock(tmp_path: Path) -> None:
     assert not lock.exists()
 
 
+def test_a_git_that_writes_gets_time_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is asked to end the moment that it made a lock leaves that, and the repository is shut."""
+    monkeypatch.setattr("mcp_git.engine.program.process._COMPLETION_SECONDS", 30)
+    made = made_app(tmp_path)
+    words = [
+        "-C",
+        str(made.path),
+        "-c",
+        "user.name=A",
+        "-c",
+        "user.email=a@b",
+        "commit",
+        "--allow-empty",
+        "-m",
+        "whole",
+    ]
+    with open_unnamed_file(str(tmp_path)) as said:
+        process = start(
+            Command(GIT, words, str(made.path), dict(os.environ)), stdin=None, stderr=said, new_session=False
+        )
+        terminate(process, writes=True)
+        process.stdout.close() if process.stdout else None
+    assert made.git("log", "--format=%s", "--max-count=1") == "whole\n"
+
+
 @pytest.mark.anyio
 async def test_of_a_commit_that_ends_a_conflict_the_way_back_says_what_it_does_not_bring_back(tmp_path: Path) -> None:
     made = made_app(tmp_path)

@@ -168,6 +168,7 @@ class Git:
         """
         layout = layout or self.layout(repository, writes=writes)
         invocation = self._prepare(layout, arguments, stdin)
+        invocation.writes = writes
         if _needs_no_locale(arguments, stdin):
             invocation.environment.pop("LC_CTYPE")
         if scratch_index:
@@ -188,6 +189,8 @@ class Git:
             self._let_run_programs(invocation)
         with self._slots.hold(cancel) as memory_bytes:
             invocation.memory_bytes = invocation.memory_bytes or memory_bytes
+            # One that writes gets time to end, so none is begun for nobody.
+            cancel.check()
             with self._start(invocation, cancel, exit_codes) as run:
                 yield run.read_stdout()
                 if remarks is not None:
@@ -307,8 +310,9 @@ class Git:
             command,
             invocation.stdin,
             self.binary.scratch_folder,
-            new_session=invocation.new_session,
             memory_bytes=invocation.memory_bytes,
+            writes=invocation.writes,
+            new_session=invocation.new_session,
         )
         hidden_paths = (
             invocation.private_git_dir.folder,
@@ -464,6 +468,7 @@ class _Invocation:
         confinement: what it may do; None where nothing confines it.
         memory_bytes: what it may take.
         new_session: whether it has no terminal where somebody could be asked.
+        writes: whether it writes into the repository.
     """
 
     layout: Layout
@@ -474,6 +479,7 @@ class _Invocation:
     confinement: Confinement | None = None
     memory_bytes: int = 0
     new_session: bool = False
+    writes: bool = False
 
 
 @dataclass

@@ -47,6 +47,8 @@ _UNKNOWN_EXIT_CODE = 255
 _WINDOWS_COMMAND_TOO_LONG = 206
 # For git to remove its locks.
 _TERMINATION_SECONDS = 2.0
+# For a git that writes to come to its end, as one that was asked to end the moment that it made a lock leaves that.
+_COMPLETION_SECONDS = 0.5
 # Signals that Python ignores, and what it starts would too.
 _RESET_SIGNALS = [getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name)]
 
@@ -280,20 +282,29 @@ def _close_on_exec() -> None:
                     os.set_inheritable(int(name), False)
 
 
-def terminate(process: Process) -> None:
-    """End git and what it started, unless it has ended; asked first, as one that is killed leaves its locks behind."""
-    if process.poll() is not None:
+def terminate(process: Process, *, writes: bool = False) -> None:
+    """End git and what it started, unless it has ended; asked first, as one that is killed leaves its locks behind.
+
+    Args:
+        writes: whether it gets some time to end by itself.
+    """
+    if process.poll() is not None or (writes and _has_ended_within(process, _COMPLETION_SECONDS)):
         return
     with suppress(ProcessLookupError, PermissionError):
         if sys.platform == "win32":
             process.kill()
         else:
             os.killpg(process.pid, signal.SIGTERM)
-            until = time.monotonic() + _TERMINATION_SECONDS
-            while process.poll() is None and time.monotonic() < until:
-                time.sleep(0.001)
+            _has_ended_within(process, _TERMINATION_SECONDS)
             os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def _has_ended_within(process: Process, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while process.poll() is None and time.monotonic() < until:
+        time.sleep(0.001)
+    return process.returncode is not None
 
 
 def limit_memory(process: int, max_bytes: int) -> None:

@@ -69,9 +69,10 @@ class RunningGit:
         stderr: what it says besides.
     """
 
-    def __init__(self, process: Process, stderr: IO[bytes]) -> None:
+    def __init__(self, process: Process, stderr: IO[bytes], *, writes: bool) -> None:
         assert process.stdout is not None
         self._process = process
+        self._writes = writes
         self.stderr = stderr
         self._pipe = PipeReader(process.stdout)
 
@@ -85,28 +86,35 @@ class RunningGit:
 
     def close(self) -> None:
         """End it, unless it has ended."""
-        terminate(self._process)
+        terminate(self._process, writes=self._writes)
         self._pipe.close()
         self.stderr.close()
 
 
 def start_git(
-    command: Command, stdin: bytes, scratch_folder: str, *, new_session: bool = False, memory_bytes: int
+    command: Command,
+    stdin: bytes,
+    scratch_folder: str,
+    *,
+    memory_bytes: int,
+    writes: bool = False,
+    new_session: bool = False,
 ) -> RunningGit:
     """Start a git.
 
     Args:
         stdin: what it reads.
         scratch_folder: for what it reads and says, where the system keeps no unnamed files in memory.
-        new_session: as `process.start`.
         memory_bytes: what it may take.
+        writes: whether it writes into a repository.
+        new_session: as `process.start`.
     """
     with ExitStack() as files:
         stderr = files.enter_context(open_unnamed_file(scratch_folder))
         process = _start(command, stdin, stderr, scratch_folder, new_session)
         files.pop_all()
     limit_memory(process.pid, memory_bytes)
-    return RunningGit(process, stderr)
+    return RunningGit(process, stderr, writes=writes)
 
 
 def _start(command: Command, stdin: bytes, stderr: IO[bytes], scratch_folder: str, new_session: bool) -> Process:
