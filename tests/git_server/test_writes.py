@@ -864,7 +864,9 @@ async def test_what_a_commit_staged_does_not_stay_where_it_is_stopped(
 
     monkeypatch.setattr(Git, "run", stopped)
     async with serving("--write", made.path) as asking:
-        assert "failed" in await asking("create_commit", message="x", paths=["."])
+        stopped_call = await asking("create_commit", message="x", paths=["."])
+        assert stopped_call.startswith("failed: The change was stopped"), stopped_call
+        assert "It may be done in part" in stopped_call, stopped_call
     assert ((made.path / ".git/index").read_bytes(), (made.path / ".git/index").stat().st_mtime) == (data, 10**9)
     assert state(made) == before
 

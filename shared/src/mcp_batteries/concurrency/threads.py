@@ -35,6 +35,9 @@ T = TypeVar("T")
 _IDLE_SECONDS = 10
 _PAUSE_SECONDS = 0.005
 _LOOK_SECONDS = 0.5  # How often an idle thread checks whether its event loop has ended.
+_NEXT_AFTER_DEADLINE = (
+    "Ask for less: a smaller folder, a narrower filter. If that takes as long, leave it: what is read does not answer."
+)
 
 
 class ThreadPool:
@@ -251,6 +254,7 @@ async def run_in_thread(
     description: str = "The call",
     long: bool = False,
     background: bool = False,
+    next_move: str = _NEXT_AFTER_DEADLINE,
 ) -> T:
     """Run `work(cancel)` on a worker thread and return its result.
 
@@ -262,6 +266,7 @@ async def run_in_thread(
         description: names the work in the message of a deadline.
         long: whether the work can take seconds: it has separate threads, so that quick calls always find one.
         background: whether nobody waits for the work; it slows down while calls run.
+        next_move: what the message of a deadline says to do then.
 
     Raises:
         Unavailable: The deadline passed; `description` names the work in the message.
@@ -280,10 +285,6 @@ async def run_in_thread(
     try:
         return await pool.run(work, cancel)
     except WorkCancelled:
-        raise Unavailable(
-            f"{description} was stopped after {seconds:g} s, its time limit.",
-            "Ask for less: a smaller folder, a narrower filter. If that takes as long, leave it: what is read does not "
-            "answer.",
-        ) from None
+        raise Unavailable(f"{description} was stopped after {seconds:g} s, its time limit.", next_move) from None
     finally:
         cancel.set()

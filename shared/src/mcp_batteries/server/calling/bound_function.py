@@ -20,7 +20,9 @@ from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_batteries.server.declaration.decorators import DeclaredTool
 from mcp_batteries.server.declaration.trusted import Consented, Default, FreeTextMark, Plan, Trusted
 
-__all__ = ["BoundTool", "Planner", "TimeLimits", "bind_tool"]
+__all__ = ["NEXT_AFTER_UNFINISHED_CHANGE", "BoundTool", "Planner", "TimeLimits", "bind_tool"]
+
+NEXT_AFTER_UNFINISHED_CHANGE = "It may be done in part: look at what it was to change before you call again."
 
 T = TypeVar("T")
 
@@ -113,7 +115,8 @@ def bind_tool(
     for name, argument in bound.arguments.items():
         if arguments.setdefault(name, argument) != argument:
             raise TypeError(f"`{bound.name}` and its plan take different `{name}`")
-    call = _with_deadline(bound, work_seconds, declared.work, long=declared.long)
+    changes = declared.effect != "read"
+    call = _with_deadline(bound, work_seconds, declared.work, long=declared.long, changes=changes)
     method = _publish(bound, arguments.values(), call)
     return BoundTool(method, planner, seconds)
 
@@ -178,13 +181,16 @@ class _BoundFunction:
             raise TypeError(f"`{self.name}` can take either the SDK's context or the origin of its call, and once")
         self.context_parameter = name
 
-    async def call(self, values: Mapping[str, Any], seconds: float | None, work: str, *, long: bool) -> Any:
+    async def call(
+        self, values: Mapping[str, Any], seconds: float | None, work: str, *, long: bool, changes: bool
+    ) -> Any:
         """Parse the checked values and call the function; one that blocks on a thread.
 
         Args:
             seconds: after which blocking work is ended; None for when the call is.
             work: names it in the message of that.
             long: whether it can take seconds.
+            changes: whether it changes something, so that the message tells of what may be done.
         """
         arguments = dict(self._injected)
         for name, argument in self.arguments.items():
@@ -211,6 +217,10 @@ class _BoundFunction:
                 arguments[self._cancel_parameter] = cancel
             return self.function(**arguments)
 
+        if changes:
+            return await run_in_thread(
+                run, seconds=seconds, description=work, long=long, next_move=NEXT_AFTER_UNFINISHED_CHANGE
+            )
         return await run_in_thread(run, seconds=seconds, description=work, long=long)
 
 
@@ -224,10 +234,10 @@ def _read_origin(tool: str, context: Context) -> CallOrigin:
 
 
 def _with_deadline(
-    bound: _BoundFunction, seconds: float | None, work: str, *, long: bool = True
+    bound: _BoundFunction, seconds: float | None, work: str, *, long: bool = True, changes: bool = False
 ) -> Callable[[Mapping[str, Any]], Awaitable[Any]]:
     async def call(values: Mapping[str, Any]) -> Any:
-        return await bound.call(values, seconds, work, long=long)
+        return await bound.call(values, seconds, work, long=long, changes=changes)
 
     return call
 

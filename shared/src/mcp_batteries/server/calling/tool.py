@@ -20,7 +20,7 @@ from pydantic import Field
 from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
 from mcp_batteries.progress import ProgressReporter
 from mcp_batteries.server.calling.arguments import check_arguments, slim_schema
-from mcp_batteries.server.calling.bound_function import BoundTool, Planner
+from mcp_batteries.server.calling.bound_function import NEXT_AFTER_UNFINISHED_CHANGE, BoundTool, Planner
 from mcp_batteries.server.calling.confirmation import Question, ask_for_confirmation
 from mcp_batteries.server.calling.results import DataResult, to_call_result
 from mcp_batteries.server.declaration.decorators import (
@@ -51,7 +51,6 @@ Explain = Callable[[Exception], Problem | None]
 
 # A call with nothing to narrow waits for something that does not answer, such as a pipe that nobody writes to.
 _NEXT_AFTER_TIMEOUT = "Ask for less at once. If that takes as long, what it waits for does not answer: leave it."
-_NEXT_AFTER_UNFINISHED_CHANGE = "It may be done in part: look at what it was to change before you call again."
 
 
 class StrictTool(Tool):
@@ -105,7 +104,7 @@ class StrictTool(Tool):
                 return result
             return to_call_result(result, views=self.meta is not None and client_shows_views(context))
         except TimeoutError:
-            fix = _NEXT_AFTER_TIMEOUT if self.effect == "read" else _NEXT_AFTER_UNFINISHED_CHANGE
+            fix = _NEXT_AFTER_TIMEOUT if self.effect == "read" else NEXT_AFTER_UNFINISHED_CHANGE
             raise Unavailable(f"`{self.name}` was stopped after {self.seconds:g} s, its time limit.", fix) from None
         except (MCPError, ToolError, ResourceError):
             raise
