@@ -147,8 +147,32 @@ async def test_pages_of_commits_older_than_their_parents_lose_none(seed: int, tm
     made = made_skewed_history(tmp_path, random.Random(seed))
     expected = made.git("log", "--format=%h", "-Sneedle", "a", "--", "a.txt").split()
     async with serving(made.path) as asking:
-        hashes, _ = await all_hashes(asking, text="needle", path="a.txt", rev="a", limit=2)
+        hashes, heads = await all_hashes(asking, text="needle", path="a.txt", rev="a", limit=2)
     assert set(hashes) == set(expected)
+    if len(hashes) > len(expected):
+        assert any("pages may have a commit twice" in head for head in heads), heads
+
+
+async def test_pages_of_wrong_clocks_say_that_they_may_have_a_commit_twice(tmp_path: Path) -> None:
+    made = made_skewed_history(tmp_path, random.Random(3))
+    expected = made.git("log", "--format=%h", "-Sneedle", "--all").split()
+    async with serving(made.path) as asking:
+        hashes, heads = await all_hashes(asking, text="needle", all_branches=True, limit=2)
+    assert set(hashes) == set(expected) and len(hashes) > len(expected)
+    assert any("pages may have a commit twice" in head for head in heads), heads
+
+
+async def test_a_page_whose_commits_are_gone_leads_to_the_first_one(tmp_path: Path) -> None:
+    made = made_history(tmp_path)
+    async with serving(made.path) as asking:
+        head = await asking("list_commits", text="needle", rev="side", limit=2)
+        made.git("branch", "--force", "side", "side~30")
+        made.git("update-ref", "refs/heads/main", "side~1")
+        made.git("reflog", "expire", "--expire=now", "--all")
+        made.git("gc", "--quiet", "--prune=now")
+        cursor = head.partition('cursor="')[2].partition('"')[0]
+        answer = await asking("list_commits", text="needle", rev="side", limit=2, cursor=cursor)
+        assert answer == "failed: The commits of the page before are no longer here. Call again without `cursor`."
 
 
 def forget(made: Made, oid: str) -> None:

@@ -27,7 +27,7 @@ _FIRST_BATCH = 200
 _MAX_BATCH = 20_000
 # Hashes for which a cursor has room.
 _MAX_FRONTIER = 50
-_WALK_FORMAT = "%H %cs %P"
+_WALK_FORMAT = "%H %cs %ct %P"
 
 
 class _WalkedCommit(NamedTuple):
@@ -35,12 +35,13 @@ class _WalkedCommit(NamedTuple):
 
     oid: str
     date: str
+    seconds: int
     parents: Sequence[str]
 
     @classmethod
     def parse(cls, line: bytes) -> _WalkedCommit:
-        oid, date, *parents = line.decode().split()
-        return cls(oid, date, parents)
+        oid, date, seconds, *parents = line.decode().split()
+        return cls(oid, date, int(seconds), parents)
 
 
 @dataclass
@@ -53,6 +54,8 @@ class SearchedCommits:
         back_to: the date of the last of them.
         is_complete: whether there are no others.
         frontier: from where the walk goes on: commits that it is to list next, each once the one before is listed.
+        has_wrong_clocks: whether some are older than their parents, so that a walk from the frontier may list commits
+            again.
     """
 
     rows: list[bytes] = field(default_factory=list[bytes])
@@ -60,7 +63,9 @@ class SearchedCommits:
     back_to: str = ""
     is_complete: bool = False
     frontier: dict[str, None] = field(default_factory=dict[str, None])
+    has_wrong_clocks: bool = False
     _oids: set[str] = field(default_factory=set[str])
+    _last_seconds: int | None = None
 
     def add(self, commits: Sequence[_WalkedCommit]) -> None:
         """Count commits that were looked through."""
@@ -69,6 +74,9 @@ class SearchedCommits:
             self.frontier.pop(commit.oid, None)
             self.frontier.update(dict.fromkeys(oid for oid in commit.parents if oid not in self._oids))
             self.back_to = commit.date
+            if self._last_seconds is not None and commit.seconds > self._last_seconds:
+                self.has_wrong_clocks = True
+            self._last_seconds = commit.seconds
         self.count += len(commits)
 
     def add_tips(self, tips: Sequence[str]) -> None:

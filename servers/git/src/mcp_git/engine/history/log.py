@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from mcp_git.engine.history.dates import to_git_date
 from mcp_git.engine.history.missing_paths import refuse_missing_path
 from mcp_git.engine.history.page_position import PagePosition, decode_position
 from mcp_git.engine.history.patterns import refuse_foreign_syntax
-from mcp_git.engine.program.git import Git
+from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, select_options, split_lines, split_records
 from mcp_git.engine.program.revisions import explained_failures, head_has_commit, resolve_commits
 from mcp_git.models import Answer
@@ -253,7 +254,7 @@ def list_commits(
     command = _LogCommand.build(git, repository, query, limit, position, start.tips, cancel)
     page = _CommitPage()
     next_cursor = None
-    with explained_failures(git, repository, query.revision, cancel):
+    with _explained_page_failures(git, repository, query, position, cancel):
         rows = _read_page(git, repository, command, page, limit, cancel)
         if page.has_more:
             hashes = _choose_cursor_hashes(git, repository, query, start, page, cancel)
@@ -264,6 +265,22 @@ def list_commits(
     facts = _describe_page(query, page, position.skip, command.described_lines)
     facts += _describe_limits(git, repository, query, page, cancel)
     return Answer(facts, rows, next_cursor, lambda: _build_view(repository, query, page, position.skip))
+
+
+@contextmanager
+def _explained_page_failures(
+    git: Git, repository: Repository, query: LogQuery, position: PagePosition, cancel: CancelToken
+) -> Generator[None]:
+    """Have failures of git in a block say what they mean to the caller who asked for a page."""
+    with explained_failures(git, repository, query.revision, cancel):
+        try:
+            yield
+        except GitFailed as failure:
+            if position.hashes and "bad object" in failure.stderr:
+                raise Conflict(
+                    "The commits of the page before are no longer here.", "Call again without `cursor`."
+                ) from None
+            raise
 
 
 def _list_matches(
@@ -281,7 +298,8 @@ def _list_matches(
     """
     page = _CommitPage()
     next_cursor = None
-    with explained_failures(git, repository, query.revision, cancel):
+    next_hashes: Sequence[str] = []
+    with _explained_page_failures(git, repository, query, position, cancel):
         searched = _search_commits(git, repository, query, limit, position, start, cancel)
         page.read(iter(searched.rows), 0, limit)
         page.has_more = not searched.is_complete
@@ -295,6 +313,8 @@ def _list_matches(
     facts = _describe_page(query, page, position.offset, "")
     if page.has_more:
         facts.append(f"searched back to {searched.back_to}")
+    if searched.has_wrong_clocks and (position.next_hashes or next_hashes):
+        facts.append("some commits are dated before their parents, so pages may have a commit twice")
     facts += _describe_limits(git, repository, query, page, cancel)
     return Answer(facts, _format_rows(page), next_cursor, lambda: _build_view(repository, query, page, position.offset))
 
