@@ -215,7 +215,7 @@ async def test_what_is_appended_begins_a_line_and_ends_as_the_last(
         assert note in said and (tmp_path / "f").read_bytes() == old
         return
     assert (tmp_path / "f").read_bytes() == new
-    assert said == f"added to f, {len(new):,} bytes{note}"
+    assert said == f"added {len(new) - len(old):,} bytes to f, {len(new):,} bytes{note}"
 
 
 @pytest.mark.parametrize("size", [MAX_HASHED_BYTES - 1, MAX_HASHED_BYTES + 1, MAX_EDIT_BYTES + 1])
@@ -229,7 +229,7 @@ async def test_a_file_of_any_size_is_added_to_and_that_is_undone(tmp_path: Path,
         old.write(b"\nends")
     before = file.read_bytes()
     failed, said = await call(file.parent, "write_file", path="f", content="more\n", append=True)
-    assert not failed and said == f"added to f, {size + 6:,} bytes{NEW_LINE}"
+    assert not failed and said == f"added 6 bytes to f, {size + 6:,} bytes{NEW_LINE}"
     assert file.read_bytes() == before + b"\nmore\n"
     _, steps = await call(file.parent, "undo_changes")
     failed, said = await call(file.parent, "undo_changes", step=steps.splitlines()[1].split("\t")[0], dry_run=False)

@@ -165,7 +165,8 @@ def append_text(
             )
         apply([write], journal_entry)
         real_path = resolved.path
-    return WriteResult(real_path.display, "added to", old_status.st_size + len(addition), (*notes, *write.notes))
+    verb = f"added {len(addition):,} bytes to"
+    return WriteResult(real_path.display, verb, old_status.st_size + len(addition), (*notes, *write.notes))
 
 
 def _encode_addition(path: WritablePath, content: str, file: BinaryIO, size: int) -> tuple[bytes, list[str]]:
