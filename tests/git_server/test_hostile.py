@@ -531,7 +531,12 @@ async def test_no_argument_is_an_option_or_leads_outside(tmp_path: Path) -> None
         tools = (await asking.client.list_tools()).tools
         tried = 0
         for tool in tools:
-            needed: dict[str, Any] = {"path": "notes.txt", "one": "HEAD", "pattern": "one"}
+            needed: dict[str, Any] = {
+                "path": "notes.txt",
+                "one": "HEAD",
+                "pattern": "one",
+                "calls": [{"get_status": {}}],
+            }
             properties = tool.input_schema["properties"]
             needed = {name: needed[name] for name in tool.input_schema.get("required", [])}
             for name, schema in properties.items():

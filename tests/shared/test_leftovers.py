@@ -98,7 +98,6 @@ KNOWN = {
     "servers/git/src/mcp_git/engine/program/confinement.py": READ_ONLY,
     "servers/git/src/mcp_git/engine/program/git.py": TEMPORARY,
     "shared/src/mcp_batteries/processes/python_child.py": READ_ONLY,
-    "servers/git/src/mcp_git/engine/program/operator_programs.py": READ_ONLY,
     "servers/git/src/mcp_git/engine/program/user_configuration.py": READ_ONLY,
 }
 """What each module that asks for a folder of the user, or for a temporary one, keeps there."""
