@@ -1,8 +1,8 @@
 """What the tests of mcp-github share."""
 
 import time
-from collections.abc import Generator
-from types import SimpleNamespace
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any
 
 import anyio
 import pytest
@@ -28,6 +28,16 @@ def oracle() -> Generator[Oracle]:
         assert [complaint for complaint in violations if oracle.url in complaint] == []
 
 
+class _AnyioWithSleep:
+    """The library anyio, which loads most of its names when they are asked for, with another `sleep`."""
+
+    def __init__(self, sleep: Callable[[float], Awaitable[None]]) -> None:
+        self.sleep = sleep
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(anyio, name)
+
+
 @pytest.fixture
 def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Seconds that the client would have waited: it goes on at once, later on its clock."""
@@ -39,6 +49,6 @@ def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
     clock = [time.time()]
     # Only the client's own: a call that tells of its progress sleeps meanwhile.
-    monkeypatch.setattr(http, "anyio", SimpleNamespace(**{**vars(anyio), "sleep": sleep}))
+    monkeypatch.setattr(http, "anyio", _AnyioWithSleep(sleep))
     monkeypatch.setattr(time, "time", lambda: clock[0])
     return found
