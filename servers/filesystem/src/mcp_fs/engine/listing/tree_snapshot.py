@@ -100,7 +100,9 @@ class _FileSnapshot:
 
     @classmethod
     def from_status(cls, status: os.stat_result) -> _FileSnapshot:
-        is_uncertain = abs(time.time_ns() - status.st_ctime_ns) < _CLOCK_TICK_NS
+        # A link is not changed but replaced, by one with another inode.
+        is_file = stat.S_ISREG(status.st_mode)
+        is_uncertain = is_file and abs(time.time_ns() - status.st_ctime_ns) < _CLOCK_TICK_NS
         return cls(_signature_of(status), status.st_size, status.st_mode, is_uncertain)
 
 
