@@ -58,7 +58,9 @@ def expand_glob(
     is_hidden = any(map(names_hidden, choices))
     choosers: dict[str, Chooser] = {}
     for choice in choices:
-        choice_glob = choice if is_any_depth else f"/{choice}"
+        choice_glob = f"/{choice}"
+        if is_any_depth:
+            choice_glob = choice
         choosers[choice] = compile_relative_chooser(choice_glob, dots_are_spelled=is_hidden)
     expansion = _Expansion(path_glob.start, choosers, folders=path_glob.glob.endswith("/"))
     expansion.skipped.tells_links = is_any_depth or "/" in path_glob.glob.rstrip("/")
@@ -85,13 +87,22 @@ def expand_glob(
             "at any depth, `x/` a folder.",
         )
     if not is_cut:
-        prefix = path_glob.text.removesuffix(path_glob.glob)
-        unmatched_choices = [prefix + choice for choice in expansion.find_unmatched_choices()]
-        if for_change and not all(map(_WILDCARD.search, unmatched_choices)):
-            raise _missing_choices_error(name, unmatched_choices)
-        for choice in unmatched_choices:
-            expansion.skipped.add("nothing fits", choice)
+        _note_unmatched_choices(expansion, path_glob, for_change=for_change)
     return expansion.paths, [*expansion.skipped.notes(), *expansion.skipped.describe_links()]
+
+
+def _note_unmatched_choices(expansion: _Expansion[_P], path_glob: PathGlob[_P], *, for_change: bool) -> None:
+    """Note the choices in braces that nothing fits.
+
+    Raises:
+        NotFound: one of them is a whole name, and files are to be changed.
+    """
+    prefix = path_glob.text.removesuffix(path_glob.glob)
+    unmatched_choices = [prefix + choice for choice in expansion.find_unmatched_choices()]
+    if for_change and not all(map(_WILDCARD.search, unmatched_choices)):
+        raise _missing_choices_error(quote(path_glob.text), unmatched_choices)
+    for choice in unmatched_choices:
+        expansion.skipped.add("nothing fits", choice)
 
 
 def _ambiguous_depth_error(path_glob: PathGlob[_P], example: ReadablePath) -> Invalid:
