@@ -17,11 +17,13 @@ __all__ = [
     "CALL_TOOL",
     "CALL_TOOLS",
     "MAX_CALLS",
+    "MAX_SCRIPT_CALLS",
     "called_tools",
     "count_calls",
     "normalize_call",
     "rename_call",
     "rename_tools",
+    "runs_script",
     "unwrap_call",
 ]
 
@@ -30,6 +32,8 @@ CALL_TOOLS = "call_tools"
 CALL_TOOL = "call_tool"
 # Calls in one `call_tools`.
 MAX_CALLS = 20
+# Calls in one script; before it runs nobody knows how many it makes.
+MAX_SCRIPT_CALLS = 200
 # Calls inside calls: `call_tools`, in it `call_tool`, in it the tool.
 _MAX_DEPTH = 3
 # What models call the arguments of a call inside another, when they don't call them so.
@@ -120,8 +124,19 @@ def called_tools(params: Mapping[str, Any]) -> list[Any]:
     return names
 
 
+def runs_script(params: Mapping[str, Any]) -> bool:
+    """Return whether a normalized call runs a script, whose calls nobody knows before."""
+    call = unwrap_call(params)
+    arguments: Any = call.get("arguments")
+    if call.get("name") != CALL_TOOLS or not isinstance(arguments, Mapping):
+        return False
+    return any(normalize_name(name) == "script" for name in cast("Mapping[str, Any]", arguments))
+
+
 def count_calls(params: Mapping[str, Any]) -> int:
-    """Return how many calls a normalized call makes, for limits that count them."""
+    """Return how many calls a normalized call makes, for limits that count them; a script counts as a full list."""
+    if runs_script(params):
+        return MAX_CALLS
     calls = _calls_inside(unwrap_call(params))
     if calls is None:
         return 1

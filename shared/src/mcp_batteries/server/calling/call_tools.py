@@ -1,18 +1,20 @@
 """`call_tools`: several calls in one, because each turn of a model is expensive.
 
-A host asks its user once whether a tool may be called. So the tool calls only those that change nothing, unless the
-operator names it with `--tools`.
+They come as a list, or as a script where one call needs what another answered. A host asks its user once whether a tool
+may be called. So the tool calls only those that change nothing, unless the operator names it with `--tools`.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, cast
 
+from anyio import CapacityLimiter
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver.tools import Tool
 from mcp.shared.exceptions import MCPError
@@ -21,8 +23,10 @@ from pydantic import Field
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES, truncate_utf8
 from mcp_batteries.errors import Invalid
+from mcp_batteries.scripts.runner import FunctionFailed, Outcome, run_script
 from mcp_batteries.server.calling.arguments import normalize_name
-from mcp_batteries.server.calling.call_params import CALL_TOOLS, MAX_CALLS, normalize_call
+from mcp_batteries.server.calling.call_params import CALL_TOOLS, MAX_CALLS, MAX_SCRIPT_CALLS, normalize_call
+from mcp_batteries.server.calling.results import writing_whole_paths
 from mcp_batteries.server.calling.tool import StrictTool
 from mcp_batteries.server.declaration.decorators import tool
 
@@ -34,8 +38,14 @@ _MIN_ANSWER_BYTES = 1000
 _EXPECTED_ANSWER_BYTES = 300
 # No further call begins after this time, because hosts wait little longer for an answer.
 _MAX_SECONDS = 60.0
+_MAX_SCRIPT_CHARACTERS = 50_000
+# Each is a process; others wait.
+_MAX_RUNNING_SCRIPTS = 4
 # A read that took at most so many seconds is repeated to get a shorter page.
 _MAX_REPEATED_SECONDS = 1.0
+
+# The lines of an answer that say that there is more.
+_CUT = re.compile(r'^\[.*(?:\bcursor=|truncated)|"cursor":"', re.MULTILINE)
 
 # How a call reaches the rest of the middleware; every request has its own.
 _middleware: ContextVar[tuple[ServerRequestContext[Any], CallNext]] = ContextVar("middleware")
@@ -85,6 +95,14 @@ _Calls = Annotated[
     list[dict[str, dict[str, Any]]],
     Field(min_length=1, max_length=MAX_CALLS, description='`[{"TOOL": {ARGUMENTS}}, ...]`'),
 ]
+_ScriptText = Annotated[
+    str,
+    Field(
+        max_length=_MAX_SCRIPT_CHARACTERS,
+        description="Or JavaScript: `read_x({ARGUMENTS})` returns the text of the answer. Its first line, if in brackets, "
+        "is in `remark` instead. `print` what you need.",
+    ),
+]
 _MaxBytes = Annotated[int, Field(ge=1000, le=1_000_000, description="Bytes altogether.")]
 
 
@@ -94,9 +112,11 @@ class _Batch:
 
     Args:
         table: every tool that can be called, by name.
+        running: the scripts that run at once.
     """
 
     table: Callable[[], Mapping[str, Tool]]
+    running: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_MAX_RUNNING_SCRIPTS))
 
     def refuse(self, call: Call) -> str:
         """Return why a call is not made, as the end of a sentence about it; empty if it is."""
@@ -105,6 +125,24 @@ class _Batch:
     def can_change(self, call: Call) -> bool:
         """Return whether a call that is made can change something; also of a tool that isn't there."""
         return not self._reads(call.name)
+
+    async def call_or_run(
+        self, objects: Sequence[Mapping[str, Mapping[str, Any]]], script: str, max_bytes: int
+    ) -> CallToolResult:
+        """Make the calls of a list, or those of a script."""
+        if objects and script.strip():
+            raise Invalid("`calls` and `script` were both given.", "Make the calls of the list in the script.")
+        if script.strip():
+            return await self.run_script(script, max_bytes)
+        return await self.call_all(objects, max_bytes)
+
+    async def run_script(self, script: str, max_bytes: int) -> CallToolResult:
+        """Return what a script prints, whose functions are the tools."""
+        functions = [name for name in self.table() if name != CALL_TOOLS]
+        calls = _ScriptCalls(self)
+        async with self.running:
+            outcome = await run_script(script, functions, calls.make, _MAX_SECONDS)
+        return _script_page(outcome, calls, functions, max_bytes)
 
     async def call_all(self, objects: Sequence[Mapping[str, Mapping[str, Any]]], max_bytes: int) -> CallToolResult:
         """Return the answers of all calls, each given as `{NAME: ARGUMENTS}`."""
@@ -170,6 +208,15 @@ class _Batch:
         finally:
             _middleware.reset(token)
 
+    def widen_page(self, call: Call) -> Mapping[str, Any]:
+        """Return the arguments of a call in a script, whose page may be long, since no model reads it."""
+        others = _without_page_size(call.arguments)
+        if len(others) < len(call.arguments) or not self._has_pages(call):
+            return call.arguments
+        # The schema that models get has no such far bounds.
+        schema = self.table()[call.name].fn_metadata.arg_model.model_json_schema()
+        return {**others, "max_bytes": schema["properties"]["max_bytes"].get("maximum", 1_000_000)}
+
     def _limit_page(self, call: Call, share: int) -> Mapping[str, Any]:
         """Return the arguments of `call`; a tool with pages gets its share as the page size."""
         others = _without_page_size(call.arguments)
@@ -186,6 +233,44 @@ class _Batch:
         return isinstance(tool, StrictTool) and tool.effect == "read"
 
 
+@dataclass
+class _ScriptCalls:
+    """Makes the calls of one script, and remembers what its answer has to tell of them.
+
+    Attributes:
+        count: how many were made.
+        cut: the tools whose answers were pages with more behind them, once for each answer.
+        continued: how many calls asked for a next page.
+    """
+
+    batch: _Batch
+    count: int = 0
+    cut: list[str] = field(default_factory=list[str])
+    continued: int = 0
+
+    async def make(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Return the text of an answer.
+
+        Raises:
+            FunctionFailed: The call is refused, or failed.
+        """
+        call = Call(name, arguments)
+        if self.count == MAX_SCRIPT_CALLS:
+            raise FunctionFailed(f"a script makes at most {MAX_SCRIPT_CALLS} calls")
+        if refusal := self.batch.refuse(call):
+            raise FunctionFailed(f"it {refusal}")
+        self.count += 1
+        with writing_whole_paths():
+            answer = await _make_call(call, self.batch.widen_page(call))
+        if answer.failed:
+            raise FunctionFailed(answer.text)
+        if "cursor" in arguments:
+            self.continued += 1
+        if _CUT.search(answer.text):
+            self.cut.append(name)
+        return answer.text
+
+
 class CallReadingTools(_Batch):
     """The room of the tool that calls tools which change nothing."""
 
@@ -199,25 +284,30 @@ class CallReadingTools(_Batch):
         return False
 
     @tool("Call tools", effect="read", open_world=True, seconds=math.inf, adapt=_use_short_form)
-    async def call_tools(self, calls: _Calls, max_bytes: _MaxBytes = DEFAULT_PAGE_BYTES) -> CallToolResult:
+    async def call_tools(
+        self, calls: _Calls | None = None, script: _ScriptText = "", max_bytes: _MaxBytes = DEFAULT_PAGE_BYTES
+    ) -> CallToolResult:
         """Make several calls of reading tools in turn; each answer stands under its number and name.
 
-        For all that waits for no other answer.
+        With `script` only what it prints comes back: to use an answer in the next call, to count, compare or choose.
         """
-        return await self.call_all(calls, max_bytes)
+        return await self.call_or_run(calls or (), script, max_bytes)
 
 
 class CallTools(_Batch):
     """The room of the tool that calls any tool."""
 
     @tool("Call tools", effect="read", open_world=True, seconds=math.inf, adapt=_use_short_form)
-    async def call_tools(self, calls: _Calls, max_bytes: _MaxBytes = DEFAULT_PAGE_BYTES) -> CallToolResult:
+    async def call_tools(
+        self, calls: _Calls | None = None, script: _ScriptText = "", max_bytes: _MaxBytes = DEFAULT_PAGE_BYTES
+    ) -> CallToolResult:
         """Make several calls of this server's tools in turn; each answer stands under its number and name.
 
         For all that waits for no other answer: reads together, a change with the look that checks it. A failed read
-        stops nothing; after a change that failed nothing more is run.
+        stops nothing; after a change that failed nothing more is run. With `script` only what it prints comes back: to
+        use an answer in the next call, to count, compare or choose.
         """
-        return await self.call_all(calls, max_bytes)
+        return await self.call_or_run(calls or (), script, max_bytes)
 
 
 def _without_page_size(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -283,6 +373,30 @@ def _format_answer(call: Call, answer: _Answer, share: int) -> str:
         cut = f"cut: {_size(text):,} of {_size(answer.text):,} bytes"
         heading += f", {cut}; for more call it alone: a cursor in it skips the rest"
     return f"{heading}\n{text}"
+
+
+def _script_page(outcome: Outcome, calls: _ScriptCalls, functions: Sequence[str], max_bytes: int) -> CallToolResult:
+    """Return what a script printed, below what its reader has to know of it."""
+    notes: list[str] = []
+    if outcome.error:
+        notes.append(f"[the script failed after {calls.count} calls: {outcome.error}]")
+    if "is not defined" in outcome.error:
+        notes.append(f"[its functions are {', '.join(functions)} and print]")
+    # A script that went on to the next pages has seen what was behind the earlier ones.
+    if len(calls.cut) > calls.continued:
+        names = ", ".join(dict.fromkeys(calls.cut))
+        notes.append(
+            f"[not all is in the answers of {names}, as `remark` or a cursor in them says: {len(calls.cut)} times]"
+        )
+    output = outcome.output
+    printed = _size(output) + outcome.left_out
+    output = truncate_utf8(output, max_bytes)
+    if printed > _size(output):
+        notes.append(f"[cut: {_size(output):,} of {printed:,} bytes that it printed; print less, or raise max_bytes]")
+    if not outcome.error and not output:
+        notes.append("[the script printed nothing]")
+    text = "\n".join([*notes, output])
+    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=bool(outcome.error))
 
 
 def _size(text: str) -> int:

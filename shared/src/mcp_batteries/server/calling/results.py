@@ -7,7 +7,9 @@ answer is only text, once; a data answer is complete in both, as columns and arr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Protocol, cast, runtime_checkable
@@ -18,7 +20,16 @@ from pydantic import BaseModel, ConfigDict
 
 from mcp_batteries.errors import well_formed
 
-__all__ = ["CacheableContents", "DataResult", "Link", "TextResult", "clean", "group_by_folder", "to_call_result"]
+__all__ = [
+    "CacheableContents",
+    "DataResult",
+    "Link",
+    "TextResult",
+    "clean",
+    "group_by_folder",
+    "to_call_result",
+    "writing_whole_paths",
+]
 
 
 @dataclass(frozen=True)
@@ -77,6 +88,20 @@ class CacheableContents:
     public: bool = False
 
 
+# Whether each line names its file with all folders, for a script that reads line by line.
+_writes_whole_paths: ContextVar[bool] = ContextVar("writes_whole_paths", default=False)
+
+
+@contextmanager
+def writing_whole_paths() -> Generator[None]:
+    """Let `group_by_folder` write each path whole, before each of its lines, as grep does."""
+    token = _writes_whole_paths.set(True)
+    try:
+        yield
+    finally:
+        _writes_whole_paths.reset(token)
+
+
 def group_by_folder(found: Iterable[tuple[str, str, Sequence[str]]]) -> list[str]:
     """Format lines of paths: a prefix for each, the path, and numbered lines below it.
 
@@ -84,6 +109,8 @@ def group_by_folder(found: Iterable[tuple[str, str, Sequence[str]]]) -> list[str
     several files in a row, where each name begins with a space. A path that would read as another line begins with
     `./`.
     """
+    if _writes_whole_paths.get():
+        return _whole_paths(found)
     lines: list[str] = []
     for folder, rows in groupby(found, key=lambda row: _folder(row[1])):
         files = list(rows)
@@ -103,6 +130,16 @@ def group_by_folder(found: Iterable[tuple[str, str, Sequence[str]]]) -> list[str
             else:
                 lines.append(name)
                 lines.extend(numbered_lines)
+    return lines
+
+
+def _whole_paths(found: Iterable[tuple[str, str, Sequence[str]]]) -> list[str]:
+    lines: list[str] = []
+    for prefix, path, numbered_lines in found:
+        if numbered_lines:
+            lines.extend(f"{prefix}{path}:{line}" for line in numbered_lines)
+        else:
+            lines.append(prefix + path)
     return lines
 
 

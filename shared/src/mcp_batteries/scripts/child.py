@@ -1,0 +1,116 @@
+"""The process that runs one script. It imports little, since each script pays for that.
+
+Lines of JSON come and go. The first holds the `script` and the names of its `functions`. A call of a function is a line
+with its `name` and `arguments`, and waits for a line with the `text` of the answer or its `error`. What is printed is
+a line with `printed`. The last line has the `error` that ended the script, empty if it came to its end.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import quickjs
+
+from mcp_batteries.processes.resource_limits import limit_resources
+
+__all__ = ["main"]
+
+# For the script's values; the process itself needs more.
+_MEMORY_BYTES = 256 << 20
+_PROCESS_MEMORY_BYTES = 1 << 30
+_STACK_BYTES = 512 << 10
+_CPU_SECONDS = 20
+# Of one line.
+_MAX_PRINTED_CHARACTERS = 100_000
+
+# What a script finds defined; it has the names of the functions yet to be filled in.
+_PRELUDE = Path(__file__).with_name("prelude.js")
+# Lines of errors are counted from here for the prelude, and from 1 for the script.
+_FIRST_LINE = 1_000_000
+_LINE = re.compile(r"<input>:(\d+)")
+# A script may `return` and `await`, as models like to, so it is the body of an asynchronous function. It begins in the
+# first line of the text, so that the line numbers of its errors are right.
+_BEGIN = "globalThis.__outcome = {}; (async () => { "
+_END = """
+})().then(
+  (value) => { if (value !== undefined) print(value); __outcome.ended = true },
+  (error) => {
+    const message = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    __outcome.error = message.toWellFormed();
+    __outcome.stack = error instanceof Error ? error.stack : "";
+  },
+)
+"""
+
+
+@dataclass
+class _Script:
+    """A script while it runs.
+
+    Args:
+        source: the pipe from the server.
+        sink: the pipe to it.
+    """
+
+    source: BinaryIO
+    sink: BinaryIO
+
+    def run(self, script: str, functions: list[str]) -> str:
+        """Run it to its end, and return the error that ended it."""
+        library: Any = quickjs
+        context = library.Context()
+        context.set_memory_limit(_MEMORY_BYTES)
+        context.set_max_stack_size(_STACK_BYTES)
+        # The engine loses an exception of these functions, so they have none.
+        context.add_callable("__call", self._call)
+        context.add_callable("__print", self._print)
+        context.eval("\n" * _FIRST_LINE + _PRELUDE.read_text().replace("FUNCTIONS", json.dumps(functions)))
+        try:
+            context.eval(_BEGIN + script + _END)
+            while context.execute_pending_job():
+                pass
+            facts = json.loads(context.eval("JSON.stringify(__outcome)"))
+        except library.JSException as error:
+            message, _, stack = str(error).partition("\n")
+            facts = {"error": message, "stack": stack}
+        if "error" in facts:
+            return _with_line(facts["error"], facts["stack"])
+        if not facts.get("ended"):
+            return "it waits for a promise that nothing resolves"
+        return ""
+
+    def send(self, message: dict[str, Any]) -> None:
+        self.sink.write(json.dumps(message).encode() + b"\n")
+
+    def _call(self, name: str, arguments: str) -> str:
+        self.send({"name": name, "arguments": json.loads(arguments)})
+        self.sink.flush()
+        return self.source.readline().decode()
+
+    def _print(self, text: str) -> None:
+        for start in range(0, len(text), _MAX_PRINTED_CHARACTERS):
+            self.send({"printed": text[start : start + _MAX_PRINTED_CHARACTERS]})
+
+
+def main() -> None:
+    """Run the script that comes on standard input."""
+    limit_resources(_PROCESS_MEMORY_BYTES, _CPU_SECONDS)
+    script = _Script(sys.stdin.buffer, sys.stdout.buffer)
+    start = json.loads(script.source.readline())
+    error = script.run(start["script"], start["functions"])
+    script.send({"error": error})
+    script.sink.flush()
+
+
+def _with_line(message: str, stack: str) -> str:
+    """Return the message of an error with the line of the script that it comes from, as far as that is known."""
+    for match in _LINE.finditer(stack):
+        line = int(match[1])
+        if line < _FIRST_LINE:
+            return f"line {line}: {message}"
+    return message

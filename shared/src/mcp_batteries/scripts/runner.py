@@ -1,0 +1,120 @@
+"""Runs a script in a process of its own, and makes the calls that it asks for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import anyio
+from anyio.abc import ByteSendStream
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from mcp_batteries.errors import Unavailable
+from mcp_batteries.executables import NO_WINDOW
+from mcp_batteries.processes.python_child import child_environment, python_command
+
+__all__ = ["FunctionFailed", "Outcome", "run_script"]
+
+# Of all that a script prints; the rest is left out.
+_MAX_OUTPUT_CHARACTERS = 1_000_000
+# A line of the process holds the arguments of a call, or some of what the script printed.
+_MAX_LINE_BYTES = 16 << 20
+_TOP_FOLDER = os.path.abspath(os.sep)
+
+
+class FunctionFailed(Exception):
+    """Raised by a function of a script; the script can catch it, with its text."""
+
+
+Function = Callable[[str, Mapping[str, Any]], Awaitable[str]]
+
+
+@dataclass
+class Outcome:
+    """What a script did.
+
+    Attributes:
+        output: what it printed and returned.
+        left_out: how many characters of that are missing at its end.
+        error: what ended it, with the line; empty if it came to its end.
+    """
+
+    output: str = ""
+    left_out: int = 0
+    error: str = ""
+
+    def add(self, printed: str) -> None:
+        room = _MAX_OUTPUT_CHARACTERS - len(self.output)
+        self.output += printed[:room]
+        self.left_out += max(len(printed) - room, 0)
+
+
+async def run_script(script: str, functions: Sequence[str], call: Function, seconds: float) -> Outcome:
+    """Run JavaScript whose functions are `functions`; it has no files, no network and no clock of its own to wait on.
+
+    Args:
+        call: gets the name of a function and its arguments, and returns its text or raises `FunctionFailed`.
+        seconds: after which it is ended.
+
+    Raises:
+        Unavailable: the engine is not installed, or no process could be started.
+    """
+    if find_spec("quickjs") is None:
+        raise Unavailable(
+            "This server was installed without a JavaScript engine.",
+            "Use `calls`. The operator can install the package quickjs-ng.",
+        )
+    outcome = Outcome()
+    with anyio.move_on_after(seconds) as scope:
+        outcome.error = await _run(script, functions, call, outcome.add)
+    if scope.cancelled_caught:
+        outcome.error = f"it took longer than {seconds:.0f} s"
+    return outcome
+
+
+async def _run(script: str, functions: Sequence[str], call: Function, add: Callable[[str], None]) -> str:
+    """Run a script to its end, and return the error that ended it."""
+    try:
+        process = await anyio.open_process(
+            python_command("mcp_batteries.scripts.child"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=_TOP_FOLDER,
+            env=child_environment(),
+            creationflags=NO_WINDOW,
+        )
+    except OSError as error:
+        raise Unavailable(f"No process could be started for the script: {error.strerror}.") from None
+    async with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        lines = BufferedByteReceiveStream(process.stdout)
+        try:
+            await _send(process.stdin, {"script": script, "functions": functions})
+            while True:
+                message = json.loads(await lines.receive_until(b"\n", _MAX_LINE_BYTES))
+                if "printed" in message:
+                    add(message["printed"])
+                elif "error" in message:
+                    return message["error"]
+                else:
+                    await _send(process.stdin, await _answer(call, message["name"], message["arguments"]))
+        except (anyio.IncompleteRead, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.DelimiterNotFound):
+            return "its process ended; it took too much memory or time"
+
+
+async def _answer(call: Function, name: str, arguments: Mapping[str, Any]) -> Mapping[str, str]:
+    try:
+        return {"text": await call(name, arguments)}
+    except FunctionFailed as failure:
+        return {"error": str(failure)}
+
+
+async def _send(pipe: ByteSendStream, message: Mapping[str, Any]) -> None:
+    await pipe.send(json.dumps(message).encode() + b"\n")
