@@ -92,7 +92,8 @@ class _Script:
         self.sink.flush()
         return self.source.readline().decode()
 
-    def _print(self, text: str) -> None:
+    def _print(self, json_text: str) -> None:
+        text: str = json.loads(json_text)
         for start in range(0, len(text), _MAX_PRINTED_CHARACTERS):
             self.send({"printed": text[start : start + _MAX_PRINTED_CHARACTERS]})
 

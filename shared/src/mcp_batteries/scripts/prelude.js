@@ -10,7 +10,8 @@
     // What JSON has no form for, such as a function.
     return JSON.stringify(value) ?? String(value);
   };
-  globalThis.print = (...values) => write(values.map(show).join(" ").toWellFormed() + "\n");
+  // The engine hands over a string that was put together as an object, so it goes as JSON, which is written whole.
+  globalThis.print = (...values) => write(JSON.stringify(`${values.map(show).join(" ")}\n`.toWellFormed()));
   globalThis.console = {log: print, info: print, warn: print, error: print, debug: print};
 
   // The first line of the last answer, if it was one in brackets: what is shown, and what is missing.

@@ -33,7 +33,7 @@ CALL_TOOL = "call_tool"
 # Calls in one `call_tools`.
 MAX_CALLS = 20
 # Calls in one script; before it runs nobody knows how many it makes.
-MAX_SCRIPT_CALLS = 200
+MAX_SCRIPT_CALLS = 500
 # Calls inside calls: `call_tools`, in it `call_tool`, in it the tool.
 _MAX_DEPTH = 3
 # What models call the arguments of a call inside another, when they don't call them so.

@@ -99,8 +99,8 @@ _ScriptText = Annotated[
     str,
     Field(
         max_length=_MAX_SCRIPT_CHARACTERS,
-        description="Or JavaScript: `read_x({ARGUMENTS})` returns the text of the answer. Its first line, if in brackets, "
-        "is in `remark` instead. `print` what you need.",
+        description="Or JavaScript: `read_x({ARGUMENTS})` returns the text of the answer. "
+        "Its first line, if in brackets, is in `remark` instead. `print` what you need.",
     ),
 ]
 _MaxBytes = Annotated[int, Field(ge=1000, le=1_000_000, description="Bytes altogether.")]
@@ -132,6 +132,8 @@ class _Batch:
         """Make the calls of a list, or those of a script."""
         if objects and script.strip():
             raise Invalid("`calls` and `script` were both given.", "Make the calls of the list in the script.")
+        if not objects and not script.strip():
+            raise Invalid("Neither `calls` nor `script` was given.", "Give the calls to make, or a script.")
         if script.strip():
             return await self.run_script(script, max_bytes)
         return await self.call_all(objects, max_bytes)
@@ -379,23 +381,20 @@ def _script_page(outcome: Outcome, calls: _ScriptCalls, functions: Sequence[str]
     """Return what a script printed, below what its reader has to know of it."""
     notes: list[str] = []
     if outcome.error:
-        notes.append(f"[the script failed after {calls.count} calls: {outcome.error}]")
+        notes.append(f"the script failed after {calls.count} calls: {outcome.error}")
     if "is not defined" in outcome.error:
-        notes.append(f"[its functions are {', '.join(functions)} and print]")
+        notes.append(f"its functions are {', '.join(functions)} and print")
     # A script that went on to the next pages has seen what was behind the earlier ones.
     if len(calls.cut) > calls.continued:
         names = ", ".join(dict.fromkeys(calls.cut))
-        notes.append(
-            f"[not all is in the answers of {names}, as `remark` or a cursor in them says: {len(calls.cut)} times]"
-        )
-    output = outcome.output
-    printed = _size(output) + outcome.left_out
-    output = truncate_utf8(output, max_bytes)
+        notes.append(f"not all is in what {names} returned, as `remark` or a cursor in it says")
+    output = truncate_utf8(outcome.output, max_bytes)
+    printed = _size(outcome.output) + outcome.left_out
     if printed > _size(output):
-        notes.append(f"[cut: {_size(output):,} of {printed:,} bytes that it printed; print less, or raise max_bytes]")
+        notes.append(f"cut: {_size(output):,} of {printed:,} bytes that it printed; print less, or raise max_bytes")
     if not outcome.error and not output:
-        notes.append("[the script printed nothing]")
-    text = "\n".join([*notes, output])
+        notes.append("the script printed nothing")
+    text = "\n".join([*(f"[{note}]" for note in notes), output])
     return CallToolResult(content=[TextContent(type="text", text=text)], is_error=bool(outcome.error))
 
 

@@ -1,0 +1,283 @@
+"""Scripts that make calls: what they can do, what they can't, and what their answer has to say."""
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.server.auth.middleware.auth_context import auth_context_var
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.shared.exceptions import MCPError
+from mcp_types import ImageContent, TextContent
+
+from mcp_batteries.errors import Invalid
+from mcp_batteries.scripts import runner
+from mcp_batteries.scripts.runner import FunctionFailed, Outcome, run_script
+from mcp_batteries.sdk import tool_table
+from mcp_batteries.server.assemble import assemble
+from mcp_batteries.server.calling.call_params import MAX_CALLS, count_calls, normalize_call
+from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.transports.http.auth.scopes import Scopes
+
+pytestmark = pytest.mark.anyio
+
+
+class Room:
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    @tool("Get price")
+    async def get_price(self, fruit: str) -> str:
+        """Get what a fruit costs."""
+        prices = {"apple": "[of today]\n2", "pear": "[of today]\n3"}
+        if fruit not in prices:
+            raise Invalid(f"There is no `{fruit}`.", "Ask for an apple.")
+        return prices[fruit]
+
+    @tool("List rows")
+    async def list_rows(self, max_bytes: int = 100, cursor: str = "") -> str:
+        """List as many rows as fit."""
+        shown = min(max_bytes, 300) // 10
+        if cursor or shown == 30:
+            return "[30 rows]\n" + "row\n" * 30
+        return f'[{shown} of 30 rows; continue with cursor="x"]\n' + "row\n" * shown
+
+    @tool("Show dot")
+    async def show_dot(self) -> list[TextContent | ImageContent]:
+        """Show a picture."""
+        return [TextContent(type="text", text="a dot"), ImageContent(type="image", data="AAAA", mime_type="image/png")]
+
+    @tool("Say word", effect="write")
+    async def say_word(self, word: str) -> str:
+        """Say a word."""
+        self.said.append(word)
+        return f"said {word}"
+
+
+class Served(AsyncExitStack):
+    """A server of one room, and its client."""
+
+    def __init__(self, *tools: str, audit: Path | None = None, scopes: list[str] | None = None) -> None:
+        super().__init__()
+        self.room = Room()
+        settings: Any = SimpleNamespace(
+            read_only=False, confirm=False, audit_file=audit and str(audit), max_streams=9, telemetry=False, bus=None,
+            state_key_file=None, tools=tools or ("default",), exclude_tools=(),
+        )  # fmt: skip
+        self.server = assemble("toy", settings, rooms=[self.room], title="Toy", version="1", instructions="")
+        self.user = None
+        if scopes is not None:  # as over HTTP, where the rules stand between
+            self.server.middleware.append(Scopes(lambda: tool_table(self.server)))
+            self.user = AuthenticatedUser(AccessToken(token="t", client_id="ann", scopes=scopes))
+
+    async def __aenter__(self) -> "Served":
+        before = auth_context_var.set(self.user)
+        self.callback(auth_context_var.reset, before)
+        self.client = await self.enter_async_context(Client(self.server))
+        return self
+
+    async def run(self, script: str, **more: Any) -> str:
+        failed, text = await self.try_to_run(script, **more)
+        assert not failed, text
+        return text
+
+    async def try_to_run(self, script: str, **more: Any) -> tuple[bool, str]:
+        answer = await self.client.call_tool("call_tools", {"script": script, **more})
+        block = answer.content[0]
+        assert isinstance(block, TextContent)
+        return bool(answer.is_error), block.text.rstrip("\n")
+
+
+async def echo(name: str, arguments: Mapping[str, Any]) -> str:
+    if name == "fail":
+        raise FunctionFailed("it does")
+    return json.dumps(arguments)
+
+
+async def run_alone(script: str, seconds: float = 60) -> Outcome:
+    return await run_script(script, ["echo", "fail"], echo, seconds)
+
+
+async def test_a_call_uses_the_answer_of_another_and_only_what_is_printed_comes_back() -> None:
+    async with Served() as served:
+        script = """
+            let sum = 0;
+            for (const fruit of ["apple", "pear"]) sum += Number(await get_price({fruit}));
+            print("sum", sum, remark, {more: [1, null]});
+            return tools.show_dot();
+        """
+        assert await served.run(script) == 'sum 5 [of today] {"more":[1,null]}\na dot'
+
+
+async def test_each_call_takes_the_way_of_every_other(tmp_path: Path) -> None:
+    async with Served(audit=tmp_path / "audit") as served:
+        await served.try_to_run("get_price({fruit: 'apple'}); get_price({fruit: 'nut'})")
+    lines = [json.loads(line) for line in (tmp_path / "audit").read_text("utf-8").splitlines()]
+    assert [(line["name"], line["outcome"]) for line in lines] == [
+        ("get_price", "ok"), ("get_price", "error"), ("call_tools", "error"),
+    ]  # fmt: skip
+
+
+async def test_it_changes_nothing_unless_the_operator_names_the_tool() -> None:
+    script = "print('before'); say_word({word: 'a'}); print('after')"
+    async with Served() as served:
+        failed, text = await served.try_to_run(script)
+        assert failed and not served.room.said
+        reason = "say_word: it changes things, so call it by itself"
+        assert text == f"[the script failed after 0 calls: line 1: Error: {reason}]\nbefore"
+    async with Served("default", "call_tools") as served:
+        assert await served.run(script) == "before\nafter"
+        assert served.room.said == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("\n\nget_price({fruit: 'nut'})", "1 calls: line 3: Error: get_price: There is no `nut`. Ask for an apple."),
+        ("get_price({frut: 1})", "line 1: Error: get_price: `get_price` was not run: there is no argument `frut`"),
+        ("get_price('apple')", "takes its arguments as one object: get_price({NAME: VALUE})"),
+        ("get_prize({})", "get_prize is not defined]\n[its functions are get_price, list_rows, show_dot, say_word"),
+        ("call_tools({})", "call_tools is not defined"),
+        ("let = ;", "line 1: SyntaxError: "),
+        ("throw 'tea'", "0 calls: tea]"),
+        ("await new Promise(() => {})", "it waits for a promise that nothing resolves"),
+        ("const all = []; for (;;) all.push('x'.repeat(1e6))", "out of memory"),
+        ("(function again() { again() })()", "Maximum call stack size exceeded"),
+        ("for (;;) get_price({fruit: 'apple'})", "a script makes at most 500 calls"),
+    ],
+)
+async def test_what_fails_is_told_with_its_line_and_the_next_call_works(script: str, reason: str) -> None:
+    async with Served() as served:
+        failed, text = await served.try_to_run(f"print('before'); {script}")
+        assert failed and reason in text
+        assert text.endswith("]\nbefore") or "SyntaxError" in text
+        assert await served.run("return 1") == "1"
+
+
+async def test_a_failure_can_be_caught() -> None:
+    script = "try { get_price({fruit: 'nut'}) } catch (error) { return error.message }"
+    async with Served() as served:
+        assert await served.run(script) == "get_price: There is no `nut`. Ask for an apple."
+
+
+async def test_pages_are_long_and_what_is_missing_all_the_same_is_told() -> None:
+    async with Served() as served:
+        assert await served.run("return list_rows({}).trim().split('\\n').length") == "30"
+        cut = "[not all is in what list_rows returned, as `remark` or a cursor in it says]\n10"
+        assert await served.run("return list_rows({max_bytes: 100}).trim().split('\\n').length") == cut
+        script = """
+            list_rows({max_bytes: 100});
+            const cursor = /cursor="(.*?)"/.exec(remark)[1];
+            return list_rows({cursor}).trim().split("\\n").length;
+        """
+        assert await served.run(script) == "30"
+
+
+async def test_what_is_printed_is_cut_to_the_page_and_says_so() -> None:
+    async with Served() as served:
+        text = await served.run("print('x'.repeat(3000))", max_bytes=1000)
+        assert text == "[cut: 1,000 of 3,001 bytes that it printed; print less, or raise max_bytes]\n" + "x" * 1000
+        assert await served.run("const nothing = 1") == "[the script printed nothing]"
+
+
+async def test_a_script_and_a_list_are_not_mixed() -> None:
+    async with Served() as served:
+        cases: list[tuple[dict[str, Any], str]] = [
+            ({"script": "1", "calls": [{"show_dot": {}}]}, "both"),
+            ({}, "Neither"),
+        ]
+        for arguments, reason in cases:
+            answer = await served.client.call_tool("call_tools", arguments)
+            assert answer.is_error and reason in str(answer.content)
+
+
+async def test_it_reaches_nothing_but_its_functions() -> None:
+    names = ["std", "os", "bjson", "require", "process", "fetch", "setTimeout", "XMLHttpRequest", "__call", "Worker"]
+    outcome = await run_alone(f"return {names}.filter((name) => typeof globalThis[name] !== 'undefined')")
+    assert (outcome.output, outcome.error) == ("[]\n", "")
+    # A module would be a file.
+    outcome = await run_alone("try { await import('os') } catch (error) { return 'refused' }")
+    assert (outcome.output, outcome.error) == ("refused\n", "")
+
+
+async def test_every_text_passes_through() -> None:
+    text = 'ä€😀\u2028\\"\n\t'
+    outcome = await run_alone(f"print(JSON.parse(echo({{text: {json.dumps(text)}}})).text, '\\ud800')")
+    assert (outcome.output, outcome.error) == (f"{text} \ufffd\n", "")
+    outcome = await run_alone("for (let n = 0; n < 9; n++) print('x'.repeat(2e5))")
+    assert len(outcome.output) == 1_000_000 and outcome.left_out == 9 * 200_001 - 1_000_000
+
+
+async def test_one_that_does_not_end_is_ended_with_what_it_printed() -> None:
+    outcome = await run_alone("print('before'); fail.name; echo({}); for (;;);", seconds=1)
+    assert (outcome.output, outcome.error) == ("before\n", "it took longer than 1 s")
+
+
+async def test_its_process_ends_with_the_call_that_was_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    processes: list[Any] = []
+    open_process = anyio.open_process
+
+    async def open_and_note(*arguments: Any, **options: Any) -> Any:
+        processes.append(await open_process(*arguments, **options))
+        return processes[0]
+
+    monkeypatch.setattr(anyio, "open_process", open_and_note)
+    called = anyio.Event()
+
+    async def call(name: str, arguments: Mapping[str, Any]) -> str:
+        called.set()
+        await anyio.sleep_forever()
+        return ""
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run_script, "echo({})", ["echo"], call, 60)
+        with anyio.fail_after(30):
+            await called.wait()
+        group.cancel_scope.cancel()
+    assert processes[0].returncode is not None
+
+
+async def test_where_there_is_no_engine_lists_still_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find_nothing(name: str) -> None:
+        assert name == "quickjs"
+
+    monkeypatch.setattr(runner, "find_spec", find_nothing)
+    async with Served() as served:
+        failed, text = await served.try_to_run("1")
+        assert failed and "without a JavaScript engine. Use `calls`." in text
+        answer = await served.client.call_tool("call_tools", {"calls": [{"show_dot": {}}]})
+        assert not answer.is_error
+
+
+async def test_a_token_needs_the_scopes_of_all_that_a_script_may_call() -> None:
+    script = "return get_price({fruit: 'apple'})"
+    async with Served(scopes=["read"]) as served:
+        assert await served.run(script) == "2"
+    for tools, scopes in ((("default",), ["call_tools.read", "other.read"]), (("default", "call_tools"), ["read"])):
+        async with Served(*tools, scopes=scopes) as served:
+            with pytest.raises(MCPError, match="lacks the scope"):
+                await served.try_to_run(script)
+
+
+def test_limits_count_a_script_as_a_full_list() -> None:
+    for arguments in ({"script": "1"}, {"Script": ""}, '{"script": 1}'):
+        for name in ("call_tools", ["call_tools"]):
+            assert count_calls(normalize_call({"name": name, "arguments": arguments})) == MAX_CALLS
+    assert count_calls(normalize_call({"name": "say_word", "arguments": {"script": "1"}})) == 1
+
+
+async def test_a_process_that_can_not_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*arguments: Any, **options: Any) -> Any:
+        raise OSError(11, os.strerror(11))
+
+    monkeypatch.setattr(anyio, "open_process", refuse)
+    async with Served() as served:
+        failed, text = await served.try_to_run("1")
+        assert failed and "No process could be started for the script" in text
