@@ -401,7 +401,7 @@ async def test_calls_are_understood_as_models_write_them(calls: Any, said: list[
 
 _NO_CALLS: list[tuple[Any, str]] = [
     ([{}], "names no tool"),
-    ([], "1 to 20 items"),
+    ([], "Neither `calls` nor `script`"),
     ([{"say_it": {"word": "a"}}, {"call_tools": {"calls": []}}], "not itself"),
     ([{"say_it": {"word": "a"}}, {"say_it": "b"}], "`calls[1].say_it` must be an object"),
     (

@@ -297,7 +297,7 @@ async def test_one_locked_database_makes_no_other_wait(tmp_path: Path) -> None:
 
 
 def test_what_a_model_reads_of_all_tools_has_a_bound() -> None:
-    assert snapshot(build(load(Settings, ["--demo"])))["bytes"]["tools_list"] <= 1850 * 4
+    assert snapshot(build(load(Settings, ["--demo"])))["bytes"]["tools_list"] <= 1950 * 4
 
 
 async def test_counts_of_a_sample_are_called_so_and_the_sample_is_of_the_whole_table(shop: Path) -> None:

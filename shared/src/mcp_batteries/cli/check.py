@@ -22,6 +22,7 @@ from mcp_batteries.cli.hosts import HIDDEN_SECRET
 from mcp_batteries.errors import first_exception
 from mcp_batteries.executables import quote_command
 from mcp_batteries.program import Probe, Program, program_of
+from mcp_batteries.server.calling.call_params import CALL_TOOLS
 from mcp_batteries.settings import ONLY_OVER_HTTP, SETTINGS_URI, Settings, masked, variable
 from mcp_batteries.settings.command_line import colour_choice
 
@@ -268,8 +269,8 @@ async def _call(client: Client, program: Program, settings: Settings) -> _StepRe
 async def _find_call(client: Client) -> Probe | None:
     """Return a call of the first tool that reads without arguments."""
     for tool in (await client.list_tools()).tools:
-        # What changed is asked of what is followed, and here nothing is.
-        if tool.name == "list_changes":
+        # What changed is asked of what is followed, and here nothing is; and other calls would have to be known.
+        if tool.name in ("list_changes", CALL_TOOLS):
             continue
         if tool.annotations and tool.annotations.read_only_hint and not tool.input_schema.get("required"):
             return tool.name, {}

@@ -99,7 +99,7 @@ _ScriptText = Annotated[
     str,
     Field(
         max_length=_MAX_SCRIPT_CHARACTERS,
-        description="Or JavaScript: `read_x({ARGUMENTS})` returns the text of the answer. "
+        description="Or JavaScript with up to 500 calls: `read_x({ARGUMENTS})` returns the text of the answer. "
         "Its first line, if in brackets, is in `remark` instead. `print` what you need.",
     ),
 ]
