@@ -133,8 +133,8 @@ def understood(block: Block) -> list[Meaning]:
         "sql": _sql,
         "link": _link,
     }
-    # What a console shows is followed word by word by `test_one_file`.
-    if block.language in ("text", "diff", "mermaid", "console"):
+    # What a console shows is followed word by word by `test_one_file`; `test_scripts` runs the scripts of `call_tools`.
+    if block.language in ("text", "diff", "mermaid", "console", "js"):
         return []
     if block.language not in readers:
         raise Wrong(f"{block}: nobody here checks the language {block.language!r}")

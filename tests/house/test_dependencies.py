@@ -45,7 +45,7 @@ def test_every_dependency_is_bounded(folder: Path) -> None:
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_a_member_is_rebuilt_when_its_code_changes(folder: Path) -> None:
     keys = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["tool"]["uv"]["cache-keys"]
-    data = [{"file": f"src/**/*.{kind}"} for kind in ("html", "toml") if any(folder.glob(f"src/**/*.{kind}"))]
+    data = [{"file": f"src/**/*.{kind}"} for kind in ("html", "js", "toml") if any(folder.glob(f"src/**/*.{kind}"))]
     assert keys == [{"file": "pyproject.toml"}, {"file": "src/**/*.py"}, *data]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -22,11 +23,17 @@ from mcp_batteries.scripts import runner
 from mcp_batteries.scripts.runner import FunctionFailed, Outcome, run_script
 from mcp_batteries.sdk import tool_table
 from mcp_batteries.server.assemble import assemble
+from mcp_batteries.server.calling import call_tools
 from mcp_batteries.server.calling.call_params import MAX_CALLS, count_calls, normalize_call
 from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.settings import load
 from mcp_batteries.transports.http.auth.scopes import Scopes
+from mcp_fs.server import build
+from mcp_fs.settings import Settings
 
 pytestmark = pytest.mark.anyio
+
+ROOT = Path(__file__).parents[2]
 
 
 class Room:
@@ -56,7 +63,11 @@ class Room:
 
     @tool("Say word", effect="write")
     async def say_word(self, word: str) -> str:
-        """Say a word."""
+        """Say a word, but not no."""
+        if word == "no":
+            raise Invalid("`no` is not said.", "Say yes.")
+        if word == "wait":
+            await anyio.sleep_forever()
         self.said.append(word)
         return f"said {word}"
 
@@ -133,8 +144,11 @@ async def test_it_changes_nothing_unless_the_operator_names_the_tool() -> None:
         reason = "say_word: it changes things, so call it by itself"
         assert text == f"[the script failed after 0 calls: line 1: Error: {reason}]\nbefore"
     async with Served("default", "call_tools") as served:
-        assert await served.run(script) == "before\nafter"
-        assert served.room.said == ["a"]
+        note = "[calls that could change something: 2 say_word]"
+        assert await served.run(f"{script}; say_word({{word: 'b'}})") == f"{note}\nbefore\nafter"
+        assert served.room.said == ["a", "b"]
+        failed, text = await served.try_to_run("say_word({word: 'c'}); get_price({fruit: 'nut'})")
+        assert failed and "[calls that could change something: 1 say_word]" in text
 
 
 @pytest.mark.parametrize(
@@ -187,6 +201,18 @@ async def test_what_is_printed_is_cut_to_the_page_and_says_so() -> None:
         assert await served.run("const nothing = 1") == "[the script printed nothing]"
 
 
+async def test_a_change_that_the_end_of_the_time_cut_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call_tools, "_MAX_SECONDS", 3)
+    async with Served("default", "call_tools") as served:
+        script = "say_word({word: 'a'}); try { say_word({word: 'no'}) } catch {} say_word({word: 'wait'})"
+        failed, text = await served.try_to_run(script)
+    assert failed and text == (
+        "[the script failed after 3 calls: it took longer than 3 s]\n"
+        "[calls that could change something: 1 say_word, 1 say_word failed]\n"
+        "[say_word was not finished; look whether it changed something]"
+    )
+
+
 async def test_a_script_and_a_list_are_not_mixed() -> None:
     async with Served() as served:
         cases: list[tuple[dict[str, Any], str]] = [
@@ -196,6 +222,21 @@ async def test_a_script_and_a_list_are_not_mixed() -> None:
         for arguments, reason in cases:
             answer = await served.client.call_tool("call_tools", arguments)
             assert answer.is_error and reason in str(answer.content)
+
+
+async def test_the_example_of_the_recipes_names_whole_paths(tmp_path: Path) -> None:
+    [script] = re.findall(r"```js\n(.*?)```", (ROOT / "docs" / "recipes.md").read_text("utf-8"), re.DOTALL)
+    folder = tmp_path / "a-folder" / "another-folder-below"
+    folder.mkdir(parents=True)
+    for name, text in (("a.md", "author: A"), ("b.md", "B"), ("c.md", "C"), ("d.txt", "D")):
+        (folder / name).write_text(text)
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        # For a model, paths stand below their folder.
+        listed = str((await client.call_tool("find_files", {"pattern": "*.md"})).content)
+        assert "a-folder/another-folder-below/\\n a.md" in listed
+        answer = await client.call_tool("call_tools", {"script": script})
+    assert isinstance(answer.content[0], TextContent)
+    assert answer.content[0].text == "a-folder/another-folder-below/b.md\na-folder/another-folder-below/c.md\n"
 
 
 async def test_it_reaches_nothing_but_its_functions() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -241,12 +242,16 @@ class _ScriptCalls:
 
     Attributes:
         count: how many were made.
+        changes: how often each tool that can change something was called, and with what success.
+        unfinished: the call that can change something and has no answer yet.
         cut: the tools whose answers were pages with more behind them, once for each answer.
         continued: how many calls asked for a next page.
     """
 
     batch: _Batch
     count: int = 0
+    changes: Counter[str] = field(default_factory=Counter[str])
+    unfinished: str = ""
     cut: list[str] = field(default_factory=list[str])
     continued: int = 0
 
@@ -262,8 +267,13 @@ class _ScriptCalls:
         if refusal := self.batch.refuse(call):
             raise FunctionFailed(f"it {refusal}")
         self.count += 1
+        if self.batch.can_change(call):
+            self.unfinished = name
         with writing_whole_paths():
             answer = await _make_call(call, self.batch.widen_page(call))
+        if self.unfinished:
+            self.changes[f"{name} failed" if answer.failed else name] += 1
+            self.unfinished = ""
         if answer.failed:
             raise FunctionFailed(answer.text)
         if "cursor" in arguments:
@@ -384,6 +394,11 @@ def _script_page(outcome: Outcome, calls: _ScriptCalls, functions: Sequence[str]
         notes.append(f"the script failed after {calls.count} calls: {outcome.error}")
     if "is not defined" in outcome.error:
         notes.append(f"its functions are {', '.join(functions)} and print")
+    if calls.changes:
+        changes = ", ".join(f"{count} {name}" for name, count in calls.changes.items())
+        notes.append(f"calls that could change something: {changes}")
+    if calls.unfinished:
+        notes.append(f"{calls.unfinished} was not finished; look whether it changed something")
     # A script that went on to the next pages has seen what was behind the earlier ones.
     if len(calls.cut) > calls.continued:
         names = ", ".join(dict.fromkeys(calls.cut))
