@@ -224,7 +224,7 @@ async def test_a_script_and_a_list_are_not_mixed() -> None:
             assert answer.is_error and reason in str(answer.content)
 
 
-async def test_the_example_of_the_recipes_names_whole_paths(tmp_path: Path) -> None:
+async def test_paths_and_texts_are_whole_as_the_example_of_the_recipes_needs(tmp_path: Path) -> None:
     [script] = re.findall(r"```js\n(.*?)```", (ROOT / "docs" / "recipes.md").read_text("utf-8"), re.DOTALL)
     folder = tmp_path / "a-folder" / "another-folder-below"
     folder.mkdir(parents=True)
@@ -235,6 +235,10 @@ async def test_the_example_of_the_recipes_names_whole_paths(tmp_path: Path) -> N
         listed = str((await client.call_tool("find_files", {"pattern": "*.md"})).content)
         assert "a-folder/another-folder-below/\\n a.md" in listed
         answer = await client.call_tool("call_tools", {"script": script})
+        (folder / "blank").write_text("a\n\n\n")
+        whole = 'return [read_text({path: "a-folder/another-folder-below/blank"})]'
+        text = str((await client.call_tool("call_tools", {"script": whole})).content)
+    assert r'["a\\n\\n\\n"]' in text
     assert isinstance(answer.content[0], TextContent)
     assert answer.content[0].text == "a-folder/another-folder-below/b.md\na-folder/another-folder-below/c.md\n"
 

@@ -28,6 +28,7 @@ from mcp_batteries.sdk import lowlevel, skip_unrecorded_spans, tool_table, witho
 from mcp_batteries.server.calling.bound_function import TimeLimits, bind_tool
 from mcp_batteries.server.calling.call_params import CALL_TOOLS, rename_tools
 from mcp_batteries.server.calling.call_tools import CallReadingTools, CallTools
+from mcp_batteries.server.calling.inner_calls import let_calls_pass
 from mcp_batteries.server.calling.read_history import ReadHistory
 from mcp_batteries.server.calling.tool import ConfirmationCheck, Explain, StrictTool, strict_tool, without_names
 from mcp_batteries.server.catalog import Catalog, entry, prompt_entry
@@ -319,7 +320,7 @@ def assemble(
         middleware = [audit, *middleware]
         opens = [audit, *opens]
     if offer.has(CALL_TOOLS):
-        middleware = [call_tools.passing, *middleware]
+        middleware = [let_calls_pass, *middleware]
 
     def resolve_tool(name: Any) -> str | None:
         return offer.resolve(name, tool_table(server))

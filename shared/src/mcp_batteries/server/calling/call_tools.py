@@ -7,27 +7,21 @@ may be called. So the tool calls only those that change nothing, unless the oper
 from __future__ import annotations
 
 import math
-import re
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, cast
 
 from anyio import CapacityLimiter
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver.tools import Tool
-from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, ContentBlock, TextContent
 from pydantic import Field
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES, truncate_utf8
 from mcp_batteries.errors import Invalid
-from mcp_batteries.scripts.runner import FunctionFailed, Outcome, run_script
-from mcp_batteries.server.calling.arguments import normalize_name
-from mcp_batteries.server.calling.call_params import CALL_TOOLS, MAX_CALLS, MAX_SCRIPT_CALLS, normalize_call
-from mcp_batteries.server.calling.results import writing_whole_paths
+from mcp_batteries.server.calling.call_params import CALL_TOOLS, MAX_CALLS, normalize_call
+from mcp_batteries.server.calling.inner_calls import Answer, Call, has_pages, make_call, without_page_size
+from mcp_batteries.server.calling.script_calls import ScriptCalls
 from mcp_batteries.server.calling.tool import StrictTool
 from mcp_batteries.server.declaration.decorators import tool
 
@@ -44,12 +38,6 @@ _MAX_SCRIPT_CHARACTERS = 50_000
 _MAX_RUNNING_SCRIPTS = 4
 # A read that took at most so many seconds is repeated to get a shorter page.
 _MAX_REPEATED_SECONDS = 1.0
-
-# The lines of an answer that say that there is more.
-_CUT = re.compile(r'^\[.*(?:\bcursor=|truncated)|"cursor":"', re.MULTILINE)
-
-# How a call reaches the rest of the middleware; every request has its own.
-_middleware: ContextVar[tuple[ServerRequestContext[Any], CallNext]] = ContextVar("middleware")
 
 
 def _use_short_form(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -69,29 +57,6 @@ def _shorten_call(call: Any) -> Any:
             return call
 
 
-@dataclass(frozen=True)
-class Call:
-    name: str
-    arguments: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """The result of a call: its text, and its other content.
-
-    Attributes:
-        asks: whether the call asks the user something first.
-        page: bytes that it was asked to have; its first lines may come on top of them.
-    """
-
-    text: str
-    others: Sequence[Any] = ()
-    failed: bool = False
-    asks: bool = False
-    seconds: float = 0.0
-    page: float = math.inf
-
-
 _Calls = Annotated[
     list[dict[str, dict[str, Any]]],
     Field(min_length=1, max_length=MAX_CALLS, description='`[{"TOOL": {ARGUMENTS}}, ...]`'),
@@ -109,7 +74,7 @@ _MaxBytes = Annotated[int, Field(ge=1000, le=1_000_000, description="Bytes altog
 
 @dataclass(frozen=True)
 class _Batch:
-    """Makes several calls, and is the middleware that handles each like all others.
+    """Makes several calls.
 
     Args:
         table: every tool that can be called, by name.
@@ -136,16 +101,10 @@ class _Batch:
         if not objects and not script.strip():
             raise Invalid("Neither `calls` nor `script` was given.", "Give the calls to make, or a script.")
         if script.strip():
-            return await self.run_script(script, max_bytes)
+            calls = ScriptCalls(self.table(), self.refuse, self.can_change)
+            async with self.running:
+                return await calls.run(script, _MAX_SECONDS, max_bytes)
         return await self.call_all(objects, max_bytes)
-
-    async def run_script(self, script: str, max_bytes: int) -> CallToolResult:
-        """Return what a script prints, whose functions are the tools."""
-        functions = [name for name in self.table() if name != CALL_TOOLS]
-        calls = _ScriptCalls(self)
-        async with self.running:
-            outcome = await run_script(script, functions, calls.make, _MAX_SECONDS)
-        return _script_page(outcome, calls, functions, max_bytes)
 
     async def call_all(self, objects: Sequence[Mapping[str, Mapping[str, Any]]], max_bytes: int) -> CallToolResult:
         """Return the answers of all calls, each given as `{NAME: ARGUMENTS}`."""
@@ -157,7 +116,7 @@ class _Batch:
         if any(call.name == CALL_TOOLS for call in calls):
             raise Invalid(f"`{CALL_TOOLS}` calls other tools, not itself.", "Put all calls into one list.")
         began = time.monotonic()
-        answers: list[_Answer] = []
+        answers: list[Answer] = []
         reason = ""
         max_bytes = max(max_bytes, _MIN_ANSWER_BYTES * len(calls))
         for number, call in enumerate(calls):
@@ -182,7 +141,7 @@ class _Batch:
         await self._shorten(calls, answers, max_bytes)
         return _page(calls, answers, reason, max_bytes)
 
-    async def _shorten(self, calls: Sequence[Call], answers: list[_Answer], max_bytes: int) -> None:
+    async def _shorten(self, calls: Sequence[Call], answers: list[Answer], max_bytes: int) -> None:
         """Repeat calls whose page is longer than the space that is finally left for it.
 
         Cutting a page could hide lines before the cursor of the next one. Reads before a change cannot be repeated, and
@@ -196,91 +155,24 @@ class _Batch:
                 break
             is_quick = answer.seconds < _MAX_REPEATED_SECONDS
             if _size(answer.text) > share and is_quick and self._has_pages(call):
-                others = _without_page_size(call.arguments)
+                others = without_page_size(call.arguments)
                 again = await _make_call(call, {**others, "max_bytes": max(share, _MIN_ANSWER_BYTES)})
                 if not again.failed:
                     answers[number] = again
 
-    async def passing(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-        """Let each call pass through all other middleware as if it came alone; the outermost middleware."""
-        if ctx.method != "tools/call" or (ctx.params or {}).get("name") != CALL_TOOLS:
-            return await call_next(ctx)
-        token = _middleware.set((ctx, call_next))
-        try:
-            return await call_next(ctx)
-        finally:
-            _middleware.reset(token)
-
-    def widen_page(self, call: Call) -> Mapping[str, Any]:
-        """Return the arguments of a call in a script, whose page may be long, since no model reads it."""
-        others = _without_page_size(call.arguments)
-        if len(others) < len(call.arguments) or not self._has_pages(call):
-            return call.arguments
-        # The schema that models get has no such far bounds.
-        schema = self.table()[call.name].fn_metadata.arg_model.model_json_schema()
-        return {**others, "max_bytes": schema["properties"]["max_bytes"].get("maximum", 1_000_000)}
-
     def _limit_page(self, call: Call, share: int) -> Mapping[str, Any]:
         """Return the arguments of `call`; a tool with pages gets its share as the page size."""
-        others = _without_page_size(call.arguments)
+        others = without_page_size(call.arguments)
         if len(others) < len(call.arguments) or not self._has_pages(call):
             return call.arguments
         return {**others, "max_bytes": max(share, _MIN_ANSWER_BYTES)}
 
     def _has_pages(self, call: Call) -> bool:
-        tool = self.table().get(call.name)
-        return tool is not None and "max_bytes" in tool.parameters["properties"]
+        return has_pages(self.table().get(call.name))
 
     def _reads(self, name: str) -> bool:
         tool = self.table().get(name)
         return isinstance(tool, StrictTool) and tool.effect == "read"
-
-
-@dataclass
-class _ScriptCalls:
-    """Makes the calls of one script, and remembers what its answer has to tell of them.
-
-    Attributes:
-        count: how many were made.
-        changes: how often each tool that can change something was called, and with what success.
-        unfinished: the call that can change something and has no answer yet.
-        cut: the tools whose answers were pages with more behind them, once for each answer.
-        continued: how many calls asked for a next page.
-    """
-
-    batch: _Batch
-    count: int = 0
-    changes: Counter[str] = field(default_factory=Counter[str])
-    unfinished: str = ""
-    cut: list[str] = field(default_factory=list[str])
-    continued: int = 0
-
-    async def make(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Return the text of an answer.
-
-        Raises:
-            FunctionFailed: The call is refused, or failed.
-        """
-        call = Call(name, arguments)
-        if self.count == MAX_SCRIPT_CALLS:
-            raise FunctionFailed(f"a script makes at most {MAX_SCRIPT_CALLS} calls")
-        if refusal := self.batch.refuse(call):
-            raise FunctionFailed(f"it {refusal}")
-        self.count += 1
-        if self.batch.can_change(call):
-            self.unfinished = name
-        with writing_whole_paths():
-            answer = await _make_call(call, self.batch.widen_page(call))
-        if self.unfinished:
-            self.changes[f"{name} failed" if answer.failed else name] += 1
-            self.unfinished = ""
-        if answer.failed:
-            raise FunctionFailed(answer.text)
-        if "cursor" in arguments:
-            self.continued += 1
-        if _CUT.search(answer.text):
-            self.cut.append(name)
-        return answer.text
 
 
 class CallReadingTools(_Batch):
@@ -322,35 +214,13 @@ class CallTools(_Batch):
         return await self.call_or_run(calls or (), script, max_bytes)
 
 
-def _without_page_size(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments without `max_bytes`, in whatever way its name is written."""
-    return {name: value for name, value in arguments.items() if normalize_name(name) != "maxbytes"}
+async def _make_call(call: Call, arguments: Mapping[str, Any]) -> Answer:
+    """Make a call of a list, where the next heading follows the text."""
+    answer = await make_call(call, arguments)
+    return replace(answer, text=answer.text.rstrip("\n"))
 
 
-async def _make_call(call: Call, arguments: Mapping[str, Any]) -> _Answer:
-    ctx, call_next = _middleware.get()
-    params = {**(ctx.params or {}), "name": call.name, "arguments": arguments}
-    began = time.monotonic()
-    try:
-        result = await call_next(replace(ctx, params=params))
-    except MCPError as error:
-        return _Answer(error.error.message, failed=True)
-    if not isinstance(result, dict) or result.get("resultType", "complete") != "complete":
-        return _Answer("It asks the user something first. Nothing was done. Call it alone.", failed=True, asks=True)
-    blocks = cast("list[dict[str, Any]]", result.get("content") or [])
-    text = "\n".join(str(block["text"]).rstrip("\n") for block in blocks if block.get("type") == "text")
-    others = [block for block in blocks if block.get("type") not in ("text", "resource_link")]
-    page = arguments.get("max_bytes")
-    return _Answer(
-        text,
-        others,
-        bool(result.get("isError")),
-        seconds=time.monotonic() - began,
-        page=page if isinstance(page, int) else math.inf,
-    )
-
-
-def _page(calls: Sequence[Call], answers: Sequence[_Answer], reason: str, max_bytes: int) -> CallToolResult:
+def _page(calls: Sequence[Call], answers: Sequence[Answer], reason: str, max_bytes: int) -> CallToolResult:
     """Return all answers as one; an answer longer than its share of `max_bytes` is cut, and says so.
 
     Args:
@@ -372,7 +242,7 @@ def _page(calls: Sequence[Call], answers: Sequence[_Answer], reason: str, max_by
     return CallToolResult(content=content, is_error=has_failed)
 
 
-def _format_answer(call: Call, answer: _Answer, share: int) -> str:
+def _format_answer(call: Call, answer: Answer, share: int) -> str:
     """Return the tool's name with remarks, then the text, or as much of it as fits."""
     heading = call.name
     if answer.failed:
@@ -385,32 +255,6 @@ def _format_answer(call: Call, answer: _Answer, share: int) -> str:
         cut = f"cut: {_size(text):,} of {_size(answer.text):,} bytes"
         heading += f", {cut}; for more call it alone: a cursor in it skips the rest"
     return f"{heading}\n{text}"
-
-
-def _script_page(outcome: Outcome, calls: _ScriptCalls, functions: Sequence[str], max_bytes: int) -> CallToolResult:
-    """Return what a script printed, below what its reader has to know of it."""
-    notes: list[str] = []
-    if outcome.error:
-        notes.append(f"the script failed after {calls.count} calls: {outcome.error}")
-    if "is not defined" in outcome.error:
-        notes.append(f"its functions are {', '.join(functions)} and print")
-    if calls.changes:
-        changes = ", ".join(f"{count} {name}" for name, count in calls.changes.items())
-        notes.append(f"calls that could change something: {changes}")
-    if calls.unfinished:
-        notes.append(f"{calls.unfinished} was not finished; look whether it changed something")
-    # A script that went on to the next pages has seen what was behind the earlier ones.
-    if len(calls.cut) > calls.continued:
-        names = ", ".join(dict.fromkeys(calls.cut))
-        notes.append(f"not all is in what {names} returned, as `remark` or a cursor in it says")
-    output = truncate_utf8(outcome.output, max_bytes)
-    printed = _size(outcome.output) + outcome.left_out
-    if printed > _size(output):
-        notes.append(f"cut: {_size(output):,} of {printed:,} bytes that it printed; print less, or raise max_bytes")
-    if not outcome.error and not output:
-        notes.append("the script printed nothing")
-    text = "\n".join([*(f"[{note}]" for note in notes), output])
-    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=bool(outcome.error))
 
 
 def _size(text: str) -> int:
