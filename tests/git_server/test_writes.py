@@ -1280,6 +1280,39 @@ async def test_an_undo_says_which_files_it_leaves_outside_of_a_sparse_checkout(t
 
 
 @pytest.mark.anyio
+async def test_the_undo_of_a_stash_takes_back_what_it_brought_outside_of_a_sparse_checkout(tmp_path: Path) -> None:
+    """Beside a conflict git writes no file there, and a restore leaves the entry in the index."""
+    made = made_app(tmp_path)
+    made.commit("first", {"out/b.txt": "b\n"})
+    made.write("notes.txt", "stashed\n")
+    made.write("out/new.txt", "new\n")
+    made.git("add", "out/new.txt")
+    made.git("stash", "push", "--quiet")
+    made.git("sparse-checkout", "set", "--cone", "in")
+    made.git("switch", "--quiet", "topic")
+    picked = made.commit("theirs", {"side.txt": "theirs\n"})
+    made.git("switch", "--quiet", "main")
+    made.commit("ours", {"side.txt": "ours\n", "notes.txt": "ours\n"})
+    with pytest.raises(AssertionError):
+        made.git("cherry-pick", picked)
+    made.write("side.txt", "both\n")
+    made.git("add", "side.txt")
+    before = made.git("ls-files", "--stage"), state(made)
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_stash", action="apply")
+        assert "S out/new.txt" in made.git("ls-files", "-t")
+        *calls, (tool, arguments) = calls_back(answer)
+        for other_tool, other_arguments in calls:
+            assert not (await asking(other_tool, **other_arguments)).startswith("failed")
+        made.write("side.txt", "of another\n")
+        answer = await asking(tool, **arguments)
+        assert answer.startswith("failed: `side.txt` has changed since"), answer
+        made.write("side.txt", "both\n")
+        assert not (await asking(tool, **arguments)).startswith("failed")
+    assert (made.git("ls-files", "--stage"), state(made)) == before
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("name", ["hard", "mixed", "switch", "commit"])
 async def test_where_git_goes_back_no_more_there_is_no_undo(name: str, tmp_path: Path) -> None:
     """Git refuses to read a tree in which `.gitmodules` is a link."""

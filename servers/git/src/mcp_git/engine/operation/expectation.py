@@ -17,6 +17,8 @@ from mcp_git.policy import Expectation, Repository
 __all__ = ["refuse_changed_since"]
 
 _MAX_NAMES = 5
+# How `git ls-files -t` marks such an entry.
+_SKIP_WORKTREE = b"S "
 
 
 def refuse_changed_since(
@@ -34,6 +36,10 @@ def refuse_changed_since(
         _refuse_other_head(git, repository, expectation, cancel)
     if expectation.files:
         changed = _list_changed(git, repository, expectation.files, paths, cancel, with_files=True)
+        if changed and not expectation.head:
+            # A restore leaves alone what no file is written for, where a reset goes over that too.
+            unwritten = _list_skip_worktree(git, repository, paths, cancel)
+            changed = [path for path in changed if path not in unwritten]
         _refuse_changed(changed, "has changed since, and would be overwritten")
     if expectation.index:
         changed = _list_changed(git, repository, expectation.index, paths, cancel, with_files=False)
@@ -70,6 +76,14 @@ def _list_changed(
                 f"What this undo expects can't be compared: {failure}", "Leave `only_if` out to go on without that."
             ) from None
     return output.stdout.split(b"\0")[:-1]
+
+
+def _list_skip_worktree(git: Git, repository: Repository, paths: Sequence[str], cancel: CancelToken) -> set[bytes]:
+    """Return the paths of the index that git writes no files for, as outside of a sparse checkout."""
+    output = git.run(repository, ["ls-files", "-t", "-z", "--", *paths], cancel)
+    return {
+        entry.removeprefix(_SKIP_WORKTREE) for entry in output.stdout.split(b"\0") if entry.startswith(_SKIP_WORKTREE)
+    }
 
 
 def _refuse_changed(changed: Sequence[bytes], predicate: str) -> None:
