@@ -423,6 +423,15 @@ def test_what_is_not_there_is_named(create: bool, tmp_path: Path) -> None:
     assert ("needs it" in said and "gone.db" in said) is not create and "here.db" not in said
 
 
+def test_a_folder_that_is_no_repository_is_named_when_it_is_installed(tmp_path: Path) -> None:
+    top, bare, other = (tmp_path / name for name in ("top", "bare.git", "other"))
+    for folder in (top / ".git", bare, other):
+        folder.mkdir(parents=True)
+    (bare / "HEAD").write_text("ref: refs/heads/main\n")
+    message = install("cursor", load(Git, [*ACTION, str(top), str(bare), str(other)]), places(tmp_path))
+    assert f"`{other}` is not a Git repository" in message and message.count("is not a Git repository") == 1
+
+
 @pytest.mark.parametrize("host", ["vscode", "codex"])
 def test_a_url_needs_no_variables(host: str, tmp_path: Path) -> None:
     assert "Set " not in install(host, load(Github, ["--transport", "http"]), places(tmp_path))

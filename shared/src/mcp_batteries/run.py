@@ -118,7 +118,7 @@ def _print_new_token(settings: Settings, request: str) -> int:
 
 def _print_config(settings: Settings, host: str) -> int:
     """Print the entry for `host`, and how to complete it."""
-    from mcp_batteries.cli.hosts import describe_missing_paths, entry, place, refuse_incomplete
+    from mcp_batteries.cli.hosts import describe_unusable_paths, entry, place, refuse_incomplete
     from mcp_batteries.errors import Problem
 
     try:
@@ -128,9 +128,9 @@ def _print_config(settings: Settings, host: str) -> int:
         return _fail(settings, str(problem))
     print(text)  # noqa: T201
     print(f"Goes into: {place(host)}", file=sys.stderr)  # noqa: T201
-    missing = describe_missing_paths(settings)
-    if missing:
-        print(missing, file=sys.stderr)  # noqa: T201
+    unusable = describe_unusable_paths(settings)
+    if unusable:
+        print(unusable, file=sys.stderr)  # noqa: T201
     _say_how_to_send_a_token(settings, host, text)
     secrets = [name for name in settings.secrets() if name in text]
     if secrets:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from mcp_batteries.errors import quote
 from mcp_batteries.settings import ABSOLUTE, Dependencies, InstallQuestion, Positional
 from mcp_batteries.settings import Settings as Common
 
@@ -62,3 +65,11 @@ class Settings(Common):
 
     def depends_on(self) -> Dependencies | None:
         return Dependencies(places=self.repositories)
+
+    def unusable(self) -> Sequence[str]:
+        sentences: list[str] = []
+        for path in filter(os.path.isdir, self.repositories):
+            # A bare repository is its own git directory.
+            if not any(os.path.lexists(os.path.join(path, name)) for name in (".git", "HEAD")):
+                sentences.append(f"{quote(path)} is not a Git repository: name the top folder of one, with its `.git`.")
+        return sentences

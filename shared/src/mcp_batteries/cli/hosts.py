@@ -27,7 +27,7 @@ from mcp_batteries.settings import InstallQuestion, Settings, masked, variable
 __all__ = [
     "HIDDEN_SECRET",
     "Input",
-    "describe_missing_paths",
+    "describe_unusable_paths",
     "entry",
     "environment",
     "launch",
@@ -363,15 +363,17 @@ def _check_name(host: str, word: str) -> None:
             raise Invalid(f"{host} takes `{match[0]}` in {quote(word)} for a variable and puts its value there.", fix)
 
 
-def describe_missing_paths(settings: Settings) -> str:
-    """Return a sentence about files and folders in the settings that do not exist; empty if all do."""
+def describe_unusable_paths(settings: Settings) -> str:
+    """Return sentences about files and folders in the settings that the server can't serve; empty if it can."""
     process, *mounted = settings.parts()
     missing: list[str] = []
+    sentences: list[str] = []
     for member in mounted or [process]:
         missing.extend(quote(path) for path in member.absent())
-    if not missing:
-        return ""
-    return f"Not there yet, and the server needs it: {', '.join(missing)}."
+        sentences.extend(member.unusable())
+    if missing:
+        sentences.insert(0, f"Not there yet, and the server needs it: {', '.join(missing)}.")
+    return "\n".join(sentences)
 
 
 def refuse_incomplete(settings: Settings) -> None:

@@ -33,7 +33,7 @@ from mcp_batteries.cli.entries import (
 )
 from mcp_batteries.cli.formats import ConfigFormat, Malformed, format_of
 from mcp_batteries.cli.hosts import (
-    describe_missing_paths,
+    describe_unusable_paths,
     entry,
     environment,
     refuse_incomplete,
@@ -412,9 +412,9 @@ def _describe_plan(target: _Target, text: str, edit: _Edit) -> str:
     if target.file.contents is None:
         lines = [f"Would make {target.file.path} with this entry:"]
     lines += [text, *edit.replacement]
-    missing = describe_missing_paths(target.settings)
-    if missing:
-        lines.append(missing)
+    unusable = describe_unusable_paths(target.settings)
+    if unusable:
+        lines.append(unusable)
     return "\n".join(lines)
 
 
@@ -433,8 +433,8 @@ def _report(target: _Target, text: str, places: Places, edit: _Edit, problems: S
         names = ", ".join(sorted(str(question.variable) for question in variables))
         lines.append(f"No password or key was written. Set {names} {location}.")
     lines += _describe_token(target, text)
-    if missing := describe_missing_paths(settings):
-        lines.append(missing)
+    if unusable := describe_unusable_paths(settings):
+        lines.append(unusable)
     if settings.workspace:
         lines.append("It belongs to the project, and names programs and paths of this machine: mind that in a commit.")
     lines.append(f"Then {load_host(target.host).restart}.")

@@ -392,6 +392,10 @@ class Settings(BaseModel):
         needed = self.depends_on() or Dependencies()
         return [path for path in (*needed.places, *needed.files) if not os.path.exists(path)]
 
+    def unusable(self) -> Sequence[str]:
+        """A sentence for each place in these settings that is there and has nothing that the server can serve."""
+        return ()
+
     def open_questions(self) -> Sequence[InstallQuestion]:
         """The questions of `INSTALL_QUESTIONS` whose answers a server with these settings would use."""
         return self.INSTALL_QUESTIONS
