@@ -38,14 +38,14 @@ async def test_dates_are_of_the_commit_and_both_are_told_where_they_differ(tmp_p
     made.git("commit", "--quiet", "--message", "late", GIT_AUTHOR_DATE=written, GIT_COMMITTER_NAME="Grace Hopper")
     async with serving(made.path) as asking:
         listed = await asking("list_commits")
-        assert "2020" not in listed and "some were written earlier" in listed.partition("\n")[0], listed
+        assert re.search(r"(?m)^\w{7,} written 2020-02-02: \(\*main\) late$", listed), listed
         shown = await asking("read_diff", rev="HEAD")
         assert f"Ada Lovelace <ada@example.org> {written[:10]}" in shown
         assert "committed by Grace Hopper <ada@example.org> 2026-01-31" in shown
         assert "committed by" not in await asking("read_diff", rev="HEAD~1")
         assert "2026-01-31" in await asking("get_blame", path="a.txt")
         assert "2026-01-31" in await asking("get_merge_base", one="HEAD")
-        assert "written earlier" not in await asking("list_commits", rev="HEAD~1")
+        assert "written" not in await asking("list_commits", rev="HEAD~1")
 
 
 async def test_a_reflog_has_the_dates_of_its_entries(tmp_path: Path) -> None:

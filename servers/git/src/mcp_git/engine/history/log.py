@@ -1,4 +1,4 @@
-"""Lists commits, each in a line of at most 90 bytes."""
+"""Lists commits, each in a line of at most 90 bytes, or 109 with the day on which it was written."""
 
 from __future__ import annotations
 
@@ -175,6 +175,11 @@ class _CommitFields(NamedTuple):
     @property
     def is_merge(self) -> bool:
         return " " in self.parents
+
+    @property
+    def written(self) -> str:
+        """The phrase for when it was written, if it was committed on another day; empty otherwise."""
+        return f"written {self.author_date}" if self.author_date != self.date else ""
 
 
 class _Row(NamedTuple):
@@ -367,11 +372,9 @@ def _list_tips(git: Git, repository: Repository, query: LogQuery, cancel: Cancel
 def _describe_limits(
     git: Git, repository: Repository, query: LogQuery, page: _CommitPage, cancel: CancelToken
 ) -> list[str]:
-    """Return what the rows of a page alone would not tell: whose dates they have, and where the history is cut."""
+    """Return what the rows of a page alone would not tell: where the history is cut, and what came before a rename."""
     boundary = list_boundary(git.layout(repository))
     facts: list[str] = []
-    if any(commit.date != commit.author_date for commit in page.commits.values()):
-        facts.append("dates are of the commits, of which some were written earlier")
     if boundary and (not page.has_more or not page.commits.keys().isdisjoint(boundary)):
         facts.append(describe_boundary(boundary, page.commits))
     if query.path.text and not query.follow and query.lines is None and page.commits and not page.has_more:
@@ -593,13 +596,16 @@ def _format_row(row: _Row, with_date: bool = True, with_author: bool = True) -> 
         line += f"({_format_refs(commit.refs.replace('HEAD -> ', '*').split(', '))}) "
     if commit.is_merge and not (row.graph or commit.subject.casefold().startswith("merge")):
         line += "(merge) "
-    return clip(escape_line_breaks(line + commit.subject), _MAX_ROW_BYTES)
+    # The date of writing takes nothing from the subject.
+    return clip(escape_line_breaks(line + commit.subject), _MAX_ROW_BYTES + len(commit.written))
 
 
 def _format_origin(commit: _CommitFields, with_date: bool, with_author: bool) -> str:
     words: list[str] = []
     if with_date:
         words.append(commit.date)
+    if commit.written:
+        words.append(commit.written)
     if with_author:
         words.append(clip(commit.author, _MAX_AUTHOR_BYTES))
     return " ".join(words)
