@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -101,6 +102,35 @@ async def test_the_state_and_the_history(tmp_path: Path) -> None:
         assert (await asking("list_files")).splitlines()[1:] == ["docs/", "6 notes.txt", "5 side.txt"]
         assert "8 docs/guide.md" in await asking("list_files", recursive=True)
         assert "docs/guide.md:1:# Guide" in await asking("search_text", pattern="guide", ignore_case=True)
+
+
+@pytest.mark.anyio
+async def test_commits_whose_change_was_picked_are_left_out_on_every_page(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("base", {"a.txt": "a\n"})
+    made.git("branch", "release")
+    hashes = [made.commit(f"fix {number}", {f"{number}.txt": f"{number}\n"}) for number in range(6)]
+    made.git("switch", "--quiet", "release")
+    made.commit("own", {"own.txt": "own\n"})
+    for oid in (hashes[1], hashes[4]):
+        made.git("cherry-pick", oid, GIT_COMMITTER_DATE="2026-02-01T12:00:00+00:00")
+    query: dict[str, Any] = {"rev": "release..main", "not_picked": True}
+    async with serving(made.path) as asking:
+        first = await asking("list_commits", **query, limit=2)
+        assert first.startswith("[commits 1-2 of release..main; no changes that release has too; "), first
+        cursor = first.partition('cursor="')[2].partition('"')[0]
+        made.commit("later", {"later.txt": "x\n"})
+        rest = await asking("list_commits", **query, cursor=cursor)
+        assert re.findall(r"fix \d", first + rest) == ["fix 5", "fix 3", "fix 2", "fix 0"], first + rest
+        assert "later" not in rest and "own" not in first + rest
+        found = await asking("list_commits", **query, message="fix", limit=3)
+        cursor = found.partition('cursor="')[2].partition('"')[0]
+        found += await asking("list_commits", **query, message="fix", cursor=cursor)
+        assert re.findall(r"fix \d", found) == ["fix 5", "fix 3", "fix 2", "fix 0"], found
+        assert "fix" not in (await asking("list_commits", **query, path="4.txt")).partition("\n")[2]
+        for wrong in ({"rev": "main"}, {"rev": "release...main"}, {**query, "all_branches": True}):
+            refused = await asking("list_commits", **{"not_picked": True, **wrong})
+            assert refused.startswith("failed: `not_picked` is about a `rev` like `a..b`"), refused
 
 
 @pytest.mark.anyio

@@ -203,10 +203,10 @@ async def test_a_stash_says_which_files_it_has(tmp_path: Path) -> None:
         assert (await asking("run_stash")).startswith("failed")
 
 
-async def test_a_merge_is_marked_whose_subject_does_not_say_so(tmp_path: Path) -> None:
+async def test_every_merge_is_marked(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     made.git("switch", "--quiet", "topic")
-    made.commit("second", {"more.txt": "x\n"})
+    made.commit("merge the lists", {"more.txt": "x\n"})
     made.git("switch", "--quiet", "main")
     made.git("merge", "--quiet", "--no-ff", "--message=fix: join the search", "topic")
     made.git("switch", "--quiet", "--create", "other", "HEAD~1")
@@ -214,7 +214,8 @@ async def test_a_merge_is_marked_whose_subject_does_not_say_so(tmp_path: Path) -
     made.git("merge", "--quiet", "--no-edit", "main")
     async with serving(made.path) as asking:
         answer = await asking("list_commits")
-        assert "(merge) fix: join the search" in answer and answer.count("(merge)") == 1, answer
+        assert "(merge) fix: join the search" in answer
+        assert "(merge) Merge branch 'main' into other" in answer and answer.count("(merge)") == 2, answer
         found = await asking("list_commits", message="search")
         assert "(merge) fix: join the search" in found
         missing = await asking("list_commits", path="*.txt")

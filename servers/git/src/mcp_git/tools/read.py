@@ -99,12 +99,13 @@ def list_commits(
     since: Annotated[FreeText | None, Field(description="Earliest date: `2026-01-31`, `2 weeks ago`.")] = None,
     until: Annotated[FreeText | None, Field(description="Latest date.")] = None,
     all_branches: Annotated[bool, Field(description="Of all branches and tags.")] = False,
+    not_picked: Annotated[bool, Field(description="Of `a..b`: no changes that `a` has too.")] = False,
     follow: Annotated[bool, Field(description="Go on before renames of `path`.")] = False,
     graph: Annotated[bool, Field(description="Draw how they join.")] = False,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Answer:
-    """List commits, newest first, by path, lines, author, message, date or `text`.
+    """List commits, newest first, by path, author, message, date or `text`.
 
     A line each: hash, date, author, (refs), subject. To see what one changed
     use `read_diff`, who last wrote a line `get_blame`.
@@ -115,6 +116,10 @@ def list_commits(
         raise Invalid("`lines` are of one `path`, without `text` and `all_branches`.", "Name the file alone.")
     if follow and (path is None or lines is not None):
         raise Invalid("`follow` is of one file in `path`, without `lines`.", "Name the file, or leave `follow` out.")
+    if not_picked and (lines is not None or all_branches or not (isinstance(rev, Range) and rev.dots == "..")):
+        raise Invalid(
+            "`not_picked` is about a `rev` like `a..b`, without `lines` and `all_branches`.", "Name such a range."
+        )
     query = LogQuery(
         revision=rev,
         path=path or TOP_FOLDER,
@@ -128,6 +133,7 @@ def list_commits(
         graph=graph,
         lines=lines,
         follow=follow,
+        not_picked=not_picked,
     )
     return log.list_commits(git, repo, query, limit, cursor, cancel)
 
@@ -236,7 +242,7 @@ def get_merge_base(
 ) -> Answer:
     """Get the commit at which two revisions parted and how many commits each has had since.
 
-    For those commits use `list_commits` with `a..b`, for what they changed `read_diff` with `a...b`.
+    For those commits use `list_commits` with `a..b`.
     """
     return refs.find_merge_base(git, repo, one, other, cancel)
 
@@ -301,7 +307,7 @@ def search_text(
 ) -> Answer:
     """Search the text files of a commit, not those on disk.
 
-    Matches come as `path:line:text`; several of one file or folder are grouped under its name. To find when a text
+    Matches come as `path:line:text`, several of one file or folder under its name. To find when a text
     was added or removed use `list_commits` with `text`.
     """
     search = TextSearch(pattern, literal, ignore_case)

@@ -52,6 +52,7 @@ class LogQuery:
         all_branches: those of all branches, tags and remotes.
         lines: only those that changed these lines of the file, or the function.
         follow: through renames of the file.
+        not_picked: only those of the range whose change its start does not have too.
     """
 
     revision: Revision | Range
@@ -66,6 +67,7 @@ class LogQuery:
     graph: bool = False
     lines: LineRange | None = None
     follow: bool = False
+    not_picked: bool = False
 
     def validate(self) -> None:
         """Check the texts that git is to look for.
@@ -88,6 +90,8 @@ class LogQuery:
     def walk_options(self) -> list[str]:
         """The options by which git walks through the history."""
         flags = select_options({"--all": self.all_branches, "--graph": self.graph, "--follow": self.follow})
+        if self.not_picked:
+            flags += ["--cherry-pick", "--right-only"]
         return [*flags, *self.date_options]
 
     @property
@@ -128,7 +132,7 @@ class LogQuery:
         """
         if self.all_branches:
             return not (self.until or self.path.text or isinstance(self.revision, Range))
-        return not self.until
+        return not (self.until or self.not_picked)
 
     @property
     def newest(self) -> Revision:
@@ -335,7 +339,7 @@ def _search_commits(
 ) -> SearchedCommits:
     """Search from where the page before ended; where that can't be told, pass over the commits before it."""
     paths = [query.path.text] if query.path.text else []
-    walk = [f"--skip={position.skip}", *query.walk_options, *(start.tips or _start_revisions(query))]
+    walk = [f"--skip={position.skip}", *query.walk_options, *_choose_revisions(query, start.tips)]
     if position.next_hashes:
         walk = [*query.date_options, *position.next_hashes, *(oid for oid in start.tips if oid.startswith("^"))]
     search = CommitSearch(walk, paths, query.commit_options, query.change_options, _ROW_FORMAT, position.next_hashes)
@@ -467,7 +471,7 @@ class _LogCommand:
         ignored = position.skip if query.text or query.follow else 0
         arguments = ["log", f"--format={_ROW_FORMAT}", f"--max-count={ignored + limit + 1}"]
         arguments += [f"--skip={position.skip - ignored}", *query.options]
-        revisions = tips or _start_revisions(query)
+        revisions = _choose_revisions(query, tips)
         if query.lines is not None:
             span = resolve_lines(git, repository, query.path, query.newest, query.lines, cancel, next(iter(tips), ""))
             arguments += [f"-L{span.numbers}:{query.path.text}", "--no-patch", *revisions, "--"]
@@ -476,6 +480,22 @@ class _LogCommand:
         if query.path.text:
             operands.append(query.path.text)
         return cls([*arguments, *operands], ignored)
+
+
+def _choose_revisions(query: LogQuery, tips: Sequence[str]) -> Sequence[str]:
+    """Return what git walks from.
+
+    Args:
+        tips: the hashes at which the first page started; none if this is the first.
+    """
+    if not (query.not_picked and isinstance(query.revision, Range)):
+        return tips or _start_revisions(query)
+    start = query.revision.start.text
+    end = query.revision.end.text
+    if tips:
+        end, start = tips
+    # Git compares the changes of both sides, and lists those of the right one.
+    return [f"{start.removeprefix('^')}...{end}"]
 
 
 def _start_revisions(query: LogQuery) -> list[str]:
@@ -506,6 +526,8 @@ def _describe_page(query: LogQuery, page: _CommitPage, skip: int, described_line
     if query.path.text:
         title += f", {query.path.display}{described_lines}"
     facts = [title]
+    if query.not_picked and isinstance(query.revision, Range):
+        facts.append(f"no changes that {escape_line_breaks(query.revision.start.text)} has too")
     if page.common_date is not None:
         facts.append(f"all of {page.common_date}")
     if page.common_author is not None:
@@ -594,7 +616,7 @@ def _format_row(row: _Row, with_date: bool = True, with_author: bool = True) -> 
         line += f"{origin}: "
     if commit.refs:
         line += f"({_format_refs(commit.refs.replace('HEAD -> ', '*').split(', '))}) "
-    if commit.is_merge and not (row.graph or commit.subject.casefold().startswith("merge")):
+    if commit.is_merge and not row.graph:
         line += "(merge) "
     # The date of writing takes nothing from the subject.
     return clip(escape_line_breaks(line + commit.subject), _MAX_ROW_BYTES + len(commit.written))
