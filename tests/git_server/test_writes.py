@@ -1313,6 +1313,23 @@ async def test_the_undo_of_a_stash_takes_back_what_it_brought_outside_of_a_spars
 
 
 @pytest.mark.anyio
+async def test_a_mixed_reset_leads_where_a_folder_of_a_sparse_index_is_a_file(tmp_path: Path) -> None:
+    """Git itself fails an assertion there, and leaves its lock."""
+    made = made_app(tmp_path)
+    made.commit("a file", {"out": "x\n", "in/a.txt": "a\n"})
+    (made.path / "out").unlink()
+    made.commit("a folder", {"out/b.txt": "b\n"})
+    made.git("sparse-checkout", "set", "--cone", "--sparse-index", "in")
+    assert "S out/\n" in made.git("ls-files", "--sparse", "-t")
+    before = state(made)
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_reset", rev="HEAD~1", mode="mixed")
+        assert "out/b.txt" not in made.git("ls-files"), answer
+        await undone(asking, answer)
+    assert state(made) == before
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("name", ["hard", "mixed", "switch", "commit"])
 async def test_where_git_goes_back_no_more_there_is_no_undo(name: str, tmp_path: Path) -> None:
     """Git refuses to read a tree in which `.gitmodules` is a link."""

@@ -106,6 +106,11 @@ class Twins:
             # Here a name that is a branch and a tag is the tag to every tool.
             self._begin_alike()
             return
+        if git.code < 0:
+            # Git itself has crashed, and left its lock.
+            _replace_folder(self.ours, self.theirs)
+            self._begin_alike()
+            return
         outcome = Outcome(act, answer, before, after, kept, read_state(self.theirs), git)
         if outcome.is_refused:
             self._judge_refusal(outcome)

@@ -129,6 +129,16 @@ def _refuse_contents_of_add(check: ContentCheck, arguments: Sequence[str]) -> No
         check.refuse_staging(arguments[arguments.index("--") + 1 :])
 
 
+def _without_sparse_index(step: GitInput) -> Sequence[str]:
+    """Return the arguments of a step, so that git compares no sparse index with a commit.
+
+    Git fails an assertion, and leaves its lock, where a folder that has one entry there is a file in the commit.
+    """
+    if step.command == "reset" and "--mixed" in step.arguments:
+        return ["-c", "index.sparse=false", *step.arguments]
+    return step.arguments
+
+
 @dataclass
 class _Run:
     """One operation as it runs, where HEAD is."""
@@ -311,7 +321,7 @@ class _Run:
                 common_dir = folders.enter_context(self.git.hide_worktrees(self.repository))
             output = self.git.run(
                 self.repository,
-                step.arguments,
+                _without_sparse_index(step),
                 cancel,
                 stdin=step.stdin,
                 writes=True,
