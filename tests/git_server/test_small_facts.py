@@ -280,3 +280,22 @@ async def test_an_annotated_tag_shows_its_text_and_who_made_it(tmp_path: Path) -
         assert shown.partition("\n")[2].startswith(expected), shown
         for rev in ("light", "HEAD"):
             assert "tagged by" not in await asking("read_diff", rev=rev)
+
+
+async def test_an_answer_has_the_status_of_the_files_that_it_leaves(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.write("notes.txt", "changed\n")
+    made.write("new.txt", "new\n")
+    for number in range(12):
+        made.write(f"untracked{number:02}.txt", "")
+    async with serving("--write", made.path) as asking:
+        staged = await asking("stage_files", paths=["new.txt"])
+        assert "\nA  new.txt\n M notes.txt\n?? untracked00.txt\n" in staged
+        assert "?? untracked07.txt\n… 4 more: `get_status` has them\nundo: " in staged, staged
+        await asking("run_stash")
+        popped = await asking("run_stash", action="pop")
+        assert "\nA  new.txt\n M notes.txt\n" in popped, popped
+        committed = await asking("create_commit", message="x", paths=["notes.txt", "new.txt"])
+        assert "untracked00" not in committed, committed
+        restored = await asking("run_restore", paths=["."], rev="HEAD~1")
+        assert "\nD  new.txt\nM  notes.txt\n" in restored, restored

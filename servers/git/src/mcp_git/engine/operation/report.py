@@ -27,7 +27,7 @@ from mcp_git.engine.operation.untracked_files import describe_remaining_files, l
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, split_lines
 from mcp_git.engine.work_tree.in_progress import find_picked_commits
-from mcp_git.engine.work_tree.status import Status
+from mcp_git.engine.work_tree.status import Status, is_conflict
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks, quote_path, quote_paths
@@ -44,6 +44,9 @@ _MAX_WARNING_BYTES = 300
 _MAX_STAGED_NAMES = 5
 # How many bytes of names one command is given.
 _MAX_NAMES_BYTES = 50_000
+# Commands after which a caller wants to know which files are staged or changed; of a commit that has its own lines.
+_COMMANDS_WITH_STATUS = frozenset({"add", "apply", "cherry-pick", "merge", "mv", "reset", "restore", "revert", "stash"})
+_MAX_STATUS_LINES = 10
 # Commands that make one commit with the caller's own subject, or none: of others the new commits of HEAD are listed.
 _COMMANDS_WITHOUT_NEWS = frozenset({"commit", "switch"})
 # Ways of undoing in which git reads the commit before into the index.
@@ -207,8 +210,21 @@ class _Report:
         others = len(self.after.entries) - len(conflicts)
         if others:
             self.facts.append(f"{count(others, 'other file')} not committed{self._describe_staged()}")
+            self._add_other_files()
         else:
             self.facts.append("nothing else uncommitted")
+
+    def _add_other_files(self) -> None:
+        """Add the status of the files that are not in conflict, where the command may have changed it."""
+        if self.operation.command not in _COMMANDS_WITH_STATUS:
+            return
+        entries = [entry for entry in self.after.entries if not is_conflict(entry.letters)]
+        # What git does not know is the least of what the command did.
+        entries.sort(key=lambda entry: entry.letters == "??")
+        self.lines += [entry.line for entry in entries[:_MAX_STATUS_LINES]]
+        remaining = len(entries) - _MAX_STATUS_LINES
+        if remaining > 0:
+            self.lines.append(f"… {remaining:,} more: `get_status` has them")
 
     def _describe_staged(self) -> str:
         """Return what is still staged after a commit, in brackets."""
