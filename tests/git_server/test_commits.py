@@ -253,3 +253,19 @@ async def test_while_patches_are_applied_a_commit_is_of_its_paths(tmp_path: Path
         answer = await asking("create_commit", message="mine", paths=["side.txt"])
         assert "am under way" in answer and "still staged: notes.txt" in answer, answer
     assert made.git("show", "--format=", "--name-only").split() == ["side.txt"]
+
+
+async def test_a_commit_keeps_the_author_that_is_named(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.write("side.txt", "by Ada\n")
+    ada = "Ada Lovelace <ada@example.org>"
+    async with serving("--write", made.path) as asking:
+        for author in ("Ada", "<ada@example.org>", "Ada <>", "Ada\n <ada@example.org>", "--all <a@example.org>x"):
+            refused = await asking("create_commit", message="x", all_tracked=True, author=author)
+            assert refused.startswith("failed: ") and "is not an author" in refused, refused
+        await asking("create_commit", message="x", all_tracked=True, author=ada)
+        assert made.git("log", "-1", "--format=%an <%ae>, %cn") == f"{ada}, Grace Hopper\n"
+        await asking("create_commit", message="y", amend=True)
+        assert made.git("log", "-1", "--format=%an <%ae>") == f"{ada}\n"
+        await asking("create_commit", message="y", amend=True, author="Zoë Ünal <zoe@example.org>")
+        assert made.git("log", "-1", "--format=%an") == "Zoë Ünal\n"

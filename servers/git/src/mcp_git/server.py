@@ -66,7 +66,7 @@ def build(settings: Settings) -> Assembled:
         skills=[PackagedSkills(settings.COMMAND, __file__)],
         title="Git",
         version=version(settings.COMMAND),
-        instructions=_instructions(list(policy.repositories), runs_hooks=policy.runs_hooks),
+        instructions=_instructions(list(policy.repositories), writes=settings.write, runs_hooks=policy.runs_hooks),
     )
 
 
@@ -87,10 +87,11 @@ def confinement(settings: Settings) -> str:
     return line
 
 
-def _instructions(names: Sequence[str], *, runs_hooks: bool) -> str:
+def _instructions(names: Sequence[str], *, writes: bool, runs_hooks: bool) -> str:
     which = "" if len(names) == 1 else " Name one of them as `repo`."
     unheeded = "Filters are not run." if runs_hooks else "Hooks and filters are not run."
+    undo = " The answer to a change says how to undo it." if writes else ""
     return (
         f"Serves the Git repositories {', '.join(names)}.{which} Paths are relative to a repository's top. Begin with "
-        f"`get_status`; the first line of an answer says what was cut and how to go on. {unheeded}"
+        f"`get_status`; the first line of an answer says what was cut and how to go on.{undo} {unheeded}"
     )

@@ -15,6 +15,7 @@ from mcp_git.path_quoting import quote_path, unquote_path
 __all__ = [
     "HEAD",
     "TOP_FOLDER",
+    "Author",
     "Expectation",
     "LineRange",
     "Message",
@@ -24,6 +25,7 @@ __all__ = [
     "RepositoryPath",
     "Revision",
     "expect",
+    "parse_author",
     "parse_expectation",
     "parse_lines",
     "parse_message",
@@ -42,6 +44,7 @@ _LINES = re.compile(r"\s*L?(\d{1,9})(?:\s*(?:,|-|\.\.)\s*L?(\d{1,9}))?\s*", re.A
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:|(?ai:file:/)")
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 _EXPECTATION = re.compile(r"(HEAD|files|index|ref) (?:([^ ]+) )?([0-9a-f]{7,64})")
+_AUTHOR = re.compile(r"[^\x00-\x1f\x7f<>]*[^\s\x00-\x1f\x7f<>] <[^\s\x00-\x1f\x7f<>]+>")
 _NAME = re.compile(r"[^\x00-\x20\x7f:?*\[\\]+")
 
 
@@ -112,6 +115,13 @@ class LineRange:
 @dataclass(frozen=True)
 class Message:
     """A message of a commit, a tag or a stash, as git takes it."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Author:
+    """Whom a commit names as its author, as git takes it."""
 
     text: str
 
@@ -300,6 +310,17 @@ def parse_message(text: str) -> Message:
     if "\0" in text:
         raise Invalid("The `message` holds a NUL.", "Leave it out.")
     return Message(text.encode("utf-8", "replace").decode())
+
+
+def parse_author(text: str) -> Author:
+    """Return whom a commit is to name as its author.
+
+    Raises:
+        Invalid: it is not a name with an address.
+    """
+    if not _AUTHOR.fullmatch(text):
+        raise Invalid(f"{quote(text)} is not an author.", "Write the name and the address: `Ada <ada@example.org>`.")
+    return Author(text.encode("utf-8", "replace").decode())
 
 
 def _refuse_options(text: str) -> None:

@@ -17,6 +17,7 @@ from mcp_git.engine.operation.run import OperationRunner
 from mcp_git.engine.work_tree.worktrees import Worktrees
 from mcp_git.models import Answer
 from mcp_git.policy import (
+    Author,
     Expectation,
     Message,
     NewName,
@@ -26,6 +27,7 @@ from mcp_git.policy import (
     RemovableWorktree,
     RepositoryPath,
     Revision,
+    parse_author,
     parse_expectation,
     parse_message,
     parse_new_name,
@@ -138,6 +140,9 @@ def create_commit(
     patch: Annotated[FreeText, Field(description="Unified diff of single hunks to stage first.")] = "",
     all_tracked: Annotated[bool, Field(description="Stage what changed in tracked files first.")] = False,
     amend: Annotated[bool, Field(description="Replace the last commit.")] = False,
+    author: Annotated[
+        Author | None, trusted(parse_author), Field(description="If not you: `Ada <ada@example.org>`.")
+    ] = None,
     repo: WritableRepo = default(""),
 ) -> Answer:
     """Commit what is staged, or with `paths` only these.
@@ -149,6 +154,8 @@ def create_commit(
         arguments.append("--all")
     if amend:
         arguments.append("--amend")
+    if author is not None:
+        arguments.append(f"--author={author.text}")
     stage_first = _stage_commands(paths, patch)
     operation = CommitOperation(
         arguments,
@@ -293,7 +300,10 @@ def run_stash(
         specs = _pathspecs(paths)
         return operations.plan_and_run(repo, lambda planner: planner.push_stash(message, untracked, specs), cancel)
     if paths:
-        raise Invalid(f"A stash is whole: to `{action}` takes no `paths`.", "Leave `paths` out.")
+        raise Invalid(
+            f"A stash is whole: to `{action}` takes no `paths`.",
+            "Leave `paths` out, or take single files as the stash has them: `run_restore` with its name as `rev`.",
+        )
     if rev is None:
         raise Invalid("`rev` is empty.", "Leave it out for the latest stash.")
 
@@ -325,7 +335,7 @@ def run_merge(
 ) -> Answer:
     """Merge a branch into the current one; stops at conflicts and shows them, then `continue_operation`.
 
-    The answer says how to undo it. For a single commit use `run_cherry_pick`.
+    For a single commit use `run_cherry_pick`.
     """
     if message.text and squash:
         raise Invalid("With `squash` nothing is committed yet.", "Give the `message` to `create_commit` then.")
@@ -342,8 +352,7 @@ def run_rebase(
 ) -> Answer:
     """Put the commits of the current branch on top of another; stops at conflicts, then `continue_operation`.
 
-    They become new commits, which is not for those that others have. The answer says how to undo it. To keep the
-    commits use `run_merge`.
+    They become new commits, which is not for those that others have. To keep the commits use `run_merge`.
     """
     return operations.plan_and_run(repo, lambda planner: planner.rebase(rev), cancel)
 
@@ -360,7 +369,7 @@ def run_cherry_pick(
 ) -> Answer:
     """Do what a commit did once more on the current branch; stops at conflicts, then `continue_operation`.
 
-    The answer says how to undo it. For all commits of a branch use `run_merge`.
+    For all commits of a branch use `run_merge`.
     """
     return operations.plan_and_run(repo, _plan_picks(["cherry-pick"], rev, mainline, into), cancel)
 
@@ -377,7 +386,7 @@ def revert_commit(
 ) -> Answer:
     """Make a commit that undoes what an earlier one did, which stays; stops at conflicts, then `continue_operation`.
 
-    The answer says how to undo it. To take commits away that nobody else has use `run_reset`.
+    To take commits away that nobody else has use `run_reset`.
     """
     return operations.plan_and_run(repo, _plan_picks(["revert", "--no-edit"], rev, mainline, into), cancel)
 
