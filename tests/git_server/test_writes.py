@@ -1313,6 +1313,36 @@ async def test_the_undo_of_a_stash_takes_back_what_it_brought_outside_of_a_spars
 
 
 @pytest.mark.anyio
+async def test_no_undo_stages_what_is_outside_of_a_sparse_checkout(tmp_path: Path) -> None:
+    """Git refuses that: such files stay, and where one is in conflict nothing leads back."""
+    made = made_app(tmp_path)
+    made.commit("first", {"in/a.txt": "a\n", "out/b.txt": "b\n"})
+    made.write("out/new.txt", "new\n")
+    made.git("stash", "push", "--quiet", "--include-untracked")
+    made.write("out/b.txt", "stashed\n")
+    made.git("stash", "push", "--quiet")
+    made.commit("second", {"out/b.txt": "ours\n"})
+    made.git("sparse-checkout", "set", "--cone", "in")
+    made.write("in/a.txt", "changed\n")
+    before = state(made)
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_stash", action="apply", rev="stash@{1}")
+        assert "\nnew files, which stay: out/new.txt\n" in answer, answer
+        await undone(asking, answer)
+        (made.path / "out/new.txt").unlink()
+        (made.path / "out").rmdir()
+        assert state(made) == before
+        made.git("restore", "in/a.txt")
+        made.commit("third", {"side.txt": "third\n"})
+        made.git("revert", "--no-commit", "HEAD")
+        answer = await asking("run_stash", action="apply")
+        assert "1 in conflict" in answer and "under way" in answer, answer
+        assert "\nno undo: in conflict outside of the sparse checkout: out/b.txt" in answer, answer
+        refused = await asking("stage_files", paths=["out/b.txt"])
+        assert "`git sparse-checkout add`" in refused, refused
+
+
+@pytest.mark.anyio
 async def test_a_mixed_reset_leads_where_a_folder_of_a_sparse_index_is_a_file(tmp_path: Path) -> None:
     """Git itself fails an assertion there, and leaves its lock."""
     made = made_app(tmp_path)

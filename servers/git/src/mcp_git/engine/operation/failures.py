@@ -52,6 +52,7 @@ _NEXT_MOVES = {
     "renaming .* failed: No such file": "`to` lies in a folder that is not there: make it first.",
     "destination exists": "Choose another `to`, or delete what is there first.",
     "not under version control": "It is not tracked: `stage_files` makes it so.",
+    "outside of your sparse-checkout": "Git stages nothing there: the user can widen it, `git sparse-checkout add`.",
     "patch (?:does not apply|failed)": "Make it from what `read_diff` shows now.",
 }
 

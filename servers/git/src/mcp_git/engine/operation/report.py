@@ -23,7 +23,12 @@ from mcp_git.engine.operation.operation import (
 from mcp_git.engine.operation.snapshot import take_snapshot
 from mcp_git.engine.operation.undo import Snapshot, list_staged_since
 from mcp_git.engine.operation.unheeded import find_unheeded
-from mcp_git.engine.operation.untracked_files import describe_remaining_files, list_untracked
+from mcp_git.engine.operation.untracked_files import (
+    describe_remaining_files,
+    list_refused_by_add,
+    list_untracked,
+    name_some,
+)
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, split_lines
 from mcp_git.engine.work_tree.in_progress import find_picked_commits
@@ -309,6 +314,10 @@ class _Report:
                 "no undo: the commit before has `.gitmodules` as a link, and git puts no such link into an index"
             )
             return
+        unresolvable = self._list_unresolvable() if calls else []
+        if unresolvable:
+            self.lines.append(f"no undo: in conflict outside of the sparse checkout: {name_some(unresolvable)}")
+            return
         if self._names_snapshot(calls):
             self.before.store(self.layout)
         if calls:
@@ -316,6 +325,14 @@ class _Report:
             if remaining:
                 self.lines.append(describe_remaining_files(remaining))
         self.lines += [f"undo: {call}" for call in [*calls, *self._return_calls]]
+
+    def _list_unresolvable(self) -> list[str]:
+        """Return the files in conflict that an undo would have to stage, and git does not."""
+        if not self.after.in_progress:
+            # A reset ends their conflicts then.
+            return []
+        conflicts = list_conflicts(self.after)
+        return quote_paths(list_refused_by_add(self.git, self.repository, self.layout, conflicts, self.cancel))
 
     def _was_at_refused_link(self) -> bool:
         """Whether HEAD was at a commit to which git goes back no more, as it refuses what that has as `.gitmodules`."""
@@ -404,7 +421,9 @@ class _Report:
         # More names fit into no command, and nobody reads them one by one.
         if sum(map(len, created)) >= _MAX_NAMES_BYTES:
             return []
-        return list_untracked(self.git, self.repository, created, self.cancel)
+        untracked = list_untracked(self.git, self.repository, created, self.cancel)
+        refused = set(list_refused_by_add(self.git, self.repository, self.layout, untracked, self.cancel))
+        return [path for path in untracked if path not in refused]
 
     def _list_existing(self, paths: set[bytes]) -> list[str]:
         top = os.fsencode(self.layout.work_tree or "")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, quote
+from mcp_git import git_config
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import split_names
 from mcp_git.path_quoting import quote_path, quote_paths
@@ -17,6 +18,7 @@ from mcp_git.repository_paths import Layout
 __all__ = [
     "describe_remaining_files",
     "describe_sparse_files",
+    "list_refused_by_add",
     "list_untracked",
     "list_untracked_of_stash",
     "name_some",
@@ -116,6 +118,18 @@ def list_untracked(git: Git, repository: Repository, paths: Collection[bytes], c
         return []
     arguments = ["ls-files", "-z", "--others", "--exclude-standard", "--", *map(os.fsdecode, paths)]
     return git.run(repository, arguments, cancel).stdout.split(b"\0")[:-1]
+
+
+def list_refused_by_add(
+    git: Git, repository: Repository, layout: Layout, paths: Sequence[bytes], cancel: CancelToken
+) -> list[bytes]:
+    """Return those of the files that git does not stage, as they are outside of a sparse checkout."""
+    if not paths or not git_config.is_sparse_checkout(git.read_allowed_configuration(repository)):
+        return []
+    arguments = ["add", "--all", "--dry-run", "--", *map(os.fsdecode, paths)]
+    with git.copy_index(layout) as folder:
+        output = git.run(repository, arguments, cancel, exit_codes=(0, 1), scratch_index=folder).stdout
+    return [path for path in paths if b"add '%s'\n" % path not in output and b"remove '%s'\n" % path not in output]
 
 
 def describe_remaining_files(names: Sequence[str]) -> str:
