@@ -94,7 +94,7 @@ QUESTIONS = [
     Question(
         "which files changed between releases", "git diff --numstat @old @new", "read_diff",
         {"rev": "@old..@new", "files_only": True}, r"(?m)^(\d+)\t(\d+)\t((?:(?!=>)[^{}\n])+)$",
-        r"(?m)^\+(\d+) -(\d+) ((?:(?! -> )[^\n])+)$", is_ordered=False,
+        r"(?m)^(?:new |deleted )?\+(\d+) -(\d+) ((?:(?! -> )[^\n])+)$", is_ordered=False,
     ),
     Question(
         "what was committed to a file since a release", "git log --format='%h %as %an %s' @branch..@new -- @file",

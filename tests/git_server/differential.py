@@ -522,13 +522,17 @@ def _patch(said: bytes) -> list[bytes]:
     ]
 
 
+_KIND = "(?:new |deleted )?"
+
+
 def _changed(ours: list[str]) -> list[bytes]:
     """The patch of an answer, without the message, the list of files and what names a file whose patch does not."""
-    first = next((at for at, line in enumerate(ours) if re.match(r" ?(?:binary|\+\d+ -\d+) ", line)), len(ours))
+    first = next((at for at, line in enumerate(ours) if re.match(rf" ?{_KIND}(?:binary|\+\d+ -\d+) ", line)), len(ours))
     rest = ours[first:]
     begin = rest.index("") + 1 if "" in rest else len(rest)
     lines = [re.sub(r" \[[\d,]+ bytes\]$", "", line) for line in rest[begin:]]
-    return [_cut(line) for line in lines if line and not re.match(r"binary |Binary files |index |\+0 -0 ", line)]
+    omitted = re.compile(rf"{_KIND}(?:binary |\+0 -0 )|Binary files |index ")
+    return [_cut(line) for line in lines if line and not omitted.match(line)]
 
 
 def _cut(line: str) -> bytes:

@@ -70,8 +70,8 @@ async def test_the_state_and_the_history(tmp_path: Path) -> None:
         assert status[1:] == ["M  docs/guide.md", " M notes.txt", "?? new.txt"]
         rows = (await asking("list_commits")).splitlines()
         assert rows[0] == "[commits 1-4 of HEAD; all of 2026-01-31; all by Ada Lovelace]"
-        assert rows[1] == f"{head} (*main) Merge branch 'side'"
-        assert f"{head} 2026-01-31 Ada Lovelace: (*main) Merge" in await asking("list_commits", limit=1)
+        assert rows[1] == f"{head} (*main) (merge) Merge branch 'side'"
+        assert f"{head} 2026-01-31 Ada Lovelace: (*main) (merge) Merge" in await asking("list_commits", limit=1)
         assert [len(await asking("list_commits", **words)) > 40 for words in ({"author": "ada"}, {"message": "SIDE"})]
         assert (await asking("list_commits", author="grace")).startswith("[no commits")
         assert "Change a note" in await asking("list_commits", text="two", path="notes.txt")

@@ -69,7 +69,7 @@ async def test_a_change_of_nothing_but_the_mode_has_a_name(tmp_path: Path) -> No
     async with serving(made.path) as asking:
         patch = (await asking("read_diff", rev="HEAD")).partition("mode\n\n")[2].splitlines()
     assert patch[patch.index("old mode 100644") - 1] == "+0 -0 run.sh", patch
-    assert patch[patch.index("new file mode 100644") - 1] == "+0 -0 empty.txt", patch
+    assert patch[patch.index("new file mode 100644") - 1] == "new +0 -0 empty.txt", patch
 
 
 async def test_a_rebase_tells_only_its_own_commits(tmp_path: Path) -> None:

@@ -757,7 +757,7 @@ async def test_an_answer_tells_the_commits_that_a_change_made_and_no_others(tmp_
         answer = await asking("create_commit", message="A new file", paths=["new.txt"])
         head = made.git("rev-parse", "HEAD")
         assert answer.startswith(f"[main {head[:9]}; committed 1 file, +1 -0; nothing else"), answer
-        assert answer.splitlines()[1:3] == [f"{head[:7]} A new file", "+1 -0 new.txt"], answer
+        assert answer.splitlines()[1:3] == [f"{head[:7]} A new file", "new +1 -0 new.txt"], answer
 
 
 @pytest.mark.anyio

@@ -32,13 +32,19 @@ export function changeOf(result: CallToolResult): Change {
   };
 }
 
+/** What stands before a path: whether the file is new or deleted, and how many lines came and went. */
+const COUNTS = /(?:(?:new|deleted) )?(?:binary|\+\d+ -\d+) /.source;
+const BEFORE_NAME = new RegExp(`^${COUNTS}(?:.* -> )?`);
+const IN_FOLDER = new RegExp(`^ (${COUNTS}(?:.* -> )?)`);
+const WITHOUT_FOLDER = new RegExp(`^${COUNTS}|^… and `);
+
 /** Each line with its whole path, where a folder stands once above the files in it. */
 function whole(lines: string[]): string[] {
   let folder = "";
   return lines.flatMap((line) => {
-    if (line.startsWith(" ")) return [line.replace(/^ ((?:binary|\+\d+ -\d+) (?:.* -> )?)/, `$1${folder.replaceAll("$", "$$$$")}`)];
+    if (line.startsWith(" ")) return [line.replace(IN_FOLDER, `$1${folder.replaceAll("$", "$$$$")}`)];
     folder = line;
-    return /^(?:binary|\+\d+ -\d+) |^… and /.test(line) ? [line] : [];
+    return WITHOUT_FOLDER.test(line) ? [line] : [];
   });
 }
 
@@ -131,7 +137,7 @@ export function ChangeView({ host, input, result, say, untitled = false }: Shown
   const files = useMemo(() => filesOf(patch), [patch]);
   const drawn = new Set(files.map((file) => file.name));
   // What has no lines: binary files, renames alone, modes; and what is on a page to come.
-  const others = first.files.filter((line) => !drawn.has(line.replace(/^(?:binary|\+\d+ -\d+) (?:.* -> )?/, "")));
+  const others = first.files.filter((line) => !drawn.has(line.replace(BEFORE_NAME, "")));
   const next = async () => {
     setLoading(true);
     say("Loading…");

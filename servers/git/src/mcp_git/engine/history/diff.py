@@ -10,7 +10,7 @@ import os
 import stat
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
@@ -36,6 +36,10 @@ _OPTIONS = (
     "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--find-renames", "--submodule=short",
     "--src-prefix=a/", "--dst-prefix=b/", "--diff-merges=first-parent",
 )  # fmt: skip
+# Git needs long to shorten hashes, and nobody reads these.
+_LIST_OPTIONS = ("--raw", "--no-abbrev", "--numstat", "-z")
+# By the letter that git has for what became of a file.
+_KINDS = {b"A": "new", b"D": "deleted"}
 _COMMIT_FORMAT = "--format=%H%n%aN <%aE> %aI%n%cN <%cE> %cI%n%P%n%D%n%B%x00%N%x00"
 _COMMIT_HEADER_LINES = 5
 _TAG_FORMAT = (
@@ -119,17 +123,20 @@ class _ChangedFile:
     Attributes:
         renamed_from: its earlier path; empty if it has none.
         added, removed: the counts of lines; None of a binary file.
+        kind: `new` or `deleted`; empty for one that is on both sides.
     """
 
     path: bytes
     renamed_from: bytes
     added: int | None
     removed: int | None
+    kind: str = ""
 
     @property
     def counts(self) -> str:
-        """How many lines came and went, before the name in a line."""
-        return "binary " if self.added is None else f"+{self.added} -{self.removed} "
+        """Whether it is new or deleted, and how many lines came and went, before the name in a line."""
+        counts = "binary" if self.added is None else f"+{self.added} -{self.removed}"
+        return f"{self.kind} {counts} ".lstrip()
 
     @property
     def name(self) -> str:
@@ -323,7 +330,7 @@ class _Page:
         is_committed = self._comparison.revision is not None
         reads_both = is_first and is_committed and not self._comparison.files_only
         counts_arguments = patch_arguments if reads_both else arguments
-        with self._stream([*counts_arguments, "--numstat", "-z", "--", *self._comparison.paths]) as pieces:
+        with self._stream([*counts_arguments, *_LIST_OPTIONS, "--", *self._comparison.paths]) as pieces:
             reader = _RecordReader(pieces)
             self._read_list(reader, is_first)
             if self._comparison.files_only:
@@ -400,16 +407,23 @@ class _Page:
             self.lines += ["Notes:", *map(escape_hidden, text.split("\n")), ""]
 
     def _read_counts(self, reader: _RecordReader) -> None:
-        """Read the files and their counts; behind them comes nothing, or an empty record and the patch."""
+        """Read what became of the files, then their counts; behind them comes nothing, or an empty record and the
+        patch."""
+        kinds: dict[bytes, str] = {}
         while (record := reader.take(b"\0")) is not None:
-            fields = record.lstrip(b"\n").split(b"\t", 2)
+            record = record.lstrip(b"\n")
+            if record.startswith(b":"):
+                _read_kind(reader, record, kinds)
+                continue
+            fields = record.split(b"\t", 2)
             fields += [b""] * (3 - len(fields))
             added, removed, name = fields
             if not name and not added:
                 if self.files:
                     return
                 continue
-            self.files.append(_read_counted_file(reader, added, removed, name))
+            file = _read_counted_file(reader, added, removed, name)
+            self.files.append(replace(file, kind=kinds.get(file.path, "")))
             if len(self.files) == (_MAX_COUNTED_FILES if self._comparison.files_only else _MAX_FILES):
                 self.is_cut = True
                 return
@@ -469,6 +483,16 @@ class _Page:
             self.lines.append(text)
         elif line.startswith(b"diff --git ") and not self.files[index].is_named_by_patch:
             self.lines.append(self.files[index].line)
+
+
+def _read_kind(reader: _RecordReader, record: bytes, kinds: dict[bytes, str]) -> None:
+    """Read the rest of a record of `--raw`, and keep by its path what became of a file that is on one side only."""
+    letter = record.rpartition(b" ")[2][:1]
+    path = reader.take(b"\0") or b""
+    if letter in (b"R", b"C"):
+        reader.take(b"\0")
+    if letter in _KINDS:
+        kinds[path] = _KINDS[letter]
 
 
 def _read_counted_file(reader: _RecordReader, added: bytes, removed: bytes, name: bytes) -> _ChangedFile:
