@@ -27,6 +27,8 @@ _UNSEEN = (
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b\u2060-\u2065\u206a-\u206f\u3164\uffa0\ufff0-\ufffb"
     "\U000e0000-\U000e0fff"
 )
+# What stands between the two names of a file that was renamed.
+_ARROW = " -> "
 _LINE_ENDS = "\x00-\x1f\x7f-\x9f\u2028\u2029"
 _ODD = re.compile(f'[{_LINE_ENDS}"\\\\{_DIRECTIONS}{_UNSEEN}\ud800-\udfff]')
 # What could pass for the end of a line, turns what follows around, or is text that nobody sees.
@@ -39,7 +41,7 @@ _ESCAPED = re.compile(rb"\\([abtnvfr\"\\]|[0-3][0-7]{2})|[^\\\"]+")
 def quote_path(name: bytes) -> str:
     """Return a name as in answers: unchanged, or in double quotes with C's escapes, as git writes it."""
     text = name.decode("utf-8", "surrogateescape")
-    if not _ODD.search(text) and not text.endswith(" "):
+    if not _ODD.search(text) and not text.endswith(" ") and _ARROW not in text:
         return text
     return '"' + "".join(_escaped(character) for character in text) + '"'
 
