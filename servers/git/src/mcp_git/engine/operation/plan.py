@@ -427,7 +427,7 @@ class OperationPlanner:
 
         def name_undo_if_dropped() -> Sequence[str]:
             if self._find_hash("refs/stash") == stash_before and len(self._list_stashes()) == number_before:
-                return []
+                return ["the stash stays: drop it once its changes are resolved"] if action == "pop" else []
             return [f"undo: {call}" for call in store_calls]
 
         stash = revision.text
