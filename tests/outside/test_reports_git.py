@@ -219,3 +219,188 @@ def _patch(answer: str) -> list[str]:
     """Return the changed lines that a diff shows."""
     lines = answer.partition("@@")[2].splitlines()
     return [line for line in lines if line.startswith(("+", "-"))]
+
+
+@pytest.mark.reported("dcdpr/jp#620")
+async def test_a_deleted_and_a_new_file_are_told_as_such_without_their_patch(repository: Made) -> None:
+    repository.commit("first", {"gone.txt": "x\n" * 200, "emptied.txt": "x\n" * 3})
+    (repository.path / "gone.txt").unlink()
+    repository.write("emptied.txt", "")
+    repository.write("new.txt", "new\n")
+    repository.git("add", "--all")
+    async with serving(repository.path) as ask:
+        listed = await ask("read_diff", only="staged", files_only=True)
+        assert "\ndeleted +0 -200 gone.txt\n" in listed, listed
+        assert "\nnew +1 -0 new.txt\n" in listed, listed
+        assert "\n+0 -3 emptied.txt\n" in listed, listed
+        assert "deleted" in await ask("read_diff", only="staged", path="gone.txt")
+
+
+@pytest.mark.reported("risa-labs-inc/BossConsole#1554")
+async def test_an_arrow_in_a_name_is_no_arrow_between_names(repository: Made) -> None:
+    text = "".join(f"line {number}\n" for number in range(9))
+    repository.commit("first", {"a -> b": text})
+    repository.git("mv", "a -> b", "c -> d")
+    async with serving(repository.path, "--write") as ask:
+        status = await ask("get_status")
+        assert '\nR  "a -> b" -> "c -> d"\n' in status, status
+        names = re.findall(r'"[^"]*"', status)
+        assert "failed" not in await ask("stage_files", paths=names, unstage=True)
+        assert repository.git("diff", "--cached", "--name-only") == ""
+
+
+@pytest.mark.reported("akuity/kargo#5989")
+async def test_what_a_clean_merge_brought_is_shown(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "a\n"})
+    repository.git("switch", "--quiet", "--create", "side")
+    repository.commit("side", {"side.txt": "side\n"})
+    repository.git("switch", "--quiet", "main")
+    repository.commit("main", {"main.txt": "main\n"})
+    repository.git("merge", "--quiet", "--no-edit", "side")
+    async with serving(repository.path) as ask:
+        assert "+1 -0 side.txt" in await ask("read_diff", rev="HEAD")
+        assert "+1 -0 side.txt" in await ask("read_diff", rev="HEAD", path="side.txt")
+        assert ": (side) side\n" in await ask("list_commits", path="side.txt")
+
+
+@pytest.mark.reported("ai-ecoverse/slicc#1725")
+async def test_a_range_is_a_range_and_a_name_that_is_none_an_error(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "a\n"})
+    repository.git("switch", "--quiet", "--create", "feat")
+    repository.commit("second", {"feat.txt": "f\n"})
+    async with serving(repository.path) as ask:
+        assert (await ask("list_commits", rev="main..feat")).count("\n") == 2
+        assert (await ask("list_commits", rev="feat..main")).startswith("[no commits")
+        for rev in ("main..feat", "main...feat"):
+            assert "feat.txt" in await ask("read_diff", rev=rev)
+        for tool in ("list_commits", "read_diff", "list_files"):
+            assert (await ask(tool, rev="bogus")).startswith("failed: "), tool
+
+
+@pytest.mark.reported("timbrel/GitSavvy#1011")
+@pytest.mark.reported("Uncommon/Xit#283")
+async def test_only_a_line_feed_ends_a_line(repository: Made) -> None:
+    text = "one\x0cform\r\ntwo\x1cfile\u2028line\r\nthree\x85next\rreturn\n"
+    repository.commit("first", {"a.txt": text})
+    async with serving(repository.path) as ask:
+        blamed = await ask("get_blame", path="a.txt")
+        assert blamed.startswith("[a.txt lines 1-3"), blamed
+        assert re.findall(r"(?m)^(\d): (one|two|three)", blamed) == [("1", "one"), ("2", "two"), ("3", "three")]
+        assert "lines 1-3 of 3" in await ask("read_file", path="a.txt")
+        assert ":3:" in await ask("search_text", pattern="return")
+
+
+@pytest.mark.reported("modelcontextprotocol/servers#4469")
+async def test_a_condition_changes_no_row(repository: Made) -> None:
+    repository.commit("subject\n\nbody", {"a.txt": "a\n"})
+    repository.commit("second", {"b.txt": "b\n"})
+    async with serving(repository.path) as ask:
+        rows = (await ask("list_commits")).splitlines()[1:]
+        conditions = [{"since": "2020-01-01"}, {"author": "Ada"}, {"message": "s"}, {"regex": True, "author": "A.a"}]
+        for condition in conditions:
+            assert (await ask("list_commits", **condition)).splitlines()[1:] == rows, condition
+
+
+@pytest.mark.reported("modelcontextprotocol/servers#2373")
+@pytest.mark.reported("go-git/go-git#718")
+async def test_all_is_what_git_takes_for_all(repository: Made) -> None:
+    repository.commit("first", {"tracked.log": "one\n", "a.txt": "a\n"})
+    repository.commit("second", {".gitignore": "*.log\n"})
+    repository.write("tracked.log", "two\n")
+    repository.write("ignored.log", "x\n")
+    repository.write("new.txt", "x\n")
+    async with serving(repository.path, "--write") as ask:
+        assert "\n M tracked.log\n?? new.txt" in await ask("get_status")
+        assert "failed" not in await ask("stage_files", paths=["."])
+    assert repository.git("diff", "--cached", "--name-only").split() == ["new.txt", "tracked.log"]
+
+
+@pytest.mark.reported("libgit2/pygit2#839")
+@pytest.mark.reported("dreamyguy/gitlogg#7")
+async def test_a_message_of_any_bytes_spoils_no_row(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "a\n"})
+    for message in (b"caf\xe9 in latin 1\n", b"a\rreturn\n\nbody\r\n", b"tab\tand\x1b[31m colour\n"):
+        repository.git("commit", "--quiet", "--allow-empty", "--cleanup=verbatim", "--file=-", given=message)
+    repository.git(
+        "-c", "i18n.commitEncoding=ISO-8859-1", "commit", "--quiet", "--allow-empty", "-F-", given=b"\xe9t\xe9\n"
+    )
+    async with serving(repository.path) as ask:
+        rows = (await ask("list_commits")).split("\n")[1:-1]
+        assert len(rows) == 5 and all(re.match(r"\w{7} ", row) for row in rows), rows
+        assert "été" in rows[0] and "return" in rows[2], rows
+        assert not any(re.search(r"[\r\x1b]", row) for row in rows)
+
+
+@pytest.mark.reported("arxanas/git-branchless#852")
+async def test_an_amended_commit_keeps_who_wrote_it_and_when(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "a\n"})
+    repository.git("config", "user.name", "Grace Hopper")
+    repository.git("config", "user.email", "grace@example.org")
+    before = repository.git("log", "-1", "--format=%an %ad")
+    repository.write("a.txt", "b\n")
+    async with serving(repository.path, "--write") as ask:
+        assert "failed" not in await ask("create_commit", message="again", amend=True, all_tracked=True)
+        assert " written 2026-01-31 Ada Lovelace: " in await ask("list_commits")
+    assert repository.git("log", "-1", "--format=%an %ad") == before
+
+
+@pytest.mark.reported("gitui-org/gitui#2372")
+async def test_a_stash_that_met_a_conflict_stays(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "a\n"})
+    repository.write("a.txt", "stashed\n")
+    repository.git("stash", "push", "--quiet")
+    repository.commit("second", {"a.txt": "other\n"})
+    async with serving(repository.path, "--write") as ask:
+        answer = await ask("run_stash", action="pop")
+        assert "1 in conflict" in answer and "\nthe stash stays: drop it" in answer, answer
+        assert "stash@{0}" in await ask("list_refs", kind="stashes")
+
+
+@pytest.mark.reported("cjolowicz/retrocookie#95")
+@pytest.mark.reported("fork-dev/TrackerWin#1684")
+async def test_what_is_left_of_a_range_is_picked_after_a_conflict(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "a\n"})
+    repository.git("switch", "--quiet", "--create", "side")
+    repository.commit("one", {"a.txt": "side\n"})
+    repository.commit("two", {"b.txt": "b\n"})
+    repository.commit("three", {"c.txt": "c\n"})
+    repository.git("switch", "--quiet", "main")
+    repository.commit("main", {"a.txt": "main\n"})
+    repository.git("config", "user.name", "Grace Hopper")
+    repository.git("config", "user.email", "grace@example.org")
+    async with serving(repository.path, "--write") as ask:
+        assert "1 in conflict" in await ask("run_cherry_pick", rev="main..side")
+        repository.write("a.txt", "main\n")
+        stopped = await ask("continue_operation", action="continue", paths=["a.txt"])
+        assert "action=skip" in stopped or ": skip" in stopped, stopped
+        answer = await ask("continue_operation", action="skip")
+    assert repository.git("log", "--format=%s", "-3").split() == ["three", "two", "main"], answer
+
+
+@pytest.mark.reported("Murmele/Gittyup#537")
+@pytest.mark.reported("go-git/go-git#970")
+async def test_who_aborts_or_switches_keeps_what_was_not_committed(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "a\n", "b.txt": "b\n"})
+    repository.git("switch", "--quiet", "--create", "side")
+    picked = repository.commit("side", {"a.txt": "side\n"})
+    repository.git("switch", "--quiet", "main")
+    repository.commit("main", {"a.txt": "main\n"})
+    repository.write("b.txt", "changed\n")
+    repository.write("new.txt", "new\n")
+    async with serving(repository.path, "--write") as ask:
+        assert "1 in conflict" in await ask("run_cherry_pick", rev=picked)
+        assert "failed" not in await ask("continue_operation", action="abort")
+        assert "failed" not in await ask("run_switch", rev="side")
+    assert (repository.path / "b.txt").read_text() == "changed\n"
+    assert (repository.path / "new.txt").read_text() == "new\n"
+
+
+@pytest.mark.reported("steveukx/git-js#146")
+@pytest.mark.reported("seymen/git-last-commit#5")
+async def test_signs_that_others_split_at_are_text(repository: Made) -> None:
+    repository.commit("a; b, c: d (e) | f", {"a.txt": "a\n"})
+    repository.git("tag", "RC;.,1.63.0")
+    async with serving(repository.path) as ask:
+        row = (await ask("list_commits")).splitlines()[1]
+        assert row.endswith(": (*main, tag: RC;.,1.63.0) a; b, c: d (e) | f"), row
+        assert "RC;.,1.63.0 " in await ask("list_refs", kind="tags")
