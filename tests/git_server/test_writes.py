@@ -1402,3 +1402,24 @@ async def test_a_restore_of_what_is_only_staged_is_undone(paths: list[str], tmp_
         assert "AD" not in made.git("status", "--porcelain")
         await undone(asking, answer)
     assert state(made) == before
+
+
+@pytest.mark.anyio
+async def test_a_side_of_a_conflict_is_taken_whole_by_its_commit(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    picked = made.commit("theirs", {"side.txt": "theirs\n", "notes.txt": "theirs\n"})
+    made.git("switch", "--quiet", "main")
+    made.commit("ours", {"side.txt": "ours\n", "notes.txt": "ours\n"})
+    async with serving("--write", made.path) as asking:
+        for tool, theirs in (("run_merge", "MERGE_HEAD"), ("run_cherry_pick", "CHERRY_PICK_HEAD")):
+            assert "2 in conflict" in await asking(tool, rev=picked)
+            refused = await asking("run_restore", paths=["side.txt"], rev=":3")
+            assert "for ours name `HEAD`, for theirs `MERGE_HEAD`" in refused, refused
+            assert not (await asking("run_restore", paths=["side.txt"], rev=theirs)).startswith("failed")
+            assert not (await asking("run_restore", paths=["notes.txt"], rev="HEAD")).startswith("failed")
+            answer = await asking("continue_operation", action="continue")
+            assert "nothing else uncommitted" in answer, answer
+            assert (made.path / "side.txt").read_text() == "theirs\n"
+            assert (made.path / "notes.txt").read_text() == "ours\n"
+            made.git("reset", "--quiet", "--hard", "HEAD~1")

@@ -52,6 +52,8 @@ _NEXT_MOVES = {
     "renaming .* failed: No such file": "`to` lies in a folder that is not there: make it first.",
     "destination exists": "Choose another `to`, or delete what is there first.",
     "not under version control": "It is not tracked: `stage_files` makes it so.",
+    "could not resolve :[0-3]": "No commit is a side of a conflict: for ours name `HEAD`, for theirs `MERGE_HEAD`, "
+    "`CHERRY_PICK_HEAD` or `REBASE_HEAD`.",
     "outside of your sparse-checkout": "Git stages nothing there: the user can widen it, `git sparse-checkout add`.",
     "patch (?:does not apply|failed)": "Make it from what `read_diff` shows now.",
 }
