@@ -221,7 +221,7 @@ class Twins:
         for source, target in ((self.theirs, self.ours), (self.ours, self.theirs)):
             _replace_folder(source, target)
         for place in (self.ours, self.theirs):
-            run_git(place, "update-index", "-q", "--refresh")
+            run_git(place, "update-index", "-q", "--really-refresh")
 
     def _differ(self, act: Act, difference: str) -> None:
         self.differences.append(f"{act}: {difference}")
@@ -272,7 +272,7 @@ async def acted(folder: Path, world: str, seed: int, number: int, acts: int) -> 
     shutil.copytree(place, twin, symlinks=True)
     async with serving("--write", place) as asking:
         twins = Twins(place, twin, asking, chance)
-        run_git(twins.theirs, "update-index", "-q", "--refresh")
+        run_git(twins.theirs, "update-index", "-q", "--really-refresh")
         for _ in range(acts):
             await twins.once()
     twins.differences = [f"{' '.join(made.told)}: {each}" for each in twins.differences]
