@@ -136,9 +136,16 @@ class Asker:
         arguments, words = dict[str, Any](), list[str]()
         kind = self.chance.randrange(9)
         rev = self.revision() if self.chance.random() < 0.5 else "HEAD"
+        start = [rev]
         if kind == 0:
+            dots = self.chance.choice(["..", "...", "not picked"])
             other = self.revision()
-            rev = f"{rev}{self.chance.choice(['..', '...'])}{other}"
+            start = [f"{rev}{dots}{other}"]
+            if dots == "not picked":
+                arguments["not_picked"] = True
+                start = ["--cherry-pick", "--right-only", f"{rev}...{other}"]
+                dots = ".."
+            rev = f"{rev}{dots}{other}"
         elif kind == 1:
             arguments["path"] = quote_path(os.fsencode(path := self.path()))
             words = ["--", path]
@@ -165,9 +172,8 @@ class Asker:
             words = [f"--{name}={date} {hour}"]
         elif kind == 7:
             arguments["all_branches"] = True
-            words, rev = ["--all"], "HEAD"
+            words, rev, start = ["--all"], "HEAD", []
         graph = self.chance.random() < 0.3
-        start = [rev] * (kind != 7)
         form = "--format=%x01%h%x00%cs%x00%aN%x00%s"
         at = words.index("--") if "--" in words else len(words)
         given = [*(["--graph"] * graph), form, *words[:at], *start, "--", *words[at + 1 :]]
