@@ -268,7 +268,7 @@ async def test_a_name_in_braces_that_is_missing_is_told_before_the_others_go(
 
 async def test_a_wildcard_in_braces_that_nothing_fits_is_told(here: Ground) -> None:
     _, said = await call(here.root, "copy_file", targets={"d/*.{bak,old,{log,tmp}}": "new/"})
-    assert said.endswith("nothing fits: d/*.old, d/*.log, d/*.tmp"), said
+    assert said.endswith(", nothing fits: d/*.old, d/*.log, d/*.tmp"), said
     _, said = await call(here.root, "read_files", paths=["{b,c}.txt", "*.{bak,.bak}"])
     assert "{b,c}.txt: failed: nothing fits: c.txt." in said and "nothing fits: *..bak" in said, said
     failed, said = await call(here.root, "delete_file", paths=["./{" + "x," * 200 + "x}"])
@@ -284,7 +284,70 @@ async def test_a_name_with_braces_that_is_there_is_that_one(here: Ground) -> Non
 async def test_what_fits_and_is_hidden_or_ignored_is_told(here: Ground) -> None:
     (here.root / ".ignore").write_text("built\n/d/a.bak\n")
     failed, said = await call(here.root, "delete_file", paths=["**/*.bak"])
-    assert not failed and "[deleted 2; left out, as hidden or git-ignored: d/a.bak]" in said, said
+    assert not failed and "[deleted 2; left out, as git-ignored: d/a.bak; left in d/e: g.txt]" in said, said
+
+
+async def test_what_another_pattern_takes_is_not_left_out(here: Ground) -> None:
+    (here.root / ".h.bak").write_text("")
+    failed, said = await call(here.root, "copy_file", targets={"./*.bak": "n/", ".h.bak": "n/", "d/*.bak": "m/"})
+    assert not failed and "left out" not in said, said
+    failed, said = await call(here.root, "delete_file", paths=["./*.bak", "d/**/*.bak", "./.*.bak"])
+    assert not failed and "left out" not in said and "[deleted 4; " in said, said
+    (here.root / "d/.x").mkdir()
+    (here.root / "d/.x/y.txt").write_text("")
+    failed, said = await call(here.root, "delete_file", paths=["d/**/*.txt", "d/.x"], recursive=True)
+    assert not failed and "left out" not in said, said
+
+
+async def test_what_is_hidden_and_protected_is_called_protected(here: Ground) -> None:
+    (here.root / "d/.env").write_text("key")
+    (here.root / "d/.hid").write_text("a.bak")
+    _, said = await call(here.root, "copy_file", targets={"d/*": "n/"})
+    assert said.endswith("protected: d/.env, left out, as hidden: d/.hid"), said
+    _, said = await call(here.root, "replace_text", glob="d/**", replacements={"a.bak": "x"})
+    assert "left out 1 hidden" in said and "left out 1 protected" in said, said
+    _, said = await call(here.root, "search_text", pattern="none", path="d")
+    assert "left out 1 hidden (d/.hid); set include_hidden; left out 1 protected (d/.env)" in said, said
+
+
+async def test_what_fits_in_another_case_only_is_told_or_meant(here: Ground) -> None:
+    for name in ("d/IMG.JPG", "d/img2.jpg", "d/.h.Jpg"):
+        (here.root / name).write_text(name)
+    _, said = await call(here.root, "copy_file", targets={"d/*.jpg": "n/"})
+    assert "left out, in another case: d/IMG.JPG" in said, said
+    failed, said = await call(here.root, "delete_file", paths=["d/*.JPg"])
+    assert failed and "left out, in another case: d/IMG.JPG, d/img2.jpg" in said, said
+    failed, said = await call(here.root, "move_file", targets={"d/*.{jpg,jpeg}": "m/"}, ignore_case=True)
+    assert not failed and "left out, as hidden: d/.h.Jpg" in said and "nothing fits: d/*.jpeg" in said, said
+    assert {"m/IMG.JPG", "m/img2.jpg"} <= left(here)
+
+
+@pytest.mark.parametrize("tool", ["move_file", "copy_file"])
+async def test_what_exists_is_left_out_on_request(here: Ground, tool: str) -> None:
+    (here.root / "n").mkdir()
+    (here.root / "n/a.bak").write_text("old")
+    failed, said = await call(here.root, tool, targets={"./*.bak": "n/"})
+    assert failed and "`skip_existing`" in said, said
+    targets = {"./a.bak": "n/", "b.txt": "n/", "d/e/": "n/"}
+    failed, said = await call(here.root, tool, targets=targets, skip_existing=True)
+    assert not failed and "skipped 1 that exist: n/a.bak" in said, said
+    assert (here.root / "n/a.bak").read_text() == "old" and (here.root / "a.bak").exists()
+    assert (here.root / "n/e/c.bak").exists() and (here.root / "n/b.txt").exists()
+    failed, said = await call(here.root, tool, targets={"./a.bak": "n/"}, skip_existing=True)
+    assert failed and said == "There is nothing to do: skipped 1 that exist: n/a.bak.", said
+    failed, said = await call(here.root, tool, targets=targets, skip_existing=True, overwrite=True)
+    assert failed and "can't be used together" in said, said
+
+
+async def test_folders_are_told_as_they_are_after_globs(here: Ground) -> None:
+    _, said = await call(here.root, "move_file", targets={"d/e/*.bak": "n/"})
+    assert said.endswith(", new folder n, left in d/e: g.txt"), said
+    _, said = await call(here.root, "move_file", targets={"d/e/*.txt": "n/"})
+    assert said.endswith(", n has 2 entries now, d/e is empty now"), said
+    for number in range(7):
+        (here.root / f"d/e/{number}.x").write_text("")
+    _, said = await call(here.root, "delete_file", paths=["d/e/0.*"])
+    assert said == "deleted d/e/0.x, left in d/e: 6 entries"
 
 
 @pytest.mark.parametrize("more", [{}, {"root/a.bak": "root/x"}])
@@ -338,8 +401,12 @@ INTO_FOLDERS = [
     ({"d/e/": "new/"}, {"new/c.bak", "new/g.txt"}, " d/e to new"),
     ({"d/e/": "built/"}, {"built/e/c.bak", "built/e/g.txt"}, " d/e to built/e"),
     ({"./*.bak": "d/e"}, {"d/e/a.bak"}, " a.bak to d/e/a.bak"),
-    ({"d/**/*.bak": "new/"}, {"new/a.bak", "new/c.bak"}, " 2; new folder new]\nd/a.bak\nd/e/c.bak"),
-    ({"d/*/": "new/", "b.txt": "new/"}, {"new/e/c.bak", "new/e/g.txt", "new/b.txt"}, " 2; new folder new]\nd/e\nb.txt"),
+    ({"d/**/*.bak": "new/"}, {"new/a.bak", "new/c.bak"}, " 2; new folder new|]\nd/a.bak\nd/e/c.bak"),
+    (
+        {"d/*/": "new/", "b.txt": "new/"},
+        {"new/e/c.bak", "new/e/g.txt", "new/b.txt"},
+        " 2; new folder new|]\nd/e\nb.txt",
+    ),
 ]
 
 
@@ -350,7 +417,7 @@ async def test_a_target_that_ends_in_a_slash_is_a_folder(
 ) -> None:
     before = left(here)
     failed, said = await call(here.root, tool, targets=targets)
-    assert not failed and answer in said and left(here) - before == new, said
+    assert not failed and all(text in said for text in answer.split("|")) and left(here) - before == new, said
     _, steps = await call(here.root, "undo_changes")
     failed, said = await call(here.root, "undo_changes", step=steps.splitlines()[1].split("\t")[0], dry_run=False)
     assert not failed and left(here) == before and not (here.root / "new").exists(), said

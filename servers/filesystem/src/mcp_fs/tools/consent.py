@@ -12,10 +12,16 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, TooLarge, quote
 from mcp_batteries.server.calling.confirmation_text import escape_invisible
 from mcp_batteries.server.declaration.trusted import trusted
-from mcp_fs.engine.changing.destinations import Destinations, find_copy_destinations, find_move_destinations
+from mcp_fs.engine.changing.destinations import (
+    DestinationRules,
+    Destinations,
+    find_copy_destinations,
+    find_move_destinations,
+)
 from mcp_fs.engine.handles.named_entries import CopySource
 from mcp_fs.engine.handles.open_entries import max_open_entries
 from mcp_fs.engine.listing.expand_glob import expand_glob
+from mcp_fs.engine.listing.walk import Skipped, display_path
 from mcp_fs.policy import WritablePath
 from mcp_fs.policy.path_arguments import CopyPair, MovePair, PathArguments, PathGlob
 from mcp_fs.settings import Settings
@@ -58,15 +64,15 @@ def plan_deletion(
         Problem: nothing fits, or too much does.
     """
     found_paths: list[WritablePath] = []
-    notes: list[str] = []
+    skipped = Skipped()
     has_globs = False
     limit = max_open_entries()
     for path in paths:
         if isinstance(path, PathGlob):
             has_globs = True
-            expanded, more_notes = expand_glob(path, limit, cancel, for_change=True)
-            found_paths += expanded
-            notes += more_notes
+            expanded = expand_glob(path, limit, cancel, for_change=True)
+            found_paths += expanded.paths
+            skipped.merge(expanded.skipped)
         else:
             found_paths.append(path)
     if len(found_paths) > limit:
@@ -75,6 +81,8 @@ def plan_deletion(
     if settings.confirm and has_globs:
         names = ", ".join(_quote_path(path.display) for path in found_paths)
         question = f"Allow delete_file? It removes {len(found_paths):,}: {names}."
+    skipped.drop(set(map(display_path, found_paths)))
+    notes = [*skipped.notes(), *skipped.describe_links()]
     return PlannedDeletion(found_paths, notes, has_globs, question)
 
 
@@ -113,27 +121,46 @@ Moves = Annotated[
 
 
 def plan_copies(
-    settings: Settings, cancel: CancelToken, *, targets: Copies, overwrite: bool = False
+    settings: Settings,
+    cancel: CancelToken,
+    *,
+    targets: Copies,
+    overwrite: bool = False,
+    skip_existing: bool = False,
 ) -> PlannedTransfer[CopySource]:
     """Find what the sources and targets of a copy mean.
 
     Raises:
         Problem: one can't be meant, or too much is.
     """
-    destinations = find_copy_destinations(targets, max_open_entries(), cancel)
+    rules = _destination_rules(overwrite=overwrite, skip_existing=skip_existing)
+    destinations = find_copy_destinations(targets, rules, cancel)
     return PlannedTransfer(destinations, _ask_about(destinations, "copy_file", settings, overwrite=overwrite))
 
 
 def plan_moves(
-    settings: Settings, cancel: CancelToken, *, targets: Moves, overwrite: bool = False
+    settings: Settings,
+    cancel: CancelToken,
+    *,
+    targets: Moves,
+    overwrite: bool = False,
+    skip_existing: bool = False,
+    ignore_case: bool = False,
 ) -> PlannedTransfer[WritablePath]:
     """Find what the sources and targets of a move mean.
 
     Raises:
         Problem: one can't be meant, or too much is.
     """
-    destinations = find_move_destinations(targets, max_open_entries(), cancel)
+    rules = _destination_rules(overwrite=overwrite, skip_existing=skip_existing, ignore_case=ignore_case)
+    destinations = find_move_destinations(targets, rules, cancel)
     return PlannedTransfer(destinations, _ask_about(destinations, "move_file", settings, overwrite=overwrite))
+
+
+def _destination_rules(*, overwrite: bool, skip_existing: bool, ignore_case: bool = False) -> DestinationRules:
+    if overwrite and skip_existing:
+        raise Invalid("`overwrite` and `skip_existing` can't be used together.", "Use one of them.")
+    return DestinationRules(max_open_entries(), skip_existing, ignore_case)
 
 
 def _ask_about(destinations: Destinations[_S], tool: str, settings: Settings, *, overwrite: bool) -> str | None:

@@ -47,7 +47,7 @@ def find_files(
 ) -> FilePage:
     """Find files by name, or duplicates, in all folders below `path`, without hidden and git-ignored ones.
 
-    Paths of a folder are grouped under its name. For text in files use `search_text`.
+    For text in files use `search_text`.
     """
     walk_filter = WalkFilter(include_hidden, include_ignored)
     changed = parse_time_range(since, until)

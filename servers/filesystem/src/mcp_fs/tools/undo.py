@@ -32,8 +32,7 @@ def undo_changes(
 ) -> UndoStepPage | UndoResult:
     """Undo what one call of these tools changed (`step`); without `step`, list such steps, newest first.
 
-    Only shows it unless `dry_run` is false. Refuses files that others changed since. To see what changed use
-    `list_changes`.
+    Refuses files that others changed since. To see what changed use `list_changes`.
     """
     if step is None:
         return list_undoable_entries(policy, store, origin.caller, cancel)

@@ -123,7 +123,7 @@ def write_file(
 ) -> WriteResult:
     """Create a text file; one that exists is refused, unless `overwrite` replaces it or `append` adds to it.
 
-    All tools make missing folders. To change a part use `edit_file`.
+    To change a part use `edit_file`.
     """
     if append and overwrite:
         raise Invalid("`append` and `overwrite` can't be used together.", "Use one of them.")
@@ -190,7 +190,7 @@ def create_directory(
 ) -> MoveResult:
     """Create a folder and missing ones above it; one that exists is no error.
 
-    Other tools make the folders that they need; this one is for a folder that stays empty.
+    For one that stays empty: all tools make missing folders.
     """
     target = accept_target(path)
     return recorder.record(origin, cancel, partial(folders.create_folder, target))
@@ -240,7 +240,7 @@ def copy_file(
     *,
     overwrite: bool = False,
 ) -> BatchResult:
-    """Copy files or folders. Fails if a target exists; `overwrite` replaces files.
+    """Copy files or folders. Fails if a target exists, unless told to `overwrite` files or `skip_existing`.
 
     A source may be lines, `a.md:3-16`, or be unzipped, `a.zip!/b`; a target `a.zip!/` makes an archive. To rename use
     `move_file`.
@@ -259,7 +259,8 @@ def move_file(
 ) -> BatchResult:
     """Move or rename files or folders.
 
-    Fails if a target exists; `overwrite` replaces a file or an empty folder. To keep the source use `copy_file`.
+    Fails if a target exists, unless told to `overwrite` a file or an empty folder, or `skip_existing`. To keep the
+    source use `copy_file`.
     """
     return recorder.record(origin, cancel, partial(move_all, plan.destinations, overwrite=overwrite))
 
@@ -278,5 +279,6 @@ def delete_file(
 
     `undo_changes` brings them back, unless in the `trash`.
     """
-    result = recorder.record(origin, cancel, partial(delete_all, plan.paths, recursive=recursive, trash=trash))
+    delete = partial(delete_all, plan.paths, recursive=recursive, trash=trash, tells_rest=plan.has_globs)
+    result = recorder.record(origin, cancel, delete)
     return replace(result, notes=[*plan.notes, *result.notes], names_all=not plan.has_globs)

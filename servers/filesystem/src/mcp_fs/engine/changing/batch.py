@@ -15,8 +15,9 @@ from mcp_fs.engine.changing.destinations import Destinations
 from mcp_fs.engine.changing.entry_copy import absolute_names, name_taken_error, read_status_if_exists
 from mcp_fs.engine.changing.folders import with_missing_folders
 from mcp_fs.engine.changing.moving import move_entry, refuse_renaming_secret_folder, rename_all
+from mcp_fs.engine.changing.remaining import describe_contents, describe_emptied, describe_remaining
 from mcp_fs.engine.handles.named_entries import CopySource, Packing
-from mcp_fs.engine.handles.path_opening import read_status, resolve, translate_errors
+from mcp_fs.engine.handles.path_opening import exists, read_status, resolve, translate_errors
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.operations import NotDurable
 from mcp_fs.engine.reading.line_range import open_lines
@@ -65,7 +66,12 @@ def move_all(
 ) -> BatchResult:
     """Rename files, folders and links, with the folders to their targets."""
     put = partial(move_pairs, destinations.pairs, overwrite=overwrite)
-    return _with_folders(put, destinations, cancel, journal_entry)
+    result = _with_folders(put, destinations, cancel, journal_entry)
+    folders = [source.parent for source, _ in destinations.pairs if len(source.parts) > 1]
+    notes = [*result.notes, *describe_emptied(folders)]
+    if destinations.has_globs:
+        notes += describe_remaining(folders)
+    return replace(result, notes=notes)
 
 
 class _PutPairs(Protocol):
@@ -79,8 +85,13 @@ def _with_folders(
 ) -> BatchResult:
     """Make the folders of the targets, put the sources there, and tell what their globs left out."""
     targets = [target for _, target in destinations.pairs]
+    # What is in a new one is told by what went there.
+    old_folders = [folder for folder in dict.fromkeys(target.parent for target in targets) if exists(folder)]
     result = with_missing_folders(targets, put, cancel=cancel, journal_entry=journal_entry)
-    return replace(result, notes=[*result.notes, *destinations.notes], names_all=not destinations.has_globs)
+    notes = [*result.notes, *destinations.notes]
+    if destinations.has_globs:
+        notes += describe_contents(old_folders)
+    return replace(result, notes=notes, names_all=not destinations.has_globs)
 
 
 def copy_pairs(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Problem, Unavailable, quote
 from mcp_fs.engine.changing.entry_copy import absolute_names
 from mcp_fs.engine.changing.moving import Deletion, refuse_served_folder
+from mcp_fs.engine.changing.remaining import describe_emptied, describe_remaining
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, open_tree, resolve, translate_errors
 from mcp_fs.engine.journal.journal import JournalEntry
@@ -23,14 +24,13 @@ from mcp_fs.policy import ReadablePath, WritablePath
 
 __all__ = ["delete_all"]
 
-_MAX_NAMED = 5
-
 
 def delete_all(
     paths: Sequence[WritablePath],
     *,
     recursive: bool,
     trash: bool,
+    tells_rest: bool = False,
     cancel: CancelToken,
     journal_entry: JournalEntry | None = None,
 ) -> BatchResult:
@@ -41,6 +41,7 @@ def delete_all(
     Args:
         recursive: whether a folder that is not empty goes with all that is in it.
         trash: whether they go to the desktop's trash instead, from where a person can bring them back.
+        tells_rest: whether the answer says what is left in their folders.
 
     Raises:
         Conflict: a folder is not empty.
@@ -57,7 +58,10 @@ def delete_all(
         MoveResult(operation.verb, operation.display_path.display, notes=operation.notes) for operation in operations
     ]
     parents = [one.resolved.path.parent for one in operations if len(one.resolved.path.parts) > 1]
-    return BatchResult(results, _describe_emptied(parents))
+    notes = describe_emptied(parents)
+    if tells_rest:
+        notes += describe_remaining(parents)
+    return BatchResult(results, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,23 +118,6 @@ def _apply_all(operations: Sequence[Deletion | TrashMove], journal_entry: Journa
             f"The next was not: {failure.failure}",
             failure.fix,
         ) from failure
-
-
-def _describe_emptied(folders: Iterable[WritablePath]) -> list[str]:
-    """Which of the folders have nothing in them any more, in words: nobody has to look what is left."""
-    empty: list[str] = []
-    for path in dict.fromkeys(folders):
-        with (
-            suppress(OSError, Problem),
-            resolve(path, follow=False) as resolved,
-            resolved.folder.open_folder(resolved.name) as folder,
-        ):
-            if next(folder.scan(), None) is None:
-                empty.append(path.display)
-    names = ", ".join(empty[:_MAX_NAMED])
-    more = f" and {len(empty) - _MAX_NAMED} more"
-    verb = "is" if len(empty) == 1 else "are"
-    return [f"{names}{more * (len(empty) > _MAX_NAMED)} {verb} empty now"] if empty else []
 
 
 @dataclass(eq=False)

@@ -12,7 +12,8 @@ from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
 from mcp_fs.engine.document_kinds import is_archive
 from mcp_fs.engine.handles.named_entries import CopySource, PackedEntry, Packing, accept_target, find_source
 from mcp_fs.engine.handles.path_opening import exists, read_status
-from mcp_fs.engine.listing.expand_glob import expand_glob
+from mcp_fs.engine.listing.expand_glob import ExpandedGlob, expand_glob
+from mcp_fs.engine.listing.walk import Skipped, display_path
 from mcp_fs.models import pluralize
 from mcp_fs.policy import ReadablePath, WritablePath
 from mcp_fs.policy.path_arguments import (
@@ -26,9 +27,28 @@ from mcp_fs.policy.path_arguments import (
     TargetPath,
 )
 
-__all__ = ["Destinations", "find_copy_destinations", "find_move_destinations"]
+__all__ = ["DestinationRules", "Destinations", "find_copy_destinations", "find_move_destinations"]
 
 _S = TypeVar("_S", bound=CopySource)
+_P = TypeVar("_P", bound=ReadablePath)
+
+# Sources whose targets exist that the answer names.
+_MAX_EXISTING_NAMED = 50
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationRules:
+    """How the sources and targets of a call are read.
+
+    Attributes:
+        limit: of sources.
+        skip_existing: whether a source whose target exists is left out, instead of failing.
+        ignore_case: whether globs mean names in any case.
+    """
+
+    limit: int
+    skip_existing: bool = False
+    ignore_case: bool = False
 
 
 @dataclass
@@ -36,18 +56,18 @@ class Destinations(Generic[_S]):
     """Each source with the path that it is put to.
 
     Attributes:
-        notes: what globs leave out.
+        notes: what is left out.
+        skipped: what globs leave out.
         has_globs: whether the caller has not named each source.
     """
 
     pairs: list[tuple[_S, WritablePath]] = field(default_factory=list[tuple[_S, WritablePath]])
     notes: list[str] = field(default_factory=list[str])
+    skipped: Skipped = field(default_factory=Skipped)
     has_globs: bool = False
 
-    def add_glob(self, sources: Sequence[_S], notes: Sequence[str], folder: WritablePath) -> None:
+    def add_glob(self, sources: Sequence[_S], folder: WritablePath) -> None:
         """Put all that a glob means into `folder`, without what is in it already, and without the folder itself."""
-        self.has_globs = True
-        self.notes += notes
         already_there = 0
         for source in sources:
             target = folder / _name_of(source)
@@ -58,7 +78,44 @@ class Destinations(Generic[_S]):
         if already_there:
             self.notes.append(f"{pluralize(already_there, 'entry')} of {folder.display} already there")
 
-    def check(self, limit: int) -> None:
+    def expand(self, glob: PathGlob[_P], rules: DestinationRules, cancel: CancelToken) -> Sequence[_P]:
+        """Return what a glob means; what it leaves out is told."""
+        self.has_globs = True
+        expanded: ExpandedGlob[_P] = expand_glob(
+            glob, rules.limit, cancel, for_change=True, ignore_case=rules.ignore_case
+        )
+        self.skipped.merge(expanded.skipped)
+        return expanded.paths
+
+    def finish(self, rules: DestinationRules) -> None:
+        """Leave out what has its target already, if it may be, tell what is left out, and check the rest.
+
+        Raises:
+            Problem: as `_check`.
+        """
+        if rules.skip_existing:
+            self._skip_existing()
+        self.skipped.drop({display_path(source) for source, _ in self.pairs if isinstance(source, ReadablePath)})
+        self.notes += [*self.skipped.notes(), *self.skipped.describe_links()]
+        self._check(rules.limit)
+
+    def _skip_existing(self) -> None:
+        existing: list[str] = []
+        missing: list[tuple[_S, WritablePath]] = []
+        for source, target in self.pairs:
+            if exists(target, follow=False):
+                existing.append(target.display)
+            else:
+                missing.append((source, target))
+        self.pairs = missing
+        if existing:
+            names = ", ".join(existing[:_MAX_EXISTING_NAMED])
+            more = ""
+            if len(existing) > _MAX_EXISTING_NAMED:
+                more = f" and {len(existing) - _MAX_EXISTING_NAMED:,} more"
+            self.notes.append(f"skipped {len(existing):,} that exist: {names}{more}")
+
+    def _check(self, limit: int) -> None:
         """Check that there are some, not too many, and no two for one name.
 
         Raises:
@@ -80,11 +137,10 @@ class Destinations(Generic[_S]):
                 )
 
 
-def find_copy_destinations(pairs: Sequence[CopyPair], limit: int, cancel: CancelToken) -> Destinations[CopySource]:
+def find_copy_destinations(
+    pairs: Sequence[CopyPair], rules: DestinationRules, cancel: CancelToken
+) -> Destinations[CopySource]:
     """Return what is copied, files, folders, links and lines of files, each with its target.
-
-    Args:
-        limit: of sources.
 
     Raises:
         Problem: one can't be meant.
@@ -94,7 +150,7 @@ def find_copy_destinations(pairs: Sequence[CopyPair], limit: int, cancel: Cancel
     for pair in pairs:
         if pair.packing is not None and not exists(pair.packing.folder, follow=False):
             entries = packed_entries.setdefault(pair.packing.archive, [])
-            entries += _find_packed_entries(pair, pair.packing, destinations, limit, cancel)
+            entries += _find_packed_entries(pair, pair.packing, destinations, rules, cancel)
         elif isinstance(pair.source, FileName):
             source = find_source(pair.source)
             target = _find_target(source, pair.target, pair.source_ends_in_slash)
@@ -102,11 +158,11 @@ def find_copy_destinations(pairs: Sequence[CopyPair], limit: int, cancel: Cancel
             destinations.pairs.append((source, target))
         else:
             folder = _accept_folder(pair.target, pair.source.text)
-            destinations.add_glob(*expand_glob(pair.source, limit, cancel, for_change=True), folder)
+            destinations.add_glob(destinations.expand(pair.source, rules, cancel), folder)
     for archive, entries in packed_entries.items():
         _check_packed_names(entries, archive)
         destinations.pairs.append((Packing(entries), archive))
-    destinations.check(limit)
+    destinations.finish(rules)
     return destinations
 
 
@@ -127,13 +183,15 @@ def _refuse_folder_as_archive(source: CopySource, target: WritablePath) -> None:
 
 
 def _find_packed_entries(
-    pair: CopyPair, target: PackTarget, destinations: Destinations[CopySource], limit: int, cancel: CancelToken
+    pair: CopyPair,
+    target: PackTarget,
+    destinations: Destinations[CopySource],
+    rules: DestinationRules,
+    cancel: CancelToken,
 ) -> list[PackedEntry]:
     """Return what one source of a copy, or a glob, puts into an archive."""
     if isinstance(pair.source, PathGlob):
-        paths, notes = expand_glob(pair.source, limit, cancel, for_change=True)
-        destinations.has_globs = True
-        destinations.notes += notes
+        paths = destinations.expand(pair.source, rules, cancel)
         other_paths = [path for path in paths if _names(path) != _names(target.archive)]
         if len(other_paths) < len(paths):
             destinations.notes.append(f"without {target.archive.display} itself")
@@ -173,17 +231,19 @@ def _check_packed_names(entries: Sequence[PackedEntry], archive: WritablePath) -
             )
 
 
-def find_move_destinations(pairs: Sequence[MovePair], limit: int, cancel: CancelToken) -> Destinations[WritablePath]:
+def find_move_destinations(
+    pairs: Sequence[MovePair], rules: DestinationRules, cancel: CancelToken
+) -> Destinations[WritablePath]:
     """Return what is moved, each with its target; else as `find_copy_destinations`."""
     destinations = Destinations[WritablePath]()
     for pair in pairs:
         if isinstance(pair.source, PathGlob):
             folder = _accept_folder(pair.target, pair.source.text)
-            destinations.add_glob(*expand_glob(pair.source, limit, cancel, for_change=True), folder)
+            destinations.add_glob(destinations.expand(pair.source, rules, cancel), folder)
         else:
             target = _find_target(pair.source, pair.target, pair.source_ends_in_slash)
             destinations.pairs.append((pair.source, target))
-    destinations.check(limit)
+    destinations.finish(rules)
     return destinations
 
 

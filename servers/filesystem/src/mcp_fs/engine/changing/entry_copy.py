@@ -299,7 +299,10 @@ def name_taken_error(target: ReadablePath, target_status: os.stat_result, outcom
         )
     if overwrite:
         return Conflict(f"{label} exists already; {outcome}.", "Choose another name, or delete that first.")
-    return Conflict(f"{label} exists already; {outcome}.", "Set `overwrite` to replace it, or choose another name.")
+    return Conflict(
+        f"{label} exists already; {outcome}.",
+        "Set `overwrite` to replace it, `skip_existing` to leave out what exists, or choose another name.",
+    )
 
 
 def absolute_names(path: ReadablePath) -> list[str]:

@@ -195,7 +195,7 @@ def replace_in_files(
     """
     _check_replacements(substitution)
     attempt = _Attempt(substitution.compile(cancel), substitution.encoding)
-    skipped = Skipped(tells_links=True)
+    skipped = Skipped(tells_links=True, reads_contents=True)
     binary_paths: list[str] = []
     files = _collect_replacements(
         _iterate_files(start, glob, walk_filter, skipped, cancel), attempt, skipped, binary_paths, cancel

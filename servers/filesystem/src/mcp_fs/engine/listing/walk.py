@@ -69,6 +69,8 @@ class Skipped:
     Attributes:
         deadline: when, by `time.monotonic`, a walk ends with what it has found; None for a walk that must be complete.
         is_relevant: whether what was left out matters, by its path below the start, which ends in a slash for a folder.
+        excluded_secrets: hidden and ignored entries that are protected too.
+        reads_contents: whether contents were wanted, so that entries are told as protected that no flag brings.
         linked_folders: links to served folders, which no walk follows.
         tells_links: whether such links are looked for.
     """
@@ -78,6 +80,8 @@ class Skipped:
     hidden: int = 0
     ignored: int = 0
     excluded_examples: list[str] = field(default_factory=list[str])
+    excluded_secrets: list[str] = field(default_factory=list[str])
+    reads_contents: bool = False
     linked_folders: list[str] = field(default_factory=list[str])
     tells_links: bool = False
     _checked_links: int = 0
@@ -101,18 +105,43 @@ class Skipped:
         if not paths or paths[-1] != path:  # a file that is searched and then counted comes twice
             paths.append(path)
 
+    def merge(self, other: Skipped) -> None:
+        """Add what another walk did not look into, for its reasons."""
+        for reason, paths in other.reasons.items():
+            self.reasons[reason] = list(dict.fromkeys([*self.reasons.get(reason, ()), *paths]))
+        self.linked_folders = list(dict.fromkeys([*self.linked_folders, *other.linked_folders]))
+
+    def drop(self, paths: Set[str]) -> None:
+        """Forget what is one of `paths`, or lies in one: it was not left out after all."""
+        for reason, skipped_paths in list(self.reasons.items()):
+            self.reasons[reason] = [path for path in skipped_paths if not _is_or_lies_in(path, paths)]
+            if not self.reasons[reason]:
+                del self.reasons[reason]
+
     def count_excluded(self, entries: FolderEntries) -> None:
         """Count the hidden and ignored entries of a folder; a folder among them counts once, with all that is in it."""
         for name, is_folder in entries.excluded:
             slash = "/" if is_folder else ""
             if self.is_relevant is not None and not self.is_relevant("/".join((*entries.parts, name)) + slash):
                 continue
+            folder = entries.folder.path
+            if self.reads_contents and folder.policy.is_protected((*folder.parts, name)):
+                self.excluded_secrets.append(entry_display_path(folder, name) + slash)
+                continue
             if name in entries.hidden:
                 self.hidden += 1
             else:
                 self.ignored += 1
             if len(self.excluded_examples) < _MAX_NAMED:
-                self.excluded_examples.append(entry_display_path(entries.folder.path, name) + slash)
+                self.excluded_examples.append(entry_display_path(folder, name) + slash)
+
+    def forget_excluded(self) -> None:
+        """Forget what a walk of a part has counted, before another walk counts all."""
+        self.hidden = 0
+        self.ignored = 0
+        self.excluded_examples.clear()
+        self.excluded_secrets.clear()
+        self.linked_folders.clear()
 
     def count_links(self, entries: FolderEntries) -> None:
         """Count the links of a folder that lead to served folders; of very many, all that could."""
@@ -129,15 +158,22 @@ class Skipped:
         """Return one phrase about links to folders, the first few named; none without any."""
         if not self.linked_folders:
             return []
-        examples = ", ".join(self.linked_folders[:_MAX_NAMED])
-        if len(self.linked_folders) > _MAX_NAMED:
-            examples += ", ..."
+        examples = _join_first(self.linked_folders)
         count = len(self.linked_folders)
         links = "1 link to a folder" if count == 1 else f"{count:,} links to folders"
         return [f"did not follow {links} ({examples}): a link named as path is followed"]
 
     def describe_excluded(self, *, named: bool) -> list[str]:
-        """Return one phrase about hidden and ignored entries, the first few named; none when nothing was left out."""
+        """Return phrases about hidden and ignored entries, the first few named; none when nothing was left out."""
+        phrases = self._describe_hidden(named=named)
+        if self.excluded_secrets:
+            phrase = f"left out {len(self.excluded_secrets):,} protected"
+            if named:
+                phrase += f" ({_join_first(self.excluded_secrets)})"
+            phrases.append(phrase)
+        return phrases
+
+    def _describe_hidden(self, *, named: bool) -> list[str]:
         counts: list[str] = []
         flags: list[str] = []
         for number, kind in ((self.hidden, "hidden"), (self.ignored, "ignored")):
@@ -322,6 +358,19 @@ def _leads_to_folder(folder: ReadablePath, name: str) -> bool:
         return stat.S_ISDIR(read_status(folder / name).st_mode)
     except Problem:
         return False
+
+
+def _join_first(paths: Sequence[str]) -> str:
+    examples = ", ".join(paths[:_MAX_NAMED])
+    if len(paths) > _MAX_NAMED:
+        examples += ", ..."
+    return examples
+
+
+def _is_or_lies_in(path: str, folders: Set[str]) -> bool:
+    while path and path not in folders:
+        path = path.rpartition("/")[0]
+    return path != ""
 
 
 def display_path(path: ReadablePath) -> str:

@@ -41,9 +41,10 @@ def _expand(name: GlobName, max_files: int, cancel: CancelToken) -> list[NamedFi
     if isinstance(name.glob, ReadablePath):
         return [NamedFile(name.glob.display, None, (name.glob, name.first, name.last))]
     try:
-        paths, notes = expand_glob(name.glob, max_files, cancel)
+        expanded = expand_glob(name.glob, max_files, cancel)
     except Problem as problem:
         return [NamedFile(name.text, problem)]
-    files = [NamedFile(path.display, None, (path, name.first, name.last)) for path in paths]
-    files += [NamedFile(name.text, Refused(f"{note}.")) for note in notes]
+    files = [NamedFile(path.display, None, (path, name.first, name.last)) for path in expanded.paths]
+    for note in (*expanded.skipped.notes(), *expanded.skipped.describe_links()):
+        files.append(NamedFile(name.text, Refused(f"{note}.")))
     return files

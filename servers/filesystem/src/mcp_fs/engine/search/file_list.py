@@ -123,10 +123,7 @@ class FileList:
         """Learn what was left out where ripgrep did the walking."""
         if not self._used_ripgrep:
             return
-        self._skipped.hidden = 0
-        self._skipped.ignored = 0
-        self._skipped.excluded_examples.clear()
-        self._skipped.linked_folders.clear()
+        self._skipped.forget_excluded()
         for start in self._starts:
             if stat.S_ISDIR(read_status(start).st_mode):
                 for _ in walk(start, self._query.walk_filter, self._cancel, self._skipped):

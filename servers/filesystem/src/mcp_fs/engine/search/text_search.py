@@ -170,6 +170,7 @@ class _TextSearch:
         self.is_multiline = query.is_multiline
         self.skipped = Skipped.with_deadline()
         self.skipped.tells_links = True
+        self.skipped.reads_contents = True
         self.file_list = FileList(starts, query, cancel, self.skipped, program)
         self.may_match = compile_byte_filter(self.file_list.byte_pattern, ignore_case=query.ignore_case)
         self.documents = DocumentReader(self.skipped)
