@@ -162,6 +162,7 @@ def test_a_glob_may_begin_with_the_path_of_the_searched_folder(tmp_path: Path, g
         ("/sub/*.py", ".", ["sub/b.py"]),
         ("sub/*.py", "sub", ["sub/b.py"]),
         ("sub/c/**", "sub", ["sub/c/d.py"]),
+        ("./sub/c/*.py", "sub/c", ["sub/c/d.py"]),
     ):
         assert list(find_files([policy.readable(path)], glob, CancelToken()).paths) == found
         assert grep("x", path, glob=glob, files_only=True) == found

@@ -28,14 +28,14 @@ def find_files(
     glob: Annotated[
         FreeText,
         Field(
-            description="A name at any depth, `*.py`, or a path, `src/**/*.{ts,tsx}`; `name/` for folders; "
-            "`!` in front excludes"
+            description="A name at any depth, `*.py`, a path, `src/**/*.{ts,tsx}`, or in archives, `*.zip!/*.csv`; "
+            "`name/` for folders; `!` in front excludes"
         ),
     ],
     path: StartPaths = default("."),
     sort: Annotated[
         FindSort,
-        Field(description="`taken`: photos by their date; `duplicates`: only files with the same contents as another"),
+        Field(description="`taken`: photos by their date; `duplicates`: files whose contents another has"),
     ] = "path",
     ignore_case: bool = False,
     include_hidden: bool = False,
@@ -45,7 +45,7 @@ def find_files(
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> FilePage:
-    """Find files by name, or duplicates, in all folders below `path`, without hidden and git-ignored ones.
+    """Find files by name, or duplicates, below `path`, without hidden and git-ignored ones.
 
     For text in files use `search_text`.
     """

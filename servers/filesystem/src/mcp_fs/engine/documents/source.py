@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, cast
@@ -28,8 +28,10 @@ from mcp_fs.policy import ReadablePath
 
 __all__ = [
     "ArchiveMember",
+    "MemberListing",
     "is_document",
     "is_in_archive",
+    "list_members",
     "needs_worker",
     "open_content",
     "open_text",
@@ -146,6 +148,47 @@ def read_members(place: ReadablePath, cancel: CancelToken) -> tuple[Sequence[Arc
         if not place.policy.is_protected(parts):
             members.append(ArchiveMember(place.at(place.root, parts), data))
     return members, extracted.cut_reason
+
+
+@dataclass(frozen=True, slots=True)
+class MemberListing:
+    """The files of an archive, or of a folder in it, by name.
+
+    Attributes:
+        archive: the path that the names stand behind, which ends in `!`.
+        sizes: bytes by the name of a file, from the top of the archive on.
+        is_complete: whether there are no more than were listed.
+    """
+
+    archive: ReadablePath
+    sizes: Mapping[str, int]
+    is_complete: bool
+
+
+def list_members(place: ReadablePath, cancel: CancelToken) -> MemberListing | None:
+    """Return the files of an archive, or of a folder in it; None of what is neither. Links are left out.
+
+    Raises:
+        Problem: it can't be read.
+    """
+    with open_content(place, cancel) as (file, label):
+        if label is None or not label.startswith("listing"):
+            return None
+        lines = file.read().decode().removesuffix("\n").split("\n")
+    sizes: dict[str, int] = {}
+    for line in lines:
+        name, _, size = line.rpartition("\t")
+        if name and size[:1].isdigit():
+            sizes[name] = int(size.replace(",", ""))
+    return MemberListing(_archive_above(place), sizes, lines == [""] or "\t" in lines[-1])
+
+
+def _archive_above(place: ReadablePath) -> ReadablePath:
+    """Return the path of the archive that `place` lies in, or is."""
+    for depth in range(len(place.parts), 0, -1):
+        if place.parts[depth - 1].endswith("!"):
+            return place.at(place.root, place.parts[:depth])
+    return place.at(place.root, (*place.parts[:-1], f"{place.name}!"))
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, quote
+from mcp_fs.engine.document_kinds import is_archive, is_document
 from mcp_fs.engine.handles.path_opening import read_status
 from mcp_fs.engine.name_folding import fold_name, may_have_another_spelling
 from mcp_fs.engine.patterns.glob import path_glob, translate
@@ -30,6 +31,8 @@ __all__ = [
     "exclude_chosen",
     "find_nested_starts",
     "name_ending",
+    "names_files_with_parts",
+    "refuse_excluded_part",
 ]
 
 # Whether a path below a start is meant.
@@ -166,6 +169,25 @@ def compile_choosers_or_exclusion(starts: Sequence[ReadablePath], glob: str) -> 
     return [exclude_chosen(chooses, folders=glob.endswith("/")) for chooses in choosers]
 
 
+def names_files_with_parts(glob: str) -> bool:
+    """Return whether a glob can mean archives or documents, behind which `!/` names a part."""
+    return is_archive(glob) or is_document(glob) or glob.endswith(("*", "}"))
+
+
+def refuse_excluded_part(glob: str) -> None:
+    """Check that no part of files is to be left out, which would leave out nothing.
+
+    Raises:
+        Invalid: it is.
+    """
+    file_glob, mark, part = glob.removeprefix("!").partition("!/")
+    if glob.startswith("!") and mark and part and names_files_with_parts(file_glob):
+        raise Invalid(
+            f"The glob {quote(glob)} would leave out a part of files; only whole files are left out.",
+            f"Write {quote('!' + file_glob)}, or name the parts that are wanted.",
+        )
+
+
 def exclude_chosen(chooses: Chooser, *, folders: bool) -> Chooser:
     """Return whether a path is kept: neither it nor a folder above it is what `chooses` means.
 
@@ -282,6 +304,7 @@ def _strip_absolute_path(start: ReadablePath, glob: str) -> str | None:
 def _strip_display_path(start: ReadablePath, glob: str) -> list[str]:
     """Return the rest of a glob that begins with the path of `start` in answers, which may also be a path below it."""
     prefix = fold_name(start.display) + "/"
+    glob = glob.removeprefix("./")
     if glob.startswith(prefix) and glob != prefix:
         return ["/" + glob.removeprefix(prefix)]
     return []

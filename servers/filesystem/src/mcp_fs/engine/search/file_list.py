@@ -40,12 +40,14 @@ from mcp_fs.engine.patterns.prefilter import byte_pattern, wide_pattern
 from mcp_fs.engine.search import ripgrep
 from mcp_fs.engine.search.file_types import globs_of_type
 from mcp_fs.engine.search.query import Query
-from mcp_fs.engine.search.sources import SearchedFile
+from mcp_fs.engine.search.sources import SearchedFile, describe_failure
 from mcp_fs.policy import ReadablePath
 
 __all__ = ["FileList", "Position"]
 
 _FILES_BEFORE_RIPGREP = 400
+# Between the name of an archive and that of a file in it, where these are one name of a position: no name holds it.
+_MEMBER_MARK = "\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,9 @@ class FileList:
         if query.file_type:
             self._type_globs = globs_of_type(query.file_type)
         self._part = _parse_part(starts[0], query.part)
+        self._chooses_member: Chooser | None = None
+        if query.member_glob:
+            self._chooses_member = compile_chooser([as_file_glob(query.member_glob)])
         self._glob_choosers = self._compile_glob_choosers()
         self._choosers: list[Chooser] = []
         self._used_ripgrep = False
@@ -115,6 +120,8 @@ class FileList:
             yield from self._find_below(start, begin.parts)
         elif is_in_archive(start):
             yield from self._find_in_archive(start, begin.parts, again=True)
+        elif _names_member(begin.parts):
+            yield from self._find_below(start, begin.parts, again=True)
         else:
             yield self._file_below(start, begin.parts)
             yield from self._find_below(start, begin.parts)
@@ -129,15 +136,22 @@ class FileList:
                 for _ in walk(start, self._query.walk_filter, self._cancel, self._skipped):
                     pass
 
-    def _find_below(self, start: ReadablePath, after: tuple[str, ...] | None) -> Iterator[SearchedFile]:
-        """Yield the files at or below `start`, in order, behind `after`."""
+    def _find_below(
+        self, start: ReadablePath, after: tuple[str, ...] | None, *, again: bool = False
+    ) -> Iterator[SearchedFile]:
+        """Yield the files at or below `start`, in order, behind `after`; or from there on, if that is in an archive."""
         if is_in_archive(start):
             yield from self._find_in_archive(start, after)
             return
         if stat.S_ISREG(read_status(start).st_mode):
-            if after is None:
+            if after is None and self._may_search_whole(start):
                 yield self._file_below(start, ())
             return
+        if after is not None and _names_member(after):
+            name, _, member = after[-1].partition(_MEMBER_MARK)
+            after = (*after[:-1], name)
+            archive = start.at(start.root, (*start.parts, *after))
+            yield from self._find_members(archive, after, tuple(member.split("/")), again=again)
         for number, file in enumerate(self._walk_files(start, after)):
             if number == _FILES_BEFORE_RIPGREP and self._program is not None:
                 likely_files = self._find_with_ripgrep(start, file.parts)
@@ -168,8 +182,46 @@ class FileList:
             member.place.parts[len(start.parts) :] or (member.place.name,): member for member in members
         }
         for parts in sorted(members_by_parts, key=walk_order):
-            if _is_reached(parts, after, again=again) and self._is_chosen("/".join(parts)):
+            if _is_reached(parts, after, again=again) and self._chooses_in_archive("/".join(parts)):
                 member = members_by_parts[parts]
+                yield SearchedFile(parts, member.place, data=member.data)
+
+    def _chooses_in_archive(self, path: str) -> bool:
+        """Return whether a file is meant, by its path below a start that is an archive."""
+        if self._chooses_member is not None:
+            return self._chooses_member(path)
+        return self._is_chosen(path)
+
+    def _may_search_whole(self, path: ReadablePath) -> bool:
+        """Return whether a file is searched that is no archive: its parts can be named by `*` alone."""
+        if self._query.member_glob.strip("*/"):
+            self._skipped.add("no archive, so without files for `*`", display_path(path))
+            return False
+        return True
+
+    def _find_members(
+        self,
+        archive: ReadablePath,
+        archive_parts: tuple[str, ...],
+        after: tuple[str, ...] | None = None,
+        *,
+        again: bool = False,
+    ) -> Iterator[SearchedFile]:
+        """Yield the files of an archive that `glob` names behind `!/`, in order; behind `after`, or from there on."""
+        assert self._chooses_member is not None
+        try:
+            members, cut = read_members(archive, self._cancel)
+        except Problem as problem:
+            self._skipped.add(describe_failure(problem), display_path(archive))
+            return
+        if cut:
+            self._skipped.add(f"searched in part, {cut}", display_path(archive))
+        members_by_names = {member.place.parts[len(archive.parts) :]: member for member in members}
+        for names in sorted(members_by_names, key=walk_order):
+            path = "/".join(names)
+            if _is_reached(names, after, again=again) and self._chooses_member(path):
+                member = members_by_names[names]
+                parts = (*archive_parts[:-1], f"{archive_parts[-1]}{_MEMBER_MARK}{path}")
                 yield SearchedFile(parts, member.place, data=member.data)
 
     def _find_in_folder(self, entries: FolderEntries) -> Iterator[SearchedFile]:
@@ -184,6 +236,12 @@ class FileList:
             if name in entries.not_downloaded:
                 self._skipped.add(NOT_DOWNLOADED, entry_display_path(path, name))
                 continue
+            if self._chooses_member is not None:
+                if is_in_archive(path / name):
+                    yield from self._find_members(path / name, (*entries.parts, name))
+                    continue
+                if not self._may_search_whole(path / name):
+                    continue
             yield SearchedFile((*entries.parts, name), path, name, entries.folder, part=self._part)
 
     def _file_below(self, start: ReadablePath, parts: tuple[str, ...]) -> SearchedFile:
@@ -220,7 +278,7 @@ class FileList:
     def _list_with_ripgrep(self, folder: Folder[ReadablePath]) -> tuple[list[tuple[str, ...]], list[str]] | None:
         """Return the files that ripgrep takes for matching and the paths it can't read; None when it can't tell."""
         query = self._query
-        if self.byte_pattern is None or self._program is None or self._part:
+        if self.byte_pattern is None or self._program is None or query.part or query.member_glob:
             return None
         hint = ripgrep.RipgrepQuery(
             self.byte_pattern, self._wide_pattern, query.ignore_case, query.walk_filter, self._name_globs
@@ -277,12 +335,17 @@ def _parse_part(start: ReadablePath, part: str) -> tuple[str, ...]:
     file = start.at(start.root, (*start.parts, "x.zip!"))
     path = start.policy.readable(f"{display_path(file)}/{part}")
     names = path.parts[len(file.parts) :]
-    if "*" in part or path.root != start.root or path.parts[: len(file.parts)] != file.parts or not names:
+    if path.root != start.root or path.parts[: len(file.parts)] != file.parts or not names:
         raise Invalid(
             f"Behind `!/` a glob names one part of each file, not {quote(part)}.",
             "Name a sheet, pages or a file in an archive; search all of one archive by its own `path`, as `a.zip!`.",
         )
     return names
+
+
+def _names_member(parts: tuple[str, ...]) -> bool:
+    """Return whether a position is that of a file in an archive that a walk came by."""
+    return bool(parts) and _MEMBER_MARK in parts[-1]
 
 
 def _is_reached(parts: tuple[str, ...], after: tuple[str, ...] | None, *, again: bool) -> bool:

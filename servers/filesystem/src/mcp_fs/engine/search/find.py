@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
@@ -20,6 +20,7 @@ from mcp_fs.engine.listing.selection import (
     compile_relevance,
     find_nested_starts,
     name_ending,
+    refuse_excluded_part,
 )
 from mcp_fs.engine.listing.walk import (
     FolderEntries,
@@ -31,6 +32,7 @@ from mcp_fs.engine.listing.walk import (
     walk,
     walk_order,
 )
+from mcp_fs.engine.search.archive_names import MemberQuery, find_members, split_member_glob
 from mcp_fs.engine.search.duplicates import find_duplicates
 from mcp_fs.engine.search.photo_dates import clock_seconds, format_photo_date, read_photo_date
 from mcp_fs.engine.search.time_range import TimeRange
@@ -106,36 +108,97 @@ def find_files(
         Problem: a start can't be opened.
     """
     glob = _FOLDER_BRACES.sub(_with_slash_behind_braces, glob)
-    walk_filter = walk_filter or WalkFilter()
-    if sort == "taken" and glob.endswith("/") and not glob.startswith("!"):
-        raise Invalid("Folders are not taken by a camera.", "Name files, such as `*.jpg`.")
-    if sort == "size" and glob.endswith("/") and not glob.startswith("!"):
-        raise Invalid(
-            "Folders are not found by size.", "`list_directory` with `folder_sizes` and `sort=size` sums up a folder's."
-        )
-    if sort == "duplicates" and changed is not None:
-        raise Invalid("Duplicates are found whenever they changed.", "Leave out `since` and `until`.")
-    if sort == "duplicates" and ignore_case:
-        raise Invalid(
-            "Duplicates are found in the case of `glob`.", "Leave out `ignore_case`, or write `*.[jJ][pP][gG]`."
-        )
+    query = _FindQuery(glob, sort, ignore_case, walk_filter or WalkFilter(), changed)
+    query.validate()
     if sort == "duplicates":
-        return find_duplicates(starts, glob, walk_filter, limit, cursor, cancel)
-    scope = [[start.uri for start in starts], glob, sort, str(ignore_case), str(walk_filter), str(changed)]
+        return find_duplicates(starts, glob, query.walk_filter, limit, cursor, cancel)
+    member_globs = split_member_glob(starts, glob)
+    if member_globs is not None:
+        return find_members(starts, query.in_archives(*member_globs), limit, cursor, cancel)
+    return _find_page(starts, query, limit, cursor, cancel)
+
+
+@dataclass(frozen=True, slots=True)
+class _FindQuery:
+    """What is searched for.
+
+    Attributes:
+        changed: when it was changed last, or taken; None for any time.
+    """
+
+    glob: str
+    sort: FindSort
+    ignore_case: bool
+    walk_filter: WalkFilter
+    changed: TimeRange | None
+
+    @property
+    def finds_folders(self) -> bool:
+        return self.glob.endswith("/") and not self.glob.startswith("!")
+
+    def validate(self) -> None:
+        """Check that its parts go together.
+
+        Raises:
+            Invalid: they don't.
+        """
+        refuse_excluded_part(self.glob)
+        match self.sort:
+            case "taken" if self.finds_folders:
+                raise Invalid("Folders are not taken by a camera.", "Name files, such as `*.jpg`.")
+            case "size" if self.finds_folders:
+                raise Invalid(
+                    "Folders are not found by size.",
+                    "`list_directory` with `folder_sizes` and `sort=size` sums up a folder's.",
+                )
+            case "duplicates" if self.changed is not None:
+                raise Invalid("Duplicates are found whenever they changed.", "Leave out `since` and `until`.")
+            case "duplicates" if self.ignore_case:
+                raise Invalid(
+                    "Duplicates are found in the case of `glob`.", "Leave out `ignore_case`, or write `*.[jJ][pP][gG]`."
+                )
+            case _:
+                pass
+
+    def in_archives(self, archive_glob: str | None, member_glob: str) -> MemberQuery:
+        """Return the same query of names in archives.
+
+        Raises:
+            Invalid: it asks for what archives are not searched for.
+        """
+        if self.changed is not None or self.sort not in ("path", "size"):
+            raise Invalid(
+                "What is in archives is found by its name alone.",
+                "Leave out `since` and `until`; `sort` is `path` or `size`.",
+            )
+        return MemberQuery(archive_glob, member_glob, self.ignore_case, self.sort == "size", self.walk_filter)
+
+    def scope(self, starts: Sequence[ReadablePath]) -> list[object]:
+        """Return what a cursor of this query is good for."""
+        uris = [start.uri for start in starts]
+        return [uris, self.glob, self.sort, str(self.ignore_case), str(self.walk_filter), str(self.changed)]
+
+
+def _find_page(
+    starts: Sequence[ReadablePath], query: _FindQuery, limit: int, cursor: str | None, cancel: CancelToken
+) -> FilePage:
+    """Return a page of the paths below `starts` that the query means, in another case if there are none in its own."""
+    scope = query.scope(starts)
     after = None
     if cursor is not None:
         after = _Position(*Cursor.decode("find", cursor, scope)).sort_key
-    finder = _Finder(starts, glob, sort, walk_filter, cancel, after, changed)
-    if ignore_case:
-        finder = _CaseBlindFinder(starts, glob.lower(), sort, walk_filter, cancel, after, changed)
+    if query.ignore_case:
+        finder: _Finder = _CaseBlindFinder(starts, query, cancel, after)
+    else:
+        finder = _Finder(starts, query, cancel, after)
     paths = finder.find_first(limit + 1)
-    if not finder.total and not ignore_case and _has_case(glob):
-        blind_finder = _OtherCaseFinder(starts, glob.lower(), sort, walk_filter, cancel, after, changed)
+    if not finder.total and not query.ignore_case and _has_case(query.glob):
+        blind_finder = _OtherCaseFinder(starts, query, cancel, after)
         blind_paths = blind_finder.find_first(limit + 1)
         if blind_finder.total:
             finder = blind_finder
             paths = blind_paths
-    page = _fill_page(paths, glob, sort, limit)
+    page = _fill_page(paths, query, limit)
     next_cursor = None
     if len(paths) > len(page.paths):
         next_cursor = Cursor.encode("find", paths[len(page.paths) - 1].position, scope)
@@ -176,13 +239,11 @@ class _Finder:
     def __init__(
         self,
         starts: Sequence[ReadablePath],
-        glob: str,
-        sort: FindSort,
-        walk_filter: WalkFilter,
+        query: _FindQuery,
         cancel: CancelToken,
         after: _SortKey | None,
-        changed: TimeRange | None,
     ) -> None:
+        glob = query.glob
         self.skipped = Skipped.with_deadline()
         self.skipped.tells_links = True
         self.total = 0
@@ -190,13 +251,13 @@ class _Finder:
         self.other_case = _OtherCase()
         self._starts = starts
         self._glob = glob
-        self._sort: FindSort = sort
-        self._walk_filter = walk_filter
+        self._sort: FindSort = query.sort
+        self._walk_filter = query.walk_filter
         self._cancel = cancel
         self._after = after
-        self._changed = changed
+        self._changed = query.changed
         self._choosers = compile_choosers_or_exclusion(starts, glob)
-        self._finds_folders = glob.endswith("/") and not glob.startswith("!")
+        self._finds_folders = query.finds_folders
         self._name_ending = ""
         if not glob.startswith("!"):
             self._name_ending = name_ending(glob)
@@ -322,7 +383,16 @@ class _Finder:
 
 
 class _CaseBlindFinder(_Finder):
-    """A search for names in any case, for a glob in lower case."""
+    """A search for names in any case."""
+
+    def __init__(
+        self,
+        starts: Sequence[ReadablePath],
+        query: _FindQuery,
+        cancel: CancelToken,
+        after: _SortKey | None,
+    ) -> None:
+        super().__init__(starts, replace(query, glob=query.glob.lower()), cancel, after)
 
     def _likely_names(self, names: Sequence[str]) -> Sequence[str]:
         return names
@@ -348,15 +418,15 @@ class _PagePaths(NamedTuple):
     measures: list[str]
 
 
-def _fill_page(candidates: Sequence[_FoundPath], glob: str, sort: FindSort, limit: int) -> _PagePaths:
+def _fill_page(candidates: Sequence[_FoundPath], query: _FindQuery, limit: int) -> _PagePaths:
     """Return the first paths, at most `limit`, that fit on a page; one at least."""
     slash = ""
-    if glob.endswith("/") and not glob.startswith("!"):
+    if query.finds_folders:
         slash = "/"
     page = _PagePaths([], [])
     remaining_bytes = page_byte_limit(limit)
     for path in candidates[:limit]:
-        measure = _format_measure(path.position.measure, sort)
+        measure = _format_measure(path.position.measure, query.sort)
         remaining_bytes -= len(path.display.encode("utf-8", "replace")) + len(slash) + len(measure) + 1
         if page.paths and remaining_bytes < 0:
             break

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Invalid
+from mcp_fs.engine.listing.selection import refuse_excluded_part
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.patterns.line_breaks import asks_for_line_breaks, remove_classes
 
@@ -13,6 +14,7 @@ __all__ = ["MAX_LINES_PER_FILE", "Query"]
 
 MAX_LINES_PER_FILE = 5000
 
+_WILDCARD = re.compile(r"[*?\[{]")
 # Behind an escaped character: what follows a backslash that is itself escaped is a letter.
 _CR_LF = re.compile(r"(\\[^r])|\\r(?=\\n)", re.DOTALL)
 
@@ -62,7 +64,18 @@ class Query:
     @property
     def part(self) -> str:
         """The part of each file that is searched: a sheet, pages, a file in an archive; empty for all of it."""
-        return self._split_glob()[1]
+        part = self._split_glob()[1]
+        if self.member_glob:
+            return ""
+        return part
+
+    @property
+    def member_glob(self) -> str:
+        """The glob of the files in archives that are searched; empty where it stands for one part, or for none."""
+        part = self._split_glob()[1]
+        if _WILDCARD.search(part) or part.endswith("/"):
+            return part
+        return ""
 
     def _split_glob(self) -> tuple[str | None, str]:
         if self.glob is None or self.glob.startswith("!"):
@@ -89,8 +102,11 @@ class Query:
         """Check that it could match in some text.
 
         Raises:
-            Invalid: it is empty where lines are not counted, or asks for NUL, which no text holds.
+            Invalid: it is empty where lines are not counted, asks for NUL, which no text holds, or leaves out a part
+                of files.
         """
+        if self.glob is not None:
+            refuse_excluded_part(self.glob)
         if not self.pattern and not self.count_only:
             raise Invalid("The pattern is empty and would match every line.", "Name some text or expression.")
         if "\0" in self._outside_classes:

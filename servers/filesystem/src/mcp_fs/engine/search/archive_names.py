@@ -1,0 +1,183 @@
+"""Finds names in archives: `a.zip!/**/*.csv`, or below a start that is an archive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.cursors import Cursor
+from mcp_batteries.errors import Problem
+from mcp_fs.engine.documents.source import is_in_archive, list_members
+from mcp_fs.engine.listing.selection import (
+    Chooser,
+    as_file_glob,
+    compile_chooser,
+    compile_choosers,
+    find_nested_starts,
+    names_files_with_parts,
+)
+from mcp_fs.engine.listing.walk import (
+    Skipped,
+    WalkFilter,
+    display_path,
+    entry_display_path,
+    exclude_folders,
+    page_byte_limit,
+    walk,
+    walk_order,
+)
+from mcp_fs.models import FilePage, escape_line_breaks
+from mcp_fs.policy import ReadablePath
+
+__all__ = ["MemberQuery", "find_members", "split_member_glob"]
+
+
+@dataclass(frozen=True, slots=True)
+class MemberQuery:
+    """Which files of which archives are meant.
+
+    Attributes:
+        archive_glob: of the archives below a start; None where the start is one, or lies in one.
+        member_glob: of the files in them.
+        by_size: whether the largest come first, with their bytes.
+    """
+
+    archive_glob: str | None
+    member_glob: str
+    ignore_case: bool
+    by_size: bool
+    walk_filter: WalkFilter
+
+
+class _Member(NamedTuple):
+    """A file in an archive.
+
+    Attributes:
+        path: as answers show it.
+    """
+
+    path: str
+    size: int
+
+
+def split_member_glob(starts: Sequence[ReadablePath], glob: str) -> tuple[str | None, str] | None:
+    """Return the glob of archives and that of the files in them; None where no archive is meant."""
+    if glob.startswith("!"):
+        return None
+    archive_glob, mark, member_glob = glob.partition("!/")
+    if mark and names_files_with_parts(archive_glob):
+        return archive_glob, member_glob or "*"
+    if len(starts) == 1 and is_in_archive(starts[0]):
+        return None, glob
+    return None
+
+
+def find_members(
+    starts: Sequence[ReadablePath], query: MemberQuery, limit: int, cursor: str | None, cancel: CancelToken
+) -> FilePage:
+    """Return a page of the files in archives that a query means.
+
+    Raises:
+        Invalid: a glob or the cursor can't be read.
+        Problem: a start can't be opened.
+    """
+    scope = [[start.uri for start in starts], str(query)]
+    begin = 0
+    if cursor is not None:
+        begin = Cursor.decode("members", cursor, scope)
+    skipped = Skipped.with_deadline()
+    member_glob = as_file_glob(query.member_glob)
+    if query.ignore_case:
+        member_glob = member_glob.lower()
+    chooses = compile_chooser([member_glob])
+    members: list[_Member] = []
+    for archive in _find_archives(starts, query, skipped, cancel):
+        cancel.check()
+        if skipped.is_late():
+            skipped.add(skipped.late_reason(), display_path(archive))
+            continue
+        members += _choose_members(archive, chooses, query, skipped, cancel)
+    if query.by_size:
+        members.sort(key=lambda member: -member.size)
+    notes = [*skipped.notes(), *skipped.describe_excluded(named=not members), *skipped.describe_links()]
+    if not members:
+        notes.append("behind `!/` a glob is a name in an archive, in its case, or a path from its top")
+    page = _fill_page(members[begin : begin + limit], limit)
+    end = begin + len(page)
+    next_cursor = None
+    if end < len(members):
+        next_cursor = Cursor.encode("members", end, scope)
+    measures: list[str] = []
+    if query.by_size:
+        measures = [f"{member.size:,}" for member in page]
+    return FilePage([member.path for member in page], len(members), notes, next_cursor, measures)
+
+
+def _find_archives(
+    starts: Sequence[ReadablePath], query: MemberQuery, skipped: Skipped, cancel: CancelToken
+) -> Iterator[ReadablePath]:
+    """Yield the archives that are meant, in the order of a walk."""
+    if query.archive_glob is None:
+        yield from starts
+        return
+    archive_glob = query.archive_glob
+    if query.ignore_case:
+        archive_glob = archive_glob.lower()
+    for start, chooses in zip(starts, compile_choosers(starts, archive_glob), strict=True):
+        nested_starts = find_nested_starts(starts, start)
+        for entries in walk(start, query.walk_filter, cancel, skipped):
+            exclude_folders(entries, nested_starts)
+            prefix = "".join(part + "/" for part in entries.parts)
+            for name in entries.files:
+                path = prefix + name
+                if query.ignore_case:
+                    path = path.lower()
+                if not chooses(path) or name in entries.not_downloaded:
+                    continue
+                try:
+                    yield start.at(entries.folder.path.root, (*entries.folder.path.parts, name))
+                except Problem:
+                    skipped.add("protected", entry_display_path(entries.folder.path, name))
+
+
+def _choose_members(
+    archive: ReadablePath, chooses: Chooser, query: MemberQuery, skipped: Skipped, cancel: CancelToken
+) -> list[_Member]:
+    """Return the files of an archive, or of a folder in one, that are meant."""
+    try:
+        listing = list_members(archive, cancel)
+    except Problem:
+        if query.archive_glob is None:
+            raise
+        skipped.add("could not be listed", display_path(archive))
+        return []
+    if listing is None:
+        skipped.add("no archive", display_path(archive))
+        return []
+    if not listing.is_complete:
+        skipped.add("has more files than are listed", display_path(archive))
+    top = display_path(listing.archive)
+    inner = archive.parts[len(listing.archive.parts) :]
+    prefix = "".join(part + "/" for part in inner)
+    members: list[_Member] = []
+    for name in sorted(listing.sizes, key=lambda name: walk_order(tuple(name.split("/")))):
+        path = name.removeprefix(prefix)
+        if query.ignore_case:
+            path = path.lower()
+        if chooses(path):
+            members.append(_Member(f"{top}/{escape_line_breaks(name)}", listing.sizes[name]))
+    return members
+
+
+def _fill_page(members: Sequence[_Member], limit: int) -> list[_Member]:
+    """Return the first members that fit on a page; one at least."""
+    page: list[_Member] = []
+    remaining_bytes = page_byte_limit(limit)
+    for member in members:
+        remaining_bytes -= len(member.path.encode("utf-8", "replace")) + 1
+        if page and remaining_bytes < 0:
+            break
+        page.append(member)
+    return page
