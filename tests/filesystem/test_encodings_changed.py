@@ -40,7 +40,8 @@ async def test_a_folder_is_converted_in_one_call(mixed: Path) -> None:
     plan = (await tools.replace_text(glob="*", encoding="utf-8", dry_run=True)).text()
     assert plan.splitlines() == [
         "[would convert 3 of 6 files to utf-8; old encodings are guessed: look whether the words in brackets are "
-        "right; binary, not changed: x.bin; nothing was written: repeat with dry_run=false]",
+        'right; a wrong one can be named, as encoding="cp1250>utf-8"; '
+        "binary, not changed: x.bin; nothing was written: repeat with dry_run=false]",
         "a.txt from cp1252 (Größe)",
         "d/c.txt from cp1252 (Größe)",
         "d/marked.txt from utf-8 with BOM",
@@ -104,6 +105,22 @@ async def test_what_is_not_told_from_its_new_bytes_is_named(tmp_path: Path) -> N
     for encoding, is_told in (("utf-16", True), ("utf-16-le", False)):
         plan = (await Tools(served(tmp_path)).replace_text(glob="*", encoding=encoding, dry_run=True)).text()
         assert ("once converted, read as another encoding or as binary: b.txt;" in plan) != is_told, plan
+
+
+@pytest.mark.anyio
+async def test_an_old_encoding_that_is_named_is_not_guessed(tmp_path: Path) -> None:
+    polish = "Zażółć gęślą jaźń\n"
+    files: dict[str, str | bytes] = {"a.txt": polish.encode("cp1250"), "b.txt": polish, "c.txt": "plain\n"}
+    fill(tmp_path, files)
+    tools = Tools(served(tmp_path))
+    plan = (await tools.replace_text(glob="*", encoding="cp1250>utf-8", dry_run=True)).text()
+    assert plan.splitlines()[1:] == ["a.txt from cp1250"] and "guessed" not in plan, plan
+    await tools.replace_text({"jaźń": "noc"}, "*", encoding="windows-1250 > utf-8")
+    new = polish.replace("jaźń", "noc").encode()
+    assert [(tmp_path / name).read_bytes() for name in sorted(files)] == [new, new, b"plain\n"]
+    for name in ("nonsense", "base64", "punycode", "unicode_escape", ""):
+        with pytest.raises(Invalid, match=f"`{name}` is not known"):
+            await tools.replace_text(glob="*", encoding=f"{name}>utf-8")
 
 
 @pytest.mark.anyio

@@ -15,6 +15,7 @@ from mcp import Client
 from mcp_types import TextContent
 
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
+from mcp_fs.engine.changing import file_edits
 from mcp_fs.engine.changing.replace import Substitution
 from mcp_fs.engine.journal.states import MAX_HASHED_BYTES
 from mcp_fs.engine.text.encodings import MAX_EDIT_BYTES
@@ -528,6 +529,16 @@ async def test_texts_that_can_not_be_replaced_change_nothing(
 def test_behind_the_last_line_end_there_is_no_line(pattern: str, new: str, text: str, expected: str) -> None:
     """As for sed."""
     assert Substitution({pattern: new}, "regex").compile(CancelToken())(text)[0] == expected
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_no_diff_is_made_that_nobody_sees(project: Path, dry_run: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> str:
+        raise AssertionError
+
+    monkeypatch.setattr(file_edits, "unified_diff", refuse)
+    failed, answer = await call(project, "replace_text", replacements={"old_name": "x"}, glob="*.py", dry_run=dry_run)
+    assert not failed and "in 19 files" in answer, answer
 
 
 async def test_a_dry_run_tells_of_all_files_in_how_many_folders_they_are(tmp_path: Path) -> None:

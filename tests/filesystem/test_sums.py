@@ -107,3 +107,20 @@ def test_products_are_added_up_beside_the_sum(tmp_path: Path) -> None:
 def test_a_group_times_without_a_sum_is_any_other(tmp_path: Path) -> None:
     fill(tmp_path, {"a": "x 3\n"})
     assert _search(tmp_path, r"(?P<times>\d)")[1:] == ["1\t3"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "total"),
+    [
+        ("0.1\n0.2\n0.30000000000000004\n", "0.6"),
+        ("10.50\n2\n", "12.50"),
+        ("1e20\n0.25\n", "100000000000000000000.25"),
+        ("9" * 40 + "\n1\n", "1" + "0" * 40),
+        ("3.141592653589793238\n", "3.14159265358979"),
+        ("1e-20\n2e-20\n", "0.00000000000000000003"),
+        ("0\n-0\n", "0"),
+    ],
+)
+def test_a_sum_has_all_its_digits_and_no_noise(tmp_path: Path, numbers: str, total: str) -> None:
+    fill(tmp_path, {"a": numbers})
+    assert _search(tmp_path, "(?P<sum>.+)")[1].split("\t")[-1] == total

@@ -247,6 +247,8 @@ class ReplaceResult(TextResult):
             facts.append(f"{verb} {converted:,} of {pluralize(self.file_count, 'file')} to {self.encoding}")
         if any(file.example for file in self.files):
             facts.append("old encodings are guessed: look whether the words in brackets are right")
+            if self.dry_run:
+                facts.append(f'a wrong one can be named, as encoding="cp1250>{self.encoding}"')
         facts += self.notes
         if self.dry_run and self.files:
             facts.append("nothing was written: repeat with dry_run=false")

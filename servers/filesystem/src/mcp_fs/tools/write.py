@@ -24,7 +24,7 @@ from mcp_fs.engine.handles.named_entries import CopySource, accept_target
 from mcp_fs.engine.journal.journal import ChangeRecorder
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.text.edit import Replacement
-from mcp_fs.engine.text.encodings import parse_encoding
+from mcp_fs.engine.text.encodings import parse_conversion
 from mcp_fs.models import BatchResult, EditResult, MoveResult, ReplaceResult, WriteResult
 from mcp_fs.policy import ReadablePath, WritablePath
 from mcp_fs.policy.path_arguments import PathArguments, TargetPath
@@ -226,7 +226,8 @@ def replace_text(
     walk_filter = WalkFilter(include_hidden, include_ignored)
     substitution = Substitution(replacements or {}, by, ignore_case)
     if encoding is not None:
-        substitution = replace(substitution, encoding=parse_encoding(encoding))
+        old_encoding, new_encoding = parse_conversion(encoding)
+        substitution = replace(substitution, encoding=new_encoding, old_encoding=old_encoding)
     replace_all = partial(replace_in_files, path, glob, walk_filter, substitution, dry_run=dry_run)
     return recorder.record(origin, cancel, replace_all)
 

@@ -86,6 +86,7 @@ class FileChange:
         renamed_from: the file whose contents and attributes it gets; another change deletes that.
         is_renamed: whether the file goes because another change puts it under its new path.
         encoding: what it is written in from now on; None for the encoding that it has.
+        old_encoding: what it is read in if its encoding would be a guess; None for the guess.
     """
 
     path: WritablePath
@@ -98,6 +99,7 @@ class FileChange:
     renamed_from: WritablePath | None = None
     is_renamed: bool = False
     encoding: Encoding | None = None
+    old_encoding: Encoding | None = None
 
 
 @dataclass(slots=True)
@@ -164,11 +166,17 @@ def replace_pieces(
 
 
 def change_files(
-    changes: Sequence[FileChange], *, dry_run: bool, cancel: CancelToken, journal_entry: JournalEntry | None = None
+    changes: Sequence[FileChange],
+    *,
+    dry_run: bool,
+    shows_diffs: bool = True,
+    cancel: CancelToken,
+    journal_entry: JournalEntry | None = None,
 ) -> EditResult:
     """Make all changes or none.
 
     Args:
+        shows_diffs: whether the result has the diffs, which take most of the time; else they are empty.
         journal_entry: is told what changes before it does, so that it can be undone.
 
     Raises:
@@ -185,7 +193,7 @@ def change_files(
         prepared: list[_PreparedChange] = []
         for change, resolved in zip(changes, resolved_changes, strict=True):
             locked_file = None if resolved is None else locks.get(resolved)
-            prepared.append(_prepare(change, resolved, locked_file, cancel))
+            prepared.append(_prepare(change, resolved, locked_file, cancel, shows_diffs=shows_diffs))
         _refuse_too_much(prepared)
         _refuse_same_file(prepared, resolved_changes)
         notes: list[str] = []
@@ -284,7 +292,12 @@ def _resolve(change: FileChange, stack: ExitStack, dry_run: bool) -> ResolvedPat
 
 
 def _prepare(
-    change: FileChange, resolved: ResolvedPath[WritablePath] | None, locked_file: LockedFile | None, cancel: CancelToken
+    change: FileChange,
+    resolved: ResolvedPath[WritablePath] | None,
+    locked_file: LockedFile | None,
+    cancel: CancelToken,
+    *,
+    shows_diffs: bool,
 ) -> _PreparedChange:
     """Read the file and compute its new contents."""
     cancel.check()
@@ -298,6 +311,8 @@ def _prepare(
     except OverflowError:
         raise too_large_error(change.path) from None
     data = _encode_new(change, stored_text, old)
+    if not shows_diffs:
+        return _PreparedChange(change, old.status, old.hash, data, "")
     diff = unified_diff(
         readable(old_text),
         readable(new_text),
@@ -372,7 +387,7 @@ def _read_old_contents(
         raise Conflict(f"{quote(path.display)} exists already.", "Edit it, or choose another name.")
     digest = content_hash(data)
     _check_expected_hash(change, data, digest)
-    decoded = decode(data)
+    decoded = decode(data, change.old_encoding)
     if decoded is None:
         raise not_text_error(path, data)
     return _OldContents(status, data, decoded, digest)

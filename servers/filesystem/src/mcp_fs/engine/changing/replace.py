@@ -73,12 +73,14 @@ class Substitution:
         by: an old one is the text itself; the same as a whole word; or an RE2 expression, whose groups are `\\1` in
             the new one.
         encoding: what the files are written in from now on; None for the encoding that each has.
+        old_encoding: what those are read in whose encoding would be a guess; None for the guess.
     """
 
     replacements: Mapping[str, str]
     by: Literal["text", "word", "regex"] = "text"
     ignore_case: bool = False
     encoding: Encoding | None = None
+    old_encoding: Encoding | None = None
 
     def compile(self, cancel: CancelToken) -> Substitute:
         """Compile to a function, which raises OverflowError where a text would get too long.
@@ -194,7 +196,7 @@ def replace_in_files(
         Problem: one of them can't be changed; nothing was written.
     """
     _check_replacements(substitution)
-    attempt = _Attempt(substitution.compile(cancel), substitution.encoding)
+    attempt = _Attempt(substitution.compile(cancel), substitution.encoding, substitution.old_encoding)
     skipped = Skipped(tells_links=True, reads_contents=True)
     binary_paths: list[str] = []
     files = _collect_replacements(
@@ -203,7 +205,8 @@ def replace_in_files(
     notes: list[str] = []
     if files:
         changes = [_to_file_change(file, attempt) for file in files]
-        notes.extend(change_files(changes, dry_run=dry_run, cancel=cancel, journal_entry=journal_entry).notes)
+        result = change_files(changes, dry_run=dry_run, shows_diffs=False, cancel=cancel, journal_entry=journal_entry)
+        notes.extend(result.notes)
     notes.extend(skipped.notes())
     notes.extend(skipped.describe_excluded(named=not files))
     notes.extend(skipped.describe_links())
@@ -235,9 +238,10 @@ class _Attempt:
 
     substitute: Substitute
     encoding: Encoding | None
+    old_encoding: Encoding | None
     file_count: int = 0
 
-    def old_encoding(self, path: WritablePath, decoded: Decoded, data: bytes, new: str) -> str:
+    def find_old_encoding(self, path: WritablePath, decoded: Decoded, data: bytes, new: str) -> str:
         """Return what a file is written in, if it is not the encoding that is asked for.
 
         Raises:
@@ -312,6 +316,7 @@ def _to_file_change(file: _FileReplacement, attempt: _Attempt) -> FileChange:
         lambda text: attempt.substitute(text)[0],
         lambda notebook: substitute_in_cells(notebook, attempt.substitute)[0],
         encoding=attempt.encoding if file.old_encoding else None,
+        old_encoding=attempt.old_encoding,
     )
 
 
@@ -384,7 +389,7 @@ def _try_file(
     if data is None:
         skipped.add(f"larger than {MAX_EDIT_BYTES:,} bytes, which is as much as can be edited", path.display)
         return None
-    decoded = decode(data)
+    decoded = decode(data, attempt.old_encoding)
     if decoded is None:
         binary_paths.append(path.display)
         return None
@@ -401,7 +406,7 @@ def _try_file(
     if attempt.encoding is not None and decoded.undecodable:
         skipped.add("not all text in one encoding, so not changed", path.display)
         return None
-    old_encoding = attempt.old_encoding(path, decoded, data, new)
+    old_encoding = attempt.find_old_encoding(path, decoded, data, new)
     if new == decoded.text and not old_encoding:
         return None
     if kind not in (None, "notebook"):
@@ -411,7 +416,7 @@ def _try_file(
     if old_encoding and not attempt.is_read_back(new):
         skipped.add("once converted, read as another encoding or as binary", path.display)
     example = ""
-    if old_encoding and not decoded.encoding.startswith("utf-"):
+    if old_encoding and attempt.old_encoding is None and not decoded.encoding.startswith("utf-"):
         example = _find_foreign_word(decoded.text)
     return _FileReplacement(path, counts, len(new), differences, old_encoding, example)
 

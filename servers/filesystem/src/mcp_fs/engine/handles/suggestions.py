@@ -53,7 +53,9 @@ def suggest_next_move(path: ReadablePath, list_names: ListNames) -> str:
     if names is not None and path.name in names:
         return "It is a link whose target does not exist."
     if is_in_archive(path, list_names):
-        return "What is in an archive is listed and read by `read_text`, found by `find_files`, searched by `search_text`."
+        return (
+            "What is in an archive is listed and read by `read_text`, found by `find_files`, searched by `search_text`."
+        )
     for parts in _iterate_spellings(path):
         if (candidate := _find_ignoring_case(path, parts, list_names)) is not None:
             return f"Did you mean {quote(candidate.display)}?"

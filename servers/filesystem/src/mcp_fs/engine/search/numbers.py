@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from enum import Enum
 
-__all__ = ["DecimalMark", "WrittenNumber", "read_number"]
+__all__ = ["ARITHMETIC", "DecimalMark", "WrittenNumber", "format_sum", "read_number"]
 
 # What programs write; the exponent is bounded, because a sum is written out.
 _UNSIGNED = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,2})?")
@@ -16,6 +16,12 @@ _SIMPLE = re.compile(r"([-+]?)(\d+(?:\.\d+)?)")
 # Three digits behind the only mark can be thousands or decimals, unless a zero stands before it.
 _AMBIGUOUS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
 _SPACES_AND_APOSTROPHES = re.compile(r"(?<=\d)(['’\s])(?=\d{3}(?:\1|[.,]|$))")
+# A number has at most 99 digits before its point and 99 behind, its product with another twice as many.
+ARITHMETIC = Context(prec=500)
+# As many as a program tells apart: what stands behind them comes from how it wrote its numbers.
+_SIGNIFICANT_DIGITS = 15
+# Behind the point people write as many, of any number.
+_EXACT_FRACTION_DIGITS = 6
 _CURRENCY_CODE = re.compile(r"^[A-Z]{3}(?![A-Za-z])|(?<![A-Za-z])[A-Z]{3}$")
 _MINUS_SIGNS = "-−–"
 
@@ -63,6 +69,16 @@ class WrittenNumber:
         if self.is_negative:
             return -number
         return number
+
+
+def format_sum(number: Decimal) -> str:
+    """Return a sum with all digits before its point; behind it without the noise of what programs compute."""
+    fraction_digits = -int(number.as_tuple().exponent)
+    kept_digits = max(_SIGNIFICANT_DIGITS - 1 - number.adjusted(), _EXACT_FRACTION_DIGITS)
+    if fraction_digits <= kept_digits:
+        return f"{number:f}"
+    rounded = number.quantize(Decimal(1).scaleb(-kept_digits), context=ARITHMETIC)
+    return f"{rounded:f}".rstrip("0").rstrip(".")
 
 
 def read_number(text: str) -> WrittenNumber:

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from mcp_batteries.errors import quote
 from mcp_fs.engine.search.grep import clip_line
-from mcp_fs.engine.search.numbers import DecimalMark, WrittenNumber, read_number
+from mcp_fs.engine.search.numbers import ARITHMETIC, DecimalMark, WrittenNumber, format_sum, read_number
 from mcp_fs.models import pluralize
 
 __all__ = ["TextCounts"]
@@ -107,9 +107,9 @@ class TextCounts:
         fields = [clip_line(0, text.replace(b"\n", b"\\n"), 0).text]
         if self.kind != "text":
             sums = self._sums.get(text, _Sums())
-            fields.append(f"{sums.values:f}")
+            fields.append(format_sum(sums.values))
             if self.kind == "product":
-                fields.append(f"{sums.products:f}")
+                fields.append(format_sum(sums.products))
         return "\t".join(filter(None, fields))
 
     def notes(self) -> list[str]:
@@ -130,11 +130,14 @@ class TextCounts:
         return notes
 
     def _describe_totals(self) -> str:
-        values = sum((sums.values for sums in self._sums.values()), Decimal())
+        values = Decimal()
+        products = Decimal()
+        for sums in self._sums.values():
+            values = ARITHMETIC.add(values, sums.values)
+            products = ARITHMETIC.add(products, sums.products)
         if self.kind == "sum":
-            return f"sum of all {values:f}"
-        products = sum((sums.products for sums in self._sums.values()), Decimal())
-        return f"sums of all {values:f} and {products:f}"
+            return f"sum of all {format_sum(values)}"
+        return f"sums of all {format_sum(values)} and {format_sum(products)}"
 
     def _add_rows(self, rows: Sequence[_NumberedRow]) -> None:
         marks: set[DecimalMark] = set()
@@ -158,9 +161,9 @@ class TextCounts:
                 self._non_numbers[number.text] += row.count
                 return
             values.append(value)
-            product *= value
-        sums.values += values[0] * row.count
-        sums.products += product * row.count
+            product = ARITHMETIC.multiply(product, value)
+        sums.values = ARITHMETIC.fma(values[0], row.count, sums.values)
+        sums.products = ARITHMETIC.fma(product, row.count, sums.products)
 
     def _note_guess(self, row: _NumberedRow) -> None:
         """Remember a number that could be read otherwise."""

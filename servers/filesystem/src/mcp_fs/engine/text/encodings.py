@@ -38,6 +38,7 @@ __all__ = [
     "is_text",
     "is_text_with_nuls",
     "is_utf8",
+    "parse_conversion",
     "parse_encoding",
     "read_text_form",
     "replace_undecodable",
@@ -106,6 +107,11 @@ class Encoding:
     def newline(self) -> bytes:
         return "\n".encode(self.name)
 
+    @property
+    def is_guess(self) -> bool:
+        """Whether bytes that are read in it could be meant in another: all but Unicode's own."""
+        return not self.name.startswith("utf-")
+
     def __str__(self) -> str:
         return describe_encoding(self.name, bom=bool(self.bom))
 
@@ -142,6 +148,38 @@ def parse_encoding(name: str) -> Encoding:
         f"The encoding {quote(name)} is none that text is written in here.",
         f"Use `utf-8`, `utf-8-sig`, `utf-16-le`, `utf-16-be` or one of {', '.join(ASCII_ENCODINGS)}.",
     )
+
+
+# How names and programs are spelled, and never files.
+_NOT_OF_FILES = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "utf-7"})
+
+
+def parse_conversion(names: str) -> tuple[Encoding | None, Encoding]:
+    """Return what files are read in, if it is named, and what they are written in: `cp1250>utf-8`, or `utf-8`.
+
+    Raises:
+        Invalid: as `parse_encoding`.
+    """
+    old_name, arrow, new_name = names.rpartition(">")
+    if not arrow:
+        return None, parse_encoding(names)
+    return _parse_old_encoding(old_name), parse_encoding(new_name)
+
+
+def _parse_old_encoding(name: str) -> Encoding:
+    """Return any encoding of text by its name: what is only read may be one that nobody would guess.
+
+    Raises:
+        Invalid: there is none of that name.
+    """
+    try:
+        codec = codecs.lookup(name.strip()).name
+        "a".encode(codec)
+    except LookupError:
+        codec = ""
+    if not codec or codec in _NOT_OF_FILES:
+        raise Invalid(f"The encoding {quote(name)} is not known.", "Name it as Python does: `cp1250`, `mac-roman`.")
+    return Encoding(codec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +252,17 @@ def uniform_newline(text: str) -> Newline | None:
     return newline
 
 
-def decode(data: bytes) -> Decoded | None:
-    """Return `data` as text, or None when it is binary; `encode(decoded.text, decoded)` gives `data` again."""
+def decode(data: bytes, old_encoding: Encoding | None = None) -> Decoded | None:
+    """Return `data` as text, or None when it is binary; `encode(decoded.text, decoded)` gives `data` again.
+
+    Args:
+        old_encoding: what it is read in where its encoding would be a guess.
+    """
     encoding = detect_encoding(data)
     if encoding is None:
         return None
+    if old_encoding is not None and encoding.is_guess:
+        encoding = old_encoding
     body = data[len(encoding.bom) :]
     surrogates: dict[bytes, str] = {}
     _handler_state.surrogates = surrogates
