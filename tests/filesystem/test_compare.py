@@ -124,6 +124,22 @@ def test_diffs_in_folders_are_whole_and_others_are_counted(tmp_path: Path) -> No
     assert all(one.count("\n-a") == one.count("\n+b") == 100 for one in shown) and len(answer) < 5_000
 
 
+def test_names_alone_are_told_on_request(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.txt").write_text(f"{name}\n")
+    (tmp_path / "b/new.txt").write_text("")
+    policy = served(tmp_path)
+    answer = compare(policy.readable("a"), policy.readable("b"), 1000, CancelToken(), names_only=True).text()
+    assert answer.splitlines() == [
+        "[a and b: 1 file (~) differ; 0 only in the first (-); 1 only in the second (+); 0 same]",
+        "+ new.txt",
+        "~ x.txt\t2\t2",
+    ]
+    one = compare(policy.readable("a/x.txt"), policy.readable("b/x.txt"), 1000, CancelToken(), names_only=True).text()
+    assert one.splitlines() == ["[a/x.txt and b/x.txt: different]"]
+
+
 def test_a_page_of_differences_says_how_many_there_are(tmp_path: Path) -> None:
     for side in "ab":
         for number in range(100):

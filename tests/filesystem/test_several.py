@@ -101,10 +101,14 @@ async def test_several_are_deleted_in_one_step(here: Ground, paths: list[str], g
 @pytest.mark.parametrize(
     ("paths", "why"),
     [
-        (["b.txt", "none"], "`none` does not exist"),
-        (["b.txt", "d"], "`d` is a folder that is not empty"),
+        (["b.txt", "none"], "`none` does not exist; nothing was deleted."),
+        (["b.txt", "d"], "`d` is a folder that is not empty; nothing was deleted."),
+        (["b.txt", "./*.none"], "; nothing was deleted."),
         (["b.txt", "../outside/*"], "outside the served folders"),
-        (["b.txt", "**/*.none"], "not hidden or git-ignored. Hidden ones are meant if their dot is spelled"),
+        (
+            ["b.txt", "**/*.none"],
+            "not hidden or git-ignored; nothing was deleted. Hidden ones are meant if their dot is spelled",
+        ),
         (["b.txt", ".hidden/.*"], "means no file"),
         (["b.txt", "."], "is a served folder itself"),
         (["*.bak"], "is a name at any depth, such as `d/a.bak`; nothing was done. Write `./*.bak` for those in the"),
@@ -622,7 +626,7 @@ async def test_several_are_put_elsewhere_and_taken_back_together(here: Ground, t
 @pytest.mark.parametrize(
     ("targets", "why"),
     [
-        ({"b.txt": "x", "none": "y"}, "`none` does not exist"),
+        ({"b.txt": "x", "none": "y"}, "`none` does not exist; nothing was done."),
         ({"b.txt": "x", "a.bak": "d/a.bak"}, "`d/a.bak` exists already; nothing was done. Set `overwrite`"),
         ({"b.txt": "x", "a.bak": "d"}, "`d` is a folder that exists already"),
         ({"b.txt": "x", "a.bak": "../outside/x"}, "outside the served folders"),

@@ -12,6 +12,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, TooLarge, quote
 from mcp_batteries.server.calling.confirmation_text import escape_invisible
 from mcp_batteries.server.declaration.trusted import trusted
+from mcp_fs.engine.changing.all_or_none import all_or_none
 from mcp_fs.engine.changing.destinations import (
     DestinationRules,
     Destinations,
@@ -70,7 +71,8 @@ def plan_deletion(
     for path in paths:
         if isinstance(path, PathGlob):
             has_globs = True
-            expanded = expand_glob(path, limit, cancel, for_change=True)
+            with all_or_none(len(paths), "deleted"):
+                expanded = expand_glob(path, limit, cancel, for_change=True)
             found_paths += expanded.paths
             skipped.merge(expanded.skipped)
         else:
@@ -134,7 +136,8 @@ def plan_copies(
         Problem: one can't be meant, or too much is.
     """
     rules = _destination_rules(overwrite=overwrite, skip_existing=skip_existing)
-    destinations = find_copy_destinations(targets, rules, cancel)
+    with all_or_none(len(targets), "done"):
+        destinations = find_copy_destinations(targets, rules, cancel)
     return PlannedTransfer(destinations, _ask_about(destinations, "copy_file", settings, overwrite=overwrite))
 
 
@@ -153,7 +156,8 @@ def plan_moves(
         Problem: one can't be meant, or too much is.
     """
     rules = _destination_rules(overwrite=overwrite, skip_existing=skip_existing, ignore_case=ignore_case)
-    destinations = find_move_destinations(targets, rules, cancel)
+    with all_or_none(len(targets), "done"):
+        destinations = find_move_destinations(targets, rules, cancel)
     return PlannedTransfer(destinations, _ask_about(destinations, "move_file", settings, overwrite=overwrite))
 
 

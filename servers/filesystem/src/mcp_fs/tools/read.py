@@ -143,15 +143,17 @@ def read_diff(
     *,
     source: ReadPath,
     target: ReadPath,
+    names_only: bool = False,
     include_hidden: bool = False,
     include_ignored: bool = False,
     max_bytes: PageByteLimit = DEFAULT_PAGE_BYTES,
 ) -> Comparison:
     """Compare two files, or all in two folders, as a unified diff from `source` to `target`.
 
-    Large JSON is compared by keys. For changes over time use `list_changes`.
+    For changes over time use `list_changes`.
     """
-    return compare(source, target, max_bytes, cancel, WalkFilter(include_hidden, include_ignored))
+    walk_filter = WalkFilter(include_hidden, include_ignored)
+    return compare(source, target, max_bytes, cancel, walk_filter, names_only=names_only)
 
 
 @tool("Get information", effect="read", also=("get_file_info",))

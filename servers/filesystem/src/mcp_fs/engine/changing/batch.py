@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
+from mcp_fs.engine.changing.all_or_none import all_or_none
 from mcp_fs.engine.changing.copying import copy_entry
 from mcp_fs.engine.changing.destinations import Destinations
 from mcp_fs.engine.changing.entry_copy import absolute_names, name_taken_error, read_status_if_exists
@@ -110,7 +111,8 @@ def copy_pairs(
     """
     replaced_bytes = 0
     if len(pairs) > 1:
-        replaced_bytes = _check_pairs(pairs, overwrite, cancel)
+        with all_or_none(len(pairs), "done"):
+            replaced_bytes = _check_pairs(pairs, overwrite, cancel)
     return _put_each(copy_entry, "copied", pairs, replaced_bytes, overwrite, cancel, journal_entry)
 
 
@@ -130,9 +132,10 @@ def move_pairs(
     """
     replaced_bytes = 0
     if len(pairs) > 1:
-        for source, target in pairs:
-            refuse_renaming_secret_folder(source, target)
-        replaced_bytes = _check_pairs(pairs, overwrite, cancel)
+        with all_or_none(len(pairs), "done"):
+            for source, target in pairs:
+                refuse_renaming_secret_folder(source, target)
+            replaced_bytes = _check_pairs(pairs, overwrite, cancel)
         results = rename_all(pairs, cancel=cancel, journal_entry=journal_entry)
         if results is not None:
             return BatchResult(results)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Problem, Unavailable, quote
+from mcp_fs.engine.changing.all_or_none import all_or_none
 from mcp_fs.engine.changing.entry_copy import absolute_names
 from mcp_fs.engine.changing.moving import Deletion, refuse_served_folder
 from mcp_fs.engine.changing.remaining import describe_emptied, describe_remaining
@@ -50,9 +51,10 @@ def delete_all(
         Unavailable: some went, and the next could not; both are named.
     """
     with ExitStack() as stack:
-        targets = _resolve_outermost(paths, stack)
-        stack.enter_context(lock_names([target.resolved for target in targets], cancel))
-        operations = [_prepare(target, recursive, trash, cancel, journal_entry) for target in targets]
+        with all_or_none(len(paths), "deleted"):
+            targets = _resolve_outermost(paths, stack)
+            stack.enter_context(lock_names([target.resolved for target in targets], cancel))
+            operations = [_prepare(target, recursive, trash, cancel, journal_entry) for target in targets]
         _apply_all(operations, None if trash else journal_entry)
     results = [
         MoveResult(operation.verb, operation.display_path.display, notes=operation.notes) for operation in operations

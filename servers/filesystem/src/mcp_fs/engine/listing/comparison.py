@@ -50,21 +50,29 @@ def compare(
     max_bytes: int,
     cancel: CancelToken,
     walk_filter: WalkFilter | None = None,
+    *,
+    names_only: bool = False,
 ) -> Comparison:
     """Return what differs between two files, as a diff, or between two folders, entry by entry.
 
     Args:
         walk_filter: what is left out of folders.
+        names_only: whether no lines of files are wanted.
 
     Raises:
         Problem: one of them can't be opened, or only one is a folder.
     """
     names = (display_path(first), display_path(second))
     if _is_folder(first) and _is_folder(second):
-        head, lines = _compare_folders(first, second, max_bytes * 2 // 5, walk_filter or WalkFilter(), cancel)
+        max_diff_bytes = None
+        if not names_only:
+            max_diff_bytes = max_bytes * 2 // 5
+        head, lines = _compare_folders(first, second, max_diff_bytes, walk_filter or WalkFilter(), cancel)
     else:
         # Of a folder and a file, opening the folder as a file says what is wrong.
         head, lines = _compare_files(first, second, cancel)
+        if names_only:
+            lines = []
     return Comparison(names, head, lines, max_bytes)
 
 
@@ -188,15 +196,17 @@ def _read_block(file: BinaryIO) -> bytes:
 
 
 def _compare_folders(
-    first: ReadablePath, second: ReadablePath, max_diff_bytes: int, walk_filter: WalkFilter, cancel: CancelToken
+    first: ReadablePath, second: ReadablePath, max_diff_bytes: int | None, walk_filter: WalkFilter, cancel: CancelToken
 ) -> tuple[str, list[str]]:
     """Return what differs between two folders; the diffs of small text files stand behind all the rest.
 
     Args:
-        max_diff_bytes: how much these diffs may take.
+        max_diff_bytes: how much these diffs may take; None where none are wanted.
     """
     comparison = _FolderComparison(first, second, walk_filter, cancel)
     comparison.compare_entries()
+    if max_diff_bytes is None:
+        return "; ".join(comparison.facts()), comparison.lines
     diffs, missing_diffs = _collect_diffs(
         first, second, comparison.changed_files, max_diff_bytes, comparison.deadline, cancel
     )

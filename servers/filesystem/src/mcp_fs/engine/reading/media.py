@@ -259,7 +259,7 @@ def _show_pdf(file: _MediaFile, page: int | None, cancel: CancelToken) -> Media:
 def _show_pdf_page(file: _MediaFile, number: int, cancel: CancelToken) -> Media | str:
     """Return a page of a PDF, or why it can't be shown."""
     if not _is_installed("pypdfium2"):
-        return "its pages can be read once mcp-fs is installed as mcp-fs[pdf]"
+        return "its pages can be read once mcp-fs is installed as mcp-fs[documents]"
     try:
         extracted = file.extract("page", cancel, page=number)
     except Invalid as problem:

@@ -1,0 +1,27 @@
+"""What is said of a call for several entries that fails for one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from mcp_batteries.errors import Problem
+
+__all__ = ["all_or_none"]
+
+
+@contextmanager
+def all_or_none(count: int, verb: str) -> Generator[None]:
+    """Say of a failure that nothing was done, before anything is.
+
+    Args:
+        count: of what the call names; of a single one it goes without saying.
+        verb: what was to be done, such as `deleted`.
+    """
+    try:
+        yield
+    except Problem as problem:
+        if count == 1 or "nothing was" in problem.failure:
+            raise
+        failure = f"{problem.failure.removesuffix('.')}; nothing was {verb}."
+        raise type(problem)(failure, problem.fix) from problem
