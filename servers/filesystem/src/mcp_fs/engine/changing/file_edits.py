@@ -420,6 +420,9 @@ def _encode_new(change: FileChange, text: str, old: _OldContents) -> bytes | Non
         )
     if change.encoding is not None and old.decoded.undecodable:
         raise Conflict(f"{quote(path.display)} was changed by somebody else.", "Read it again, then repeat the change.")
+    if old.decoded.bom and not old.decoded.text.startswith("\ufeff"):
+        # Who edits the first line may quote the mark of the file, which it has already.
+        text = text.removeprefix("\ufeff")
     data = encode(text, old.decoded.in_encoding(change.encoding))
     if len(data) > MAX_EDIT_BYTES:
         raise too_large_error(path)
