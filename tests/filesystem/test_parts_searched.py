@@ -11,6 +11,7 @@ import xlsxwriter
 
 from filesystem.documents import pdf, zipped
 from filesystem.reading import fill, flat, served
+from filesystem.tool_calls import Tools
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem
 from mcp_fs.engine.search.find import find_files
@@ -183,3 +184,23 @@ def test_no_part_is_left_out_in_silence(archives: Path, glob: str) -> None:
         _search(archives, "two", glob=glob)
     with pytest.raises(Invalid, match="only whole files are left out"):
         find_files([served(archives).readable(".")], glob, CancelToken())
+
+
+def test_a_folder_that_is_called_like_an_archive_is_searched(tmp_path: Path) -> None:
+    fill(tmp_path, {"wow!/x.csv": "two\n", "wow!/d/y.csv": "two\n"})
+    assert flat(_search(tmp_path, "two", glob="wow!/**")) == ["wow!/x.csv:1:two", "wow!/d/y.csv:1:two"]
+    page = find_files([served(tmp_path).readable(".")], "wow!/**", CancelToken())
+    assert list(page.paths) == ["wow!/x.csv", "wow!/d/y.csv"]
+
+
+@pytest.mark.anyio
+async def test_files_of_an_archive_are_read_by_a_glob(archives: Path) -> None:
+    tools = Tools(served(archives))
+    answer = (await tools.read_files(["a.zip!/**/*.csv", "a.zip!/*", "a.zip!/data/*.md"])).text()
+    assert [line.split(" ")[1] for line in answer.splitlines() if line.startswith("===")] == [
+        "a.zip!/.h/c.csv",
+        "a.zip!/data/a.csv",
+        "a.zip!/n.txt",
+        "a.zip!/data/*.md:",
+    ]
+    assert "`a.zip!/data/*.md` means nothing in the archive" in answer

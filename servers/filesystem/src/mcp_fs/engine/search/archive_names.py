@@ -134,7 +134,10 @@ def _find_archives(
                 path = prefix + name
                 if query.ignore_case:
                     path = path.lower()
-                if not chooses(path) or name in entries.not_downloaded:
+                if name in entries.links or name in entries.special_files or not chooses(path):
+                    continue
+                if name in entries.not_downloaded:
+                    skipped.add("not downloaded yet, so not listed", entry_display_path(entries.folder.path, name))
                     continue
                 try:
                     yield start.at(entries.folder.path.root, (*entries.folder.path.parts, name))

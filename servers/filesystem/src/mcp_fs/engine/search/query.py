@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Invalid
-from mcp_fs.engine.listing.selection import refuse_excluded_part
+from mcp_fs.engine.listing.selection import names_files_with_parts, refuse_excluded_part
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.patterns.line_breaks import asks_for_line_breaks, remove_classes
 
@@ -81,6 +81,8 @@ class Query:
         if self.glob is None or self.glob.startswith("!"):
             return self.glob, ""
         file_glob, _, part = self.glob.partition("!/")
+        if _WILDCARD.search(part) and not names_files_with_parts(file_glob):
+            return self.glob, ""  # a folder whose name ends in `!`
         return file_glob, part
 
     @property
