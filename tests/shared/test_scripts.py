@@ -3,13 +3,16 @@
 import json
 import os
 import re
+import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from contextvars import ContextVar
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from mcp import Client
 from mcp.server.auth.middleware.auth_context import auth_context_var
@@ -23,7 +26,7 @@ from mcp_batteries.scripts import runner
 from mcp_batteries.scripts.runner import FunctionFailed, Outcome, run_script
 from mcp_batteries.sdk import tool_table
 from mcp_batteries.server.assemble import assemble
-from mcp_batteries.server.calling import call_tools
+from mcp_batteries.server.calling import call_tools, script_calls
 from mcp_batteries.server.calling.call_params import MAX_CALLS, count_calls, normalize_call
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.settings import load
@@ -194,6 +197,75 @@ async def test_pages_are_long_and_what_is_missing_all_the_same_is_told() -> None
         assert await served.run(script) == "30"
 
 
+async def test_pages_that_no_call_asked_for_are_told(tmp_path: Path) -> None:
+    (tmp_path / "numbers").write_text("".join(f"{number}\n" for number in range(200_000)))
+    (tmp_path / "quotes").write_text('[cursor="x"]\n[truncated]\n{"cursor":"x"}\n')
+    (tmp_path / "ends").write_text("a\n\n\n")
+    cases = [
+        ("return read_text({path: 'numbers'}).length > 900000", "read_text", "true"),
+        ("return read_files({paths: ['ends', 'numbers']}).length > 90000", "read_files", "true"),
+        ("return search_text({pattern: '7', path: 'numbers'}).trim().split('\\n').length", "search_text", "20"),
+        ("return find_files({pattern: '*', limit: 1, cursor: ''})", "find_files", "ends"),
+        # A file may look like that.
+        ("return read_text({path: 'quotes'}).trim().split('\\n').length", "", "3"),
+        ("return read_text({path: 'ends'}).split('\\n').length", "", "4"),
+        (
+            """
+            let lines = 0, start_line = 1;
+            while (start_line) {
+                lines += read_text({path: "numbers", start_line}).split("\\n").length - 1;
+                start_line = Number(/start_line=(\\d+)/.exec(remark)?.[1]);
+            }
+            return lines;
+            """,
+            "",
+            "200000",
+        ),
+    ]
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        for script, cut, output in cases:
+            answer = await client.call_tool("call_tools", {"script": script})
+            assert isinstance(answer.content[0], TextContent)
+            text = answer.content[0].text
+            assert (f"[not all is in what {cut} returned" in text) == bool(cut), text
+            assert output in text.splitlines()
+
+
+async def test_a_remark_is_of_the_last_call() -> None:
+    async with Served() as served:
+        script = "get_price({fruit: 'apple'}); try { get_price({fruit: 'nut'}) } catch {} return `<${remark}>`"
+        assert await served.run(script) == "<>"
+
+
+async def test_one_caller_leaves_scripts_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    caller: ContextVar[str] = ContextVar("caller")
+    running: list[str] = []
+    release = anyio.Event()
+
+    async def run_until_released(*arguments: Any) -> Outcome:
+        running.append(caller.get())
+        await release.wait()
+        return Outcome()
+
+    monkeypatch.setattr(script_calls, "run_script", run_until_released)
+    monkeypatch.setattr(call_tools, "outer_request", lambda: None)
+    batch = call_tools.CallReadingTools(dict, lambda ctx: caller.get())
+
+    async def run(name: str) -> None:
+        caller.set(name)
+        await batch.call_or_run((), "1", 1000)
+
+    async with anyio.create_task_group() as group:
+        for name in ("ann", "ann", "ann", "ann", "ann", "bob"):
+            group.start_soon(run, name)
+        with anyio.fail_after(30):
+            while "bob" not in running:
+                await anyio.lowlevel.checkpoint()
+        assert sorted(running) == ["ann", "ann", "bob"]
+        release.set()
+    assert len(running) == 6 and not batch.running_of_callers
+
+
 async def test_what_is_printed_is_cut_to_the_page_and_says_so() -> None:
     async with Served() as served:
         text = await served.run("print('x'.repeat(3000))", max_bytes=1000)
@@ -258,6 +330,51 @@ async def test_every_text_passes_through() -> None:
     assert (outcome.output, outcome.error) == (f"{text} \ufffd\n", "")
     outcome = await run_alone("for (let n = 0; n < 9; n++) print('x'.repeat(2e5))")
     assert len(outcome.output) == 1_000_000 and outcome.left_out == 9 * 200_001 - 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("script", "output", "error"),
+    [
+        # What JSON has no form for, or an empty one.
+        (
+            "return [10n, NaN, new Error('x'), new Set([1]), new Map([[1, 2]])]",
+            '["10","NaN","Error: x",[1],[[1,2]]]',
+            "",
+        ),
+        ("print(10n, NaN, new TypeError('x'), new Set([1]), /re/)", "10 NaN TypeError: x [1] /re/", ""),
+        ("print((async () => 1)())", "a promise: await it", ""),
+        ("const a = {}; a.a = a; return a", "", "TypeError: circular reference"),
+        ("throw {cause: 'x'}", "", '{"cause":"x"}'),
+        ("throw Object.create(null)", "", "{}"),
+        ("const e = new Error(); e.message = Symbol(); throw e", "", "line 1: an error without a text"),
+        ("throw new Error('\\ud800')", "", "line 1: Error: \ufffd"),
+        # What a script replaces is its own loss, at most.
+        ("JSON.stringify = () => '{'; JSON.parse = null; return echo({a: 1})", '{"a": 1}', ""),
+        ("String.prototype.toWellFormed = () => '\\ud800'; print('x\\ud800')", "x\ufffd", ""),
+        ("__outcome = () => '{\"error\": 5}'", "", "5"),
+        # Only an object is the arguments of a call.
+        ("echo({toJSON() { return [1] }})", "", "line 1: Error: echo: its arguments are no object as JSON"),
+        ("echo({toJSON() {}})", "", "line 1: Error: echo: its arguments are no object as JSON"),
+        ("echo({a: 'x'.repeat(2e6)})", "", "line 1: Error: echo: its arguments have more than 1,000,000 characters"),
+    ],
+)
+async def test_a_strange_value_is_told_or_refused(script: str, output: str, error: str) -> None:
+    outcome = await run_alone(script)
+    assert (outcome.output.rstrip("\n"), outcome.error) == (output, error)
+
+
+@pytest.mark.parametrize(
+    "line", ['{"name": "other", "arguments": "{}"}', '{"printed": 1}', '{"name": "echo"}', "{}", "1"]
+)
+async def test_a_process_that_says_something_else_is_ended(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    command = [sys.executable, "-c", f"print({line!r}, flush=True); input()"]
+
+    def python_command(module: str) -> list[str]:
+        return command
+
+    monkeypatch.setattr(runner, "python_command", python_command)
+    outcome = await run_alone("1")
+    assert outcome.error.startswith("its process ended")
 
 
 async def test_one_that_does_not_end_is_ended_with_what_it_printed() -> None:

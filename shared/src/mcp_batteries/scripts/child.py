@@ -1,8 +1,9 @@
 """The process that runs one script. It imports little, since each script pays for that.
 
 Lines of JSON come and go. The first holds the `script` and the names of its `functions`. A call of a function is a line
-with its `name` and `arguments`, and waits for a line with the `text` of the answer or its `error`. What is printed is
-a line with `printed`. The last line has the `error` that ended the script, empty if it came to its end.
+with its `name` and its `arguments` as JSON text, which the server checks, and waits for a line with the `text` of the
+answer or its `error`. What is printed is a line with `printed`. The last line has the `error` that ended the script,
+empty if it came to its end.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ _STACK_BYTES = 512 << 10
 _CPU_SECONDS = 20
 # Of one line.
 _MAX_PRINTED_CHARACTERS = 100_000
+_MAX_ARGUMENTS_CHARACTERS = 1_000_000
+_ARGUMENTS_TOO_LONG = json.dumps({"error": f"its arguments have more than {_MAX_ARGUMENTS_CHARACTERS:,} characters"})
 
 # What a script finds defined; it has the names of the functions yet to be filled in.
 _PRELUDE = Path(__file__).with_name("prelude.js")
@@ -35,17 +38,8 @@ _FIRST_LINE = 1_000_000
 _LINE = re.compile(r"<input>:(\d+)")
 # A script may `return` and `await`, as models like to, so it is the body of an asynchronous function. It begins in the
 # first line of the text, so that the line numbers of its errors are right.
-_BEGIN = "globalThis.__outcome = {}; (async () => { "
-_END = """
-})().then(
-  (value) => { if (value !== undefined) print(value); __outcome.ended = true },
-  (error) => {
-    const message = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-    __outcome.error = message.toWellFormed();
-    __outcome.stack = error instanceof Error ? error.stack : "";
-  },
-)
-"""
+_BEGIN = "__run(async () => { "
+_END = "\n})"
 
 
 @dataclass
@@ -74,12 +68,13 @@ class _Script:
             context.eval(_BEGIN + script + _END)
             while context.execute_pending_job():
                 pass
-            facts = json.loads(context.eval("JSON.stringify(__outcome)"))
+            facts = json.loads(context.eval("__outcome()"))
         except library.JSException as error:
             message, _, stack = str(error).partition("\n")
             facts = {"error": message, "stack": stack}
         if "error" in facts:
-            return _with_line(facts["error"], facts["stack"])
+            # A script can put anything there.
+            return _with_line(str(facts["error"]), str(facts.get("stack")))
         if not facts.get("ended"):
             return "it waits for a promise that nothing resolves"
         return ""
@@ -88,7 +83,9 @@ class _Script:
         self.sink.write(json.dumps(message).encode() + b"\n")
 
     def _call(self, name: str, arguments: str) -> str:
-        self.send({"name": name, "arguments": json.loads(arguments)})
+        if len(arguments) > _MAX_ARGUMENTS_CHARACTERS:
+            return _ARGUMENTS_TOO_LONG
+        self.send({"name": name, "arguments": arguments})
         self.sink.flush()
         return self.source.readline().decode()
 

@@ -5,13 +5,22 @@
   delete globalThis.__call;
   delete globalThis.__print;
 
+  const {parse, stringify} = JSON;
+
+  // JSON has no form for these, or an empty one.
+  const plain = (key, value) => {
+    if (value instanceof Error || value instanceof RegExp) return String(value);
+    if (value instanceof Map || value instanceof Set) return [...value];
+    if (value instanceof Promise) return "a promise: await it";
+    if (typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value))) return String(value);
+    return value;
+  };
   const show = (value) => {
-    if (typeof value === "string") return value;
-    // What JSON has no form for, such as a function.
-    return JSON.stringify(value) ?? String(value);
+    const shown = plain("", value);
+    return typeof shown === "object" ? stringify(shown, plain) : String(shown);
   };
   // The engine hands over a string that was put together as an object, so it goes as JSON, which is written whole.
-  globalThis.print = (...values) => write(JSON.stringify(`${values.map(show).join(" ")}\n`.toWellFormed()));
+  globalThis.print = (...values) => write(stringify(`${values.map(show).join(" ")}\n`));
   globalThis.console = {log: print, info: print, warn: print, error: print, debug: print};
 
   // The first line of the last answer, if it was one in brackets: what is shown, and what is missing.
@@ -28,11 +37,32 @@
     const tool = (args = {}, ...others) => {
       if (typeof args !== "object" || args === null || Array.isArray(args) || others.length)
         throw new TypeError(`${name} takes its arguments as one object: ${name}({NAME: VALUE})`);
-      const answer = JSON.parse(call(name, JSON.stringify(args)));
+      globalThis.remark = "";
+      const answer = parse(call(name, stringify(args) ?? "null"));
       if (answer.error !== undefined) throw new Error(`${name}: ${answer.error}`);
       return withoutRemark(answer.text);
     };
     globalThis[name] = tool;
     globalThis.tools[name] = tool;
   }
+
+  const describe = (error) => {
+    try {
+      return show(error);
+    } catch {
+      return "an error without a text";
+    }
+  };
+  const outcome = {};
+  globalThis.__run = async (body) => {
+    try {
+      const value = await body();
+      if (value !== undefined) print(value);
+      outcome.ended = true;
+    } catch (error) {
+      outcome.error = describe(error);
+      outcome.stack = error?.stack;
+    }
+  };
+  globalThis.__outcome = () => stringify(outcome);
 })();

@@ -8,13 +8,13 @@ import subprocess
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, cast
 
 import anyio
 from anyio.abc import ByteSendStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from mcp_batteries.errors import Unavailable
+from mcp_batteries.errors import Unavailable, well_formed
 from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.processes.python_child import child_environment, python_command
 
@@ -24,6 +24,7 @@ __all__ = ["FunctionFailed", "Outcome", "run_script"]
 _MAX_OUTPUT_CHARACTERS = 1_000_000
 # A line of the process holds the arguments of a call, or some of what the script printed.
 _MAX_LINE_BYTES = 16 << 20
+_PROCESS_ENDED = "its process ended, as it does where a script takes too much memory or time"
 _TOP_FOLDER = os.path.abspath(os.sep)
 
 
@@ -49,6 +50,7 @@ class Outcome:
     error: str = ""
 
     def add(self, printed: str) -> None:
+        printed = well_formed(printed)
         room = _MAX_OUTPUT_CHARACTERS - len(self.output)
         self.output += printed[:room]
         self.left_out += max(len(printed) - room, 0)
@@ -99,19 +101,25 @@ async def _run(script: str, functions: Sequence[str], call: Function, add: Calla
             await _send(process.stdin, {"script": script, "functions": functions})
             while True:
                 message = json.loads(await lines.receive_until(b"\n", _MAX_LINE_BYTES))
-                if "printed" in message:
-                    add(message["printed"])
-                elif "error" in message:
-                    return message["error"]
-                else:
-                    await _send(process.stdin, await _answer(call, message["name"], message["arguments"]))
+                match message:
+                    case {"printed": str(printed)}:
+                        add(printed)
+                    case {"error": str(error)}:
+                        return well_formed(error)
+                    case {"name": str(name), "arguments": str(arguments)} if name in functions:
+                        await _send(process.stdin, await _answer(call, name, arguments))
+                    case _:
+                        return _PROCESS_ENDED
         except (anyio.IncompleteRead, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.DelimiterNotFound):
-            return "its process ended; it took too much memory or time"
+            return _PROCESS_ENDED
 
 
-async def _answer(call: Function, name: str, arguments: Mapping[str, Any]) -> Mapping[str, str]:
+async def _answer(call: Function, name: str, json_arguments: str) -> Mapping[str, str]:
+    arguments = json.loads(json_arguments)
+    if not isinstance(arguments, dict):
+        return {"error": "its arguments are no object as JSON"}
     try:
-        return {"text": await call(name, arguments)}
+        return {"text": await call(name, cast("dict[str, Any]", arguments))}
     except FunctionFailed as failure:
         return {"error": str(failure)}
 

@@ -298,7 +298,7 @@ def assemble(
     for room in [*rooms, *_settings_rooms(settings)]:
         _declare_room(room, offer, withholds)
     batch_type = CallTools if CALL_TOOLS in settings.tools else CallReadingTools
-    call_tools = batch_type(lambda: tool_table(server))
+    call_tools = batch_type(lambda: tool_table(server), _describe_caller)
     offer.add_room(call_tools, _close_to_hidden_calls(settings))
     if sources:
         # No rule of the server leaves this tool out, because what changes belongs to every toolset.

@@ -11,8 +11,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, cast
+from weakref import WeakValueDictionary
 
 from anyio import CapacityLimiter
+from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult, ContentBlock, TextContent
 from pydantic import Field
@@ -20,7 +22,14 @@ from pydantic import Field
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES, truncate_utf8
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.calling.call_params import CALL_TOOLS, MAX_CALLS, normalize_call
-from mcp_batteries.server.calling.inner_calls import Answer, Call, has_pages, make_call, without_page_size
+from mcp_batteries.server.calling.inner_calls import (
+    Answer,
+    Call,
+    has_pages,
+    make_call,
+    outer_request,
+    without_page_size,
+)
 from mcp_batteries.server.calling.script_calls import ScriptCalls
 from mcp_batteries.server.calling.tool import StrictTool
 from mcp_batteries.server.declaration.decorators import tool
@@ -34,8 +43,9 @@ _EXPECTED_ANSWER_BYTES = 300
 # No further call begins after this time, because hosts wait little longer for an answer.
 _MAX_SECONDS = 60.0
 _MAX_SCRIPT_CHARACTERS = 50_000
-# Each is a process; others wait.
+# Each is a process; others wait. One caller leaves some for the others.
 _MAX_RUNNING_SCRIPTS = 4
+_MAX_RUNNING_SCRIPTS_OF_CALLER = 2
 # A read that took at most so many seconds is repeated to get a shorter page.
 _MAX_REPEATED_SECONDS = 1.0
 
@@ -78,11 +88,17 @@ class _Batch:
 
     Args:
         table: every tool that can be called, by name.
+        caller_of: returns whose request it is; None if callers cannot be told apart.
         running: the scripts that run at once.
+        running_of_callers: those of each caller who has any.
     """
 
     table: Callable[[], Mapping[str, Tool]]
+    caller_of: Callable[[ServerRequestContext[Any]], str | None] = lambda ctx: None
     running: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_MAX_RUNNING_SCRIPTS))
+    running_of_callers: WeakValueDictionary[str | None, CapacityLimiter] = field(
+        default_factory=WeakValueDictionary["str | None", CapacityLimiter]
+    )
 
     def refuse(self, call: Call) -> str:
         """Return why a call is not made, as the end of a sentence about it; empty if it is."""
@@ -102,9 +118,17 @@ class _Batch:
             raise Invalid("Neither `calls` nor `script` was given.", "Give the calls to make, or a script.")
         if script.strip():
             calls = ScriptCalls(self.table(), self.refuse, self.can_change)
-            async with self.running:
+            async with self._running_of_caller(), self.running:
                 return await calls.run(script, _MAX_SECONDS, max_bytes)
         return await self.call_all(objects, max_bytes)
+
+    def _running_of_caller(self) -> CapacityLimiter:
+        caller = self.caller_of(outer_request())
+        running = self.running_of_callers.get(caller)
+        if running is None:
+            running = CapacityLimiter(_MAX_RUNNING_SCRIPTS_OF_CALLER)
+            self.running_of_callers[caller] = running
+        return running
 
     async def call_all(self, objects: Sequence[Mapping[str, Mapping[str, Any]]], max_bytes: int) -> CallToolResult:
         """Return the answers of all calls, each given as `{NAME: ARGUMENTS}`."""

@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_batteries.server.calling.arguments import normalize_name
 from mcp_batteries.server.calling.call_params import CALL_TOOLS
 
-__all__ = ["Answer", "Call", "has_pages", "let_calls_pass", "make_call", "without_page_size"]
+__all__ = ["Answer", "Call", "has_pages", "let_calls_pass", "make_call", "outer_request", "without_page_size"]
 
 # How a call reaches the rest of the middleware; every request has its own.
 _middleware: ContextVar[tuple[ServerRequestContext[Any], CallNext]] = ContextVar("middleware")
@@ -54,6 +54,12 @@ async def let_calls_pass(ctx: ServerRequestContext[Any], call_next: CallNext) ->
         return await call_next(ctx)
     finally:
         _middleware.reset(token)
+
+
+def outer_request() -> ServerRequestContext[Any]:
+    """Return the request of the call that the others are inside of."""
+    ctx, _ = _middleware.get()
+    return ctx
 
 
 async def make_call(call: Call, arguments: Mapping[str, Any]) -> Answer:

@@ -13,15 +13,20 @@ from mcp_types import CallToolResult, TextContent
 
 from mcp_batteries.clipping import truncate_utf8
 from mcp_batteries.scripts.runner import FunctionFailed, Outcome, run_script
-from mcp_batteries.server.calling.call_params import CALL_TOOLS, MAX_SCRIPT_CALLS
+from mcp_batteries.server.calling.call_params import CALL_TOOL, CALL_TOOLS, MAX_SCRIPT_CALLS
 from mcp_batteries.server.calling.inner_calls import Call, has_pages, make_call, without_page_size
 from mcp_batteries.server.calling.results import writing_whole_paths
 
 __all__ = ["ScriptCalls"]
 
 _MAX_PAGE_BYTES = 1_000_000
-# The lines of an answer that say that there is more.
-_CUT = re.compile(r'^\[.*(?:\bcursor=|truncated)|"cursor":"', re.MULTILINE)
+# What asks for the next page of an answer: in its first line, in the heading of one of several files, or in JSON.
+_NEXT_PAGE = re.compile(
+    r'(?:\A\[|^=== ).*\b(?:cursor|start_line)="?(?P<value>[^"\s;,\]]+)|\A\{.*"cursor":"(?P<json_value>[^"]+)"',
+    re.MULTILINE,
+)
+# What the first line says of an answer that has no next page.
+_INCOMPLETE = re.compile(r"\[.*\b(?:truncated|raise max_)")
 
 
 @dataclass
@@ -37,8 +42,7 @@ class ScriptCalls:
         count: how many calls were made.
         changes: how often each tool that can change something was called, and with what success.
         unfinished: the call that can change something and has no answer yet.
-        cut: the tools whose answers were pages with more behind them, once for each answer.
-        continued: how many calls asked for a next page.
+        unread: what would ask for a next page that no call asked for, and the tool that answered so.
     """
 
     table: Mapping[str, Tool]
@@ -47,8 +51,7 @@ class ScriptCalls:
     count: int = 0
     changes: Counter[str] = field(default_factory=Counter[str])
     unfinished: str = ""
-    cut: list[str] = field(default_factory=list[str])
-    continued: int = 0
+    unread: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     async def run(self, script: str, seconds: float, max_bytes: int) -> CallToolResult:
         """Run a script whose functions are the tools, and return what it prints."""
@@ -60,7 +63,7 @@ class ScriptCalls:
 
     @property
     def _functions(self) -> list[str]:
-        return [name for name in self.table if name != CALL_TOOLS]
+        return [name for name in self.table if name not in (CALL_TOOLS, CALL_TOOL)]
 
     async def _make(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Return the text of an answer.
@@ -83,11 +86,21 @@ class ScriptCalls:
             self.unfinished = ""
         if answer.failed:
             raise FunctionFailed(answer.text.rstrip("\n"))
-        if "cursor" in arguments:
-            self.continued += 1
-        if _CUT.search(answer.text):
-            self.cut.append(name)
+        self._note_pages(call, answer.text)
         return answer.text
+
+    def _note_pages(self, call: Call, text: str) -> None:
+        """Remember which pages there are behind an answer, and that it was one of those itself."""
+        asked = [str(call.arguments.get(name)) for name in ("cursor", "start_line")]
+        for page in self.unread:
+            if page[0] in asked:
+                self.unread.remove(page)
+                break
+        matches = list(_NEXT_PAGE.finditer(text))
+        for match in matches:
+            self.unread.append((match["value"] or match["json_value"], call.name))
+        if not matches and _INCOMPLETE.match(text):
+            self.unread.append(("", call.name))
 
     def _widen_page(self, call: Call) -> Mapping[str, Any]:
         """Return the arguments of a call, whose page may be long, since no model reads it."""
@@ -110,9 +123,8 @@ class ScriptCalls:
             notes.append(f"calls that could change something: {changes}")
         if self.unfinished:
             notes.append(f"{self.unfinished} was not finished; look whether it changed something")
-        # A script that went on to the next pages has seen what was behind the earlier ones.
-        if len(self.cut) > self.continued:
-            names = ", ".join(dict.fromkeys(self.cut))
+        if self.unread:
+            names = ", ".join(dict.fromkeys(name for _, name in self.unread))
             notes.append(f"not all is in what {names} returned, as `remark` or a cursor in it says")
         return notes
 
