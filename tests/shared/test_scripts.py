@@ -378,8 +378,21 @@ async def test_a_process_that_says_something_else_is_ended(monkeypatch: pytest.M
 
 
 async def test_one_that_does_not_end_is_ended_with_what_it_printed() -> None:
-    outcome = await run_alone("print('before'); fail.name; echo({}); for (;;);", seconds=1)
+    outcome = await run_alone("print('before'); for (;;);", seconds=1)
     assert (outcome.output, outcome.error) == ("before\n", "it took longer than 1 s")
+
+
+async def test_many_lines_come_in_few_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    messages: list[str] = []
+
+    def add(outcome: Outcome, printed: str) -> None:
+        messages.append(printed)
+
+    monkeypatch.setattr(Outcome, "add", add)
+    outcome = await run_alone("for (let n = 0; n < 20000; n++) print(n); echo({}); print('end')")
+    assert not outcome.error
+    assert "".join(messages) == "".join(f"{number}\n" for number in range(20_000)) + "end\n"
+    assert len(messages) < 2_000
 
 
 async def test_its_process_ends_with_the_call_that_was_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,6 +29,8 @@ _STACK_BYTES = 512 << 10
 _CPU_SECONDS = 20
 # Of one line.
 _MAX_PRINTED_CHARACTERS = 100_000
+# What is printed soon after goes out with it, because each line costs the server time.
+_PRINTING_SECONDS = 0.02
 _MAX_ARGUMENTS_CHARACTERS = 1_000_000
 _ARGUMENTS_TOO_LONG = json.dumps({"error": f"its arguments have more than {_MAX_ARGUMENTS_CHARACTERS:,} characters"})
 
@@ -49,10 +52,18 @@ class _Script:
     Args:
         source: the pipe from the server.
         sink: the pipe to it.
+
+    Attributes:
+        printed: what was printed and not yet sent.
+        printed_characters: the length of that.
+        sent: when something was sent, by the monotonic clock.
     """
 
     source: BinaryIO
     sink: BinaryIO
+    printed: list[str] = field(default_factory=list[str])
+    printed_characters: int = 0
+    sent: float = 0.0
 
     def run(self, script: str, functions: list[str]) -> str:
         """Run it to its end, and return the error that ended it."""
@@ -80,19 +91,34 @@ class _Script:
         return ""
 
     def send(self, message: dict[str, Any]) -> None:
+        """Send a message, after what was printed before it."""
+        self._send_printed()
         self.sink.write(json.dumps(message).encode() + b"\n")
+        self.sink.flush()
 
     def _call(self, name: str, arguments: str) -> str:
         if len(arguments) > _MAX_ARGUMENTS_CHARACTERS:
             return _ARGUMENTS_TOO_LONG
         self.send({"name": name, "arguments": arguments})
-        self.sink.flush()
         return self.source.readline().decode()
 
     def _print(self, json_text: str) -> None:
         text: str = json.loads(json_text)
+        self.printed.append(text)
+        self.printed_characters += len(text)
+        is_much = self.printed_characters >= _MAX_PRINTED_CHARACTERS
+        if is_much or time.monotonic() - self.sent > _PRINTING_SECONDS:
+            self._send_printed()
+
+    def _send_printed(self) -> None:
+        text = "".join(self.printed)
+        self.printed.clear()
+        self.printed_characters = 0
         for start in range(0, len(text), _MAX_PRINTED_CHARACTERS):
-            self.send({"printed": text[start : start + _MAX_PRINTED_CHARACTERS]})
+            message = {"printed": text[start : start + _MAX_PRINTED_CHARACTERS]}
+            self.sink.write(json.dumps(message).encode() + b"\n")
+        self.sink.flush()
+        self.sent = time.monotonic()
 
 
 def main() -> None:
@@ -102,7 +128,6 @@ def main() -> None:
     start = json.loads(script.source.readline())
     error = script.run(start["script"], start["functions"])
     script.send({"error": error})
-    script.sink.flush()
 
 
 def _with_line(message: str, stack: str) -> str:
