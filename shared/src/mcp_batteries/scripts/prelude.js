@@ -47,6 +47,7 @@
   }
 
   const describe = (error) => {
+    if (error === null) return "null, which is also thrown where memory runs out";
     try {
       return show(error);
     } catch {

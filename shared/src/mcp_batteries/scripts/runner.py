@@ -98,7 +98,9 @@ async def _run(script: str, functions: Sequence[str], call: Function, add: Calla
         assert process.stdout is not None
         lines = BufferedByteReceiveStream(process.stdout)
         try:
-            await _send(process.stdin, {"script": script, "functions": functions})
+            # The engine takes no NUL; in JSON, where `\u0000` was meant, one is easily written.
+            source = well_formed(script).replace("\0", r"\x00")
+            await _send(process.stdin, {"script": source, "functions": functions})
             while True:
                 message = json.loads(await lines.receive_until(b"\n", _MAX_LINE_BYTES))
                 match message:

@@ -40,6 +40,7 @@ class ScriptCalls:
 
     Attributes:
         count: how many calls were made.
+        failed: how many of them failed.
         changes: how often each tool that can change something was called, and with what success.
         unfinished: the call that can change something and has no answer yet.
         unread: what would ask for a next page that no call asked for, and the tool that answered so.
@@ -49,6 +50,7 @@ class ScriptCalls:
     refuse: Callable[[Call], str]
     can_change: Callable[[Call], bool]
     count: int = 0
+    failed: int = 0
     changes: Counter[str] = field(default_factory=Counter[str])
     unfinished: str = ""
     unread: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -85,6 +87,7 @@ class ScriptCalls:
             self.changes[f"{name} failed" if answer.failed else name] += 1
             self.unfinished = ""
         if answer.failed:
+            self.failed += 1
             raise FunctionFailed(answer.text.rstrip("\n"))
         self._note_pages(call, answer.text)
         return answer.text
@@ -116,6 +119,9 @@ class ScriptCalls:
         notes: list[str] = []
         if outcome.error:
             notes.append(f"the script failed after {self.count} calls: {outcome.error}")
+        elif self.failed:
+            # An asynchronous function that nobody waits for drops its errors.
+            notes.append(f"{self.failed} of {self.count} calls failed")
         if "is not defined" in outcome.error:
             notes.append(f"its functions are {', '.join(self._functions)} and print")
         if self.changes:
