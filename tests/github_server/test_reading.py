@@ -389,13 +389,13 @@ async def test_a_secret_that_was_found_is_not_shown(oracle: Oracle) -> None:
 
 @pytest.mark.anyio
 async def test_pages_of_what_is_not_shown_do_not_look_like_the_end(oracle: Oracle) -> None:
-    items = [issue(n, **({"pull_request": {}} if n % 40 else {})) for n in range(1, 121)]
+    items = [issue(n, **({"pull_request": {}} if n % 100 else {})) for n in range(1, 301)]
     oracle.pages("/repos/octo/app/issues", items)
     async with served(oracle) as client:
         found = await call(client, "list_issues", **O, limit=20)
-        assert [row[0] for row in found["rows"]] == [40, 80] and len(oracle.seen) == 4
+        assert [row[0] for row in found["rows"]] == [100, 200] and len(oracle.seen) == 10
         rows, answers = await everything(client, "list_issues", **O, limit=20)
-        assert [row[0] for row in rows] == [40, 80, 120] and answers == 2
+        assert [row[0] for row in rows] == [100, 200, 300] and answers == 2
 
         def resolved(given: dict[str, Any]) -> dict[str, Any]:
             page = int(given["after"] or 0)

@@ -85,7 +85,7 @@ PULL = Projection(
     {
         **same_names("number", "title", "state", "draft"),
         "merged": lambda item: _merged(item),
-        **same_names("mergeable", "mergeable_state"),
+        **same_names("mergeable", "mergeable_state", "review_decision", "verdicts", "checks", "closes"),
         **_AUTHOR_COLUMNS,
         "head": "head.ref",
         "head_repo": "head.repo.full_name",
@@ -160,6 +160,8 @@ DATED_BRANCH = Projection(
         "sha": "target.oid",
         "date": "target.committedDate",
         "author": lambda item: pick(item, "target.author.user.login") or pick(item, "target.author.name"),
+        # GraphQL tells only those who administer it.
+        "protected": "protected",
     },
     ("name", "sha", "date"),
 )

@@ -10,10 +10,13 @@ from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import NotFound
 from mcp_github.client.api import Api
-from mcp_github.listing.pages import PageOptions, count_fitting_rows
+from mcp_github.listing.pages import PageOptions, count_bytes, count_fitting_rows
 from mcp_github.listing.projections import Projection
 from mcp_github.models import Listing
 from mcp_github.policy import Repo
+
+# Nodes of a connection that GitHub answers at once.
+_MAX_NODES = 100
 
 __all__ = ["ConnectionPage", "ConnectionPosition", "GraphqlQuery", "fetch_graphql_page"]
 
@@ -38,7 +41,7 @@ class ConnectionPosition:
     def decode(cls, kind: str, cursor: str | None, scope: Sequence[Any], limit: int) -> ConnectionPosition:
         """Return the position that `cursor` names; without one the beginning."""
         if not cursor:
-            return cls(limit)
+            return cls(min(_MAX_NODES, limit))
         value: dict[str, Any] = Cursor.decode(kind, cursor, scope)
         return cls(value["n"], value["after"], value["skip"], value["done"])
 
@@ -54,21 +57,26 @@ class ConnectionPage:
     Attributes:
         next_position: where the next answer begins; None after the last.
         total: of all nodes of the connection.
+        removed: how many invisible characters were taken out.
     """
 
     rows: list[list[Any]]
     next_position: ConnectionPosition | None
     total: int
+    removed: int = 0
 
     @classmethod
-    def cut(cls, connection: Mapping[str, Any], rows: list[list[Any]], position: ConnectionPosition) -> ConnectionPage:
+    def cut(
+        cls, connection: Mapping[str, Any], rows: list[list[Any]], position: ConnectionPosition,
+        *, max_bytes: int = DEFAULT_PAGE_BYTES,
+    ) -> ConnectionPage:  # fmt: skip
         """Return those of `rows` that fit, and where to go on.
 
         Args:
             connection: as GitHub answered it, with its `pageInfo` and `totalCount`.
             rows: of its nodes from `position` on.
         """
-        fitting = count_fitting_rows(rows, DEFAULT_PAGE_BYTES)
+        fitting = count_fitting_rows(rows, max_bytes)
         done = position.done + fitting
         next_position = None
         if fitting < len(rows):
@@ -124,13 +132,38 @@ async def fetch_graphql_page(api: Api, query: GraphqlQuery, options: PageOptions
     columns = query.projection.choose_columns(options.fields)
     scope = [query.text.split("(")[0], dict(query.variables)]
     position = ConnectionPosition.decode("nodes", options.cursor, scope, options.limit)
+    page = await _fetch_nodes(api, query, columns, position, DEFAULT_PAGE_BYTES)
+    for remaining in range(options.limit - _MAX_NODES, 0, -_MAX_NODES):
+        if page.next_position is None or page.next_position.skip:
+            break
+        position = replace(page.next_position, page_size=min(_MAX_NODES, remaining))
+        max_bytes = DEFAULT_PAGE_BYTES - count_bytes(page.rows)
+        next_page = await _fetch_nodes(api, query, columns, position, max_bytes)
+        page = replace(next_page, rows=page.rows + next_page.rows, removed=page.removed + next_page.removed)
+    return page.to_listing("nodes", scope, columns, removed=page.removed)
+
+
+async def _fetch_nodes(
+    api: Api, query: GraphqlQuery, columns: Sequence[str], position: ConnectionPosition, max_bytes: int
+) -> ConnectionPage:
+    """Return what of the page of GitHub's at `position` fits into so many bytes."""
     variables = {**query.variables, "first": position.page_size, "after": position.after}
     response = await api.graphql(query.text, variables, query.description, repo=query.repo)
+    connection = _find_connection(query, response.data)
+    rows = [query.projection.to_row(node, columns) for node in connection["nodes"][position.skip :]]
+    page = ConnectionPage.cut(connection, rows, position, max_bytes=max_bytes)
+    return replace(page, removed=response.removed)
+
+
+def _find_connection(query: GraphqlQuery, data: Any) -> dict[str, Any]:
+    """Return the connection that a query lists.
+
+    Raises:
+        NotFound: GitHub's answer has none.
+    """
     try:
-        connection = cast("dict[str, Any]", query.find_connection(response.data))
-        nodes = cast("list[dict[str, Any]]", connection["nodes"])[position.skip :]
+        connection = cast("dict[str, Any]", query.find_connection(data))
+        _ = connection["nodes"]
     except (KeyError, TypeError):
         raise NotFound(f"GitHub does not find {query.description}, or hides it from this token.") from None
-    rows = [query.projection.to_row(node, columns) for node in nodes]
-    page = ConnectionPage.cut(connection, rows, position)
-    return page.to_listing("nodes", scope, columns, removed=response.removed)
+    return connection

@@ -4,7 +4,7 @@ cut."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
@@ -17,10 +17,16 @@ from mcp_github.listing.projections import Getter, Item, Projection, clip_note, 
 from mcp_github.models import Listing
 from mcp_github.policy import Repo
 
-__all__ = ["ListQuery", "PageOptions", "count_fitting_rows", "fetch_page", "join_notes", "keep_served"]
+__all__ = [
+    "Complete", "ListQuery", "PageOptions", "count_bytes", "count_fitting_rows", "fetch_page", "join_notes",
+    "keep_served",
+]  # fmt: skip
 
-# How many of GitHub's pages are read for one of ours, where some of what it lists is not shown.
-_MAX_UPSTREAM_PAGES = 4
+# Adds to the objects of a page what its list does not tell for these columns; None stands for one that is not shown.
+Complete = Callable[[Sequence[Item | None], Sequence[str]], Awaitable[Sequence[Item | None]]]
+
+# How many of GitHub's pages are read for one of ours, which may be longer or show only some of what they list.
+_MAX_UPSTREAM_PAGES = 10
 _MAX_UPSTREAM_ROWS = 100
 # Hits of a search that GitHub shows, however many there are.
 _MAX_SEARCH_HITS = 1000
@@ -50,6 +56,7 @@ class ListQuery:
         repo: whose text it is, for taint tracking and redirects.
         find_list: finds the list in the answer, where it is not the answer itself.
         select: picks the objects that are shown; all without it.
+        complete: adds to the objects that are shown what the list does not tell.
         hint: what to try if there is no such list.
         max_items: how many GitHub lists at most, without a word about the others.
     """
@@ -61,6 +68,7 @@ class ListQuery:
     repo: Repo | None = None
     find_list: Callable[[Any], Any] | None = None
     select: Callable[[Sequence[Item]], Sequence[Item]] | None = None
+    complete: Complete | None = None
     accept: str = JSON_TYPE
     hint: str = ""
     max_items: int | None = None
@@ -122,6 +130,8 @@ class _Page:
         page_count: of GitHub's pages, where GitHub says so.
         listed_count: how many objects the page of GitHub's had that was read last.
         note: what GitHub said of the list.
+        failure: why no more was read; None if nothing failed.
+        is_full: whether a row did not fit.
     """
 
     query: ListQuery
@@ -137,10 +147,22 @@ class _Page:
     page_count: int | None = None
     listed_count: int = 0
     note: str | None = None
+    failure: str | None = None
+    is_full: bool = False
 
-    def add(self, response: ApiResponse) -> bool:
-        """Add what fits of a page of GitHub's; return whether there is another and room for it."""
-        items = self._items_of(response)
+    def find_items(self, response: ApiResponse) -> list[Item | None]:
+        """Return the objects that GitHub lists, with None for those that are not shown."""
+        items: list[Item | None] = []
+        for item in self._items_of(response):
+            # GitHub has listed null among issues.
+            if item and self._is_selected(item):
+                items.append(item)
+            else:
+                items.append(None)
+        return items
+
+    def add(self, response: ApiResponse, items: Sequence[Item | None]) -> None:
+        """Add what fits of a page of GitHub's."""
         self.page_count = response.page_count
         self.listed_count = len(items)
         self.removed += response.removed
@@ -148,29 +170,28 @@ class _Page:
         self.note = self.note or _incomplete_note(response)
         self.next_position = None
         for number, item in enumerate(items[self.position.skip :], self.position.skip):
-            # GitHub has listed null among issues.
-            if not item or not self._is_selected(item):
+            if item is None:
                 self.hidden_count += 1
                 continue
             row = self.query.projection.to_row(item, self.columns)
-            self.size += _row_bytes(row)
+            self.size += count_bytes(row)
             if self.rows and (self.size > DEFAULT_PAGE_BYTES or self._has_all_rows):
                 self.next_position = _Position(self.position.limit, self.position.paging, number)
-                return False
+                self.is_full = True
+                return
             self.rows.append(row)
             self.members |= item.keys()
         if response.next_page:
             self.next_position = _Position(self.position.limit, response.next_page)
-        return self.next_position is not None and not self._has_all_rows
 
-    def turn(self) -> None:
-        """Go on to GitHub's next page."""
-        assert self.next_position is not None
-        self.position = self.next_position
+    @property
+    def may_grow(self) -> bool:
+        """Whether GitHub has another page, and this one has room for rows of it."""
+        return self.next_position is not None and not self.is_full and not self._has_all_rows
 
     @property
     def _has_all_rows(self) -> bool:
-        return len(self.rows) >= self.position.page_size
+        return len(self.rows) >= self.position.limit
 
     def _items_of(self, response: ApiResponse) -> list[Item]:
         data: Any = response.data
@@ -185,7 +206,7 @@ class _Page:
 
     def compose_note(self, fields: Sequence[str] | None) -> str | None:
         """Return what the caller has to know of the page: what is cut, what is missing and how much is to come."""
-        return join_notes(self._cut_note(), self._missing_note(fields), self._end_note())
+        return join_notes(self._cut_note(), self._missing_note(fields), self.failure, self._end_note())
 
     def _cut_note(self) -> str | None:
         if self.note is not None or "body" not in self.columns:
@@ -260,15 +281,18 @@ async def fetch_page(api: Api, query: ListQuery, options: PageOptions) -> Listin
     if options.cursor:
         position = _Position.decode(options.cursor, scope)
     page = _Page(query, query.projection.choose_columns(options.fields), position)
-    max_pages = 1
-    if query.select is not None:
+    await _read_upstream_page(api, page, position)
+    for _ in range(_MAX_UPSTREAM_PAGES - 1):
         # A page of which most is not shown would look like the end.
-        max_pages = _MAX_UPSTREAM_PAGES
-    for pages_after in reversed(range(max_pages)):
-        may_grow = page.add(await _fetch_upstream_page(api, query, page.position))
-        if not may_grow or not pages_after:
+        if page.next_position is None or not page.may_grow:
             break
-        page.turn()
+        try:
+            await _read_upstream_page(api, page, page.next_position)
+        except Unavailable as problem:
+            if not page.rows:
+                raise
+            page.failure = f"{problem.failure} What came before is here."
+            break
     cursor = None
     if page.next_position is not None:
         cursor = page.next_position.encode(scope)
@@ -285,9 +309,18 @@ async def fetch_page(api: Api, query: ListQuery, options: PageOptions) -> Listin
     )
 
 
-async def _fetch_upstream_page(api: Api, query: ListQuery, position: _Position) -> ApiResponse:
+async def _read_upstream_page(api: Api, page: _Page, position: _Position) -> None:
+    """Add to `page` what fits of GitHub's page at `position`."""
+    query = page.query
     params = {**query.set_params, "per_page": position.page_size, **select_paging_params(position.paging)}
-    return await api.get(query.path, query.description, params, repo=query.repo, accept=query.accept, hint=query.hint)
+    response = await api.get(
+        query.path, query.description, params, repo=query.repo, accept=query.accept, hint=query.hint
+    )
+    items: Sequence[Item | None] = page.find_items(response)
+    if query.complete is not None:
+        items = await query.complete(items, page.columns)
+    page.position = position
+    page.add(response, items)
 
 
 def keep_served(
@@ -319,7 +352,7 @@ def count_fitting_rows(rows: Sequence[list[Any]], max_bytes: int) -> int:
     """Return how many of `rows` fit into `max_bytes`; at least one."""
     size = 0
     for number, row in enumerate(rows):
-        size += _row_bytes(row)
+        size += count_bytes(row)
         if size > max_bytes and number:
             return number
     return len(rows)
@@ -330,9 +363,9 @@ def join_notes(*notes: str | None) -> str | None:
     return " ".join(note for note in notes if note) or None
 
 
-def _row_bytes(row: list[Any]) -> int:
-    """Return how much of an answer a row takes."""
-    return len(json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+def count_bytes(rows: list[Any]) -> int:
+    """Return how much of an answer a row takes, or several."""
+    return len(json.dumps(rows, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
 def _incomplete_note(response: ApiResponse) -> str | None:

@@ -7,8 +7,8 @@ __all__ = [
     "COMMIT_ON_BRANCH",
     "CREATE_DISCUSSION", "CREATE_PROJECT", "CREATE_PROJECT_UPDATE", "DELETE_DISCUSSION_COMMENT", "DISCUSSION",
     "DISCUSSIONS", "DRAFT", "EDIT_DISCUSSION_COMMENT", "EDIT_PROJECT_UPDATE", "ENQUEUE", "MARK_ANSWER",
-    "MERGE_STATE", "NODE_PLACE", "PROJECT_UPDATES", "PROJECT_VIEWS", "PULL_LINKS", "READY", "REPLY", "RESOLVE",
-    "TAGS", "THREAD", "THREADS", "UNMARK_ANSWER", "UNRESOLVE",
+    "MERGE_STATE", "NODE_PLACE", "PROJECT_UPDATES", "PROJECT_VIEWS", "PULL_FACTS", "PULL_LINKS", "READY", "REPLY",
+    "RESOLVE", "TAGS", "THREAD", "THREADS", "UNMARK_ANSWER", "UNRESOLVE",
 ]  # fmt: skip
 
 THREADS = """
@@ -91,7 +91,37 @@ PULL_LINKS = """
 query PullLinks($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) { nameWithOwner pullRequest(number: $number) {
     isMergeQueueEnabled mergeQueueEntry { position state estimatedTimeToMerge }
+    number reviewDecision statusCheckRollup { state }
+    latestOpinionatedReviews(first: 20) { nodes { author { login } state } }
     closingIssuesReferences(first: 20) { totalCount nodes {
+      number title state authorAssociation repository { nameWithOwner }
+    } }
+  } }
+}
+"""
+
+# Each part takes GitHub time: only what is asked for is worked out.
+PULL_FACTS = """
+query PullFacts(
+  $ids: [ID!]!, $branches: Boolean!, $size: Boolean!, $merge: Boolean!, $requests: Boolean!, $reviews: Boolean!,
+  $checks: Boolean!, $closes: Boolean!
+) {
+  nodes(ids: $ids) { ... on PullRequest {
+    id number repository { nameWithOwner }
+    ... @include(if: $branches) { headRefName headRefOid baseRefName baseRefOid headRepository { nameWithOwner } }
+    ... @include(if: $size) {
+      additions deletions changedFiles commits(first: 0) { totalCount } comments(first: 0) { totalCount }
+    }
+    ... @include(if: $merge) {
+      mergeable mergeStateStatus mergedBy { login } autoMergeRequest { mergeMethod }
+    }
+    reviewRequests(first: 20) @include(if: $requests) { nodes { requestedReviewer {
+      ... on User { login } ... on Bot { login } ... on Mannequin { login } ... on Team { slug }
+    } } }
+    reviewDecision @include(if: $reviews)
+    latestOpinionatedReviews(first: 20) @include(if: $reviews) { nodes { author { login } state } }
+    statusCheckRollup @include(if: $checks) { state }
+    closingIssuesReferences(first: 20) @include(if: $closes) { totalCount nodes {
       number title state authorAssociation repository { nameWithOwner }
     } }
   } }

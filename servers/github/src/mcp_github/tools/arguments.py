@@ -51,7 +51,7 @@ __all__ = [
 _REF_IN_ADDRESS = re.compile(r"/(?:tree|blob|raw|blame|edit|commits?|compare|releases/tag)/([^?#]+)")
 _TIME_AGO = re.compile(r"(\d{1,6}) ?(m|min|minutes?|h|hours?|d|days?|w|weeks?)(?: ago)?")
 _UNITS_BY_LETTER = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_MAX_PAGE_ROWS = 100
+_MAX_ROWS = 1000
 _MAX_MESSAGE_CHARACTERS = 10_000
 _MAX_TITLE_CHARACTERS = 1000
 _MAX_BODY_CHARACTERS = 65_536
@@ -186,8 +186,8 @@ def _parse_due(text: str | None) -> str | None:
 
 
 def _check_limit(limit: int) -> int:
-    if not 1 <= limit <= _MAX_PAGE_ROWS:
-        raise ValueError("must be an integer from 1 to 100")
+    if not 1 <= limit <= _MAX_ROWS:
+        raise ValueError(f"must be an integer from 1 to {_MAX_ROWS}")
     return limit
 
 

@@ -266,7 +266,10 @@ async def list_refs(
     description = f"the {kind} of `{repo.full_name}`"
     # REST lists branches without dates, and tags without messages.
     document, projection = _GRAPHQL_REFS[kind]
+    projection.choose_columns(fields)
     if (projection.getters.keys() - BRANCH.getters.keys()).intersection(fields or ()):
+        if "protected" in (fields or ()):
+            projection = await _tell_protected(api, repo, projection)
         query = GraphqlQuery(
             document, {"owner": repo.owner, "name": repo.name}, description, projection,
             find_connection=lambda data: data["repository"]["refs"], repo=repo,
@@ -412,6 +415,20 @@ def _to_resource(file: BinaryFile) -> EmbeddedResource:
     data = base64.b64encode(file.data).decode()
     blob = BlobResourceContents(uri=file.uri, blob=data, mime_type="application/octet-stream")
     return EmbeddedResource(type="resource", resource=blob)
+
+
+async def _tell_protected(api: Api, repo: Repo, projection: Projection) -> Projection:
+    """Return the projection of branches with what REST alone tells everybody: whether a branch is protected."""
+    description = f"the protected branches of `{repo.full_name}`"
+    params: dict[str, Any] = {"protected": True, "per_page": 100}
+    names: set[str] = set()
+    while True:
+        response = await api.get(f"{repo.path}/branches", description, params, repo=repo)
+        names.update(branch["name"] for branch in response.data)
+        if not response.next_page:
+            break
+        params |= response.next_page
+    return Projection({**projection.getters, "protected": lambda item: item["name"] in names}, projection.default)
 
 
 async def _explain_no_commits(api: Api, page: Listing, repo: Repo, path: FilePath, ref: Ref | None) -> Listing:

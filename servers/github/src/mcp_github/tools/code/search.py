@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -18,6 +19,7 @@ from mcp_github.listing.columns import CODE, COMMIT_HIT, ISSUE, PERSON, PULL, RE
 from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_notes, keep_served
 from mcp_github.listing.projections import Item, Projection, pick
 from mcp_github.models import Listing
+from mcp_github.requests.pull_facts import add_pull_facts
 from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepoName
 
 __all__ = ["search_github"]
@@ -137,6 +139,7 @@ async def search_github(
         params={"q": restricted, "sort": sort, "order": order},
         find_list=lambda data: data.get("items", []),
         select=select,
+        complete=partial(add_pull_facts, api),
         accept=accept,
     )
     page = await fetch_page(api, list_query, PageOptions(fields, limit, cursor))

@@ -513,7 +513,7 @@ async def _add_relations(
         except (NotFound, Refused):
             hidden.append(column)
             continue
-        data[column] = [to_related_row(api, item, repo) for item in related.data if item]
+        data[column] = [to_related_row(api, item, repo.full_name) for item in related.data if item]
         if related.next_page:
             notes.append(f"`{column}` has the first {len(data[column])} of {pick(issue, count)}.")
     if hidden:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -18,7 +19,7 @@ from mcp_github.client.api import Api, ApiResponse, partial_success
 from mcp_github.client.polling import MAX_WAIT_SECONDS
 from mcp_github.listing.columns import PULL, REVIEW
 from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_notes
-from mcp_github.listing.projections import clip, clip_note, pick
+from mcp_github.listing.projections import Item, clip, clip_note, pick
 from mcp_github.models import Done, Listing, Record
 from mcp_github.number_forms import Number, OptionalNumber, leave_out_zero
 from mcp_github.policy import Head, HeadFilter, NodeId, Policy, Ref, Repo, ReviewComment, WriteRepo
@@ -27,6 +28,7 @@ from mcp_github.requests.checks import CheckFilter, CheckState, list_checks_of_c
 from mcp_github.requests.graphql_queries import DRAFT, READY
 from mcp_github.requests.merge_when_ready import merge_when_ready
 from mcp_github.requests.name_changes import merge_names, resolve_names
+from mcp_github.requests.pull_facts import GRAPHQL_COLUMNS, add_pull_facts
 from mcp_github.requests.pull_links import add_pull_links
 from mcp_github.requests.review import reviews, threads
 from mcp_github.requests.review.reviews import NewReview, ReviewAction, Verdict
@@ -115,7 +117,7 @@ async def list_pull_requests(
     api: Api,
     *,
     repo: RepoName,
-    state: Literal["open", "closed", "all"] = "open",
+    state: Literal["open", "closed", "merged", "all"] = "open",
     head: Annotated[HeadFilter | None, trusted(Policy.head_filter), Field(description="owner:branch")] = None,
     base: OptionalBase = None,
     commit: Annotated[Ref | None, trusted(Policy.ref), Field(description="Those it is of")] = None,
@@ -135,13 +137,21 @@ async def list_pull_requests(
             raise Invalid("Pull requests of a commit are listed in all states.", "Leave `state` out.")
         path = f"{repo.path}/commits/{commit.path}/pulls"
         description = f"the pull requests of {quote(commit.name)} in `{repo.full_name}`"
-        return await fetch_page(api, ListQuery(path, description, PULL, repo=repo), PageOptions(fields, limit, cursor))
+        query = ListQuery(path, description, PULL, repo=repo, complete=partial(add_pull_facts, api))
+        return await fetch_page(api, query, PageOptions(fields, limit, cursor))
     params: dict[str, Any] = {"state": state, "sort": sort, "direction": order}
+    select = None
+    if state == "merged":
+        params["state"] = "closed"
+        select = _select_merged
     if head is not None:
         params["head"] = head.text_for(repo)
     if base is not None:
         params["base"] = base.name
-    query = ListQuery(f"{repo.path}/pulls", f"the pull requests of `{repo.full_name}`", PULL, params=params, repo=repo)
+    query = ListQuery(
+        f"{repo.path}/pulls", f"the pull requests of `{repo.full_name}`", PULL, params=params, repo=repo,
+        select=select, complete=partial(add_pull_facts, api),
+    )  # fmt: skip
     return await fetch_page(api, query, PageOptions(fields, limit, cursor))
 
 
@@ -152,10 +162,12 @@ async def get_pull_request(api: Api, *, repo: RepoName, number: Number, fields: 
     `mergeable` is null while GitHub works it out. Changes: `read_diff`.
     """
     response = await _fetch(api, repo, number)
-    columns = fields or list(PULL.getters)
-    data = PULL.to_record(response.data, columns)
+    columns = fields or [name for name in PULL.getters if name not in GRAPHQL_COLUMNS]
+    (pull,) = await add_pull_facts(api, [response.data], columns)
+    assert pull is not None
+    data = PULL.to_record(pull, columns)
     if data.get("body") and len(columns) > 1:
-        data["body"] = pick(response.data, clip("body", _MAX_BODY_CHARACTERS))
+        data["body"] = pick(pull, clip("body", _MAX_BODY_CHARACTERS))
     note = clip_note("body", data.values())
     if not fields and not api.is_for_resources:
         note = join_notes(note, await add_pull_links(api, data, repo, number))
@@ -381,6 +393,10 @@ async def run_merge(
     return Done(
         done=f"Merged pull request #{number}.", uri=f"{repo.uri}/pulls/{number}", data={"commit": response.data["sha"]}
     )
+
+
+def _select_merged(items: Sequence[Item]) -> Sequence[Item]:
+    return [item for item in items if item.get("merged_at")]
 
 
 async def _resolve_reviewer(api: Api, name: str) -> str:

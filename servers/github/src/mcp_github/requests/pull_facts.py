@@ -1,0 +1,132 @@
+"""What REST's lists do not tell of pull requests, such as reviews and checks: one request of GraphQL's for a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from mcp_github.call_context import current_call
+from mcp_github.client.api import Api
+from mcp_github.listing.projections import Item, pick
+from mcp_github.requests.graphql_queries import PULL_FACTS
+from mcp_github.requests.related_issues import to_related_row
+
+__all__ = ["GRAPHQL_COLUMNS", "add_pull_facts", "to_closed_rows", "to_review_facts"]
+
+# Columns that no object of REST's has.
+GRAPHQL_COLUMNS = ("review_decision", "verdicts", "checks", "closes")
+# The member of REST's object that a column is made of, by the variable of the query that asks for it.
+_MEMBERS_BY_VARIABLE: Mapping[str, Mapping[str, str]] = {
+    "branches": {"head": "head", "head_repo": "head", "head_sha": "head", "base": "base", "base_sha": "base"},
+    "size": {name: name for name in ("commits", "changed_files", "additions", "deletions", "comments")},
+    "merge": {name: name for name in ("mergeable", "mergeable_state", "merged_by", "auto_merge")},
+    "requests": {"reviewers": "requested_reviewers", "teams": "requested_teams"},
+    "reviews": {"review_decision": "review_decision", "verdicts": "verdicts"},
+    "checks": {"checks": "checks"},
+    "closes": {"closes": "closes"},
+}
+_MERGEABLE = {"MERGEABLE": True, "CONFLICTING": False}
+
+
+async def add_pull_facts(api: Api, items: Sequence[Item | None], columns: Sequence[str]) -> Sequence[Item | None]:
+    """Return `items` with the members that the pull requests among them lack for `columns`, as REST would have them.
+
+    Args:
+        items: of a list of REST's; None stands for one that is not shown.
+    """
+    pulls = {str(item["node_id"]): item for item in items if item and ("head" in item or "pull_request" in item)}
+    variables: dict[str, Any] = {}
+    for name, members in _MEMBERS_BY_VARIABLE.items():
+        needed = {member for column, member in members.items() if column in columns}
+        variables[name] = any(_is_missing(member, pulls.values()) for member in needed)
+    if not any(variables.values()):
+        return items
+    response = await api.graphql(PULL_FACTS, {"ids": list(pulls), **variables}, "details of these pull requests")
+    facts = {str(node["id"]): _to_rest(api, node, variables) for node in response.data["nodes"] if "id" in node}
+    completed: list[Item | None] = []
+    for item in items:
+        if item is not None:
+            item = {**facts.get(str(item.get("node_id")), {}), **item}
+        completed.append(item)
+    return completed
+
+
+def to_review_facts(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what reviews and checks of a pull request of GraphQL's come to.
+
+    Verdicts are approvals, wishes for changes and dismissals, the last one of each person.
+    """
+    verdicts: list[str] = []
+    for review in _nodes(node, "latestOpinionatedReviews"):
+        verdicts.append(f"{pick(review, 'author.login') or 'ghost'} {str(review['state']).lower()}")
+    return {
+        "review_decision": _lower(node.get("reviewDecision")),
+        "verdicts": verdicts,
+        "checks": _lower(pick(node, "statusCheckRollup.state")),
+    }
+
+
+def to_closed_rows(api: Api, node: Mapping[str, Any], repo_name: str) -> list[list[str]]:
+    """Return name, state and title of the issues that a pull request of GraphQL's in `repo_name` closes."""
+    issues = _nodes(node, "closingIssuesReferences")
+    more = int(pick(node, "closingIssuesReferences.totalCount") or 0) - len(issues)
+    if more > 0:
+        current_call().add_note(f"#{node['number']} closes {more} more issues.")
+    return [to_related_row(api, _issue_to_rest(issue), repo_name) for issue in issues]
+
+
+def _is_missing(member: str, items: Iterable[Item]) -> bool:
+    return any(member not in item for item in items)
+
+
+def _to_rest(api: Api, node: Mapping[str, Any], asked: Mapping[str, bool]) -> dict[str, Any]:
+    """Return what was asked for of a pull request of GraphQL's with the names that REST has for the same."""
+    facts: dict[str, Any] = {}
+    if asked["branches"]:
+        head_repo = {"full_name": pick(node, "headRepository.nameWithOwner")}
+        facts["head"] = {"ref": node["headRefName"], "sha": node["headRefOid"], "repo": head_repo}
+        facts["base"] = {"ref": node["baseRefName"], "sha": node["baseRefOid"]}
+    if asked["size"]:
+        facts |= {name: node[name] for name in ("additions", "deletions")}
+        facts["changed_files"] = node["changedFiles"]
+        facts |= {name: pick(node, f"{name}.totalCount") for name in ("commits", "comments")}
+    if asked["merge"]:
+        facts["mergeable"] = _MERGEABLE.get(node["mergeable"])
+        facts["mergeable_state"] = _lower(node["mergeStateStatus"])
+        facts["merged_by"] = node["mergedBy"]
+        facts["auto_merge"] = {"merge_method": _lower(pick(node, "autoMergeRequest.mergeMethod"))}
+    if asked["requests"]:
+        facts["requested_reviewers"] = _reviewers_with("login", node)
+        facts["requested_teams"] = _reviewers_with("slug", node)
+    if asked["closes"]:
+        facts["closes"] = to_closed_rows(api, node, str(pick(node, "repository.nameWithOwner")))
+    return facts | to_review_facts(node)
+
+
+def _reviewers_with(member: str, node: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return those who are asked to review: people have a login, teams a slug."""
+    reviewers: list[dict[str, Any]] = []
+    for request in _nodes(node, "reviewRequests"):
+        reviewer: dict[str, Any] | None = request.get("requestedReviewer")
+        if reviewer and member in reviewer:
+            reviewers.append(reviewer)
+    return reviewers
+
+
+def _issue_to_rest(issue: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "number": issue["number"],
+        "title": issue["title"],
+        "state": str(issue["state"]).lower(),
+        "repository": {"full_name": pick(issue, "repository.nameWithOwner")},
+    }
+
+
+def _nodes(node: Mapping[str, Any], connection: str) -> list[dict[str, Any]]:
+    return cast("list[dict[str, Any]]", pick(node, f"{connection}.nodes") or [])
+
+
+def _lower(value: Any) -> str | None:
+    if value is None:
+        return None
+    return str(value).lower()

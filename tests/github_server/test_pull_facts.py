@@ -1,0 +1,147 @@
+"""Facts of many pull requests in one list: reviews, checks, conflicts, what they close; and lists of many pages."""
+
+from typing import Any
+
+import pytest
+
+from github_server.oracle import Oracle
+from github_server.oracle.server import Reply
+from github_server.serving import call, served
+from github_server.world import issue, sample
+
+pytestmark = pytest.mark.anyio
+
+O = {"repo": "octo/app"}  # noqa: E741
+HERE = "/repos/octo/app"
+
+
+def facts(number: int, **more: Any) -> dict[str, Any]:
+    """A pull request as GraphQL tells it."""
+    return {
+        "__typename": "PullRequest", "id": f"PR_{number}", "number": number,
+        "repository": {"nameWithOwner": "octo/app"}, "reviewDecision": None, "mergeable": "MERGEABLE",
+        "latestOpinionatedReviews": {"nodes": []}, "statusCheckRollup": None,
+        "closingIssuesReferences": {"totalCount": 0, "nodes": []}, **more,
+    }  # fmt: skip
+
+
+def world(oracle: Oracle) -> None:
+    """Pull requests 5 and 6, of which 5 is reviewed, and closes an issue here and one elsewhere."""
+    listed = {name: value for name, value in sample("pulls/list")[0].items() if name != "mergeable"}
+    pulls = [{**listed, "number": number, "node_id": f"PR_{number}"} for number in (6, 5)]
+    oracle.pages(f"{HERE}/pulls", pulls)
+    reviews = [
+        {"author": {"login": "ben"}, "state": "APPROVED"},
+        {"author": None, "state": "CHANGES_REQUESTED"},
+    ]
+    ours = {"number": 7, "title": "Crash", "state": "OPEN", "repository": {"nameWithOwner": "octo/app"}}
+    theirs = {**ours, "number": 8, "repository": {"nameWithOwner": "other/secret"}}
+    fifth = facts(
+        5, reviewDecision="CHANGES_REQUESTED", latestOpinionatedReviews={"nodes": reviews}, mergeable="CONFLICTING",
+        statusCheckRollup={"state": "FAILURE"}, closingIssuesReferences={"totalCount": 3, "nodes": [ours, theirs]},
+        headRefName="topic", baseRefName="main", headRepository=None, reviewRequests={"nodes": [
+            {"requestedReviewer": {"__typename": "User", "login": "ada"}},
+            {"requestedReviewer": {"__typename": "Team", "slug": "docs"}}, {"requestedReviewer": None},
+        ]},
+    )  # fmt: skip
+    oracle.graphql("PullFacts", {"nodes": [fifth, facts(6, mergeable="UNKNOWN"), None]})
+
+
+async def test_a_list_tells_reviews_checks_and_conflicts_with_one_more_request(oracle: Oracle) -> None:
+    world(oracle)
+    async with served(oracle, "--repos", "octo/app") as client:
+        found = await call(
+            client, "list_pull_requests", **O, fields="number,review_decision,verdicts,checks,mergeable,closes"
+        )
+        assert found["rows"][0] == [6, None, [], None, None, []]
+        assert found["rows"][1] == [
+            5, "changes_requested", ["ben approved", "ghost changes_requested"], "failure", False,
+            [["#7", "open", "Crash"], ["other/secret#8", "not served here"]],
+        ]  # fmt: skip
+        assert found["note"] == "#5 closes 1 more issues."
+        (asked,) = oracle.sent("POST", "/graphql")
+        variables = asked.json["variables"]
+        assert variables["ids"] == ["PR_6", "PR_5"]
+        assert [name for name, value in variables.items() if value is False] == ["branches", "size", "requests"]
+        await call(client, "list_pull_requests", **O, fields="number,title,merged_at,milestone,labels,base")
+        assert len(oracle.sent("POST", "/graphql")) == 1
+
+
+async def test_a_search_tells_of_pull_requests_what_a_list_does(oracle: Oracle) -> None:
+    world(oracle)
+    hit = issue(5, node_id="PR_5", repository_url=f"{oracle.url}{HERE}", pull_request={"merged_at": None})
+    other = {**hit, "number": 3, "node_id": "PR_3", "repository_url": f"{oracle.url}/repos/other/secret"}
+    oracle.answer("GET", "/search/issues", {"total_count": 2, "incomplete_results": False, "items": [hit, other]})
+    ask = {
+        "kind": "pull_requests",
+        "query": "milestone:1",
+        "fields": "number,head,base,reviewers,teams,review_decision",
+    }
+    async with served(oracle, "--repos", "octo/app") as client:
+        found = await call(client, "search_github", **ask)
+    assert found["rows"] == [[5, "topic", "main", ["ada"], ["docs"], "changes_requested"]] and "note" not in found
+    assert oracle.sent("POST", "/graphql")[0].json["variables"]["ids"] == ["PR_5"]
+
+
+async def test_one_pull_request_tells_the_same(oracle: Oracle) -> None:
+    world(oracle)
+    oracle.answer("GET", f"{HERE}/pulls/5", {**sample("pulls/get"), "number": 5, "node_id": "PR_5"})
+    state = facts(5, reviewDecision="APPROVED", statusCheckRollup={"state": "PENDING"}, mergeQueueEntry=None)
+    oracle.graphql("PullLinks", {"repository": {"pullRequest": state}})
+    async with served(oracle) as client:
+        found = await call(client, "get_pull_request", **O, number=5, fields="verdicts,checks")
+        assert found["data"] == {"verdicts": ["ben approved", "ghost changes_requested"], "checks": "failure"}
+        found = await call(client, "get_pull_request", **O, number=5)
+        assert found["data"]["review_decision"] == "approved" and found["data"]["checks"] == "pending"
+
+
+async def test_merged_ones_are_listed_alone(oracle: Oracle) -> None:
+    pulls = [{**sample("pulls/list")[0], "number": n, "merged_at": None if n % 3 else "2026-01-02T00:00:00Z"}
+             for n in range(1, 61)]  # fmt: skip
+    oracle.pages(f"{HERE}/pulls", pulls)
+    async with served(oracle) as client:
+        found = await call(client, "list_pull_requests", **O, state="merged", fields="number")
+    assert [row[0] for row in found["rows"]] == list(range(3, 61, 3))
+    assert oracle.sent("GET", "/pulls$")[0].query["state"] == "closed"
+
+
+async def test_a_list_may_be_longer_than_a_page_of_github(oracle: Oracle) -> None:
+    oracle.pages(f"{HERE}/issues", [issue(number) for number in range(1, 321)])
+    async with served(oracle) as client:
+        found = await call(client, "list_issues", **O, limit=250, fields="number")
+        assert [row[0] for row in found["rows"]] == list(range(1, 251)) and "more" in found["note"]
+        assert [seen.query["per_page"] for seen in oracle.seen] == ["100"] * 3
+        found = await call(client, "list_issues", **O, limit=250, fields="number", cursor=found["cursor"])
+        assert [row[0] for row in found["rows"]] == list(range(251, 321)) and "cursor" not in found
+
+
+async def test_what_was_read_before_github_failed_is_shown(oracle: Oracle) -> None:
+    oracle.pages(f"{HERE}/issues", [issue(number) for number in range(1, 321)])
+    async with served(oracle) as client:
+        limit = {"message": "limit"}
+        answers = iter([None, Reply(403, limit, {"Retry-After": "300"})])
+        pages = oracle._rules[0].respond  # pyright: ignore[reportPrivateUsage]
+        oracle.respond("GET", f"{HERE}/issues", lambda seen: next(answers, None) or pages(seen))
+        found = await call(client, "list_issues", **O, limit=250, fields="number")
+        assert len(found["rows"]) == 100 and "limit is reached. What came before is here." in found["note"]
+        assert found["cursor"]
+
+
+async def test_branches_tell_in_one_list_when_they_changed_and_whether_they_are_protected(oracle: Oracle) -> None:
+    commit = {"__typename": "Commit", "oid": "c" * 40, "committedDate": "2026-01-02T03:04:05Z"}
+    nodes = [{"name": f"b{number}", "target": commit} for number in range(150)]
+
+    def page(given: dict[str, Any]) -> dict[str, Any]:
+        start = int(given["after"] or 0)
+        end = start + given["first"]
+        about = {"hasNextPage": end < len(nodes), "endCursor": str(end)}
+        return {"repository": {"refs": {"totalCount": len(nodes), "pageInfo": about, "nodes": nodes[start:end]}}}
+
+    oracle.graphql("Branches", page)
+    protected = [{**sample("repos/list-branches")[0], "name": f"b{number}"} for number in range(0, 150, 2)]
+    oracle.pages(f"{HERE}/branches", protected)
+    async with served(oracle) as client:
+        found = await call(client, "list_refs", **O, fields="name,protected,date", limit=150)
+        assert found["rows"][:2] == [["b0", True, "2026-01-02T03:04:05Z"], ["b1", False, "2026-01-02T03:04:05Z"]]
+        assert len(found["rows"]) == 150 and "cursor" not in found
+    assert {seen.query["protected"] for seen in oracle.sent("GET", "/branches")} == {"true"}
