@@ -1,18 +1,29 @@
 """Commits with expected shas, lists that add and remove, numbers instead of ids."""
 
 import base64
-from typing import Any
+import threading
+from typing import Any, cast
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from github_server.oracle import Oracle
-from github_server.oracle.server import Reply
-from github_server.serving import call, refused, served
+from github_server.oracle.server import Reply, Seen
+from github_server.serving import call, refused, served, settings
 from github_server.world import OTHER_SHA, SHA, branch, file, issue, not_found, sample
+from mcp_batteries.sdk import tool_table
+from mcp_batteries.server.assemble import Assembled
+from mcp_batteries.server.calling.tool import StrictTool
+from mcp_github.client import rate_limits
+from mcp_github.server import build
 
 O = {"repo": "octo/app"}  # noqa: E741
 COMMIT = {**O, "branch": "main", "message": "Subject\n\nBody"}
+
+
+def tools(server: Assembled) -> dict[str, StrictTool]:
+    return cast("dict[str, StrictTool]", tool_table(server))
 
 
 def world(oracle: Oracle) -> None:
@@ -304,8 +315,6 @@ async def test_a_comment_outside_of_the_diff_is_said(oracle: Oracle) -> None:
 
 @pytest.mark.anyio
 async def test_writes_keep_their_distance(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mcp_github.client import rate_limits
-
     waited: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -317,6 +326,33 @@ async def test_writes_keep_their_distance(oracle: Oracle, monkeypatch: pytest.Mo
         async with one.write_slot():
             await anyio.lowlevel.checkpoint()
     assert waited[0] == 0 and all(0.5 < seconds <= 1.0 for seconds in waited[1:])
+
+
+@pytest.mark.anyio
+async def test_a_write_whose_turn_does_not_come_is_not_begun(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = threading.Event()
+
+    def hold(seen: Seen) -> Reply:
+        begun.set()
+        return Reply(held=True)
+
+    oracle.respond("POST", "/repos/octo/app/issues", hold)
+    monkeypatch.setattr(rate_limits, "MAX_TURN_SECONDS", 0.1)
+    async with served(oracle, "--write") as client, anyio.create_task_group() as calls:
+        calls.start_soon(client.call_tool, "create_issue", {**O, "title": "T"})
+        assert await anyio.to_thread.run_sync(begun.wait, 20)
+        said = await refused(client, "edit_issue", **O, number=3, title="T")
+        assert "Other changes are still under way" in said and "this one was not begun" in said
+        calls.cancel_scope.cancel()
+    assert not oracle.sent("PATCH")
+
+
+@pytest.mark.anyio
+async def test_no_call_ends_before_its_time_for_github(oracle: Oracle) -> None:
+    for timeout, seconds in (("1", 60), ("300", 330)):
+        table = tools(build(settings(oracle, "--timeout", timeout)))
+        assert table["get_issue"].seconds == seconds
+        assert table["list_checks"].seconds == 3120
 
 
 @pytest.mark.anyio

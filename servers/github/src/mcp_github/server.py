@@ -15,6 +15,7 @@ from mcp_batteries.server.skills import PackagedSkills
 from mcp_github.call_context import CallContext, active_call
 from mcp_github.changes import DeliverySource, FollowedUriSource, WatchListSource
 from mcp_github.client.api import Api
+from mcp_github.client.rate_limits import MAX_TURN_SECONDS
 from mcp_github.completions import Completions
 from mcp_github.listing.pages import join_notes
 from mcp_github.login_prompt import LoginPrompt
@@ -69,6 +70,7 @@ def build(settings: Settings) -> Assembled:
             Completions(policy, api),
         ],
         dependencies=[policy, api],
+        open_world_seconds=settings.timeout + MAX_TURN_SECONDS,
         opens=[api],
         sources=_sources(settings, policy, followed, watch_list),
         middleware=middleware,

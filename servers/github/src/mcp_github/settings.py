@@ -100,7 +100,11 @@ class Settings(Common):
     app_key_file: Annotated[str | None, ABSOLUTE] = Field(None, description="Private key of the App (PEM file).")
     workers: int = Field(8, ge=1, le=64, description="Concurrent requests to GitHub.")
     timeout: int = Field(
-        30, ge=1, le=300, description="Seconds that a call waits for GitHub, with all its requests and their tries."
+        30,
+        ge=1,
+        le=300,
+        description="Seconds that a call waits for GitHub, with all its requests and their tries, "
+        "besides its turn among writes.",
     )
     poll: float = Field(
         60, ge=0.2, le=86_400, description="Seconds between two checks of what somebody is subscribed to."

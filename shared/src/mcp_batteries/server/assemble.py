@@ -223,6 +223,7 @@ def assemble(
     rooms: Sequence[object],
     dependencies: Sequence[object] = (),
     time_limits: TimeLimits | None = None,
+    open_world_seconds: float = 0.0,
     catalog: Catalog | None = None,
     tools: Sequence[StrictTool] = (),
     opens: Sequence[AbstractAsyncContextManager[Any]] = (),
@@ -250,6 +251,7 @@ def assemble(
         rooms: modules with marked functions, objects with marked methods; their order is the order of the lists.
         dependencies: what functions get by its type, such as the policy, whose methods parse their arguments.
         time_limits: of functions that block; by default each declares its own.
+        open_world_seconds: the least time limit of tools that reach other systems, which may declare a longer one.
         catalog: what to offer beside the rooms' declarations.
         tools: the same for tools, as far as the operator chose them.
         opens: entered, in order, before the first request and left, in reverse, after the last.
@@ -293,6 +295,7 @@ def assemble(
         withheld=dict(turned_off or {}),
         dependencies=dependencies,
         time_limits=time_limits,
+        open_world_seconds=open_world_seconds,
     )
     offer.add_tools(tools)
     for room in [*rooms, *_settings_rooms(settings)]:
@@ -386,6 +389,7 @@ class _ToolOffer:
     withheld: dict[str, str]
     dependencies: Sequence[object]
     time_limits: TimeLimits | None
+    open_world_seconds: float
     tools: list[StrictTool] = field(default_factory=list[StrictTool])
     toolsets: dict[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
     own_names: dict[str, str] = field(default_factory=dict[str, str])
@@ -446,6 +450,8 @@ class _ToolOffer:
             return
         if declared.view is not None:
             self.catalog.views[declared.view.uri] = declared.view
+        if declared.open_world:
+            declared = replace(declared, seconds=max(declared.seconds, self.open_world_seconds))
         tool = method
         if inspect.isfunction(method):
             tool = bind_tool(method, declared, self.dependencies, self.time_limits)

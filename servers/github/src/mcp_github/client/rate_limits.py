@@ -15,8 +15,10 @@ import anyio
 
 from mcp_batteries.errors import Unavailable
 
-__all__ = ["EVERYTHING", "RateLimits", "rate_limit_problem"]
+__all__ = ["EVERYTHING", "MAX_TURN_SECONDS", "RateLimits", "rate_limit_problem"]
 
+# A write that waits longer for its turn is not begun.
+MAX_TURN_SECONDS = 30.0
 # A secondary limit, which forbids requests of every kind.
 EVERYTHING = "everything"
 
@@ -47,13 +49,26 @@ class RateLimits:
 
     @asynccontextmanager
     async def write_slot(self) -> AsyncGenerator[None]:
-        """Wait for the turn to write, and hold it: one write at a time, spaced."""
-        async with self._write_lock:
+        """Wait for the turn to write, and hold it: one write at a time, spaced.
+
+        Raises:
+            Unavailable: others wrote for `MAX_TURN_SECONDS`.
+        """
+        with anyio.move_on_after(MAX_TURN_SECONDS) as waiting:
+            await self._write_lock.acquire()
+        if waiting.cancelled_caught:
+            raise Unavailable(
+                f"Other changes are still under way after {MAX_TURN_SECONDS:g} s: this one was not begun.",
+                "Try again in a moment.",
+            )
+        try:
             await anyio.sleep(max(0.0, self._last_write + self._write_interval - time.monotonic()))
             try:
                 yield
             finally:
                 self._last_write = time.monotonic()
+        finally:
+            self._write_lock.release()
 
 
 def rate_limit_problem(resource: str, seconds: float) -> Unavailable:

@@ -11,12 +11,13 @@ from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.progress import report_progress
 from mcp_github.call_context import current_call
 from mcp_github.client.api import Api
+from mcp_github.client.rate_limits import MAX_TURN_SECONDS
 
-__all__ = ["NOT_TRIED", "apply_to_each"]
+__all__ = ["MAX_BATCH_SECONDS", "NOT_TRIED", "apply_to_each"]
 
 NOT_TRIED = "not tried"
-# What one of them takes at most beside --timeout: the wait for its turn to write, and for a limit that ends soon.
-_WAIT_SECONDS = 15.0
+# GitHub asks for a second between two writes, and a call may make 100 and more.
+MAX_BATCH_SECONDS = 300
 # So many in a row that fail for the same reason show that the others would, too.
 _MAX_SAME_FAILURES = 3
 _Item = TypeVar("_Item")
@@ -41,7 +42,7 @@ async def apply_to_each(
     call = current_call()
     for item in items:
         remaining = anyio.current_effective_deadline() - anyio.current_time()
-        if results and remaining < api.timeout + _WAIT_SECONDS:
+        if results and remaining < api.timeout + MAX_TURN_SECONDS:
             break
         report_progress(len(results), len(items), name(item))
         notes_before = len(call.notes)

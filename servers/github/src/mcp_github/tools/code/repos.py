@@ -23,7 +23,7 @@ from mcp_github.listing.projections import Projection, clip, pick
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.number_forms import NumberOrDefault, OptionalNumber
 from mcp_github.policy import Change, DeleteRepo, FileChange, FilePath, Policy, Ref, Repo, WriteRepo
-from mcp_github.requests.batches import apply_to_each
+from mcp_github.requests.batches import MAX_BATCH_SECONDS, apply_to_each
 from mcp_github.requests.branches import (
     find_head,
     get_default_branch,
@@ -348,7 +348,9 @@ async def copy_repository(
     )
 
 
-@tool("Delete a branch", toolset="repos", gate="delete", effect="destroy", open_world=True)
+@tool(
+    "Delete a branch", toolset="repos", gate="delete", effect="destroy", open_world=True, seconds=MAX_BATCH_SECONDS
+)  # fmt: skip
 async def delete_branch(
     api: Api,
     *,

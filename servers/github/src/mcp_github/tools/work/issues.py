@@ -21,6 +21,7 @@ from mcp_github.listing.projections import Item, Projection, clip, clip_note, pi
 from mcp_github.models import Done, Listing, Record
 from mcp_github.number_forms import Comment, Number, OptionalComment, OptionalNumber, is_on_lines
 from mcp_github.policy import NodeId, Policy, Repo, WriteRepo
+from mcp_github.requests.batches import MAX_BATCH_SECONDS
 from mcp_github.requests.conversation import list_newest_comments, list_timeline
 from mcp_github.requests.issue_edits import IssueEdit, describe_issue, issue_done, issue_path
 from mcp_github.requests.name_changes import resolve_names
@@ -61,9 +62,7 @@ SubIssueAction = Literal["add", "remove", "first", "after"]
 _DEFAULT_LIMIT = 30
 _MAX_BODY_CHARACTERS = 8000
 _MAX_QUOTED_NAME_CHARACTERS = 60
-# GitHub asks for a second between two writes.
 _MAX_EDITED = 100
-_MAX_EDIT_SECONDS = 300
 _TYPE = Projection({"name": "name", "description": "description"}, ("name", "description"))
 _CUSTOM_FIELD = Projection(
     {"name": "name", "kind": "data_type", "choices": pluck("options")}, ("name", "kind", "choices")
@@ -285,7 +284,7 @@ async def create_issue(
     return done
 
 
-@tool("Change an issue", toolset="issues", effect="destroy", open_world=True, seconds=_MAX_EDIT_SECONDS)
+@tool("Change an issue", toolset="issues", effect="destroy", open_world=True, seconds=MAX_BATCH_SECONDS)
 async def edit_issue(
     api: Api,
     *,
