@@ -105,7 +105,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("list_gists", {"user": "@me "}, "`get_me`"),
     ("list_issues", {**O, "sort": "newest"}, "one of `created`, `updated`, `comments`"),
     ("list_issues", {**O, "since": "last week"}, "such as 2026-01-31"),
-    ("list_issues", {**O, "milestone": "v1"}, "kind=milestones"),
+    ("list_issues", {**O, "milestone": -1}, "a number from 0 on"),
     ("list_actions", {**O, "status": "failed"}, "`failure`"),
     ("read_file", {**O, "path": "https://github.com/octo/app/blob/main/x.py"}, "the branch as `ref`"),
     ("create_issue", {**O, "title": " "}, "must not be empty"),

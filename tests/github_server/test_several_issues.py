@@ -8,7 +8,7 @@ import pytest
 from github_server.oracle import Oracle, Seen
 from github_server.oracle.server import Reply
 from github_server.serving import call, refused, served
-from github_server.world import issue
+from github_server.world import issue, sample
 
 O = {"repo": "octo/app"}  # noqa: E741
 HERE = "/repos/octo/app/issues"
@@ -45,7 +45,9 @@ async def test_the_first_call_only_shows_what_would_change(oracle: Oracle) -> No
         ]
         assert "dry_run=false" in shown["done"] and not oracle.sent("PATCH")
         done = await call(client, "edit_issue", **NUMBERS, **wishes, dry_run=False)
-        assert done["done"] == "Changed 3 of 3 issues." and "data" not in done
+        assert done["done"] == "Changed 3 of 3 issues."
+        assert done["data"]["columns"] == ["number", "result", "state", "labels", "milestone"]
+        assert [row[:4] for row in done["data"]["rows"]] == [[n, "done", "closed", ["bug"]] for n in (3, 4, 5)]
         assert [seen.json["labels"] for seen in oracle.sent("PATCH")] == [["bug"]] * 3
         again = await call(client, "edit_issue", **NUMBERS, labels=["+bug"], state="closed")
         assert {row[2] for row in again["data"]["rows"]} == {"nothing"}
@@ -75,8 +77,9 @@ async def test_what_fails_for_one_is_told_and_the_others_go_on(oracle: Oracle) -
         shown = await call(client, "edit_issue", **NUMBERS, labels=["bug"], state="open")
         assert "does not find" in shown["data"]["rows"][0][2]
         done = await call(client, "edit_issue", **NUMBERS, labels=["bug"], state="open", dry_run=False)
-        first, second = done["data"]["rows"]
+        first, second, third = done["data"]["rows"]
         assert done["done"] == "Changed 2 of 3 issues." and first[1].startswith("failed: GitHub does not find")
+        assert first[2:] == [None, None] and third == [5, "done", "open", ["bug"]]
         # What GitHub left out stands beside its issue, and is not said of the others.
         assert second[0] == 4 and "GitHub did not set: labels `bug`" in second[1] and "note" not in done
 
@@ -89,7 +92,7 @@ async def test_what_is_refused_for_one_is_done_of_the_others(oracle: Oracle) -> 
     async with served(oracle, "--write") as client:
         done = await call(client, "edit_issue", **NUMBERS, state="closed", dry_run=False)
     assert done["done"] == "Changed 1 of 3 issues." and issues[5]["state"] == "closed"
-    first, second = done["data"]["rows"]
+    first, second, _ = done["data"]["rows"]
     assert first[0] == 3 and "locked" in first[1]
     assert second[0] == 4 and second[1].startswith("failed: The token may not")
 
@@ -130,7 +133,7 @@ async def test_long_texts_are_shown_where_they_differ(old: str, new: str, shown:
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("timeout", "at_first", "later", "changed"),
-    [(30, 290, 40, 2), (30, 290, 50, 3), (5, 290, 25, 3), (300, 290, 280, 1)],
+    [(30, 290, 55, 2), (30, 290, 65, 3), (5, 290, 36, 3), (300, 290, 280, 1)],
 )
 async def test_the_end_of_the_time_leaves_an_answer_that_says_what_was_changed(
     timeout: int, at_first: float, later: float, changed: int, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
@@ -147,8 +150,8 @@ async def test_the_end_of_the_time_leaves_an_answer_that_says_what_was_changed(
     async with served(oracle, "--write", "--timeout", str(timeout)) as client:
         done = await call(client, "edit_issue", **NUMBERS, state="closed", dry_run=False)
     assert done["done"] == f"Changed {changed} of 3 issues."
-    rows = done.get("data", {}).get("rows", [])
-    assert rows == [[number, "not tried"] for number in (3, 4, 5)[changed:]]
+    results = [row[1] for row in done["data"]["rows"]]
+    assert results == ["done"] * changed + ["not tried"] * (3 - changed)
     assert [issues[number]["state"] for number in (3, 4, 5)] == ["closed"] * changed + ["open"] * (3 - changed)
 
 
@@ -162,3 +165,56 @@ async def test_forms_of_several_numbers(oracle: Oracle) -> None:
         assert "`title`" in await refused(client, "edit_issue", **NUMBERS, title="T")
         assert "100" in await refused(client, "edit_issue", **O, number=3, numbers=list(range(1, 102)), state="open")
         assert "1 or more" in await refused(client, "edit_issue", **O, number=3, numbers=[0], state="open")
+
+
+@pytest.mark.anyio
+async def test_a_comment_goes_with_the_change_or_alone(oracle: Oracle) -> None:
+    world(oracle)
+    close: dict[str, Any] = {"state": "closed", "state_reason": "not_planned"}
+    async with served(oracle, "--write") as client:
+        done = await call(client, "edit_issue", **O, number=3, **close, comment="Duplicate of #1")
+        assert done["done"] == "Changed and commented on #3."
+        assert done["data"]["state"] == "closed" and done["data"]["state_reason"] == "not_planned"
+        shown = await call(client, "edit_issue", **NUMBERS, comment="Thanks!")
+        assert [row[2] for row in shown["data"]["rows"]] == ["comment: Thanks!"] * 3
+        assert len(oracle.sent("POST")) == 1
+        done = await call(client, "edit_issue", **NUMBERS, comment="Thanks!", dry_run=False)
+        assert done["done"] == "Commented on 3 of 3 issues."
+        assert done["data"] == {"columns": ["number", "result"], "rows": [[n, "done"] for n in (3, 4, 5)]}
+        done = await call(client, "edit_issue", **O, number=4, comment="Alone", labels=[])
+        assert done["done"] == "Changed and commented on #4."
+        done = await call(client, "edit_issue", **O, number=4, comment="Alone")
+        assert done["done"] == "Commented on #4." and "issuecomment" in done["url"]
+    assert [seen.path for seen in oracle.sent("POST")][:2] == [f"{HERE}/3/comments", f"{HERE}/3/comments"]
+    assert len(oracle.sent("PATCH")) == 2
+
+
+@pytest.mark.anyio
+async def test_a_change_whose_comment_fails_says_what_is_done(oracle: Oracle) -> None:
+    world(oracle)
+    oracle.answer("POST", f"{HERE}/3/comments", {"message": "Issue is locked"}, status=403)
+    async with served(oracle, "--write") as client:
+        said = await refused(client, "edit_issue", **O, number=3, state="closed", comment="C")
+        assert "#3 is changed, the rest is not" in said and "`create_comment` comments on it." in said
+
+
+@pytest.mark.anyio
+async def test_a_milestone_goes_by_its_title(oracle: Oracle) -> None:
+    world(oracle)
+    milestones = [{**sample("issues/get-milestone"), "number": n, "title": f"2.{n}"} for n in range(1, 121)]
+    oracle.pages("/repos/octo/app/milestones", milestones)
+    oracle.pages(HERE, [issue(7, labels=[]), issue(8, labels=[{"name": "Bug"}])])
+    async with served(oracle, "--write") as client:
+        await call(client, "edit_issue", **O, number=3, milestone="2.110")
+        await call(client, "edit_issue", **O, number=3, milestone=4)
+        await call(client, "edit_issue", **O, number=3, milestone="none")
+        assert [seen.json["milestone"] for seen in oracle.sent("PATCH")] == [110, 4, None]
+        await call(client, "create_issue", **O, title="T", milestone="2.5")
+        assert oracle.sent("POST")[-1].json["milestone"] == 5
+        for text, sent in (("2.6", "6"), ("6", "6"), ("none", "none"), ("*", "*")):
+            await call(client, "list_issues", **O, milestone=text)
+            assert oracle.sent("GET", "/issues$")[-1].query["milestone"] == sent
+        said = await refused(client, "list_issues", **O, milestone="2.999")
+        assert "`octo/app` has no milestone `2.999`. There are: `2.1`, `2.2`," in said
+        found = await call(client, "list_issues", **O, labels="none", fields="number")
+        assert found["rows"] == [[7]] and "labels" not in oracle.sent("GET", "/issues$")[-1].query

@@ -32,8 +32,8 @@ async def test_what_is_no_longer_published_is_still_checked(oracle: Oracle) -> N
     async with served(oracle, *EVERYTHING) as client:
         for arguments, words in [
             ({"number": 0}, "`number`: must be 1 or more"),
-            ({"number": 1, "limit": 101}, "`limit`: must be an integer from 1 to 100"),
-            ({"number": 1, "limit": -1}, "`limit`: must be an integer from 1 to 100"),
+            ({"number": 1, "limit": 1001}, "`limit`: must be an integer from 1 to 1000"),
+            ({"number": 1, "limit": -1}, "`limit`: must be an integer from 1 to 1000"),
         ]:
             assert words in await refused(client, "list_comments", repo="octo/app", **arguments)
         long = {"title": "x" * 1001, "body": "x" * 65_537}

@@ -9,7 +9,7 @@ from typing import Any, cast
 from mcp_batteries.errors import Problem
 from mcp_batteries.progress import report_progress
 from mcp_github.call_context import current_call
-from mcp_github.client.api import Api
+from mcp_github.client.api import Api, partial_success
 from mcp_github.listing.columns import ISSUE
 from mcp_github.listing.projections import pick, pluck
 from mcp_github.models import Done
@@ -26,7 +26,9 @@ _DONE_COLUMNS = ("number", "title", "state", "labels", "assignees", "milestone")
 _TEXTS = frozenset({"title", "body"})
 _MAX_SHOWN_CHARACTERS = 60
 _SHOWN_BEFORE_DIFFERENCE = 15
-_CHANGED = "changed"
+_DONE = "done"
+# What a field of a request is called in lists.
+_COLUMNS_OF_FIELDS = {"issue_field_values": "custom"}
 _NOT_SHOWN = frozenset({"duplicate_issue_id", "issue_field_values"})
 
 
@@ -36,36 +38,71 @@ class IssueEdit:
 
     Attributes:
         shown: in words, what the request names by numbers of GitHub's own.
+        comment: what is to be said beneath the issue then.
     """
 
     repo: WriteRepo
     changes: Mapping[str, Any]
     shown: Mapping[str, str]
+    comment: str | None = None
 
     async def apply(self, api: Api, number: int) -> Done:
         """Change one issue."""
-        changes = await self._resolve(api, number)
-        path = issue_path(self.repo, number)
-        response = await api.write("PATCH", path, describe_issue(self.repo, number), changes, repo=self.repo)
-        return issue_done(self.repo, number, f"Changed #{number}.", response.data)
+        issue = await self._apply(api, number)
+        columns = dict.fromkeys([*_DONE_COLUMNS, *self._changed_columns])
+        data = ISSUE.to_record(issue, list(columns))
+        uri = f"{self.repo.uri}/issues/{number}"
+        return Done(done=f"{self._verb} #{number}.", uri=uri, url=issue.get("html_url"), data=data)
 
     async def apply_to_all(self, api: Api, numbers: Sequence[int]) -> Done:
         """Change several issues, each as far as GitHub does."""
+        values: dict[int, list[Any]] = {}
+        columns = self._changed_columns
 
         async def change(number: int) -> str:
-            await self.apply(api, number)
-            return _CHANGED
+            values[number] = ISSUE.to_row(await self._apply(api, number), columns)
+            return _DONE
 
-        return self._summarize(await apply_to_each(api, numbers, change, lambda number: f"#{number}"))
+        results = await apply_to_each(api, numbers, change, lambda number: f"#{number}")
+        done_count = sum(result.startswith(_DONE) for result in results.values())
+        rows = [[number, result, *values.get(number, [None] * len(columns))] for number, result in results.items()]
+        return Done(
+            done=f"{self._verb} {done_count} of {len(results)} issues.",
+            uri=self.repo.uri,
+            data={"columns": ["number", "result", *columns], "rows": rows},
+        )
 
-    def _summarize(self, results: Mapping[int, str]) -> Done:
-        """Return how many were changed, and of those that are not as was asked what became of them."""
-        changed_count = sum(result.startswith(_CHANGED) for result in results.values())
-        rows = [[number, result] for number, result in results.items() if result != _CHANGED]
-        data = None
-        if rows:
-            data = {"columns": ["number", "result"], "rows": rows}
-        return Done(done=f"Changed {changed_count} of {len(results)} issues.", uri=self.repo.uri, data=data)
+    async def _apply(self, api: Api, number: int) -> Mapping[str, Any]:
+        """Change an issue and comment on it; return what GitHub's answer says of it."""
+        if not self.changes:
+            return {"number": number, "html_url": await self._add_comment(api, number)}
+        path, description = issue_path(self.repo, number), describe_issue(self.repo, number)
+        response = await api.write("PATCH", path, description, await self._resolve(api, number), repo=self.repo)
+        if self.comment is not None:
+            with partial_success(f"#{number} is changed", "`create_comment` comments on it."):
+                await self._add_comment(api, number)
+        return response.data
+
+    async def _add_comment(self, api: Api, number: int) -> str | None:
+        """Comment on an issue; return the comment's address."""
+        path = f"{issue_path(self.repo, number)}/comments"
+        description = describe_issue(self.repo, number)
+        response = await api.write("POST", path, description, {"body": self.comment}, repo=self.repo)
+        return response.data.get("html_url")
+
+    @property
+    def _verb(self) -> str:
+        if self.comment is None:
+            return "Changed"
+        if not self.changes:
+            return "Commented on"
+        return "Changed and commented on"
+
+    @property
+    def _changed_columns(self) -> list[str]:
+        """The columns of an issue that show what was changed, but for texts, which the caller has."""
+        names = [_COLUMNS_OF_FIELDS.get(name, name) for name in self.changes]
+        return [name for name in names if name in ISSUE.getters and name not in _TEXTS]
 
     async def preview(self, api: Api, numbers: Sequence[int]) -> Done:
         """Say what would be different of each issue; nothing is changed."""
@@ -108,7 +145,10 @@ class IssueEdit:
                 words = _value_difference(field, _current_value(issue, field), value)
             if words and field not in _NOT_SHOWN:
                 differences.append(f"{field}: {words}")
-        return differences + [f"{field}: {words}" for field, words in self.shown.items()]
+        differences += [f"{field}: {words}" for field, words in self.shown.items()]
+        if self.comment is not None:
+            differences.append(f"comment: {_cut(self.comment, 0)}")
+        return differences
 
 
 def issue_path(repo: Repo, number: int) -> str:

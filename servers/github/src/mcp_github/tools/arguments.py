@@ -41,11 +41,12 @@ from mcp_github.policy import (
 )
 
 __all__ = [
-    "Body", "BranchName", "Cursor", "DeleteReleaseRepoName", "DeleteRepoName", "Due", "Fields", "ForceRepoName",
-    "Limit", "Login", "MergeRepoName", "NameList", "Names", "OptionalBody", "OptionalDryRun", "OptionalOwnerName",
-    "OptionalPath", "OptionalRefName", "OptionalRepoName", "OptionalTitle", "OptionalWriteRepoName", "OwnerName",
-    "PathName", "RefName", "ReleaseRepoName", "RepoName", "RunRepoName", "Since", "Title", "Until", "Waiting",
-    "WriteOwnerName", "WriteRepoName", "check_message", "drop_unset", "one_of", "refuse_beside",
+    "Body", "BranchName", "CommentText", "Cursor", "DeleteReleaseRepoName", "DeleteRepoName", "Due", "Fields",
+    "ForceRepoName", "Limit", "Login", "MergeRepoName", "NameList", "Names", "OptionalBody", "OptionalDryRun",
+    "OptionalOwnerName", "OptionalPath", "OptionalRefName", "OptionalRepoName", "OptionalTitle",
+    "OptionalWriteRepoName", "OwnerName", "PathName", "RefName", "ReleaseRepoName", "RepoName", "RunRepoName",
+    "Since", "Title", "Until", "Waiting", "WriteOwnerName", "WriteRepoName", "check_message", "drop_unset",
+    "one_of", "refuse_beside",
 ]  # fmt: skip
 
 _REF_IN_ADDRESS = re.compile(r"/(?:tree|blob|raw|blame|edit|commits?|compare|releases/tag)/([^?#]+)")
@@ -263,6 +264,7 @@ OptionalTitle = Annotated[FreeText | None, _TITLE_FIELD, _TITLE_FITS]
 _BODY_FIELD = Field(description="Markdown")
 _BODY_FITS = AfterValidator(_at_most(_MAX_BODY_CHARACTERS))
 Body = Annotated[FreeText, _BODY_FIELD, AfterValidator(_check_not_empty), _BODY_FITS]
+CommentText = Annotated[FreeText | None, _BODY_FIELD, _BODY_FITS]
 OptionalBody = Annotated[FreeText | None, _BODY_FIELD, _BODY_FITS, EMPTY_COUNTS]
 NameList = Annotated[list[FreeText] | None, AfterValidator(_split_names)]
 Names = Annotated[NameList, Field(description="All, or +name and -name"), EMPTY_COUNTS]

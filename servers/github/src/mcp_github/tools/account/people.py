@@ -27,7 +27,7 @@ _USER_COLUMNS = ("login", "name", "company", "location", "bio", "url")
 async def get_me(api: Api) -> Record:
     """Get whose token is used, what it may do here, and how many requests are left this hour.
 
-    For other people use `list_people`.
+    Others: `list_people`.
     """
     data = await _describe_server(api)
     credentials = api.client.credentials

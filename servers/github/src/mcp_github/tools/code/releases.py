@@ -43,7 +43,7 @@ async def list_releases(
 ) -> Listing:
     """List a repository's releases, newest first.
 
-    Drafts only if you may push. For notes and assets use `get_release`.
+    Drafts only if you may push. Notes and assets: `get_release`.
     """
     query = ListQuery(f"{repo.path}/releases", f"the releases of `{repo.full_name}`", RELEASE, repo=repo)
     return await fetch_page(api, query, PageOptions(fields, limit, cursor))

@@ -96,7 +96,7 @@ def _check_limit(limit: int) -> int:
 async def get_repository(api: Api, *, repo: RepoName, fields: Fields = None) -> Record:
     """Get a repository: description, default branch, visibility, your permission.
 
-    A private one may read as not found. To find one use `search_github`.
+    A private one may read as not found. To find one: `search_github`.
     """
     hint = "`search_github` with kind=repositories finds it by a word of its name."
     response = await api.get(repo.path, f"repository `{repo.full_name}`", repo=repo, hint=hint)
@@ -121,7 +121,7 @@ async def list_files(
 ) -> Listing:
     """List a folder of a repository with sizes, or with `recursive` all below it.
 
-    Without `ref` on the default branch. To read a file use `read_file`, to find code `search_github`.
+    Without `ref` on the default branch. To read one: `read_file`, to find code: `search_github`.
     """
     options = PageOptions(fields, limit, cursor)
     return await list_folder(api, repo, path, ref, recursive=recursive, pattern=pattern, options=options)
@@ -139,7 +139,7 @@ async def read_file(
 ) -> Text | EmbeddedResource | ImageContent:
     """Read a file, at `ref` or on the default branch; long text in pages, an image as a picture.
 
-    The first line has its `sha` and how to go on. To find files use `list_files`.
+    The first line has its `sha` and how to go on. To find files: `list_files`.
     """
     content = await read_content(api, repo, path, ref, start_line=start_line, max_lines=lines)
     match content:
@@ -259,8 +259,7 @@ async def list_refs(
 ) -> Listing:
     """List a repository's branches or tags, with the commit each points to.
 
-    A branch says whether it is protected, with fields=name,date when it was last committed to. Releases:
-    `list_releases`.
+    With fields=name,protected,date when branches last changed. Releases: `list_releases`.
     """
     options = PageOptions(fields, limit, cursor)
     description = f"the {kind} of `{repo.full_name}`"

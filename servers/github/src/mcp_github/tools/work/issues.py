@@ -24,12 +24,14 @@ from mcp_github.policy import NodeId, Policy, Repo, WriteRepo
 from mcp_github.requests.batches import MAX_BATCH_SECONDS
 from mcp_github.requests.conversation import list_newest_comments, list_timeline
 from mcp_github.requests.issue_edits import IssueEdit, describe_issue, issue_done, issue_path
+from mcp_github.requests.milestones import find_milestone
 from mcp_github.requests.name_changes import resolve_names
 from mcp_github.requests.related_issues import to_related_row
 from mcp_github.requests.review.threads import reply_in_thread
 from mcp_github.tools import views
 from mcp_github.tools.arguments import (
     Body,
+    CommentText,
     Cursor,
     DeleteRepoName,
     Fields,
@@ -60,6 +62,9 @@ IssueOption = Literal["labels", "milestones", "assignees", "types", "custom"]
 SubIssueAction = Literal["add", "remove", "first", "after"]
 
 _DEFAULT_LIMIT = 30
+# GitHub's words for issues without a milestone, or with whichever.
+_NONE = "none"
+_ANY = "*"
 _MAX_BODY_CHARACTERS = 8000
 _MAX_QUOTED_NAME_CHARACTERS = 60
 _MAX_EDITED = 100
@@ -70,16 +75,17 @@ _CUSTOM_FIELD = Projection(
 _LOGIN = Projection(PERSON.getters, ("login",))
 
 
-def _check_from_0(number: int | None) -> int | None:
-    if number is not None and number < 0:
-        raise ValueError("must be 0 or more")
-    return number
-
-
-def _check_milestone(value: object) -> object:
-    if isinstance(value, str) and not value.strip().isdigit():
-        raise ValueError("must be a number; `list_issue_options` with kind=milestones shows them")
+def _number_to_text(value: object) -> object:
+    """Return a number, by which a milestone may be named as well, as text."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
     return value
+
+
+def _check_milestone(text: str | None) -> str | None:
+    if text is not None and re.fullmatch(r"-\d+", text):
+        raise ValueError("must be a title, or a number from 0 on")
+    return text
 
 
 def _split_numbers(value: object) -> object:
@@ -99,9 +105,9 @@ def _check_numbers(numbers: list[int] | None) -> list[int] | None:
 
 _SORT = AfterValidator(one_of("created", "updated", "comments"))
 Type = Annotated[FreeText | None, Field(description="Name"), EMPTY_COUNTS]
-Milestone = Annotated[int | None, BeforeValidator(_check_milestone), AfterValidator(_check_from_0)]
+Milestone = Annotated[FreeText | None, BeforeValidator(_number_to_text), AfterValidator(_check_milestone)]
 ManyNumbers = Annotated[list[Number] | None, BeforeValidator(_split_numbers), AfterValidator(_check_numbers)]
-MoreNumbers = Annotated[ManyNumbers, Field(description="More to change alike. Only shown unless dry_run=false")]
+MoreNumbers = Annotated[ManyNumbers, Field(description="More, alike. Only shown unless dry_run=false")]
 Custom = Annotated[dict[FreeText, Any] | None, Field(description="Values by field name")]
 Review = Annotated[bool, Field(description="One on lines of code")]
 
@@ -133,10 +139,10 @@ async def list_issues(
     repo: RepoName,
     numbers: Annotated[ManyNumbers, Field(description="Only these")] = None,
     state: Literal["open", "closed", "all"] = "open",
-    labels: Annotated[NameList, Field(description="All of these")] = None,
+    labels: Annotated[NameList, Field(description="All of these, or none")] = None,
     assignee: Annotated[FreeText | None, Field(description="Login, none, or * for any")] = None,
     creator: Login = None,
-    milestone: Milestone = None,
+    milestone: Annotated[Milestone, Field(description="Title, none")] = None,
     type: Type = None,  # noqa: A002 - the word GitHub uses
     custom: Custom = None,
     since: Since = None,
@@ -162,17 +168,20 @@ async def list_issues(
         return await _list_by_number(api, repo, numbers, fields)
     params: dict[str, Any] = {
         "state": state, "assignee": await _resolve_login(api, assignee), "creator": await _resolve_login(api, creator),
-        "milestone": milestone or None, "type": type, "since": since, "sort": sort, "direction": order,
+        "milestone": await _resolve_filter(api, repo, milestone), "type": type, "since": since, "sort": sort,
+        "direction": order,
     }  # fmt: skip
     if custom:
         values = await _resolve_custom_fields(api, repo, custom)
         params["issue_field_values"] = ",".join(f"{value.slug}:{value.value}" for value in values)
     # GitHub divides what it is asked for at commas, and a label may have one.
     names = labels or []
-    params["labels"] = ",".join(name for name in names if "," not in name) or None
+    unlabelled = [name.lower() for name in names] == [_NONE]
+    if not unlabelled:
+        params["labels"] = ",".join(name for name in names if "," not in name) or None
     query = ListQuery(
         f"{repo.path}/issues", f"the issues of `{repo.full_name}`", ISSUE, params=params, repo=repo,
-        select=_issue_selector({name.lower() for name in names if "," in name}),
+        select=_issue_selector({name.lower() for name in names if "," in name}, unlabelled=unlabelled),
     )  # fmt: skip
     return await fetch_page(api, query, PageOptions(fields, limit, cursor))
 
@@ -181,7 +190,7 @@ async def list_issues(
 async def get_issue(api: Api, *, repo: RepoName, number: Number, fields: Fields = None) -> Record:
     """Get an issue: text, state, labels, parent, sub-issues and what it waits for.
 
-    For comments use `list_comments`, for a pull request `get_pull_request`.
+    Comments: `list_comments`. A pull request: `get_pull_request`.
     """
     hint = "`list_issues` and `list_pull_requests` have the numbers there are."
     response = await api.get(issue_path(repo, number), describe_issue(repo, number), repo=repo, hint=hint)
@@ -241,7 +250,7 @@ async def list_comments(
 ) -> Listing:
     """List comments of an issue or pull request, or its timeline: who labelled, linked, closed it (`kind`).
 
-    Long ones are cut, and say so. Those on lines of code: `list_reviews` with kind=threads.
+    Long ones are cut and say so. On lines of code: `list_reviews` with kind=threads.
     """
     options = PageOptions(fields, limit, cursor)
     if kind == "timeline":
@@ -264,14 +273,17 @@ async def create_issue(
     body: OptionalBody = None,
     labels: Annotated[NameList, Field(description="Names")] = None,
     assignees: Annotated[NameList, Field(description="Logins, or copilot")] = None,
-    milestone: Milestone = None,
+    milestone: Annotated[Milestone, Field(description="Title")] = None,
     type: Type = None,  # noqa: A002
     parent: OptionalNumber = None,
     dry_run: DryRun = False,
 ) -> Done:
     """Create an issue (under `parent`); labels need push rights. Later: `edit_issue`."""
     people = await resolve_names(api, assignees, _resolve_assignee)
-    issue = drop_unset(title=title, body=body, labels=labels, assignees=people, milestone=milestone or None, type=type)
+    number_of_milestone = await _resolve_milestone(api, repo, milestone) or None
+    issue = drop_unset(
+        title=title, body=body, labels=labels, assignees=people, milestone=number_of_milestone, type=type
+    )  # fmt: skip
     if dry_run:
         return await draft_result(api.taint, repo, "issue", issue | drop_unset(parent=parent))
     description = f"the issues of `{repo.full_name}`"
@@ -297,10 +309,11 @@ async def edit_issue(
     state_reason: Literal["completed", "not_planned", "duplicate", "reopened"] | None = None,
     labels: Names = None,
     assignees: Names = None,
-    milestone: Annotated[Milestone, Field(description="0 removes it")] = None,
+    milestone: Annotated[Milestone, Field(description="Title; 0 removes it")] = None,
     type: Type = None,  # noqa: A002
     custom: Custom = None,
     duplicate_of: Annotated[OptionalNumber, Field(description="Closes `number` as one of this")] = None,
+    comment: CommentText = None,
     dry_run: OptionalDryRun = None,
 ) -> Done:
     """Change an issue, or several alike; a pull request's labels, assignees, milestone (else `edit_pull_request`)."""
@@ -308,11 +321,11 @@ async def edit_issue(
         refuse_beside("`numbers`", title=title, body=body)
     changes = drop_unset(
         title=title, body=body, state=state, state_reason=state_reason, labels=labels,
-        assignees=await resolve_names(api, assignees, _resolve_assignee), milestone=milestone, type=type,
+        assignees=await resolve_names(api, assignees, _resolve_assignee), type=type,
     )  # fmt: skip
     shown: dict[str, str] = {}
-    if milestone == 0:
-        changes["milestone"] = None
+    if milestone is not None:
+        changes["milestone"] = await _resolve_milestone(api, repo, milestone) or None
     if custom:
         values = await _resolve_custom_fields(api, repo, custom)
         changes["issue_field_values"] = [{"field_id": item.field_id, "value": item.value} for item in values]
@@ -323,9 +336,9 @@ async def edit_issue(
         changes["state_reason"] = "duplicate"
         changes["duplicate_issue_id"] = int(original.data["id"])
         shown["duplicate_of"] = f"#{duplicate_of}"
-    if not changes:
+    if not changes and comment is None:
         raise Invalid("Nothing was given to change.", "Pass what is to be different.")
-    edit = IssueEdit(repo, changes, shown)
+    edit = IssueEdit(repo, changes, shown, comment)
     wanted: list[int] = [number, *(numbers or [])]
     all_numbers = list(dict.fromkeys(wanted))
     if dry_run or (dry_run is None and numbers):
@@ -348,7 +361,7 @@ async def edit_sub_issue(
 ) -> Done:
     """Add or remove a sub-issue of `number`, or put it first or `after` another.
 
-    Both issues stay. A new one: `create_issue` with `parent`.
+    A new one: `create_issue` with `parent`.
     """
     child = sub_repo or repo
     description = describe_issue(child, sub_issue)
@@ -457,15 +470,21 @@ async def _list_by_number(api: Api, repo: Repo, numbers: Sequence[int], fields: 
     return Listing(note=join_notes(*notes, cut_note), removed=removed or None, columns=columns, rows=rows)
 
 
-def _issue_selector(labels: Set[str]) -> Callable[[Sequence[Item]], Sequence[Item]]:
-    """Return what picks the issues with all of `labels`, in lower case, from a list with pull requests in it."""
+def _issue_selector(labels: Set[str], *, unlabelled: bool) -> Callable[[Sequence[Item]], Sequence[Item]]:
+    """Return what picks the issues with all of `labels`, in lower case, from a list with pull requests in it.
+
+    Args:
+        unlabelled: whether only those without any label are picked.
+    """
     get_labels = pluck("labels")
 
     def select(items: Sequence[Item]) -> Sequence[Item]:
         selected: list[Item] = []
         for item in items:
             item_labels = {str(name).lower() for name in pick(item, get_labels) or ()}
-            if "pull_request" not in item and labels <= item_labels:
+            if "pull_request" in item or (unlabelled and item_labels):
+                continue
+            if labels <= item_labels:
                 selected.append(item)
         return selected
 
@@ -476,6 +495,24 @@ async def _resolve_login(api: Api, name: str | None) -> str | None:
     if not name:
         return name
     return await api.resolve_login(name)
+
+
+async def _resolve_milestone(api: Api, repo: Repo, milestone: str | None) -> int | None:
+    """Return the number of a milestone; 0 stands for none."""
+    if not milestone:
+        return None
+    if milestone.lower() == _NONE:
+        return 0
+    return await find_milestone(api, repo, milestone)
+
+
+async def _resolve_filter(api: Api, repo: Repo, milestone: str | None) -> int | str | None:
+    """Return the number of the milestone whose issues are listed; those without or with any have words of GitHub's."""
+    if milestone is None or milestone == "0":
+        return None
+    if milestone.lower() in (_NONE, _ANY):
+        return milestone.lower()
+    return await find_milestone(api, repo, milestone)
 
 
 async def _resolve_assignee(api: Api, name: str) -> str:

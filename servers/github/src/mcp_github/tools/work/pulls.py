@@ -129,7 +129,8 @@ async def list_pull_requests(
 ) -> Listing:
     """List a repository's pull requests by state or branch, newest first, or those of a `commit`.
 
-    Texts, and whether one can be merged: `get_pull_request`. By author, words, review or merge date: `search_github`.
+    `fields` also has body, milestone, merged_at, mergeable, review_decision, verdicts, checks, closes. By author,
+    label, words or merge date: `search_github`.
     """
     if commit is not None:
         refuse_beside("`commit`", head=head, base=base, sort=sort, order=order)
@@ -280,10 +281,7 @@ async def edit_pull_request(
     reviewers: Names = None,
     update_branch: Annotated[bool, Field(description="Merge its base into it")] = False,
 ) -> Done:
-    """Change a pull request's text, state, base or reviewers; what is not given stays.
-
-    Labels: `edit_issue`.
-    """
+    """Change a pull request's text, state, base or reviewers. Labels: `edit_issue`."""
     changes = drop_unset(title=title, body=body, state=state)
     if base is not None:
         changes["base"] = base.name
@@ -356,7 +354,7 @@ async def edit_thread(
     thread: Annotated[NodeId, trusted(Policy.node), Field(description="From `list_reviews`")],
     resolved: bool = True,
 ) -> Done:
-    """Resolve or reopen a review's thread; its comments stay. To reply: `create_comment`."""
+    """Resolve or reopen a review's thread. To reply: `create_comment`."""
     return await threads.set_resolved(api, repo, number, thread, resolved=resolved)
 
 
