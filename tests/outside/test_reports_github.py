@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from github_server.oracle import Oracle
+from github_server.oracle import Oracle, Seen
+from github_server.oracle.server import Reply
 from github_server.serving import call, refused, served
 from github_server.world import SHA, branch, changed, file, issue, not_found, sample
 
@@ -218,3 +219,157 @@ async def test_commits_of_a_pull_request_and_of_a_person_are_listed(oracle: Orac
         assert len((await call(client, "list_commits", **O, number=5))["rows"]) == 1
         await call(client, "list_commits", **O, author="octocat")
     assert oracle.sent("GET", f"{HERE}/commits$")[-1].query["author"] == "octocat"
+
+
+@pytest.mark.reported("github/github-mcp-server#2202")
+@pytest.mark.reported("github/github-mcp-server#3214")
+async def test_angle_brackets_and_quotes_stay_as_they_are(oracle: Oracle) -> None:
+    body = 'Run `git log -- <paths>`:\n\n```rust title="x"\nlet ptr: mut_raw<int> = a && b > c;\n```\n<!-- kept -->'
+    title = 'Don\'t call "map<T>" & co'
+    oracle.answer("GET", f"{HERE}/issues/3", issue(3, title=title, body=body))
+    async with served(oracle, "--write") as client:
+        found = await call(client, "get_issue", **O, number=3)
+        assert found["data"]["body"] == body and found["data"]["title"] == title
+        await call(client, "create_issue", **O, title=title, body=body)
+    assert oracle.sent("POST", "/issues$")[-1].json == {"title": title, "body": body}
+
+
+@pytest.mark.reported("github/github-mcp-server#2440")
+async def test_a_team_is_asked_to_review_or_the_answer_says_that_it_was_not(oracle: Oracle) -> None:
+    pull: dict[str, Any] = {**sample("pulls/get"), "number": 5, "requested_reviewers": [], "requested_teams": []}
+    oracle.answer("GET", f"{HERE}/pulls/5", pull)
+    asked = f"{HERE}/pulls/5/requested_reviewers"
+    async with served(oracle, "--write") as client:
+        oracle.answer("POST", asked, {**pull, "requested_teams": [{"slug": "docs", "name": "Docs"}]}, status=201)
+        await call(client, "edit_pull_request", **O, number=5, reviewers=["octo/docs"])
+        assert oracle.sent("POST", asked)[-1].json == {"team_reviewers": ["docs"]}
+        oracle.answer("POST", asked, pull, status=201)
+        said = await refused(client, "edit_pull_request", **O, number=5, reviewers=["octo/docs"])
+        assert "changed nothing" in said and "did not set: reviewers `docs`" in said
+
+
+@pytest.mark.reported("objectstack-ai/objectstack#12200")
+async def test_who_only_asks_for_a_review_does_not_publish_a_draft(oracle: Oracle) -> None:
+    oracle.answer("GET", f"{HERE}/pulls/5", {**sample("pulls/get"), "number": 5, "draft": True})
+    async with served(oracle, "--write") as client:
+        await call(client, "edit_pull_request", **O, number=5, reviewers=["+hubot"])
+        assert not oracle.sent("PATCH") and not oracle.sent("POST", "/graphql")
+        await call(client, "edit_pull_request", **O, number=5, title="T")
+    assert oracle.sent("PATCH")[-1].json == {"title": "T"} and not oracle.sent("POST", "/graphql")
+
+
+@pytest.mark.reported("github/github-mcp-server#1610")
+async def test_a_token_of_an_app_is_told_what_it_is(oracle: Oracle) -> None:
+    refusal = {"message": "Resource not accessible by integration", "status": "403"}
+    oracle.answer("GET", "/user", refusal, status=403)
+    async with served(oracle) as client:
+        found = await call(client, "get_me")
+    assert "acts for no user" in found["note"] and found["data"]["requests_left"]
+
+
+@pytest.mark.reported("josegonzalez/python-github-backup#429")
+@pytest.mark.reported("google/go-github#3565")
+async def test_a_long_list_goes_on_by_the_mark_that_github_gives(oracle: Oracle) -> None:
+    """Behind its first pages, GitHub takes no number of a page without the mark beside it."""
+
+    def list_issues(seen: Seen) -> Reply:
+        page = int(seen.query.get("page", 1))
+        if page > 1 and seen.query.get("after") != f"mark{page}":
+            return Reply(422, {"message": "Pagination with the page parameter is not supported for large datasets"})
+        where = f"{oracle.url}{HERE}/issues?per_page=100&after=mark{page + 1}&page={page + 1}"
+        headers = {"Link": f'<{where}>; rel="next"'}
+        return Reply(200, [issue(number) for number in range(page * 100 - 99, page * 100 + 1)], headers)
+
+    oracle.respond("GET", f"{HERE}/issues", list_issues)
+    async with served(oracle) as client:
+        page = await call(client, "list_issues", **O, limit=1000, fields="number")
+        assert [row[0] for row in page["rows"]] == list(range(1, 1001))
+        page = await call(client, "list_issues", **O, limit=1000, fields="number", cursor=page["cursor"])
+        assert page["rows"][0] == [1001]
+
+
+@pytest.mark.reported("promptfoo/promptfoo#6314")
+@pytest.mark.parametrize(("start", "end"), [(4, 4), (6, 4), (4, 6)])
+async def test_a_comment_on_one_line_is_no_range(start: int, end: int, oracle: Oracle) -> None:
+    oracle.answer("GET", f"{HERE}/pulls/5/reviews/81", {**sample("pulls/get-review"), "id": 81, "state": "PENDING"})
+    comments = [{"path": "a.py", "line": end, "start_line": start, "side": "RIGHT", "body": "B"}]
+    async with served(oracle, "--write") as client:
+        await call(client, "create_review", **O, number=5, event="COMMENT", body="B", comments=comments)
+        (sent,) = oracle.sent("POST", "/pulls/5/reviews$")[-1].json["comments"]
+        await call(client, "create_review", **O, number=5, review_id=81, comments=comments)
+    added = oracle.sent("POST", "/graphql")[-1].json["variables"]["input"]
+    assert (sent["line"], added["line"]) == (max(start, end), max(start, end))
+    start_line = None if start == end else min(start, end)
+    assert (sent.get("start_line"), added.get("startLine")) == (start_line, start_line)
+
+
+@pytest.mark.reported("modelcontextprotocol/servers#2909")
+async def test_an_issue_is_put_on_a_board_by_its_repository_and_number(oracle: Oracle) -> None:
+    oracle.answer("GET", f"{HERE}/issues/113", issue(113, id=99))
+    async with served(oracle, "--write", "--toolsets", "projects") as client:
+        await call(client, "create_project_item", owner="octo", project=5, **O, number=113)
+    (sent,) = oracle.sent("POST", "/projectsV2/5/items$")
+    assert sent.json == {"type": "Issue", "owner": "octo", "repo": "app", "number": 113}
+
+
+@pytest.mark.reported("Arclio/github-projects-mcp#9")
+async def test_numbers_and_days_of_a_board_are_sent_as_what_they_are(oracle: Oracle) -> None:
+    fields = [
+        {"id": 1, "name": "Points", "data_type": "number"},
+        {"id": 2, "name": "Start", "data_type": "date"},
+        {"id": 3, "name": "Version", "data_type": "text"},
+    ]
+    oracle.answer("GET", ".*/projectsV2/1/fields", fields)
+    target: dict[str, Any] = {"owner": "octo", "project": 1, "item": 7}
+    async with served(oracle, "--write", "--toolsets", "projects") as client:
+        for field, value, sent in (
+            ("points", 3, 3), ("Points", "5", 5), ("Points", "2.5", 2.5), ("Points", 0.5, 0.5),
+            ("Start", "2026-01-31", "2026-01-31"), ("Version", "5", "5"), ("Version", 5, "5"), ("Points", None, None),
+        ):  # fmt: skip
+            await call(client, "edit_project_item", **target, field=field, value=value)
+            (entry,) = oracle.sent("PATCH")[-1].json["fields"]
+            assert entry["value"] == sent and type(entry["value"]) is type(sent), (field, value)
+        said = await refused(client, "edit_project_item", **target, field="Points", value="many")
+        assert "`Points` takes a number" in said
+
+
+@pytest.mark.reported("openai/codex#40582")
+async def test_the_log_of_a_job_that_succeeded_is_read(oracle: Oracle) -> None:
+    lines = [f"2026-11-20T10:00:00.0000000Z line {number} \x1b[32mok\x1b[0m\n" for number in range(900)]
+    text = "\ufeff" + "".join(lines)
+    oracle.answer("GET", f"{HERE}/actions/jobs/8/logs", status=302, headers={"Location": f"{oracle.url}/_storage/8"})
+    oracle.answer("GET", "/_storage/8", raw=text.encode())
+    async with served(oracle, "--toolsets", "actions") as client:
+        said = await call(client, "read_job_log", **O, job_id=8)
+        assert "line 899 ok" in said and "\x1b" not in said
+        assert "line 0 ok" in await call(client, "read_job_log", **O, job_id=8, start_line=1)
+
+
+@pytest.mark.reported("github/github-mcp-server#2133")
+@pytest.mark.reported("github/github-mcp-server#595")
+async def test_the_sha_of_a_file_is_that_of_its_content_and_not_of_the_answer(oracle: Oracle) -> None:
+    branch(oracle)
+    path = "sassy/modules/vi sion.py"
+    oracle.answer("GET", f"{HERE}/contents/{path}", file(path, b"a = 1\n"), headers={"ETag": 'W/"another"'})
+    async with served(oracle, "--write") as client:
+        said = await call(client, "read_file", **O, path=path)
+        assert SHA in said.splitlines()[0]
+        files = [{"path": path, "sha": SHA, "edits": [{"old": "1", "new": "2"}]}]
+        await call(client, "write_files", **O, branch="main", message="M", files=files)
+    (sent,) = oracle.sent("POST", "/graphql")[-1].json["variables"]["input"]["fileChanges"]["additions"]
+    assert sent["path"] == path and base64.b64decode(sent["contents"]) == b"a = 2\n"
+
+
+@pytest.mark.reported("github/github-mcp-server#2412")
+async def test_one_call_labels_the_issues_of_a_milestone(oracle: Oracle) -> None:
+    issues = {number: issue(number, labels=[{"name": "kept"}]) for number in (3, 4)}
+    oracle.pages(f"{HERE}/milestones", [{**sample("issues/get-milestone"), "number": 9, "title": "X"}])
+    oracle.pages(f"{HERE}/issues", list(issues.values()))
+    oracle.respond("GET", f"{HERE}/issues/[34]", lambda seen: Reply(200, issues[int(seen.path[-1])]))
+    async with served(oracle, "--write") as client:
+        found = await call(client, "list_issues", **O, milestone="x", fields="number")
+        numbers = [row[0] for row in found["rows"]]
+        change: dict[str, Any] = {"labels": ["+priority/high"], "dry_run": False}
+        done = await call(client, "edit_issue", **O, number=numbers[0], numbers=numbers[1:], **change)
+    assert done["done"] == "Changed 2 of 2 issues."
+    assert [seen.json["labels"] for seen in oracle.sent("PATCH")] == [["kept", "priority/high"]] * 2

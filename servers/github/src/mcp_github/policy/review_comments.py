@@ -66,9 +66,17 @@ def review_comments(comments: list[LineComment]) -> list[ReviewComment]:
     Raises:
         Invalid: a path could leave its place in a request.
     """
-    return [
-        ReviewComment(
-            file(comment.path).name, comment.body, comment.line, comment.side, comment.start_line, comment.start_side
-        )
-        for comment in comments
-    ]
+    return [_parse_comment(comment) for comment in comments]
+
+
+def _parse_comment(comment: LineComment) -> ReviewComment:
+    """Return `comment` with its path checked, and its lines as GitHub takes them: one alone is no range."""
+    line = comment.line
+    start_line = comment.start_line
+    is_of_one_side = comment.start_side in (None, comment.side)
+    if is_of_one_side and line and start_line:
+        line, start_line = max(line, start_line), min(line, start_line)
+        if start_line == line:
+            start_line = None
+    path = file(comment.path).name
+    return ReviewComment(path, comment.body, line, comment.side, start_line, comment.start_side)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -336,7 +337,7 @@ async def edit_project_item(
     """Set a field of an item, such as its status, in place of what it was. `list_projects` has fields and items."""
     board = await _project(api, owner, project)
     board_field = await _find_field(api, board, field)
-    body = {"fields": [{"id": board_field["id"], "value": _choice_id(board_field, value)}]}
+    body = {"fields": [{"id": board_field["id"], "value": _to_field_value(board_field, value)}]}
     await api.write("PATCH", f"{board.path}/items/{item}", board.description, body)
     return Done(done=f"Set {field} of item {item}.")
 
@@ -456,11 +457,39 @@ async def _projects_path(api: Api, owner: Owner) -> str:
     return f"/users/{owner}/projectsV2"
 
 
-def _choice_id(field: Mapping[str, Any], value: Any) -> Any:
-    """Return the id GitHub wants for a choice, which people name by its text; any other value as it is."""
+def _to_field_value(field: Mapping[str, Any], value: str | float | None) -> Any:
+    """Return a value as GitHub takes it for a field: a number, a text, or the id of a choice."""
+    if value is None:
+        return None
+    if _choices_of(field):
+        return _choice_id(field, value)
+    if field.get("data_type") == "number":
+        return _to_number(field, value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _to_number(field: Mapping[str, Any], value: str | float) -> float:
+    """Return the number that a text says, or `value` itself.
+
+    Raises:
+        Invalid: it says none.
+    """
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if number.is_integer():
+        return int(number)
+    if math.isfinite(number):
+        return number
+    raise Invalid(f"{quote(str(_to_text(field.get('name'))))} takes a number, not {quote(str(value))}.")
+
+
+def _choice_id(field: Mapping[str, Any], value: str | float) -> Any:
+    """Return the id GitHub wants for a choice, which people name by its text."""
     choices = _choices_of(field)
-    if value is None or not choices:
-        return value
     for choice in choices:
         if str(_choice_text(choice)).lower() == str(value).lower() or choice.get("id") == value:
             return choice["id"]

@@ -474,7 +474,10 @@ async def _send_reviewers(
             teams.append(team)
         else:
             people.append(name)
-    body = {"reviewers": people}
+    body: dict[str, list[str]] = {}
+    # GitHub wants people named when it shall ask somebody no longer, though there are none.
+    if people or method == "DELETE":
+        body["reviewers"] = people
     if teams:
         body["team_reviewers"] = teams
     path = f"{_path(repo, number)}/requested_reviewers"
