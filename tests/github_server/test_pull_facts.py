@@ -6,7 +6,7 @@ import pytest
 
 from github_server.oracle import Oracle
 from github_server.oracle.server import Reply
-from github_server.serving import call, served
+from github_server.serving import call, refused, served
 from github_server.world import issue, sample
 
 pytestmark = pytest.mark.anyio
@@ -65,6 +65,19 @@ async def test_a_list_tells_reviews_checks_and_conflicts_with_one_more_request(o
         assert [name for name, value in variables.items() if value is False] == ["branches", "size", "requests"]
         await call(client, "list_pull_requests", **O, fields="number,title,merged_at,milestone,labels,base")
         assert len(oracle.sent("POST", "/graphql")) == 1
+
+
+async def test_fields_go_by_the_names_that_github_has_for_them(oracle: Oracle) -> None:
+    world(oracle)
+    async with served(oracle) as client:
+        found = await call(
+            client, "list_pull_requests", **O, fields="number,mergedAt,baseRefName,isDraft,user,reviewDecision,base"
+        )
+        assert found["columns"] == ["number", "merged_at", "base", "draft", "author", "review_decision"]
+        found = await call(client, "list_issues", **O, fields="number,createdAt,html_url")
+        assert found["columns"] == ["number", "created_at", "url"]
+        said = await refused(client, "list_issues", **O, fields="number,reviewDecision")
+        assert "There is no field `reviewDecision`. There are: `repo`, `number`," in said
 
 
 async def test_a_search_tells_of_pull_requests_what_a_list_does(oracle: Oracle) -> None:
@@ -141,7 +154,7 @@ async def test_branches_tell_in_one_list_when_they_changed_and_whether_they_are_
     protected = [{**sample("repos/list-branches")[0], "name": f"b{number}"} for number in range(0, 150, 2)]
     oracle.pages(f"{HERE}/branches", protected)
     async with served(oracle) as client:
-        found = await call(client, "list_refs", **O, fields="name,protected,date", limit=150)
+        found = await call(client, "list_refs", **O, fields="name,protected,committedDate", limit=150)
         assert found["rows"][:2] == [["b0", True, "2026-01-02T03:04:05Z"], ["b1", False, "2026-01-02T03:04:05Z"]]
         assert len(found["rows"]) == 150 and "cursor" not in found
     assert {seen.query["protected"] for seen in oracle.sent("GET", "/branches")} == {"true"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -30,6 +31,14 @@ Getter = str | Callable[[Item], Any]
 # Of a text inside a list.
 _MAX_TEXT_CHARACTERS = 1500
 _CLIP_END = " more characters]"
+# What GitHub's interfaces call a column of ours.
+_COLUMNS_BY_OTHER_NAME = {
+    "user": "author", "html_url": "url", "label": "labels", "assignee": "assignees", "is_draft": "draft",
+    "head_ref_name": "head", "head_ref_oid": "head_sha", "base_ref_name": "base", "base_ref_oid": "base_sha",
+    "latest_reviews": "verdicts", "reviews": "verdicts", "status_check_rollup": "checks",
+    "closing_issues_references": "closes", "review_requests": "reviewers", "committed_date": "date",
+    "merge_state_status": "mergeable_state",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -52,11 +61,20 @@ class Projection:
         """
         if not fields:
             return list(self.default)
-        for name in fields:
-            if name not in self.getters:
-                choices = ", ".join(f"`{column}`" for column in self.getters)
-                raise Invalid(f"There is no field {quote(name)}.", f"There are: {choices}.")
-        return list(dict.fromkeys(fields))
+        return list(dict.fromkeys(self._find_column(name) for name in fields))
+
+    def _find_column(self, name: str) -> str:
+        """Return the column that `name` means: its own name, one as in `mergedAt`, or the one that GitHub has for it.
+
+        Raises:
+            Invalid: there is no such column.
+        """
+        snake_name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+        for column in (name, snake_name, _COLUMNS_BY_OTHER_NAME.get(snake_name, "")):
+            if column in self.getters:
+                return column
+        choices = ", ".join(f"`{column}`" for column in self.getters)
+        raise Invalid(f"There is no field {quote(name)}.", f"There are: {choices}.")
 
     def to_row(self, item: Item, columns: Sequence[str]) -> list[Any]:
         """Return the values of `item` in the order of `columns`; a text that is the only one is whole."""

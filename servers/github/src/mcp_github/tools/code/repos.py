@@ -265,9 +265,11 @@ async def list_refs(
     description = f"the {kind} of `{repo.full_name}`"
     # REST lists branches without dates, and tags without messages.
     document, projection = _GRAPHQL_REFS[kind]
-    projection.choose_columns(fields)
-    if (projection.getters.keys() - BRANCH.getters.keys()).intersection(fields or ()):
-        if "protected" in (fields or ()):
+    columns: set[str] = set()
+    if fields:
+        columns.update(projection.choose_columns(fields))
+    if columns - BRANCH.getters.keys():
+        if "protected" in columns:
             projection = await _tell_protected(api, repo, projection)
         query = GraphqlQuery(
             document, {"owner": repo.owner, "name": repo.name}, description, projection,

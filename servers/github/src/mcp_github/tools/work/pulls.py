@@ -163,7 +163,9 @@ async def get_pull_request(api: Api, *, repo: RepoName, number: Number, fields: 
     `mergeable` is null while GitHub works it out. Changes: `read_diff`.
     """
     response = await _fetch(api, repo, number)
-    columns = fields or [name for name in PULL.getters if name not in GRAPHQL_COLUMNS]
+    columns = [name for name in PULL.getters if name not in GRAPHQL_COLUMNS]
+    if fields:
+        columns = PULL.choose_columns(fields)
     (pull,) = await add_pull_facts(api, [response.data], columns)
     assert pull is not None
     data = PULL.to_record(pull, columns)
