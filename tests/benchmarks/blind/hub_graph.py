@@ -137,6 +137,7 @@ class Graph:
         pull = issue.pull
         commit = self._commit(pull.sha, issue.title, issue.author, issue.created)
         people = {review.author: review for review in pull.reviews}
+        opinions = {review.author: review for review in pull.reviews if review.state != "COMMENTED"}
         return {
             **shown, "__typename": "PullRequest", "baseRefName": pull.base, "headRefName": pull.head, "url":
             f"{_WEB}/pull/{issue.number}", "headRefOid": pull.sha, "isDraft": pull.is_draft, "stateReason": None,
@@ -146,6 +147,7 @@ class Graph:
             "headRepositoryOwner": _actor("octo"), "changedFiles": 1, "additions": 3, "deletions": 1,
             "reviews": _listing([*map(_review, pull.reviews)]),
             "latestReviews": _listing([*map(_review, people.values())]),
+            "latestOpinionatedReviews": _listing([*map(_review, opinions.values())]),
             "commits": _listing([{"commit": commit}]),
             "statusCheckRollup": commit["statusCheckRollup"], "mergeStateStatus": "CLEAN",
             "mergeCommit": commit if pull.merged_at else None, "baseRepository": self._repository_name,
