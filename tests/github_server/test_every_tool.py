@@ -18,6 +18,7 @@ from github_server.world import SHA, branch, file, issue, not_found, sample
 from mcp_github.permissions import PERMISSIONS_BY_TOOL
 
 O = {"repo": "octo/app"}  # noqa: E741 - it stands in every line
+FACTS = "number,head,additions,mergeable,reviewers,review_decision,verdicts,checks,closes"
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("get_me", {}),
     ("list_people", {}),
@@ -43,6 +44,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("get_commit", {**O, "ref": "main"}),
     ("list_refs", O),
     ("list_refs", {**O, "kind": "tags"}),
+    ("list_refs", {**O, "fields": "name,date,author,protected"}),
     ("list_releases", O),
     ("get_release", O),
     ("get_release", {**O, "tag": "v1.0"}),
@@ -71,6 +73,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
                       "milestone": 1, "type": "Bug", "parent": 3}),
     ("edit_issue", {**O, "number": 3, "title": "T", "state": "closed", "state_reason": "not_planned",
                     "labels": ["+triaged", "-bug"], "assignees": ["hubot"], "milestone": 0}),
+    ("edit_issue", {**O, "number": 3, "milestone": "v1.0", "comment": "C"}),
     *(("edit_sub_issue", {**O, "number": 3, "sub_issue": 8, "action": action})
       for action in ("add", "remove", "first")),
     ("edit_sub_issue", {**O, "number": 3, "sub_issue": 8, "action": "after", "after": 7}),
@@ -83,6 +86,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("create_reaction", {**O, "comment": 9, "reaction": "eyes", "review": True}),
     ("list_pull_requests", {**O, "state": "all", "head": "octo:x", "base": "main", "sort": "popularity"}),
     ("list_pull_requests", {**O, "commit": SHA}),
+    ("list_pull_requests", {**O, "state": "merged", "fields": FACTS}),
     ("get_pull_request", {**O, "number": 5}),
     ("list_reviews", {**O, "number": 5}),
     ("list_reviews", {**O, "number": 5, "kind": "threads"}),
@@ -219,6 +223,7 @@ def prepared(oracle: Oracle) -> Oracle:
     places = {"DC": said, "PV": update}
     oracle.graphql("NodePlace", lambda given: {"node": places.get(given["id"][:2], thread)})
     oracle.graphql("Thread", {"node": thread})
+    oracle.graphql("PullFacts", {"nodes": [{"__typename": "PullRequest"}]})
     board = {"repositoryOwner": {"__typename": "Organization", "projectV2": {"number": 1}}}
     oracle.graphql("ProjectViews", board)
     oracle.graphql("ProjectUpdates", board)

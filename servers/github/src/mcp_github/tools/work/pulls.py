@@ -164,10 +164,11 @@ async def get_pull_request(api: Api, *, repo: RepoName, number: Number, fields: 
     """
     response = await _fetch(api, repo, number)
     columns = [name for name in PULL.getters if name not in GRAPHQL_COLUMNS]
+    pull: Mapping[str, Any] = response.data
     if fields:
         columns = PULL.choose_columns(fields)
-    (pull,) = await add_pull_facts(api, [response.data], columns)
-    assert pull is not None
+        (completed_pull,) = await add_pull_facts(api, [pull], columns)
+        pull = completed_pull or pull
     data = PULL.to_record(pull, columns)
     if data.get("body") and len(columns) > 1:
         data["body"] = pick(pull, clip("body", _MAX_BODY_CHARACTERS))
