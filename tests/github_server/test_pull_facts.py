@@ -67,6 +67,16 @@ async def test_a_list_tells_reviews_checks_and_conflicts_with_one_more_request(o
         assert len(oracle.sent("POST", "/graphql")) == 1
 
 
+async def test_one_that_graphql_does_not_show_hides_no_other(oracle: Oracle) -> None:
+    world(oracle)
+    error = {"type": "NOT_FOUND", "path": ["nodes", 0], "message": "Could not resolve to a node"}
+    checked = {"id": "PR_5", "number": 5, "statusCheckRollup": {"state": "SUCCESS"}}
+    oracle.graphql("PullFacts", Reply(200, {"data": {"nodes": [None, checked]}, "errors": [error]}))
+    async with served(oracle) as client:
+        found = await call(client, "list_pull_requests", **O, fields="number,checks")
+    assert found["rows"] == [[6, None], [5, "success"]] and "Could not resolve" in found["note"]
+
+
 async def test_fields_go_by_the_names_that_github_has_for_them(oracle: Oracle) -> None:
     world(oracle)
     async with served(oracle) as client:

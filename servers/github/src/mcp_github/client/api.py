@@ -539,11 +539,17 @@ def _parse_graphql(body: bytes, description: str, *, writes: bool) -> _GraphqlAn
 
 
 def _is_about_top(error: Any) -> bool:
-    """Return whether an error of GraphQL's is about what was asked for, or the object that has it."""
+    """Return whether an error of GraphQL's is about what was asked for, or the object that has it.
+
+    One of several objects that were asked for is only a part of it.
+    """
     if not isinstance(error, dict):
         return False
     path = cast("dict[str, Any]", error).get("path")
-    return isinstance(path, list) and 0 < len(cast("list[Any]", path)) <= 2
+    if not isinstance(path, list):
+        return False
+    steps = cast("list[Any]", path)
+    return 0 < len(steps) <= 2 and not isinstance(steps[-1], int)
 
 
 def _names_what_changed(data: Any) -> bool:

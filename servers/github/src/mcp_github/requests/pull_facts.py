@@ -1,17 +1,20 @@
-"""What REST's lists do not tell of pull requests, such as reviews and checks: one request of GraphQL's for a page."""
+"""What REST does not tell of pull requests, such as verdicts and checks: one request of GraphQL's for one or a page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from mcp_batteries.errors import Problem
 from mcp_github.call_context import current_call
 from mcp_github.client.api import Api
 from mcp_github.listing.projections import Item, pick
-from mcp_github.requests.graphql_queries import PULL_FACTS
+from mcp_github.policy import Repo
+from mcp_github.requests.graphql_queries import PULL_FACTS, PULL_LINKS
+from mcp_github.requests.merge_when_ready import queue_place
 from mcp_github.requests.related_issues import to_related_row
 
-__all__ = ["GRAPHQL_COLUMNS", "add_pull_facts", "to_closed_rows", "to_review_facts"]
+__all__ = ["GRAPHQL_COLUMNS", "add_pull_facts", "add_pull_links"]
 
 # Columns that no object of REST's has.
 GRAPHQL_COLUMNS = ("review_decision", "verdicts", "checks", "closes")
@@ -34,7 +37,7 @@ async def add_pull_facts(api: Api, items: Sequence[Item | None], columns: Sequen
     Args:
         items: of a list of REST's; None stands for one that is not shown.
     """
-    pulls = {str(item["node_id"]): item for item in items if item and ("head" in item or "pull_request" in item)}
+    pulls = {str(item.get("node_id")): item for item in items if item and _is_pull(item)}
     variables: dict[str, Any] = {}
     for name, members in _MEMBERS_BY_VARIABLE.items():
         needed = {member for column, member in members.items() if column in columns}
@@ -51,7 +54,30 @@ async def add_pull_facts(api: Api, items: Sequence[Item | None], columns: Sequen
     return completed
 
 
-def to_review_facts(node: Mapping[str, Any]) -> dict[str, Any]:
+async def add_pull_links(api: Api, data: dict[str, Any], repo: Repo, number: int) -> str | None:
+    """Add to a pull request's `data` its reviews and checks, what its merge `closes` and its place in `merge_queue`.
+
+    Returns:
+        what is missing; None if nothing is.
+    """
+    variables = {"owner": repo.owner, "name": repo.name, "number": number}
+    try:
+        response = await api.graphql(PULL_LINKS, variables, f"pull request #{number} of `{repo.full_name}`", repo=repo)
+    except Problem as problem:
+        # The pull request itself is known, and older servers have no merge queue.
+        return f"Its verdicts, checks and merge queue and which issues it closes are not known: {problem.failure}"
+    pull: Mapping[str, Any] = pick(response.data, "repository.pullRequest") or {}
+    facts = _to_review_facts(pull) | {"closes": _to_closed_rows(api, pull, repo.full_name)}
+    data |= {name: value for name, value in facts.items() if value}
+    entry = pull.get("mergeQueueEntry")
+    if entry:
+        data["merge_queue"] = queue_place(entry)
+    elif pull.get("isMergeQueueEnabled"):
+        data["merge_queue"] = "its base branch has one; it is not in it"
+    return None
+
+
+def _to_review_facts(node: Mapping[str, Any]) -> dict[str, Any]:
     """Return what reviews and checks of a pull request of GraphQL's come to.
 
     Verdicts are approvals, wishes for changes and dismissals, the last one of each person.
@@ -66,13 +92,17 @@ def to_review_facts(node: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def to_closed_rows(api: Api, node: Mapping[str, Any], repo_name: str) -> list[list[str]]:
+def _to_closed_rows(api: Api, node: Mapping[str, Any], repo_name: str) -> list[list[str]]:
     """Return name, state and title of the issues that a pull request of GraphQL's in `repo_name` closes."""
     issues = _nodes(node, "closingIssuesReferences")
     more = int(pick(node, "closingIssuesReferences.totalCount") or 0) - len(issues)
     if more > 0:
         current_call().add_note(f"#{node['number']} closes {more} more issues.")
     return [to_related_row(api, _issue_to_rest(issue), repo_name) for issue in issues]
+
+
+def _is_pull(item: Item) -> bool:
+    return "head" in item or "pull_request" in item
 
 
 def _is_missing(member: str, items: Iterable[Item]) -> bool:
@@ -99,8 +129,8 @@ def _to_rest(api: Api, node: Mapping[str, Any], asked: Mapping[str, bool]) -> di
         facts["requested_reviewers"] = _reviewers_with("login", node)
         facts["requested_teams"] = _reviewers_with("slug", node)
     if asked["closes"]:
-        facts["closes"] = to_closed_rows(api, node, str(pick(node, "repository.nameWithOwner")))
-    return facts | to_review_facts(node)
+        facts["closes"] = _to_closed_rows(api, node, str(pick(node, "repository.nameWithOwner")))
+    return facts | _to_review_facts(node)
 
 
 def _reviewers_with(member: str, node: Mapping[str, Any]) -> list[dict[str, Any]]:

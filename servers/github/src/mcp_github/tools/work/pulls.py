@@ -28,8 +28,7 @@ from mcp_github.requests.checks import CheckFilter, CheckState, list_checks_of_c
 from mcp_github.requests.graphql_queries import DRAFT, READY
 from mcp_github.requests.merge_when_ready import merge_when_ready
 from mcp_github.requests.name_changes import merge_names, resolve_names
-from mcp_github.requests.pull_facts import GRAPHQL_COLUMNS, add_pull_facts
-from mcp_github.requests.pull_links import add_pull_links
+from mcp_github.requests.pull_facts import GRAPHQL_COLUMNS, add_pull_facts, add_pull_links
 from mcp_github.requests.review import reviews, threads
 from mcp_github.requests.review.reviews import NewReview, ReviewAction, Verdict
 from mcp_github.tools import views
