@@ -321,11 +321,12 @@ async def edit_issue(
         refuse_beside("`numbers`", title=title, body=body)
     changes = drop_unset(
         title=title, body=body, state=state, state_reason=state_reason, labels=labels,
-        assignees=await resolve_names(api, assignees, _resolve_assignee), type=type,
+        assignees=await resolve_names(api, assignees, _resolve_assignee),
+        milestone=await _resolve_milestone(api, repo, milestone), type=type,
     )  # fmt: skip
     shown: dict[str, str] = {}
-    if milestone is not None:
-        changes["milestone"] = await _resolve_milestone(api, repo, milestone) or None
+    if changes.get("milestone") == 0:
+        changes["milestone"] = None
     if custom:
         values = await _resolve_custom_fields(api, repo, custom)
         changes["issue_field_values"] = [{"field_id": item.field_id, "value": item.value} for item in values]
