@@ -73,7 +73,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
                       "milestone": 1, "type": "Bug", "parent": 3}),
     ("edit_issue", {**O, "number": 3, "title": "T", "state": "closed", "state_reason": "not_planned",
                     "labels": ["+triaged", "-bug"], "assignees": ["hubot"], "milestone": 0}),
-    ("edit_issue", {**O, "number": 3, "milestone": "v1.0", "comment": "C"}),
+    ("edit_issue", {**O, "number": 3, "milestone": "v1.0", "add_comment": "C"}),
     *(("edit_sub_issue", {**O, "number": 3, "sub_issue": 8, "action": action})
       for action in ("add", "remove", "first")),
     ("edit_sub_issue", {**O, "number": 3, "sub_issue": 8, "action": "after", "after": 7}),

@@ -172,18 +172,18 @@ async def test_a_comment_goes_with_the_change_or_alone(oracle: Oracle) -> None:
     world(oracle)
     close: dict[str, Any] = {"state": "closed", "state_reason": "not_planned"}
     async with served(oracle, "--write") as client:
-        done = await call(client, "edit_issue", **O, number=3, **close, comment="Duplicate of #1")
+        done = await call(client, "edit_issue", **O, number=3, **close, add_comment="Duplicate of #1")
         assert done["done"] == "Changed and commented on #3."
         assert done["data"]["state"] == "closed" and done["data"]["state_reason"] == "not_planned"
-        shown = await call(client, "edit_issue", **NUMBERS, comment="Thanks!")
+        shown = await call(client, "edit_issue", **NUMBERS, add_comment="Thanks!")
         assert [row[2] for row in shown["data"]["rows"]] == ["comment: Thanks!"] * 3
         assert len(oracle.sent("POST")) == 1
-        done = await call(client, "edit_issue", **NUMBERS, comment="Thanks!", dry_run=False)
+        done = await call(client, "edit_issue", **NUMBERS, add_comment="Thanks!", dry_run=False)
         assert done["done"] == "Commented on 3 of 3 issues."
         assert done["data"] == {"columns": ["number", "result"], "rows": [[n, "done"] for n in (3, 4, 5)]}
-        done = await call(client, "edit_issue", **O, number=4, comment="Alone", labels=[])
+        done = await call(client, "edit_issue", **O, number=4, add_comment="Alone", labels=[])
         assert done["done"] == "Changed and commented on #4."
-        done = await call(client, "edit_issue", **O, number=4, comment="Alone")
+        done = await call(client, "edit_issue", **O, number=4, add_comment="Alone")
         assert done["done"] == "Commented on #4." and "issuecomment" in done["url"]
     assert [seen.path for seen in oracle.sent("POST")][:2] == [f"{HERE}/3/comments", f"{HERE}/3/comments"]
     assert len(oracle.sent("PATCH")) == 2
@@ -194,7 +194,7 @@ async def test_a_change_whose_comment_fails_says_what_is_done(oracle: Oracle) ->
     world(oracle)
     oracle.answer("POST", f"{HERE}/3/comments", {"message": "Issue is locked"}, status=403)
     async with served(oracle, "--write") as client:
-        said = await refused(client, "edit_issue", **O, number=3, state="closed", comment="C")
+        said = await refused(client, "edit_issue", **O, number=3, state="closed", add_comment="C")
         assert "#3 is changed, the rest is not" in said and "`create_comment` comments on it." in said
 
 

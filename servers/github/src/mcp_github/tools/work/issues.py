@@ -313,7 +313,7 @@ async def edit_issue(
     type: Type = None,  # noqa: A002
     custom: Custom = None,
     duplicate_of: Annotated[OptionalNumber, Field(description="Closes `number` as one of this")] = None,
-    comment: CommentText = None,
+    add_comment: CommentText = None,
     dry_run: OptionalDryRun = None,
 ) -> Done:
     """Change an issue, or several alike; a pull request's labels, assignees, milestone (else `edit_pull_request`)."""
@@ -337,9 +337,9 @@ async def edit_issue(
         changes["state_reason"] = "duplicate"
         changes["duplicate_issue_id"] = int(original.data["id"])
         shown["duplicate_of"] = f"#{duplicate_of}"
-    if not changes and comment is None:
+    if not changes and add_comment is None:
         raise Invalid("Nothing was given to change.", "Pass what is to be different.")
-    edit = IssueEdit(repo, changes, shown, comment)
+    edit = IssueEdit(repo, changes, shown, add_comment)
     wanted: list[int] = [number, *(numbers or [])]
     all_numbers = list(dict.fromkeys(wanted))
     if dry_run or (dry_run is None and numbers):
