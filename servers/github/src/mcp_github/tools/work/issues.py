@@ -362,7 +362,7 @@ async def edit_sub_issue(
 ) -> Done:
     """Add or remove a sub-issue of `number`, or put it first or `after` another.
 
-    A new one: `create_issue` with `parent`.
+    New ones: `create_issue`.
     """
     child = sub_repo or repo
     description = describe_issue(child, sub_issue)
@@ -403,7 +403,7 @@ async def create_comment(
 async def edit_comment(api: Api, *, repo: WriteRepoName, comment: Comment, body: Body, review: Review = False) -> Done:
     """Replace a comment's whole text, if you may change it.
 
-    A new one: `create_comment`.
+    New: `create_comment`.
     """
     target = _comment(repo, comment, review)
     response = await api.write("PATCH", target.path, target.description, {"body": body}, repo=repo)
