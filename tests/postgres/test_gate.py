@@ -399,7 +399,7 @@ async def test_the_printed_role_can_only_read() -> None:
             assert all(refused in said for said in writes), writes
             assert mate.execute("SELECT 1").fetchone() == (1,)
     finally:
-        base.run(f"REVOKE pg_monitor, pg_read_all_data FROM {name}")
+        base.run(f"REVOKE pg_monitor FROM {name}")
 
 
 def test_the_name_of_an_armed_type_is_found_wherever_it_stands() -> None:

@@ -23,13 +23,17 @@ CREATE ROLE mcp_reader LOGIN PASSWORD 'change me' NOSUPERUSER NOCREATEDB NOCREAT
     CONNECTION LIMIT {limit};
 {settings}
 
--- Everything, tables to come included (PostgreSQL 14 and later), and with it the passwords' verifiers in pg_authid ...
-GRANT pg_read_all_data TO mcp_reader;
--- ... or schema by schema, which keeps secrets out:
---   GRANT USAGE ON SCHEMA public TO mcp_reader;
---   GRANT SELECT ON ALL TABLES IN SCHEMA public TO mcp_reader;
---   ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO mcp_reader;
+-- What it reads, with these lines for each schema ...
+GRANT USAGE ON SCHEMA public TO mcp_reader;
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO mcp_reader;
+GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO mcp_reader;
+-- ... and this for each role that creates tables: else what it creates later is not read.
+ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO mcp_reader;
+--   ALTER DEFAULT PRIVILEGES FOR ROLE app_owner IN SCHEMA public GRANT SELECT ON TABLES TO mcp_reader;
+-- To keep a secret out:
 --   REVOKE SELECT ON public.secrets FROM mcp_reader;
+-- GRANT pg_read_all_data (PostgreSQL 14 and later) is one line for everything, but also reads secrets of the catalogs:
+-- the verifiers of passwords in pg_authid, passwords in pg_user_mapping and pg_subscription.
 
 -- For --dba: statistics of all sessions and statements.
 GRANT pg_monitor TO mcp_reader;

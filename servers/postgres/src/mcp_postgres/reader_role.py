@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import secrets
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, LiteralString, cast
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import anyio
@@ -23,9 +22,10 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from mcp_batteries.errors import Conflict, Refused, Unavailable, describe_os_error
+from mcp_batteries.executables import quote_command
 from mcp_batteries.sql.language.qualified_names import parse_qualified_names
 from mcp_postgres.engine.connection.errors import unreachable_problem
-from mcp_postgres.engine.connection.passwords import Passwords
+from mcp_postgres.engine.connection.passwords import Passwords, reader_password_file
 from mcp_postgres.operator_sql import CONNECTION_LIMIT, READER_ROLE, READER_SETTINGS
 from mcp_postgres.policy.addresses import parse_named_address
 from mcp_postgres.settings import Settings
@@ -48,6 +48,20 @@ SELECT count(*) FILTER (WHERE has_table_privilege(c.oid, 'SELECT') AND has_schem
         AND has_schema_privilege(n.oid, 'USAGE'))
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+"""
+# Who creates tables and schemas here, as far as this user may set what others get of them.
+_OWNERS = """
+SELECT rolname FROM pg_roles r
+WHERE r.oid = current_user::regrole OR rolname !~ '^pg_' AND pg_has_role(r.oid, 'USAGE') AND r.oid IN (
+    SELECT datdba FROM pg_database WHERE datname = current_database()
+    UNION SELECT nspowner FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'
+    UNION SELECT relowner FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND nspname !~ '^pg_' AND nspname <> 'information_schema')
+ORDER BY 1
+"""
+_TABLES_TO_COME = """
+SELECT string_agg(DISTINCT pg_get_userbyid(d.defaclrole)::text, ', ') FROM pg_default_acl d, aclexplode(d.defaclacl) a
+WHERE d.defaclobjtype = 'r' AND a.grantee = current_user::regrole AND a.privilege_type = 'SELECT'
 """
 _READS_VERIFIERS = "SELECT has_column_privilege('pg_authid', 'rolpassword', 'SELECT')"
 _CREATABLE_SCHEMAS = "SELECT string_agg(nspname, ', ') FROM pg_namespace WHERE has_schema_privilege(oid, 'CREATE')"
@@ -91,12 +105,6 @@ class _Target:
             return f"{self.name}={self.reader_address}"
         return self.reader_address
 
-    def password_file(self, folder: Path) -> Path:
-        """Return the file for the reader's password on this server."""
-        words = self.words
-        place = "-".join(str(words.get(key) or os.environ.get(f"PG{key.upper()}") or key) for key in ("host", "port"))
-        return folder / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', place)}-{READER_ROLE}.password"
-
 
 def prepare(settings: Settings, data_folder: Path) -> tuple[Settings, str]:
     """Make the role that `settings` ask for; the settings of a server that uses it, and what to tell the person.
@@ -110,7 +118,7 @@ def prepare(settings: Settings, data_folder: Path) -> tuple[Settings, str]:
         Unavailable: the server can't be reached, or does not let this user make roles.
     """
     target = _parse_target(settings)
-    file = target.password_file(data_folder / "readers")
+    file = reader_password_file(target.words, data_folder / "readers")
     with _connect_as_administrator(target, settings) as connection:
         state = _make_role(connection, target, settings, file)
     settings = settings.model_copy(
@@ -125,6 +133,8 @@ def prepare(settings: Settings, data_folder: Path) -> tuple[Settings, str]:
         f"Its database: {target.entry}",
     ]
     if settings.install is None and settings.print_config is None:
+        command = quote_command([settings.COMMAND, "--password-file", str(file), target.entry])
+        lines.append(f"To serve it: {command}")
         lines.append(
             "The same command with `--install HOST` writes a host's entry, with `--print-config HOST` shows it."
         )
@@ -231,13 +241,18 @@ def _grant_connect(connection: _Connection) -> None:
 
 
 def _grant_tables(connection: _Connection, target: _Target) -> None:
-    """Let the reader read what is listed, or everything."""
+    """Let the reader read what is listed, or all tables and those to come.
+
+    `pg_read_all_data` would be one statement, but reads catalogs too: the passwords' verifiers in pg_authid, and
+    passwords in pg_user_mapping and pg_subscription. No REVOKE takes these from it.
+    """
     if target.only:
         for parts in target.only:
             _grant_part(connection, parts)
-    elif not _grant_everything(connection):
-        for (schema,) in connection.execute(_SCHEMAS).fetchall():
-            _grant_part(connection, (schema,))
+        return
+    for (schema,) in connection.execute(_SCHEMAS).fetchall():
+        _grant_schema(connection, sql.Identifier(schema))
+    _grant_to_come(connection, sql.SQL(""), ("SELECT ON TABLES", "SELECT ON SEQUENCES", "USAGE ON SCHEMAS"))
 
 
 def _grant_quiet_log(connection: _Connection) -> None:
@@ -250,33 +265,40 @@ def _grant_quiet_log(connection: _Connection) -> None:
     connection.execute(sql.SQL("GRANT SET ON PARAMETER log_min_messages TO {}").format(sql.Identifier(READER_ROLE)))
 
 
-def _grant_everything(connection: _Connection) -> bool:
-    """Let the reader read all tables, those to come too; whether PostgreSQL and this user's rights allow it."""
-    if connection.info.server_version < 140000:
-        return False
-    try:
-        with connection.transaction():
-            connection.execute(sql.SQL("GRANT pg_read_all_data TO {}").format(sql.Identifier(READER_ROLE)))
-    except psycopg.errors.InsufficientPrivilege:
-        return False
-    return True
-
-
 def _grant_part(connection: _Connection, parts: tuple[str, ...]) -> None:
+    """Let the reader read one schema, with its tables to come, or one relation."""
     role = sql.Identifier(READER_ROLE)
     schema = sql.Identifier(parts[0])
-    connection.execute(sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(schema, role))
     if len(parts) == 1:
-        connection.execute(sql.SQL("GRANT SELECT ON ALL TABLES IN SCHEMA {} TO {}").format(schema, role))
-        connection.execute(
-            sql.SQL("ALTER DEFAULT PRIVILEGES IN SCHEMA {} GRANT SELECT ON TABLES TO {}").format(schema, role)
-        )
+        _grant_schema(connection, schema)
+        _grant_to_come(connection, sql.SQL("IN SCHEMA {}").format(schema), ("SELECT ON TABLES", "SELECT ON SEQUENCES"))
         return
+    connection.execute(sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(schema, role))
     relation = (
         "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE (nspname, relname) = (%s, %s)"
     )
     if connection.execute(relation, parts).fetchone():
         connection.execute(sql.SQL("GRANT SELECT ON {} TO {}").format(sql.Identifier(*parts), role))
+
+
+def _grant_schema(connection: _Connection, schema: sql.Identifier) -> None:
+    """Let the reader read what is in a schema now."""
+    role = sql.Identifier(READER_ROLE)
+    connection.execute(sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(schema, role))
+    connection.execute(sql.SQL("GRANT SELECT ON ALL TABLES IN SCHEMA {} TO {}").format(schema, role))
+    connection.execute(sql.SQL("GRANT SELECT ON ALL SEQUENCES IN SCHEMA {} TO {}").format(schema, role))
+
+
+def _grant_to_come(connection: _Connection, where: sql.Composable, rights: Sequence[LiteralString]) -> None:
+    """Let the reader read what those will create who own anything today; of others, only after another call."""
+    role = sql.Identifier(READER_ROLE)
+    for (owner,) in connection.execute(_OWNERS).fetchall():
+        for right in rights:
+            connection.execute(
+                sql.SQL("ALTER DEFAULT PRIVILEGES FOR ROLE {} {} GRANT {} TO {}").format(
+                    sql.Identifier(owner), where, sql.SQL(right), role
+                )
+            )
 
 
 def _connect_as_reader(target: _Target, file: Path) -> _Connection:
@@ -299,6 +321,7 @@ def _describe_rights(target: _Target, file: Path) -> str:
     try:
         with contextlib.closing(_connect_as_reader(target, file)) as connection:
             readable, every, writable = cast("tuple[int, int, int]", connection.execute(_TABLES).fetchone())
+            owners = cast("tuple[str | None]", connection.execute(_TABLES_TO_COME).fetchone())[0]
             creates = cast("tuple[str | None]", connection.execute(_CREATABLE_SCHEMAS).fetchone())[0]
             reads_verifiers = cast("tuple[bool]", connection.execute(_READS_VERIFIERS).fetchone())[0]
     except psycopg.Error as error:
@@ -308,12 +331,14 @@ def _describe_rights(target: _Target, file: Path) -> str:
             "The server's pg_hba.conf decides that; over a socket it often asks for the system user of the same name.",
         ) from None
     rights = f"It can read {readable} of {every} tables and views and change {writable or 'none'}"
+    if owners:
+        rights += f"; of tables to come, those that {owners} will create"
     if creates:
         rights += f"; as everybody may, it can create objects in {creates}: REVOKE CREATE ON SCHEMA ... FROM PUBLIC"
     if reads_verifiers:
         rights += (
-            ". By `pg_read_all_data` it also reads the verifiers of all passwords, in pg_authid: a new role that is "
-            "made with `--only SCHEMA` does not"
+            ". By `pg_read_all_data` it also reads the verifiers of all passwords, in pg_authid: "
+            f"REVOKE pg_read_all_data FROM {READER_ROLE}, and repeat this for each other database that it reads"
         )
     return f"{rights}."
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
@@ -23,8 +25,9 @@ from mcp_batteries.errors import Unavailable, describe_os_error
 from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.redaction.own import add_secrets
 from mcp_batteries.settings import open_text
+from mcp_postgres.operator_sql import READER_ROLE
 
-__all__ = ["Passwords"]
+__all__ = ["Passwords", "reader_password_file"]
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +67,13 @@ class Passwords:
         if self._file is not None:
             return _read_file(self._file)
         return None
+
+
+def reader_password_file(parameters: Mapping[str, Any], folder: Path) -> Path:
+    """Return the file in which `--create-reader` keeps its role's password for the server of a connection."""
+    values = (str(parameters.get(key) or os.environ.get(f"PG{key.upper()}") or key) for key in ("host", "port"))
+    server = re.sub(r"[^A-Za-z0-9.-]+", "_", "-".join(values))
+    return folder / f"{server}-{READER_ROLE}.password"
 
 
 def _fill_command(command: str, parameters: Mapping[str, Any]) -> list[str] | str:

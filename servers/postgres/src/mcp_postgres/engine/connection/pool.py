@@ -30,6 +30,7 @@ from psycopg.types.string import StrDumperUnknown, TextLoader
 
 from mcp_batteries.errors import Problem, Refused, Unavailable, quote
 from mcp_batteries.sql.language.identifiers import quote_identifier
+from mcp_batteries.user_folders import reader_passwords_folder
 from mcp_postgres.engine.audit.function_audit import CodeAudit
 from mcp_postgres.engine.audit.visible_schema import VisibleObjects
 from mcp_postgres.engine.connection.errors import (
@@ -41,11 +42,12 @@ from mcp_postgres.engine.connection.errors import (
     unreachable_problem,
 )
 from mcp_postgres.engine.connection.lock_holders import describe_lock_holders
-from mcp_postgres.engine.connection.passwords import Passwords
+from mcp_postgres.engine.connection.passwords import Passwords, reader_password_file
 from mcp_postgres.engine.connection.pipeline import Connection
 from mcp_postgres.engine.connection.result_values import NO_ENCODING
 from mcp_postgres.engine.connection.role import READ_ROLE, Role
 from mcp_postgres.engine.connection.session import Opening, Prefetch, ServiceFileState, Session
+from mcp_postgres.operator_sql import READER_ROLE
 from mcp_postgres.policy import Database, VisibleSchema
 
 __all__ = ["SERVER_ROLE", "ConnectionPool", "run_shielded"]
@@ -355,7 +357,16 @@ class ConnectionPool:
                 f"The address of `{self.database.name}` is not understood.", "The operator can mend it."
             ) from None
         except (psycopg.Error, OSError) as error:
+            if "no password supplied" in str(error):
+                self._tell_reader_password()
             raise unreachable_problem(self.database.name, error) from None
+
+    def _tell_reader_password(self) -> None:
+        """Tell the operator which file has the password of the role that `--create-reader` made for this server."""
+        parameters = conninfo_to_dict(self.database.address)
+        file = reader_password_file(parameters, reader_passwords_folder())
+        if parameters.get("user") == READER_ROLE and file.exists():
+            logger.warning("The password of `%s` is in %s: name it by `--password-file`.", READER_ROLE, file)
 
     async def _connect_with(self, client_encoding: str) -> Connection:
         parameters = await self._connection_parameters()
