@@ -84,6 +84,20 @@ async def test_the_first_call_of_a_server_knows_what_is_masked() -> None:
         assert "canary" not in await wire.read("postgres://app/.schema")
 
 
+@pytest.mark.anyio
+async def test_checks_and_defaults_of_masked_columns_are_hidden() -> None:
+    base = make(
+        "CREATE TABLE t (id integer CHECK (id > 0), name text DEFAULT 'canary' CHECK (name <> 'canary bird'));"
+        "CREATE TABLE plain (name text DEFAULT 'seen' CHECK (name <> 'seen too'))"
+    )
+    async with inside("--mask", "public.t.name", f"app={base.url('postgres')}") as wire:
+        for tool, arguments in (("get_table", {"table": "t"}), ("list_objects", {})):
+            said = text_of(await wire.call(tool, **arguments))
+            assert "canary" not in said and "CHECK (...)" in said and "default ..." in said, said
+            assert "CHECK ((id > 0))" in said, said
+        assert "'seen'" in said and "'seen too'" in said, said
+
+
 def test_an_alias_that_is_spelled_like_a_tree_is_an_alias() -> None:
     tree = read_tree(
         "{TARGETENTRY :expr {VAR :varno 1} :resname :expr :next \\{VAR\\ :varno\\ 2\\} :list (i 1 (b) <>)}"

@@ -272,12 +272,29 @@ def _list_constraints(group: Sequence[_Json], layout: _Layout) -> list[str]:
     details = _details_of(group)
     if details is None:
         return []
+    lines = [*_list_rules_of_rows(details), *_list_code(details)]
+    lines = [_shorten(line, _MAX_CONSTRAINT_CHARACTERS) for line in lines]
+    if details["grants"] and not layout.common_grants:
+        lines.append(f"granted to {' and '.join(details['grants'])}")
+    if details["closed"]:
+        lines.append(f"expressions are left out: {details['closed']}")
+    return lines
+
+
+def _list_rules_of_rows(details: _Json) -> list[str]:
+    """Return the constraints that are no plain keys, and the unique indexes without a constraint."""
     lines = [item["definition"] for item in details["constraints"] if not _is_plain_key(item["definition"])]
     constraints = {item["name"] for item in details["constraints"]}
     for index in details["indexes"]:
         match = _INDEX.fullmatch(index["definition"])
         if match is not None and match[1] and unquote_identifier(match["name"]) not in constraints:
             lines.append(f"UNIQUE {match['what'].removeprefix('btree ')}")
+    return lines
+
+
+def _list_code(details: _Json) -> list[str]:
+    """Return how many triggers, rules and policies a statement may meet."""
+    lines: list[str] = []
     for title in ("trigger", "rule"):
         if details[f"{title}s"]:
             lines.append(format_count(len(details[f"{title}s"]), title))
@@ -285,11 +302,6 @@ def _list_constraints(group: Sequence[_Json], layout: _Layout) -> list[str]:
         state = "on" if details["security"] else "off"
         count = format_count(len(details["policies"]), "policy", "policies")
         lines.append(f"row security {state}, {count}")
-    lines = [_shorten(line, _MAX_CONSTRAINT_CHARACTERS) for line in lines]
-    if details["grants"] and not layout.common_grants:
-        lines.append(f"granted to {' and '.join(details['grants'])}")
-    if details["closed"]:
-        lines.append(f"expressions are left out: {details['closed']}")
     return lines
 
 

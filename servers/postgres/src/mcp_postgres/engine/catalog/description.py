@@ -95,7 +95,9 @@ WITH {LOCKED_RELATIONS} SELECT json_build_object(
   'constraints', (SELECT coalesce(json_agg(json_build_object('name', conname, 'spelled', quote_ident(conname),
       'definition', CASE
       WHEN contype = 'c' AND {_CLOSED} THEN 'CHECK (...)' WHEN contype = 'x' AND {_CLOSED} THEN 'EXCLUDE (...)'
-      ELSE pg_get_constraintdef(oid) END) ORDER BY contype, conname), '[]') FROM pg_constraint
+      ELSE pg_get_constraintdef(oid) END, 'checked', CASE WHEN contype = 'c' THEN (SELECT json_agg(a.attname)
+      FROM pg_attribute a WHERE a.attrelid = conrelid AND a.attnum = ANY (conkey)) END)
+      ORDER BY contype, conname), '[]') FROM pg_constraint
       WHERE conrelid = c.oid AND contype <> 'n'),
   'referred_by', (SELECT coalesce(json_agg(format('%s: %s', conrelid::regclass, pg_get_constraintdef(oid))
       ORDER BY conrelid::regclass::text, conname), '[]') FROM pg_constraint
@@ -289,7 +291,7 @@ def _drop_vanished(description: dict[str, Any]) -> dict[str, Any]:
 
 
 def _hide_masked(session: Session, description: dict[str, Any]) -> dict[str, Any]:
-    """Return what may be told of a table with masked columns: no value of theirs, bounds of partitions neither.
+    """Return what may be told of a table with masked columns: no value of theirs, nor in bounds, checks or defaults.
 
     Where a part is served, no statistics of what has rows of other tables, such as a materialized view: these may be
     not served, or masked.
@@ -308,6 +310,11 @@ def _hide_masked(session: Session, description: dict[str, Any]) -> dict[str, Any
             column["masked"] = True
             column["values"] = None
             column["nulls"] = None
+            if column["default"] is not None:
+                column["default"] = "..."
+    for constraint in description["constraints"]:
+        if not masked.isdisjoint(constraint["checked"] or ()):
+            constraint["definition"] = "CHECK (...)"
     return description
 
 
