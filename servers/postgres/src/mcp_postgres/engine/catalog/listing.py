@@ -218,6 +218,7 @@ FROM (
         WHERE $1::text IS NULL OR n.nspname = $1
 ) o, aclexplode(o.acl) a WHERE a.grantee <> o.owner GROUP BY o.schema, o.name, o.spelled, o.kind, a.grantee
 """
+# Several roles may have granted the same membership; its options but admin are of PostgreSQL 16 and later.
 _ROLES = """
 SELECT '' AS schema, r.rolname AS name, quote_ident(r.rolname) AS spelled, 'role' AS kind,
     shobj_description(r.oid, 'pg_authid') AS comment,
@@ -225,8 +226,14 @@ SELECT '' AS schema, r.rolname AS name, quote_ident(r.rolname) AS spelled, 'role
         CASE WHEN r.rolcreatedb THEN ', createdb' END, CASE WHEN r.rolcreaterole THEN ', createrole' END,
         CASE WHEN r.rolreplication THEN ', replication' END, CASE WHEN r.rolbypassrls THEN ', bypassrls' END,
         CASE WHEN NOT r.rolinherit THEN ', noinherit' END, ', valid until ' || r.rolvaliduntil,
-        ', member of ' || (SELECT string_agg(quote_ident(g.rolname), ', ' ORDER BY g.rolname)
-            FROM pg_auth_members m JOIN pg_roles g ON g.oid = m.roleid WHERE m.member = r.oid)) AS signature
+        ', member of ' || (SELECT string_agg(g.spelled, ', ' ORDER BY g.spelled) FROM (SELECT quote_ident(g.rolname)
+            || CASE WHEN bool_or(m.admin_option) THEN ' with admin' ELSE '' END
+            || CASE WHEN bool_or(coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, true)) THEN '' ELSE
+                ' without inherit' END
+            || CASE WHEN bool_or(coalesce((to_jsonb(m) ->> 'set_option')::boolean, true)) THEN '' ELSE
+                ' without set' END AS spelled
+            FROM pg_auth_members m JOIN pg_roles g ON g.oid = m.roleid WHERE m.member = r.oid GROUP BY g.rolname) g))
+        AS signature
 FROM pg_roles r WHERE r.rolname !~ '^pg_' AND $1::text IS NULL
 """
 _KINDS = {
