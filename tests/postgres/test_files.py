@@ -38,7 +38,10 @@ async def test_what_goes_out_comes_back_exactly(tmp_path: Path, ending: str) -> 
     name = f"kinds.{ending}"
     async with inside("--write", "--files", tmp_path, f"app={base.url('owner')}") as wire:
         said = text_of(await wire.call("copy_to_file", sql="SELECT * FROM kinds ORDER BY id -- all;", file=name))
-        assert "Wrote 3 rows" in said, said
+        size = (tmp_path / name).stat().st_size
+        assert said.startswith(f"Wrote 3 rows, {size:,} bytes, to `{name}`, with the columns id, "), said
+        assert f"1 file with rows\n- {name}: {size:,} bytes" in text_of(await wire.call("list_objects"))
+        assert "with rows" not in text_of(await wire.call("list_objects", kind="types"))
         tried = text_of(await wire.call("copy_from_file", file=name, table="copy", dry_run=True))
         assert "would insert 3 rows" in tried and base.rows("SELECT count(*) FROM copy") == [(0,)], tried
         said = text_of(await wire.call("copy_from_file", file=name, table="public.copy"))

@@ -121,6 +121,16 @@ async def test_files_go_out_and_come_in_unchanged(tmp_path: Path) -> None:
             '[2,"b"]',
             '[3,"c"]',
         ]
+        said = text_of(await wire.call("copy_to_file", sql="SELECT id, name FROM t WHERE id > 1", file="part.csv"))
+        size = (folder / "part.csv").stat().st_size
+        assert said == f"Wrote 2 rows, {size} bytes, to `part.csv`, with the columns id, name.\n"
+        (folder / "below").mkdir()
+        (folder / "below" / "more.TSV").write_text("a\tb\n", "utf-8")
+        (folder / "note.txt").write_text("no rows", "utf-8")
+        listed = text_of(await wire.call("list_tables"))
+        assert f"the folder for files: 4 files with rows\n- part.csv: {size} bytes\n" in listed, listed
+        assert "- below/more.TSV: 4 bytes" in listed and "note.txt" not in listed, listed
+        assert "folder for files" not in text_of(await wire.call("list_tables", name="t"))
         result = await wire.call("copy_to_file", sql="SELECT 1", file="t.csv")
         assert result["isError"] and "exists" in text_of(result)
         (folder / "more.csv").write_text('id,name\n10,"x, y"\n11,é\n', "utf-8")

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from mcp_batteries.sql.language.identifiers import unquote_identifier
 from mcp_batteries.sql.language.table_groups import format_number_ranges, group_numbered_tables
+from mcp_batteries.sql.results.row_files import RowFiles
 from mcp_batteries.sql.results.rows import RowPage, format_count, format_size, to_compact_json
 
 __all__ = [
@@ -19,7 +20,6 @@ __all__ = [
     "MAX_LISTED_FUNCTIONS",
     "Catalog",
     "CatalogEntry",
-    "Export",
     "Plan",
     "Report",
     "RowCount",
@@ -113,10 +113,12 @@ class Catalog:
 
     Attributes:
         databases: what is told of each.
+        files: of the operator's folder, in the first list.
     """
 
     databases: Sequence[CatalogEntry]
     cursor: str | None = None
+    files: RowFiles | None = None
 
     def text(self) -> str:
         """Return all databases, behind the cursor of the next page."""
@@ -124,6 +126,8 @@ class Catalog:
         if self.cursor:
             blocks.append(f"[truncated: the next page: cursor={self.cursor}]")
         blocks += [_format_database(database) for database in self.databases]
+        if self.files:
+            blocks.append(self.files.text())
         return "\n".join(blocks)
 
 
@@ -646,15 +650,3 @@ class Report:
         for title, section_lines in self.sections:
             lines += [title, *section_lines]
         return "\n".join(lines)
-
-
-@dataclass(frozen=True)
-class Export:
-    """Rows that were written to a file."""
-
-    name: str
-    rows: int
-    bytes: int
-
-    def text(self) -> str:
-        return f"Wrote {format_count(self.rows, 'row')}, {format_size(self.bytes)}, to `{self.name}`."

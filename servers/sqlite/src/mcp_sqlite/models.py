@@ -15,9 +15,10 @@ from mcp_batteries.clipping import clip
 from mcp_batteries.sql.language.identifiers import spell_identifier
 from mcp_batteries.sql.language.joins import JoinKey, describe_joins, guess_join_keys
 from mcp_batteries.sql.language.table_groups import format_number_ranges, group_numbered_tables
+from mcp_batteries.sql.results.row_files import RowFiles
 from mcp_batteries.sql.results.rows import format_count, format_size, to_compact_json, to_one_line
 
-__all__ = ["Backup", "Catalog", "Check", "Export", "Plan", "TableInfo"]
+__all__ = ["Backup", "Catalog", "Check", "Plan", "TableInfo"]
 
 _Json = Mapping[str, Any]
 # What tables may differ in that stand in one line.
@@ -37,10 +38,15 @@ _GENERATED = (2, 3)
 
 @dataclass(frozen=True)
 class Catalog:
-    """The databases and their tables; one entry per database from the worker's `catalog`."""
+    """The databases and their tables; one entry per database from the worker's `catalog`.
+
+    Attributes:
+        files: of the operator's folder, in the first list.
+    """
 
     databases: Sequence[tuple[str, _Json]]
     cursor: str | None = None
+    files: RowFiles | None = None
 
     def text(self) -> str:
         """Return a block for each database, with a line for each table or run of tables."""
@@ -52,6 +58,8 @@ class Catalog:
                 blocks.append(f"{name}: not read: {database['problem']}")
             else:
                 blocks.append(_render_database(name, database))
+        if self.files:
+            blocks.append(self.files.text())
         return "\n".join(blocks)
 
 
@@ -425,19 +433,6 @@ class Check:
         if self.complaints:
             lines.append("A backup is the remedy; `.recover` of the sqlite3 shell saves what it can.")
         return "\n".join(lines)
-
-
-@dataclass(frozen=True)
-class Export:
-    """A file of rows that was written."""
-
-    name: str
-    rows: int
-    size: int
-
-    def text(self) -> str:
-        """Return a sentence on the file."""
-        return f"Wrote {format_count(self.rows, 'row')}, {format_size(self.size)}, to `{self.name}`."
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.fields import DryRun
 from mcp_batteries.server.declaration.trusted import default
 from mcp_batteries.sql.arguments import MAX_SECONDS, RENAMED_SQL_ARGUMENTS, Encoding, NewRowFile, Nulls, RowFile
+from mcp_batteries.sql.results.changes import Export
 from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.engine.transfer.files import export_rows, import_rows
-from mcp_postgres.models import Export
 from mcp_postgres.tools.arguments import ReadableDb, Relation, Sql, WritableDb
 
 __all__ = ["copy_from_file", "copy_to_file"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.server.calling.results import TextResult
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import Cursor, Limit, MaxBytes
@@ -29,6 +31,7 @@ from mcp_postgres.engine.query.comparison import compare_rows
 from mcp_postgres.engine.query.pages import ResultPages
 from mcp_postgres.engine.query.row_counts import count_rows
 from mcp_postgres.models import Catalog, Plan
+from mcp_postgres.policy import Policy
 from mcp_postgres.tools.arguments import (
     OptionalStatements,
     OtherRelation,
@@ -51,6 +54,7 @@ NameText = Annotated[str | None, trusted(check_database_name)]
 async def list_objects(
     pools: ConnectionPools,
     pages: ResultPages,
+    policy: Policy,
     *,
     schema: Annotated[NameText, Field(description="Only this schema.")] = None,
     kind: Annotated[Kind, Field(description="tables has views too; counts are exact numbers of rows.")] = "tables",
@@ -68,7 +72,9 @@ async def list_objects(
     catalog = await schemas.list_objects(pools, query, limit, cursor)
     if kind == "counts":
         return await count_rows(pools, pages, query.databases, catalog)
-    return catalog
+    if kind != "tables" or schema or name or cursor:
+        return catalog
+    return replace(catalog, files=await run_in_thread(lambda _: policy.list_row_files()))
 
 
 @tool("Describe a table", seconds=MAX_SECONDS, adapt=rename_arguments(table_name="table"), also=("describe_table",))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mcp_batteries.scratch import Scratch
-from mcp_batteries.sql.results.changes import Import
+from mcp_batteries.sql.results.changes import Export, Import
 from mcp_sqlite.engine.requests import to_request
 from mcp_sqlite.engine.workers.pool import WorkerPool
-from mcp_sqlite.models import Backup, Export
+from mcp_sqlite.models import Backup
 from mcp_sqlite.policy import ImportTable, NewFile, ReadStatement, ServedFile, WholeDatabase
 
 __all__ = ["back_up", "export_rows", "import_rows"]
@@ -25,7 +25,7 @@ async def export_rows(pool: WorkerPool, statement: ReadStatement, file: NewFile)
             "max_bytes": _MAX_EXPORT_BYTES,
         }
     )
-    return Export(file.name, answer["rows"], answer["bytes"])
+    return Export(file.name, answer["columns"], answer["rows"], answer["bytes"])
 
 
 async def import_rows(pool: WorkerPool, table: ImportTable, file: ServedFile, *, dry_run: bool) -> Import:

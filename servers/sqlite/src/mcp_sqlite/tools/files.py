@@ -19,9 +19,10 @@ from mcp_batteries.sql.arguments import (
     Nulls,
     RowFile,
 )
+from mcp_batteries.sql.results.changes import Export
 from mcp_sqlite.engine import files
 from mcp_sqlite.engine.workers.pool import WorkerPool
-from mcp_sqlite.models import Backup, Export
+from mcp_sqlite.models import Backup
 from mcp_sqlite.policy import NewFile, Policy, WholeDatabase
 from mcp_sqlite.tools.arguments import PlanParameters, ReadableDb, Relation, Sql, WritableDb
 

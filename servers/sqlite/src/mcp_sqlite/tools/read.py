@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.server.calling.results import TextResult
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import Cursor, Limit, MaxBytes
@@ -27,6 +29,7 @@ from mcp_sqlite.engine.comparison import compare_rows
 from mcp_sqlite.engine.result_pages import MAX_CELL, ResultPages
 from mcp_sqlite.engine.workers.pool import WorkerPool
 from mcp_sqlite.models import Catalog, Check, Plan
+from mcp_sqlite.policy import Policy
 from mcp_sqlite.tools.arguments import (
     FullTextTable,
     OptionalSql,
@@ -44,6 +47,7 @@ __all__ = ["explain_query", "get_table", "list_tables", "query_rows", "run_check
 @tool("List tables", seconds=MAX_SECONDS, view=DIAGRAM)
 async def list_tables(
     pool: WorkerPool,
+    policy: Policy,
     *,
     database: ServedDbs = default(""),
     name: Annotated[FreeText | None, Field(max_length=200, description="Only names that contain this.")] = None,
@@ -55,7 +59,10 @@ async def list_tables(
     Begin here: of few tables it tells values, NULLs and constraints too. Counts that take long are estimated or left
     out. For more of one table use `get_table`.
     """
-    return await schemas.list_tables(pool, database, name, limit, cursor)
+    catalog = await schemas.list_tables(pool, database, name, limit, cursor)
+    if name or cursor:
+        return catalog
+    return replace(catalog, files=await run_in_thread(lambda _: policy.list_row_files()))
 
 
 @tool("Describe a table", seconds=MAX_SECONDS, adapt=rename_arguments(table_name="table"), also=("describe_table",))

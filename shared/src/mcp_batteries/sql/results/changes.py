@@ -13,7 +13,7 @@ from itertools import zip_longest
 
 from mcp_batteries.sql.results.rows import RowPage, format_count, to_compact_json, to_one_line
 
-__all__ = ["Change", "Import", "Sample", "Step"]
+__all__ = ["Change", "Export", "Import", "Sample", "Step"]
 
 _NO_SAFE_INVERSE = "There is no safe inverse: keep a copy of what it changes or drops, or a backup."
 # A section of the answer has at most so many lines.
@@ -22,6 +22,8 @@ _MAX_LINES = 200
 _MAX_SHOWN_COLUMNS = 8
 # A longer cell may have been cut, so that it looks alike where it isn't.
 _MAX_WHOLE_CELL = 90
+# Columns of an export that are named.
+_MAX_EXPORT_COLUMNS = 50
 
 
 @dataclass(frozen=True)
@@ -246,6 +248,25 @@ class Import:
             for column, description in zip_longest(self.new_columns, self.descriptions, fillvalue="empty")
         ]
         return "\n".join([f"{summary}, a new table:", *map(to_one_line, lines)])
+
+
+@dataclass(frozen=True)
+class Export:
+    """A file of rows that was written."""
+
+    name: str
+    columns: Sequence[str]
+    rows: int
+    size: int
+
+    def text(self) -> str:
+        """Return all that a look at the file would tell, but the rows."""
+        names = ", ".join(self.columns[:_MAX_EXPORT_COLUMNS])
+        if len(self.columns) > _MAX_EXPORT_COLUMNS:
+            names += f" and {len(self.columns) - _MAX_EXPORT_COLUMNS} more"
+        return to_one_line(
+            f"Wrote {format_count(self.rows, 'row')}, {self.size:,} bytes, to `{self.name}`, with the columns {names}."
+        )
 
 
 def _bounded(lines: Sequence[str]) -> Sequence[str]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-__all__ = ["Fails", "create_file", "is_relative_path", "open_served_file", "to_posix_path"]
+__all__ = ["Fails", "create_file", "is_relative_path", "list_files", "open_served_file", "to_posix_path"]
 
 _WINDOWS = sys.platform == "win32"
 # Tells whether O_EXCL refuses a link that leads to nothing, as POSIX requires; Windows creates the file behind it.
@@ -133,7 +133,7 @@ def _suggest_names(folder: str, name: str) -> str:
     """Return the next move if `folder` has no file `name`: the most similar names, otherwise the first ones."""
     import difflib
 
-    names = _list_files(folder)
+    names = list_files(folder)
     if name in names:  # It is there, and can't be opened.
         return "Name another file of the folder."
     last = name.rpartition("/")[2]
@@ -150,7 +150,7 @@ def _suggest_names(folder: str, name: str) -> str:
     return f"There are: {', '.join(map(_quote, names[:_MAX_LISTED_NAMES]))}{more}."
 
 
-def _list_files(folder: str) -> list[str]:
+def list_files(folder: str) -> list[str]:
     """Return files of `folder` and below it, those of the upper folders first."""
     names: list[str] = []
     prefixes = [""]

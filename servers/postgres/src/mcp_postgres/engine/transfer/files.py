@@ -28,7 +28,7 @@ from mcp_batteries.errors import (
     quote,
 )
 from mcp_batteries.sql.language.identifiers import quote_identifier
-from mcp_batteries.sql.results.changes import Import
+from mcp_batteries.sql.results.changes import Export, Import
 from mcp_batteries.sql.transfer.files import create_file, open_served_file
 from mcp_batteries.sql.transfer.records import (
     ColumnSummary,
@@ -51,7 +51,6 @@ from mcp_postgres.engine.query.pages import stream_statement
 from mcp_postgres.engine.transfer.parquet import read_records, read_types, write_parquet
 from mcp_postgres.engine.transfer.records import RELATED_KINDS, choose_classifier, column_name, design_table, parse_json
 from mcp_postgres.input_values import encode_json, encode_record, encode_value
-from mcp_postgres.models import Export
 from mcp_postgres.policy import ImportTable, NewFile, ReadStatement, ServedFile, internal_statement
 from mcp_postgres.statement_splitter import split_statements
 
@@ -113,7 +112,7 @@ async def _export_rows(pools: ConnectionPools, statement: ReadStatement, file: N
                     count = await _export_text(session, _AS_CSV if is_csv else _AS_JSON, sql, output)
             except psycopg.Error as error:
                 raise to_problem(error, statement.database.name) from error
-            return Export(file.name, count, output.tell())
+            return Export(file.name, [column.name for column in columns], count, output.tell())
 
 
 async def _export_parquet(

@@ -58,7 +58,7 @@ def _export_parquet(database: Database, request: dict[str, Any], columns: Sequen
 
     with _create_file(request) as file:
         count = write_parquet(file, database, columns, read_rows, request["max_bytes"])
-        return {"rows": count, "bytes": file.tell()}
+        return {"columns": columns, "rows": count, "bytes": file.tell()}
 
 
 def _export_text(request: dict[str, Any], columns: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _export_text(request: dict[str, Any], columns: Sequence[str], rows: Iterator
         file.flush()
         size = raw.tell()
         file.detach()
-    return {"rows": count, "bytes": size}
+    return {"columns": columns, "rows": count, "bytes": size}
 
 
 def _to_field(value: Any) -> Any:
