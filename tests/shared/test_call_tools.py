@@ -125,7 +125,11 @@ async def asked(client: Client, *calls: tuple[str, dict[str, Any]], **more: Any)
 
 
 async def test_it_calls_what_reads_and_by_its_name_what_changes_too() -> None:
-    for tools, reads_only in ((("all",), True), (("default",), True), (("default", "call_tools"), False)):
+    toolset = "test_call_tools"
+    for tools, reads_only in (
+        (("all",), True), (("default",), True), ((toolset,), True), (("default", "call_tools"), False),
+        ((toolset, "call_tools"), False),
+    ):  # fmt: skip
         async with served(*tools) as (client, _):
             found = {item.name: item for item in (await client.list_tools()).tools}
             hints = found["call_tools"].annotations

@@ -269,6 +269,7 @@ def test_settings_survive_their_own_command_line_without_secrets(
     [
         (["nothing"], "There are: example, fs"),
         (["fs", "/tmp", "--", "fs", "/var"], "named twice"),
+        (["--discover", "--transport", "http", "--param-headers", "fs", "/tmp"], "leave out --param-headers"),
         (["fs", "--port", "8123", "/tmp"], "--port is for all servers"),
         (["fs", "--audit-file", "x", "/tmp"], "--audit-file is for all servers"),
         (["fs", "--tools", "default,call_tools", "/tmp"], "call_tools runs calls of all servers"),

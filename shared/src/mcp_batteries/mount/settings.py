@@ -78,6 +78,11 @@ class Settings(common.Settings):
                     f"not to '{name}'."
                 )
             self._parts.append(settings)
+        if self.discover and self.param_headers:
+            raise click.UsageError(
+                "--discover puts each call inside another, where no header shows it to a proxy: leave out "
+                "--param-headers or --discover."
+            )
 
     def _refuse_http_options(self, name: str, words: Sequence[str]) -> None:
         """Refuse what belongs to the process before the server's own settings say that it has no effect there."""

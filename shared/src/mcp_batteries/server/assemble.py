@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mcp.server.apps import Apps
@@ -302,7 +303,8 @@ def assemble(
         _declare_room(room, offer, withholds)
     batch_type = CallTools if CALL_TOOLS in settings.tools else CallReadingTools
     call_tools = batch_type(lambda: tool_table(server), _describe_caller)
-    offer.add_room(call_tools, _close_to_hidden_calls(settings))
+    # Several calls in one belong to every toolset: a choice of one has them too.
+    offer.add_room(call_tools, _close_to_hidden_calls(settings), offer.chosen_toolsets())
     if sources:
         # No rule of the server leaves this tool out, because what changes belongs to every toolset.
         offer.add_room(change_tools(hub, follows), ClosedGate())
@@ -422,13 +424,27 @@ class _ToolOffer:
             if tool.name not in self.withheld:
                 self.tools.append(tool)
 
-    def add_room(self, room: object, missing: ClosedGate) -> None:
-        """Add the tools of a room that declares nothing else, unless something is `missing`."""
+    def chosen_toolsets(self) -> frozenset[str]:
+        """Return the toolsets of the tools declared so far that `--tools` names."""
+        return self.choice.chosen_toolsets(chain.from_iterable(self.toolsets.values()))
+
+    def add_room(self, room: object, missing: ClosedGate, toolsets: Collection[str] = ()) -> None:
+        """Add the tools of a room that declares nothing else, unless something is `missing`.
+
+        Args:
+            toolsets: to which they belong beside their own.
+        """
         for declared, method in declarations(room):
             assert isinstance(declared, DeclaredTool)
-            self.declare(declared, method, missing)
+            self.declare(declared, method, missing, toolsets)
 
-    def declare(self, declared: DeclaredTool, method: Callable[..., Any], missing: ClosedGate) -> None:
+    def declare(
+        self,
+        declared: DeclaredTool,
+        method: Callable[..., Any],
+        missing: ClosedGate,
+        more_toolsets: Collection[str] = (),
+    ) -> None:
         """Add a declared tool, or note how it could be offered."""
         name = _name_of(method)
         for other in declared.other_names:
@@ -437,7 +453,7 @@ class _ToolOffer:
             self._implied_arguments[other.name] = other.arguments
         if name in self.withheld:
             return
-        toolsets = toolsets_of(declared, method)
+        toolsets = (*toolsets_of(declared, method), *more_toolsets)
         self.toolsets[name] = toolsets
         closed = self.choice.find_closed_gate(name, toolsets) or ClosedGate()
         flags = [*closed.flags, *missing.flags]

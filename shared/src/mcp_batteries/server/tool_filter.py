@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from mcp_batteries.errors import Invalid, quote
@@ -49,6 +49,10 @@ class ToolFilter:
         if names.intersection(self._tools):
             return None
         return ClosedGate([f"--tools {','.join((*self._tools, name))}"])
+
+    def chosen_toolsets(self, toolsets: Iterable[str]) -> frozenset[str]:
+        """Return those of some toolsets that `--tools` names and that are not left out."""
+        return frozenset(self._tools).intersection(toolsets) - self._excluded
 
     def check(self, tools: Mapping[str, Collection[str]], later: Collection[str] = ()) -> None:
         """Check that every chosen name is one of `tools` or of their toolsets.
