@@ -71,9 +71,10 @@ class ResponseCheck:
             return Failed(f"{response.name} says that its limit is reached.", wait, everything=True)
         if response.status >= 500:
             wait = _retry_after_seconds(response, self._clock())
+            failure = f"{response.name} answered {response.status}{_quote_reason(response)}."
             if wait is None:
-                raise RetryableFailure(f"{response.name} answered {response.status}.")
-            return Failed(f"{response.name} answered {response.status}.", wait)
+                raise RetryableFailure(failure)
+            return Failed(failure, wait)
         if response.status in (401, 403):
             return Failed(f"{response.name} refuses this server: it answered {response.status}.", _MINUTE)
         return None
@@ -127,6 +128,17 @@ def _judge_not_found(response: ServiceResponse) -> Outcome:
     if response.key.startswith("nws/points/") and b"InvalidPoint" in response.body:
         return FetchResult(_NO_POINT, _DAY)
     return Failed(f"{response.name} has nothing there just now: it answered 404.", _MINUTE)
+
+
+def _quote_reason(response: ServiceResponse) -> str:
+    """Return the reason of a failure, as the end of a sentence; empty if the service does not say."""
+    try:
+        reason = _refusal_reason(json.loads(response.body))
+    except (ValueError, RecursionError):
+        return ""
+    if not reason:
+        return ""
+    return f": {quote(reason.rstrip('.'), 300)}"
 
 
 def _refusal_reason(content: Any) -> str:

@@ -203,8 +203,7 @@ def _write_notes(fields: dict[str, Any], now: float) -> list[str]:
 def _decode(fields: dict[str, Any], units: Units, zone: tzinfo, origin: Origin) -> Reading:
     """Return a report in columns."""
     columns = [_convert(measurement, fields, units) for measurement in _MEASUREMENTS]
-    direction = fields.get("wdir")
-    columns.append(Column("wind_direction", "°", ["variable" if direction == "VRB" else _read_number(direction)]))
+    columns.append(_read_direction(fields.get("wdir")))
     columns.append(Column("visibility", "statute miles", [_read_visibility(fields.get("visib"))]))
     columns.append(Column("weather", "", [_read_word(fields.get("wxString"))]))
     columns.append(Column("flight_category", "", [_read_word(fields.get("fltCat"))]))
@@ -214,6 +213,12 @@ def _decode(fields: dict[str, Any], units: Units, zone: tzinfo, origin: Origin) 
     if isinstance(observed, int | float):
         observed_at = format_timestamp(observed, zone)
     return make_reading(reported, observed_at=observed_at, station=str(fields["icaoId"]), origin=origin)
+
+
+def _read_direction(value: Any) -> Column:
+    if value == "VRB":
+        return Column("wind_direction", "", ["variable"])
+    return Column("wind_direction", "°", [_read_number(value)])
 
 
 def _convert(measurement: _Measurement, fields: dict[str, Any], units: Units) -> Column:

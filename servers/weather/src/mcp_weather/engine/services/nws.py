@@ -108,12 +108,20 @@ class NationalWeatherService:
 
         Raises:
             NotFound: it does not cover the place.
+            Unavailable: it has none now.
         """
-        point = await self.fetch_point(place)
-        if point is None:
-            raise NotFound(f"The National Weather Service does not cover {place.name}.", "Call again without `source`.")
         is_hourly = step == "hourly"
-        snapshot = await self.cache.get(point.forecast_key(hourly=is_hourly))
+        try:
+            point = await self.fetch_point(place)
+            if point is None:
+                raise NotFound(
+                    f"The National Weather Service does not cover {place.name}.", "Call again without `source`."
+                )
+            snapshot = await self.cache.get(point.forecast_key(hourly=is_hourly))
+        except Unavailable as problem:
+            # An office that is late leaves its grid without a forecast for hours.
+            fix = f"{problem.fix} Open-Meteo has one: leave out `source`."
+            raise Unavailable(problem.failure, fix, retry_after=problem.retry_after) from problem
         max_periods = span if is_hourly else 2 * span
         table = read_forecast(
             snapshot.json(), units, origin_of(snapshot, NWS), point.zone, max_periods, now=self._now()

@@ -56,6 +56,11 @@ class _Quantity(NamedTuple):
     value: float | None
 
 
+_NO_GUSTS = _Quantity("km/h", None)
+# The wind of a METAR in knots: its direction, speed and, only if there are some, gusts.
+_RAW_WIND = re.compile(r"\b(?:\d{3}|VRB)P?\d{2,3}(?:GP?(?P<gusts>\d{2,3}))?KT\b")
+
+
 def observed_at(feature: dict[str, Any]) -> datetime | None:
     """Return when a station observed; None if it does not say."""
     return parse_timestamp(as_object(feature.get("properties")).get("timestamp"))
@@ -67,7 +72,9 @@ def read_observation(feature: dict[str, Any], station: str, units: Units, origin
     columns: list[Column] = []
     for key, name in _OBSERVED.items():
         quantity = _read_quantity(properties.get(key))
-        if quantity.value is None and name in _FELT_TEMPERATURES:
+        if quantity.value is None and name == "wind_gusts":
+            quantity = _read_raw_gusts(properties, quantity)
+        if quantity.value is None and (name in _FELT_TEMPERATURES or quantity is _NO_GUSTS):
             continue
         columns.append(Column(name, *convert_values(name, [quantity.value], quantity.unit, units)))
     conditions = properties.get("textDescription")
@@ -75,6 +82,20 @@ def read_observation(feature: dict[str, Any], station: str, units: Units, origin
     return make_reading(
         columns, observed_at=format_local(properties.get("timestamp"), zone), station=station, origin=origin
     )
+
+
+def _read_raw_gusts(properties: dict[str, Any], quantity: _Quantity) -> _Quantity:
+    """Return the gusts of the station's own report, which the Service does not always take over.
+
+    Args:
+        quantity: what is returned where the station has no report, or its wind is not in it.
+    """
+    wind = _RAW_WIND.search(str(properties.get("rawMessage") or ""))
+    if wind is None:
+        return quantity
+    if wind["gusts"] is None:
+        return _NO_GUSTS
+    return _Quantity("km/h", float(wind["gusts"]) * _KMH["kt"])
 
 
 def read_alerts(document: dict[str, Any], zone: tzinfo) -> list[Alert]:
