@@ -18,6 +18,10 @@ pytestmark = pytest.mark.anyio
 _BIRMINGHAM = "Birmingham, Alabama"
 _RU: dict[str, Any] = {"country": "Russia", "country_code": "RU"}
 _NO: dict[str, Any] = {"country": "Norway", "country_code": "NO"}
+_US: dict[str, Any] = {"country": "United States", "country_code": "US"}
+_GB: dict[str, Any] = {"country": "United Kingdom", "country_code": "GB"}
+_AU: dict[str, Any] = {"country": "Australia", "country_code": "AU"}
+_BG: dict[str, Any] = {"country": "Bulgaria", "country_code": "BG"}
 
 
 @pytest.fixture
@@ -31,6 +35,16 @@ def more_places(monkeypatch: pytest.MonkeyPatch) -> None:
             place("Saint-Pétersbourg", 59.93863, 30.31413, "Europe/Moscow", 5351935, admin1="Saint Petersburg", **_RU),
             place("Tromsø", 69.6489, 18.95508, "Europe/Oslo", 38980, admin1="Troms", **_NO),
             place("Tromsøysund", 69.7, 19.1, "Europe/Oslo", None, admin1="Troms", **_NO),
+            place("Dallas", 32.78306, -96.80667, "America/Chicago", 1300092, admin1="Texas", **_US),
+            place("Dallas", 33.92371, -84.84077, "America/New_York", 12629, admin1="Georgia", **_US),
+            place("Whittier", 33.97918, -118.03284, "America/Los_Angeles", 87117, admin1="California", **_US),
+            place("Whittier", 60.77305, -148.68386, "America/Anchorage", 214, admin1="Alaska", **_US),
+            place("Saint Petersburg", 59.93863, 30.31413, "Europe/Moscow", 5351935, **_RU),
+            place("St. Petersburg", 27.77086, -82.67927, "America/New_York", 257083, admin1="Florida", **_US),
+            place("Beeston", 52.92, -1.21, "Europe/London", 37000, admin1="England", admin2="Nottinghamshire", **_GB),
+            place("Beeston", 53.77, -1.55, "Europe/London", 25000, admin1="England", admin2="Leeds", **_GB),
+            place("Coffs Harbour", -30.29, 153.11, "Australia/Sydney", 70000, postcodes=["2452"], **_AU),
+            place("Malko", 42.9, 24.1, "Europe/Sofia", 70, postcodes=["2452"], **_BG),
         ],
     )
 
@@ -197,3 +211,139 @@ async def test_coordinates_in_the_wrong_order_or_form_are_noticed(upstream: Upst
 async def test_units_that_were_left_empty_are_the_usual_ones(upstream: Upstream) -> None:
     failed, said = await forecast(upstream, place="Zurich", units="")
     assert not failed and "°C" in said
+
+
+@pytest.mark.reported("i-am-bee/beeai-framework#36")
+@pytest.mark.reported("chubin/wttr.in#509")
+@pytest.mark.reported("chubin/wttr.in#775")
+@pytest.mark.usefixtures("more_places")
+@pytest.mark.parametrize(
+    ("written", "where"),
+    [
+        ("Dallas GA", "33.9237,-84.8408"), ("Dallas+GA", "33.9237,-84.8408"), ("Whittier,AK", "60.7730,-148.6839"),
+        ("Whittier_Alaska", "60.7730,-148.6839"), ("Dallas%20Texas", "32.7831,-96.8067"),
+    ],
+)  # fmt: skip
+async def test_a_state_behind_the_name_decides_however_it_is_parted(
+    upstream: Upstream, written: str, where: str
+) -> None:
+    failed, said = await forecast(upstream, place=written)
+    assert not failed and where in said, said
+
+
+@pytest.mark.reported("chubin/wttr.in#264")
+@pytest.mark.usefixtures("more_places")
+async def test_saint_may_be_shortened(upstream: Upstream) -> None:
+    failed, said = await forecast(upstream, place="St. Petersburg, Russia")
+    assert not failed and "59.9386,30.3141" in said and "taken as `Saint Petersburg`" in said
+    failed, said = await forecast(upstream, place="St. Petersburg")
+    assert not failed and "27.7709,-82.6793" in said
+
+
+@pytest.mark.reported("Surrey-Homeware/Aura#17")
+@pytest.mark.reported("breezy-weather/breezy-weather#55")
+@pytest.mark.usefixtures("more_places")
+async def test_places_of_one_name_and_state_are_told_apart_by_their_district(upstream: Upstream) -> None:
+    failed, said = await forecast(upstream, place="Beeston")
+    assert failed and "`53.77,-1.55` (Beeston, Leeds, England, United Kingdom)" in said
+    failed, said = await forecast(upstream, place="Beeston, Nottinghamshire")
+    assert not failed and "52.9200,-1.2100" in said
+    async with client(upstream) as found:
+        said = text(await found.call_tool("find_place", {"query": "Beeston"}))
+    assert "Beeston, Nottinghamshire, England" in said and "Beeston, Leeds, England" in said
+
+
+@pytest.mark.reported("open-meteo/geocoding-api#8")
+@pytest.mark.reported("chubin/wttr.in#1201")
+@pytest.mark.reported("JoshDSommer/nativescript-weather#8")
+@pytest.mark.usefixtures("more_places")
+@pytest.mark.parametrize(
+    ("written", "where"),
+    [
+        ("10115 Berlin", "52.5244,13.4105"), ("Berlin 10115", "52.5244,13.4105"), ("10115, Berlin", "52.5244,13.4105"),
+        ("Dallas, GA 30132, USA", "33.9237,-84.8408"), ("London SW1A 1AA", "51.5085,-0.1257"),
+        ("2452 AU", "-30.2900,153.1100"), ("2452, Bulgaria", "42.9000,24.1000"),
+    ],
+)  # fmt: skip
+async def test_a_postal_code_helps_and_never_hinders(upstream: Upstream, written: str, where: str) -> None:
+    failed, said = await forecast(upstream, place=written)
+    assert not failed and where in said, said
+    assert "2452" in written or "is not known there and was ignored" in said
+
+
+@pytest.mark.reported("weather-gov/api#29")
+@pytest.mark.reported("weather-gov/api#11")
+async def test_why_an_office_has_no_forecast_is_told_and_another_way(upstream: Upstream) -> None:
+    expired = b'{"title": "Forecast Grid Expired", "detail": "The forecast of this grid has expired.", "status": 503}'
+    for path, status, why in (
+        ("/forecast", 503, "`The forecast of this grid has expired`."),
+        ("/forecast", 404, "404"),
+    ):
+        upstream.fail(path, status, expired, times=2 if status == 503 else 1)
+        failed, said = await forecast(upstream, place=_BIRMINGHAM, source="nws")
+        assert failed and why in said and said.rstrip().endswith("Open-Meteo has one: leave out `source`."), said
+    assert not (await forecast(upstream, place=_BIRMINGHAM))[0]
+
+
+@pytest.mark.reported("weather-gov/api#10")
+@pytest.mark.parametrize(
+    ("report", "told", "untold"),
+    [
+        ("KBHM 211753Z 22012G20KT 2SM TSRA", "wind gusts 37.04 km/h", "unknown: wind gusts"),
+        ("KBHM 211753Z 22012KT 10SM", "conditions", "wind gusts"), ("", "unknown: wind gusts", "wind gusts 0"),
+    ],
+)  # fmt: skip
+async def test_gusts_that_only_the_report_of_the_station_has_are_told(
+    upstream: Upstream, report: str, told: str, untold: str
+) -> None:
+    def without_gusts(document: dict[str, Any]) -> None:
+        document["properties"] |= {"windGust": {"unitCode": "wmoUnit:km_h-1", "value": None}, "rawMessage": report}
+
+    upstream.fail("/stations/KBHM/", change=without_gusts, times=9)
+    async with client(upstream) as found:
+        said = text(await found.call_tool("get_weather", {"place": _BIRMINGHAM}))
+    (observed,) = [line for line in said.splitlines() if line.startswith("Observed")]
+    assert told in observed and untold not in observed, observed
+
+
+@pytest.mark.reported("open-meteo/open-meteo#2122")
+async def test_a_day_without_values_in_the_archive_is_told_as_unknown(upstream: Upstream) -> None:
+    def without_a_day(document: dict[str, Any]) -> None:
+        for values in [values for name, values in document["daily"].items() if name != "time"]:
+            values[1] = None
+
+    upstream.fail("/v1/archive", change=without_a_day, times=9)
+    async with client(upstream) as found:
+        arguments = {"place": "Zurich", "start": "2026-06-20", "end": "2026-06-22"}
+        said = text(await found.call_tool("get_history", arguments))
+    assert "2026-06-21 | - | - | - | - |" in said and "null are not known" in said
+
+
+@pytest.mark.reported("SatAgro/suntime#32")
+@pytest.mark.reported("mourner/suncalc#127")
+async def test_polar_day_and_polar_night_are_two_things(upstream: Upstream) -> None:
+    async with client(upstream) as found:
+        for date, what in (("2026-06-21", "polar day; day length 24 h"), ("2026-12-21", "polar night; day length 0 h")):
+            said = text(await found.call_tool("get_astronomy", {"place": "Longyearbyen", "date": date}))
+            assert what in said and "sunrise does not happen" in said
+
+
+@pytest.mark.reported("phpvms/phpvms#963")
+@pytest.mark.reported("joeyates/metar-parser#36")
+@pytest.mark.reported("joeyates/metar-parser#57")
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"temp": 1, "dewp": 0, "wdir": 0, "wspd": 0}, "dew point 0 °C, wind speed 0 kn"),
+        ({"wdir": "VRB", "wspd": 9, "wgst": 23}, "wind gusts 23 kn, wind direction variable; unknown: temperature"),
+        ({"temp": 22, "dewp": 10}, "temperature 22 °C, dew point 10 °C; unknown: wind speed"),
+    ],
+)  # fmt: skip
+async def test_what_a_report_lacks_is_neither_nothing_nor_a_reason_to_drop_the_rest(
+    upstream: Upstream, fields: dict[str, Any], told: str
+) -> None:
+    report = {"icaoId": "LTBJ", "name": "Izmir, TR", "lat": 38.29, "lon": 27.16, "rawOb": "LTBJ 200420Z", **fields}
+    upstream.fail("/api/data/metar", 200, json.dumps([{**report, "obsTime": upstream.now() - 600}]).encode())
+    async with client(upstream) as found:
+        said = text(await found.call_tool("get_metar", {"place": "LTBJ"}))
+    assert told in said, said

@@ -345,12 +345,12 @@ class Upstream:
 
     def found(self, query: dict[str, str]) -> dict[str, Any]:
         wanted = plain(query["name"])
-        # It matches names of the language asked for, and the usual one where that language has none.
+        # It matches names of the language asked for, and the usual one where that language has none; and postal codes.
         told = [{**item, **item.get("told", {}).get(query.get("language", "en"), {})} for item in GAZETTEER]
         hits = [
             {key: value for key, value in item.items() if key != "told"}
             for item in told
-            if plain(item["name"]).startswith(wanted)
+            if plain(item["name"]).startswith(wanted) or wanted in item.get("postcodes", ())
         ]
         # No match is an answer without results.
         return {"generationtime_ms": time.perf_counter(), **({"results": hits[: int(query["count"])]} if hits else {})}

@@ -13,8 +13,8 @@ from mcp_weather.geography.countries import fold_name, is_within
 from mcp_weather.geography.place_kinds import drop_kind
 
 __all__ = [
-    "Candidate", "Result", "full_name", "has_coordinates", "list_names", "merge_candidates", "population",
-    "select_within",
+    "Candidate", "Result", "distinct_names", "full_name", "has_coordinates", "list_names", "merge_candidates",
+    "population", "select_within",
 ]  # fmt: skip
 
 _MAX_LISTED = 8
@@ -93,16 +93,29 @@ def full_name(result: Result) -> str:
     return ", ".join(dict.fromkeys(str(name) for name in names if name))
 
 
+def distinct_names(results: Sequence[Result]) -> list[str]:
+    """Return the full names of places, of those with the same also the district and the municipality."""
+    names = [full_name(result) for result in results]
+    return [
+        _longest_name(result) if names.count(name) > 1 else name for result, name in zip(results, names, strict=True)
+    ]
+
+
+def _longest_name(result: Result) -> str:
+    names = [result.get(key) for key in ("name", "admin4", "admin3", "admin2", "admin1", "country")]
+    return ", ".join(dict.fromkeys(str(name) for name in names if name))
+
+
 def list_names(results: Sequence[Result]) -> str:
     """Return the first of `results` in words that work as `place`."""
-    names = [full_name(result) for result in results]
+    names = distinct_names(results)
     words: list[str] = []
     for result, name in zip(results[:_MAX_LISTED], names, strict=False):
-        if names.count(name) > 1:
-            # Only coordinates tell two places with the same name, state and country apart.
-            words.append(f"`{result['latitude']:.2f},{result['longitude']:.2f}` ({name})")
-        else:
+        if name == full_name(result) and names.count(name) == 1:
             words.append(f"`{name}`")
+        else:
+            # Only coordinates surely tell two places with the same name, state and country apart.
+            words.append(f"`{result['latitude']:.2f},{result['longitude']:.2f}` ({name})")
     text = "; ".join(words)
     if len(results) > _MAX_LISTED:
         text += f" and {len(results) - _MAX_LISTED} more"

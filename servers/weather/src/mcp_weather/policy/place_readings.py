@@ -5,12 +5,13 @@ Only lists what the words may mean: which of them it is, the geocoder decides.
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from mcp_batteries.errors import quote
 from mcp_weather.geography.countries import find_countries, fold_name
 from mcp_weather.geography.place_kinds import divide_by_kinds, drop_kind
-from mcp_weather.policy.place_text import PlaceName
+from mcp_weather.policy.place_text import PlaceName, is_code
 from mcp_weather.policy.weather_words import drop_doubtful_weather_words
 
 __all__ = ["larger_parts", "modern_name", "other_readings"]
@@ -33,6 +34,8 @@ _CHINESE = re.compile(r"[\u3400-\u9fff]+")
 # Kinds that a gazetteer may add to a short name of Chinese.
 _ADDED_KINDS = ("区", "县", "新区", "市")
 _MAX_DIVISIONS = 4
+# First words of names that people shorten, folded.
+_ABBREVIATIONS = {"st": "Saint", "ste": "Sainte", "mt": "Mount", "ft": "Fort"}
 _MAX_COUNTRY_WORDS = 3
 
 
@@ -52,6 +55,8 @@ def other_readings(place_name: PlaceName) -> list[PlaceName]:
     if without_kind != place_name.name:
         readings.append(_read(place_name, without_kind, place_name.regions))
     readings += _read_hyphens(place_name)
+    readings += _read_abbreviations(place_name)
+    readings += _read_codes(place_name)
     if "/" in place_name.name:
         readings += _read_slashes(place_name)
     if len(parts) > 1:
@@ -72,6 +77,25 @@ def _read_hyphens(place_name: PlaceName) -> list[PlaceName]:
     name = place_name.name
     spellings = {name.replace(" ", "-"), name.replace("-", " ")} - {name}
     return [_read(place_name, spelling, place_name.regions) for spelling in sorted(spellings)]
+
+
+def _read_abbreviations(place_name: PlaceName) -> list[PlaceName]:
+    """Return the reading with the first word in full: `St. Petersburg` is Saint Petersburg in Russia."""
+    first, _, rest = place_name.name.partition(" ")
+    full_word = _ABBREVIATIONS.get(fold_name(first))
+    if full_word is None or not rest:
+        return []
+    return [_read(place_name, f"{full_word} {rest}", place_name.regions)]
+
+
+def _read_codes(place_name: PlaceName) -> list[PlaceName]:
+    """Return the reading with a postal code apart that comes first: `10115 Berlin`."""
+    words = place_name.name.split()
+    codes = list(itertools.takewhile(is_code, words))
+    name = " ".join(words[len(codes) :])
+    if not codes or not name:
+        return []
+    return [_read(place_name, name, (" ".join(codes), *place_name.regions))]
 
 
 def _read_slashes(place_name: PlaceName) -> list[PlaceName]:

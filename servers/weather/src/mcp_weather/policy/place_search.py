@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from mcp_batteries.errors import Invalid, NotFound, Unavailable, quote
@@ -17,6 +18,7 @@ from mcp_weather.geography.countries import (
 from mcp_weather.geography.geocoder_results import (
     Candidate,
     Result,
+    distinct_names,
     full_name,
     list_names,
     merge_candidates,
@@ -26,7 +28,7 @@ from mcp_weather.geography.geocoder_results import (
 from mcp_weather.geography.time_zones import find_zone
 from mcp_weather.policy.place import Place, point_at
 from mcp_weather.policy.place_readings import larger_parts, modern_name, other_readings
-from mcp_weather.policy.place_text import PlaceName, read_with_brackets, shorten
+from mcp_weather.policy.place_text import PlaceName, is_code, is_postal_code, read_with_brackets, shorten
 
 __all__ = ["GEOCODED", "FoundPlace", "Geocoder", "find_places", "place_from_result", "resolve_name"]
 
@@ -111,7 +113,9 @@ async def _choose_first(
         found = await _find_candidates(reading, geocoder)
         if needs_fame(reading) and not _has_famous(found, reading.name):
             continue
-        place = _choose_exact(reading, found)
+        # A postal code is nobody's name.
+        choose = _choose if is_postal_code(reading.name) else _choose_exact
+        place = choose(reading, found)
         if place is not None:
             return place
     return None
@@ -155,10 +159,12 @@ async def find_places(place_name: Place | PlaceName, language: str, geocoder: Ge
             break
     if not candidates:
         candidates = merge_candidates([], await geocoder(place_name.name, COMMON_LANGUAGES))
-    return [
-        FoundPlace(place_from_result(candidate.result, GEOCODED), population(candidate.result) or None)
-        for candidate in candidates
-    ]
+    results = [candidate.result for candidate in candidates]
+    places: list[FoundPlace] = []
+    for result, name in zip(results, distinct_names(results), strict=True):
+        place = replace(place_from_result(result, GEOCODED), name=name)
+        places.append(FoundPlace(place, population(result) or None))
+    return places
 
 
 def place_from_result(result: Result, resolved: str) -> Place:
@@ -219,7 +225,8 @@ def _is_found(place_name: PlaceName, candidates: Sequence[Candidate]) -> bool:
     if not place_name.regions:
         return bool(candidates)
     called = _select_called(place_name.name, candidates)
-    return all(_is_known_region(region, called) for region in place_name.regions)
+    regions = [region for region in place_name.regions if not is_code(region)]
+    return bool(called) and all(_is_known_region(region, called) for region in regions)
 
 
 def _regional_languages(place_name: PlaceName, candidates: Sequence[Candidate]) -> tuple[str, ...]:
@@ -338,10 +345,11 @@ class _Selection(NamedTuple):
 def _select(place_name: PlaceName, candidates: Sequence[Candidate]) -> _Selection:
     """Select the candidates in all regions; if there are none, ignore the regions that no candidate lies in.
 
-    One region too many is not an obstacle if the others say which place it is.
+    One region too many is not an obstacle if the others say which place it is. Nor is a postal code: the geocoder knows
+    few of each city.
     """
     matching = select_within(candidates, place_name.regions)
-    if matching or len(place_name.regions) < 2:
+    if matching:
         return _Selection(matching)
     used: list[str] = []
     ignored: list[str] = []
@@ -350,7 +358,7 @@ def _select(place_name: PlaceName, candidates: Sequence[Candidate]) -> _Selectio
             used.append(region)
         else:
             ignored.append(region)
-    if not used:
+    if not used and not all(map(is_code, ignored)):
         return _Selection(matching)
     note = f"{', '.join(quote(region) for region in ignored)} is not known there and was ignored; "
     return _Selection(select_within(candidates, used), note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from mcp_weather.policy.place import Place, point_at
 from mcp_weather.policy.resource_uri import RESOURCE_URI
 from mcp_weather.policy.weather_words import drop_weather_words
 
-__all__ = ["PlaceName", "parse_place", "read_with_brackets", "shorten"]
+__all__ = ["PlaceName", "is_code", "is_postal_code", "parse_place", "read_with_brackets", "shorten"]
 
 _POSTAL_CODE = re.compile(r"\d[\d -]{1,10}\d")
 _MAX_REGION_WORDS = 2
@@ -25,6 +26,10 @@ _SEPARATOR_BUT_BRACKETS = re.compile(r"[,，、،؛;；|]| [-–—>→] ")
 _BRACKETS = re.compile(r"[(（\[【「〔].+[)）\]】」〕]")
 # Soft hyphens, spaces without a width and marks of direction come along with copied text.
 _UNSEEN = str.maketrans("", "", "\u00ad\u200b\u200e\u200f\u2060\ufeff")
+# As in addresses of the web and names of time zones.
+_URL_SPACE = re.compile(r"(?<=\w)(?:%20|[+_])(?=\w)")
+# A postal code of any country, or a part of one.
+_CODE = re.compile(r"(?=\S*\d)\S{2,}(?: (?=\S*\d)\S{2,})*")
 _OPENING_BRACKETS = "(（[【「〔"
 
 
@@ -67,21 +72,38 @@ def parse_place(text: str, saved_places: Mapping[str, Place]) -> Place | PlaceNa
         raise Invalid(f"{quote(text)} is not a point: both must be numbers.", "Write them as `47.37,8.55`.")
     if "°" in words:
         raise Invalid(f"{quote(text)} can't be read as coordinates.", "Write them as `47.37,8.55`.")
-    if _POSTAL_CODE.fullmatch(words):
+    if is_postal_code(words):
         return PlaceName(words, (), words)
     if len(words) < 2 or not any(letter.isalpha() for letter in words):
         raise Invalid(
             f"{quote(text)} is not a place.",
             "Pass a name such as `Zurich`, coordinates such as `47.37,8.55`, or a saved alias.",
         )
-    bare_words = drop_weather_words(words)
+    bare_words = drop_weather_words(_URL_SPACE.sub(" ", words))
     note = ""
     if bare_words != words:
         note = f"taken as {quote(bare_words)}; "
     name, *regions = (item.strip() for item in _SEPARATOR.split(bare_words.lstrip(_OPENING_BRACKETS)))
     if len(name) < 2:
         raise Invalid(f"{quote(text)} is not a place.", "Pass the name first, as in `Springfield, Illinois`.")
-    return PlaceName(name, tuple(region for region in regions if region), words, note)
+    return PlaceName(name, tuple(itertools.chain.from_iterable(map(_divide_region, regions))), words, note)
+
+
+def is_postal_code(text: str) -> bool:
+    """Return whether `text` is a postal code of digits."""
+    return _POSTAL_CODE.fullmatch(text) is not None
+
+
+def is_code(text: str) -> bool:
+    """Return whether `text` may be a postal code: no country or state has a digit in each word of its name."""
+    return _CODE.fullmatch(text) is not None
+
+
+def _divide_region(region: str) -> list[str]:
+    """Return the state and the postal code of `NY 10001`; any other region alone."""
+    words = region.split()
+    state = list(itertools.takewhile(lambda word: not is_code(word), words))
+    return [part for part in (" ".join(state), " ".join(words[len(state) :])) if part]
 
 
 def read_with_brackets(place_name: PlaceName) -> PlaceName | None:
