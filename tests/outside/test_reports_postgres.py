@@ -132,3 +132,53 @@ async def test_a_key_leads_to_the_table_of_the_right_schema() -> None:
     async with inside(base.url("owner")) as wire:
         assert "- two.child about 0 rows, 8,192 bytes: id -> one.parent" in text_of(await wire.call("list_objects"))
         assert "REFERENCES one.parent(id)" in text_of(await wire.call("get_table", table="two.child"))
+
+
+_STOCK = """
+CREATE SCHEMA warehouse; CREATE TABLE warehouse.stock (id int, prices numeric[]);
+INSERT INTO warehouse.stock VALUES (1, ARRAY[NULL, 1.50]);
+CREATE TABLE "Notes" ("Title" text); INSERT INTO "Notes" VALUES ('a');
+CREATE FUNCTION half(n int) RETURNS numeric LANGUAGE sql STABLE AS 'SELECT n / 2.0';
+GRANT USAGE ON SCHEMA warehouse TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA warehouse TO reader;
+"""
+
+
+@pytest.mark.reported("bytebase/dbhub#80")
+@pytest.mark.reported("awslabs/mcp#470")
+@pytest.mark.reported("libredb/libredb-studio#496")
+@pytest.mark.reported("cloudflare/workers-sdk#3892")
+@pytest.mark.reported("crystaldba/postgres-mcp#218")
+@pytest.mark.reported("microsoft/azuredatastudio-postgresql#189")
+@pytest.mark.reported("teaguesterling/duckdb_mcp#19")
+async def test_comments_ends_and_values_of_a_statement_mean_what_they_mean_in_psql() -> None:
+    base = make(_STOCK)
+    async with inside(base.url()) as wire:
+        for sql, parameters, row in (
+            ('-- Fetch the notes\nSELECT * FROM "Notes";', None, '["a"]'),
+            ('SELECT count(*) FROM "Notes" ;  ', None, "[1]"),
+            ('/* a /* b */ ; DROP TABLE "Notes"; -- */ SELECT 7', None, "[7]"),
+            ("SELECT 1;\n-- comment;\nSELECT 2;", None, "2 of 2: [1 row]"),
+            ("SELECT * FROM half(3)", None, '["1.5000'),
+            ("SELECT prices FROM warehouse.stock", None, '["{NULL,1.50}"]'),
+            ("SELECT $1::text IS NULL, $1", [None], "[true,null]"),
+        ):
+            done = await wire.call("query_rows", sql=sql, **({"parameters": parameters} if parameters else {}))
+            assert not done.get("isError") and row in text_of(done), sql
+        alone = text_of(await wire.call("query_rows", sql="-- only a comment"))
+        assert alone.rstrip().endswith("Send the whole statement."), alone
+    assert base.rows('SELECT count(*) FROM "Notes"') == [(1,)]
+
+
+@pytest.mark.reported("antonorlov/mcp-postgres-server#1")
+@pytest.mark.reported("crystaldba/postgres-mcp#181")
+@pytest.mark.reported("mindsdb/mindshub#11599")
+@pytest.mark.reported("googleapis/mcp-toolbox#1829")
+async def test_a_name_in_another_schema_or_with_capitals_is_told_as_it_is_written() -> None:
+    async with inside(make(_STOCK).url()) as wire:
+        assert "- warehouse.stock " in text_of(await wire.call("list_objects"))
+        for sql, name in (
+            ("SELECT * FROM stock", "`warehouse.stock`"), ("SELECT * FROM Notes", '`"Notes"`'),
+            ('SELECT title FROM "Notes"', '`"Title"`'),
+        ):  # fmt: skip
+            done = await wire.call("query_rows", sql=sql)
+            assert done["isError"] and f"Did you mean {name}?" in text_of(done), sql

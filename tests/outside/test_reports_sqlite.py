@@ -144,3 +144,38 @@ async def test_a_table_without_rows_has_columns_and_a_count(tmp_path: Path) -> N
     async with served(tmp_path / "empty.db") as wire:
         for sql, answer in statements.items():
             assert answer in text_of(await wire.call("query_rows", sql=sql))
+
+
+@pytest.mark.reported("thombashi/sqlitebiter#83")
+@pytest.mark.reported("sqlitebrowser/sqlitebrowser#1664")
+@pytest.mark.reported("sqlitebrowser/sqlitebrowser#160")
+@pytest.mark.reported("sqlitebrowser/sqlitebrowser#4035")
+@pytest.mark.reported("sqlitebrowser/sqlitebrowser#195")
+@pytest.mark.reported("simonw/csvs-to-sqlite#62")
+async def test_codes_keep_their_zeros_and_small_numbers_are_numbers(tmp_path: Path) -> None:
+    run(tmp_path / "a.db", "CREATE TABLE t (id integer)")
+    lines = ("code,color,rate,left", "0805,000000,0.000244,1", "12,314659,0,", "0123,5E92,-3.5e-05,7")
+    (tmp_path / "codes.csv").write_text("\n".join(lines) + "\n", "utf-8")
+    rows = ('["0805","000000",0.000244,1]', '["12","314659",0.0,null]', '["0123","5E92",-3.5e-05,7]')
+    async with served("--write", "--ddl", "--files", tmp_path, tmp_path / "a.db") as wire:
+        await wire.call("copy_from_file", file="codes.csv", table="codes")
+        for source in ("codes", '"codes.csv"'):
+            said = text_of(await wire.call("query_rows", sql=f"SELECT * FROM {source}"))
+            assert all(row in said for row in rows), said
+
+
+@pytest.mark.reported("executeautomation/mcp-database-server#29")
+@pytest.mark.reported("mvanhorn/cli-printing-press#2811")
+async def test_what_reads_is_read_in_any_form_and_nothing_behind_it_writes(tmp_path: Path) -> None:
+    run(tmp_path / "a.db", "CREATE TABLE t (id integer)")
+    async with served(tmp_path / "a.db") as wire:
+        for sql in (
+            "-- All of it;\nSELECT * FROM t;", "EXPLAIN QUERY PLAN SELECT * FROM t", "PRAGMA table_info(t)",
+            "WITH a AS (SELECT 1) SELECT * FROM a", "SELECT 1;\n-- between;\nSELECT 2;",
+        ):  # fmt: skip
+            done = await wire.call("query_rows", sql=sql)
+            assert not done.get("isError"), text_of(done)
+        other = tmp_path / "other.db"
+        for sql in (f"SELECT 1; ATTACH DATABASE '{other}' AS other", f"VACUUM INTO '{other}'"):
+            assert (await wire.call("query_rows", sql=sql))["isError"]
+    assert not other.exists()

@@ -86,7 +86,10 @@ _NEXT_MOVES_BY_WORDS = {
         ("type json", 'JSON is sent as its text, such as "[1, 2]" or "\\"word\\"", or as an object.'),
         ("malformed record", "Send a row as its text, `(1,word)`, or build it: ROW($1, $2)::type."),
     ),
-    "42601": (("unterminated quoted string", "A quote in a text is written twice: 'it''s'."),),
+    "42601": (
+        ("unterminated quoted string", "A quote in a text is written twice: 'it''s'."),
+        ("at end of input", "Send the whole statement."),
+    ),
     "42803": (
         ("not allowed in WHERE", "WHERE sees single rows: use HAVING, or a subquery."),
         ("nested", "Aggregate in a subquery, and that around it."),
