@@ -3,13 +3,16 @@
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import TypeVar
 
 from beside_shell import Place
 
 from blind.task import Task, tasks_of
 
+Work = TypeVar("Work")
 End = Callable[[Place], str]
 """Brings an end about in a new place, and returns the answer."""
 _LEAST_SPOILS = 2
@@ -26,6 +29,23 @@ class Ends:
 
     solve: End
     spoil: Sequence[End]
+
+
+def ends_of(
+    finish: Callable[[Work, str, Place], str],
+    solution: Work,
+    answer: str,
+    wrong_answers: Sequence[str],
+    wrong_works: Sequence[Work],
+) -> Ends:
+    """Return the ends of a task that is done by one piece of work and an answer.
+
+    Args:
+        finish: does the work in a place, and returns the answer.
+    """
+    spoils = [partial(finish, solution, wrong) for wrong in wrong_answers]
+    spoils += [partial(finish, wrong, answer) for wrong in wrong_works]
+    return Ends(partial(finish, solution, answer), spoils)
 
 
 def lines_of(answer: str) -> list[str]:

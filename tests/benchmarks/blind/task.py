@@ -5,9 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import TypeVar
 
 from beside_shell import Place
 
+World = TypeVar("World")
 GROUPS = ("files", "databases", "git", "github")
 
 
@@ -25,6 +27,17 @@ class Task:
     text: str
     make: Callable[[Path], Place]
     verify: Callable[[Place, str], Sequence[str]]
+
+
+def build_task(
+    name: str,
+    text: str,
+    build: Callable[[], World],
+    make: Callable[[Path, World], Place],
+    verify: Callable[[Place, str, World], Sequence[str]],
+) -> Task:
+    """Return the task in a world that is built anew for its place and for its verifier."""
+    return Task(name, text, lambda folder: make(folder, build()), lambda place, answer: verify(place, answer, build()))
 
 
 def tasks_of(group: str) -> Sequence[Task]:

@@ -10,8 +10,8 @@ from pathlib import Path
 from beside_shell import Place
 
 from blind.base import Row, World, faults, is_postgres, make_postgres, make_sqlite, run
-from blind.ends import Ends
-from blind.task import Task, read_texts
+from blind.ends import Ends, ends_of
+from blind.task import Task, build_task, read_texts
 
 _FIRST = ("Ana", "Ben", "Carla", "Dmitri", "Eve", "Farid", "Grace", "Hugo", "Ines", "Jörg", "Kofi", "Lea")
 _LAST = ("Ruiz", "Okafor", "Weiß", "Ivanov", "Lindqvist", "Haddad", "Kim", "O'Neill", "Souza", "Müller", "Mensah")
@@ -766,15 +766,6 @@ _POSTGRES: Mapping[str, Callable[[], World]] = {
 _TEXTS = read_texts(Path(__file__).with_suffix(".toml"))
 
 
-def _task(name: str, build: Callable[[], World], make: Callable[[Path, World], Place]) -> Task:
-    return Task(
-        name,
-        _TEXTS[name],
-        lambda folder: make(folder, build()),
-        lambda place, answer: faults(place, answer, build()),
-    )
-
-
 def _ends(build: Callable[[], World]) -> Ends:
     world = build()
 
@@ -790,14 +781,13 @@ def _ends(build: Callable[[], World]) -> Ends:
         run(place, f"DELETE FROM {table} WHERE {row} = (SELECT min({row}) FROM {table})")
         return world.answer
 
-    wrong_answers = [partial(finish, world.solve, answer) for answer in world.wrong_answers]
-    wrong_scripts = [partial(finish, script, world.answer) for script in world.wrong]
-    return Ends(partial(finish, world.solve, world.answer), [delete_a_row, *wrong_answers, *wrong_scripts])
+    ends = ends_of(finish, world.solve, world.answer, world.wrong_answers, world.wrong)
+    return Ends(ends.solve, [delete_a_row, *ends.spoil])
 
 
 TASKS: Sequence[Task] = [
-    *(_task(name, build, make_sqlite) for name, build in _SQLITE.items()),
-    *(_task(name, build, make_postgres) for name, build in _POSTGRES.items()),
+    *(build_task(name, _TEXTS[name], build, make_sqlite, faults) for name, build in _SQLITE.items()),
+    *(build_task(name, _TEXTS[name], build, make_postgres, faults) for name, build in _POSTGRES.items()),
 ]
 ENDS: Mapping[str, Callable[[], Ends]] = {
     name: partial(_ends, build) for name, build in {**_SQLITE, **_POSTGRES}.items()

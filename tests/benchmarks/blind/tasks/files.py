@@ -18,7 +18,7 @@ from beside_shell import Place
 from docx import Document
 
 from blind.ends import Ends, answer_faults, folder_faults
-from blind.task import Task, read_texts
+from blind.task import Task, build_task, read_texts
 
 Files = dict[str, bytes]
 
@@ -796,15 +796,6 @@ _BUILDERS: Mapping[str, Callable[[], World]] = {
 }
 
 
-def _task(name: str, text: str, build: Callable[[], World]) -> Task:
-    return Task(
-        name,
-        text,
-        lambda folder: _make(folder, build()),
-        lambda place, answer: _verify(place, answer, build()),
-    )
-
-
 _TEXTS = read_texts(Path(__file__).with_suffix(".toml"))
-TASKS: Sequence[Task] = [_task(name, _TEXTS[name], build) for name, build in _BUILDERS.items()]
+TASKS: Sequence[Task] = [build_task(name, _TEXTS[name], build, _make, _verify) for name, build in _BUILDERS.items()]
 ENDS: Mapping[str, Callable[[], Ends]] = {name: partial(_ends, build) for name, build in _BUILDERS.items()}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from beside_shell import Place
 
-from blind.ends import Ends
+from blind.ends import Ends, ends_of
 from blind.history import HOUR, History, World, faults, make, run
-from blind.task import Task, read_texts
+from blind.task import Task, build_task, read_texts
 
 _ANA = "Ana Ruiz <ana@shop.example>"
 _BEN = "Ben Okafor <ben@shop.example>"
@@ -487,15 +487,6 @@ _BUILDERS: Mapping[str, Callable[[], World]] = {
 _TEXTS = read_texts(Path(__file__).with_suffix(".toml"))
 
 
-def _task(name: str, build: Callable[[], World]) -> Task:
-    return Task(
-        name,
-        _TEXTS[name],
-        lambda folder: make(folder, build()),
-        lambda place, answer: faults(place, answer, build()),
-    )
-
-
 def _ends(build: Callable[[], World]) -> Ends:
     world = build()
 
@@ -505,10 +496,9 @@ def _ends(build: Callable[[], World]) -> Ends:
 
     commit_more = f"{world.solve}\ngit commit -q --allow-empty -m 'One more'"
     leave_a_file = f"{world.solve}\necho left > left.txt"
-    wrong_answers = [partial(finish, world.solve, answer) for answer in world.wrong_answers]
-    wrong_scripts = [partial(finish, script, world.answer) for script in [commit_more, leave_a_file, *world.wrong]]
-    return Ends(partial(finish, world.solve, world.answer), [*wrong_answers, *wrong_scripts])
+    wrong_scripts = [commit_more, leave_a_file, *world.wrong]
+    return ends_of(finish, world.solve, world.answer, world.wrong_answers, wrong_scripts)
 
 
-TASKS: Sequence[Task] = [_task(name, build) for name, build in _BUILDERS.items()]
+TASKS: Sequence[Task] = [build_task(name, _TEXTS[name], build, make, faults) for name, build in _BUILDERS.items()]
 ENDS: Mapping[str, Callable[[], Ends]] = {name: partial(_ends, build) for name, build in _BUILDERS.items()}

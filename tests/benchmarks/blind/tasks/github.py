@@ -17,10 +17,10 @@ from typing import Any
 
 from beside_shell import Place
 
-from blind.ends import Ends, answer_faults
+from blind.ends import Ends, answer_faults, ends_of
 from blind.hub import Hub
 from blind.hub_state import REPOSITORY, Branch, Issue, Job, Pull, Release, Repository, Review, Run, is_bot
-from blind.task import Task, read_texts
+from blind.task import Task, build_task, read_texts
 from github_server.oracle import Seen
 from github_server.serving import TOKEN
 
@@ -505,15 +505,6 @@ def shell_hint() -> str:
     return f"{program}; for curl the REST API is at $GITHUB_API_URL, with the token in $GH_TOKEN."
 
 
-def _task(name: str, build: Callable[[], World]) -> Task:
-    return Task(
-        name,
-        _TEXTS[name],
-        lambda folder: _make(folder, build()),
-        lambda place, answer: _faults(place, answer, build()),
-    )
-
-
 def _ends(build: Callable[[], World]) -> Ends:
     world = build()
 
@@ -525,10 +516,8 @@ def _ends(build: Callable[[], World]) -> Ends:
     chat: Request = ("POST", f"/issues/{first}/comments", {"body": "Hello"})
     rename: Request = ("PATCH", f"/issues/{first}", {"title": "Another"})
     wrong = [[*world.solve, chat], [*world.solve, rename], *world.wrong]
-    wrong_answers = [partial(finish, world.solve, answer) for answer in world.wrong_answers]
-    wrong_ends = [partial(finish, requests, world.answer) for requests in wrong]
-    return Ends(partial(finish, world.solve, world.answer), [*wrong_answers, *wrong_ends])
+    return ends_of(finish, world.solve, world.answer, world.wrong_answers, wrong)
 
 
-TASKS: Sequence[Task] = [_task(name, build) for name, build in _BUILDERS.items()]
+TASKS: Sequence[Task] = [build_task(name, _TEXTS[name], build, _make, _faults) for name, build in _BUILDERS.items()]
 ENDS: Mapping[str, Callable[[], Ends]] = {name: partial(_ends, build) for name, build in _BUILDERS.items()}
