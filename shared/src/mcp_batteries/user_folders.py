@@ -21,6 +21,7 @@ __all__ = [
     "cache_folder",
     "data_folder",
     "notes_folder",
+    "reader_passwords_folder",
     "table",
     "undo_folder",
 ]

@@ -8,6 +8,7 @@ from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.server.list_changes import ChangeFeedConfig
 from mcp_batteries.server.skills import PackagedSkills
+from mcp_batteries.sql.results.row_files import RowFileFolder
 from mcp_batteries.sql.server import SAVED_QUERY_ROWS, assemble_sql, saved_queries
 from mcp_postgres.changes import DatabaseWatcher
 from mcp_postgres.completions import Completions
@@ -57,7 +58,7 @@ def build(settings: Settings) -> Assembled:
         resources,
         [read, write, files, schema, dba],
         [resources, Prompts(resources), Completions(policy, pools)],
-        dependencies=[policy, pools, pages],
+        dependencies=[policy, RowFileFolder(policy.folder), pools, pages],
         switches={
             "write": settings.write,
             "files": bool(settings.files),

@@ -10,6 +10,7 @@ from mcp_batteries.scratch import Scratch
 from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.server.list_changes import ChangeFeedConfig
 from mcp_batteries.server.skills import PackagedSkills
+from mcp_batteries.sql.results.row_files import RowFileFolder
 from mcp_batteries.sql.server import SAVED_QUERY_ROWS, assemble_sql, saved_queries
 from mcp_sqlite.changes import DatabaseWatcher
 from mcp_sqlite.completions import Completions
@@ -55,7 +56,7 @@ def build(settings: Settings) -> Assembled:
         resources,
         [read, write, files, insights],
         [resources, Prompts(resources), Completions(policy, pool)],
-        dependencies=[policy, pool, pages, scratch, memo],
+        dependencies=[policy, RowFileFolder(policy.folder), pool, pages, scratch, memo],
         switches={"write": settings.write, "ddl": settings.ddl, "files": bool(settings.files)},
         run_saved=partial(pages.read, limit=SAVED_QUERY_ROWS, max_bytes=DEFAULT_PAGE_BYTES),
         opens=[Lifetime(pool, pages, example)],

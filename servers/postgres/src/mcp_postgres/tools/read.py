@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
-from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.server.calling.results import TextResult
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import Cursor, Limit, MaxBytes
@@ -24,6 +23,7 @@ from mcp_batteries.sql.arguments import (
     ServedDbs,
 )
 from mcp_batteries.sql.policy import check_database_name
+from mcp_batteries.sql.results.row_files import RowFileFolder
 from mcp_batteries.sql.results.rows import Results, RowPage, SearchHits
 from mcp_postgres.engine import schemas, tuning
 from mcp_postgres.engine.pools import ConnectionPools
@@ -31,7 +31,6 @@ from mcp_postgres.engine.query.comparison import compare_rows
 from mcp_postgres.engine.query.pages import ResultPages
 from mcp_postgres.engine.query.row_counts import count_rows
 from mcp_postgres.models import Catalog, Plan
-from mcp_postgres.policy import Policy
 from mcp_postgres.tools.arguments import (
     OptionalStatements,
     OtherRelation,
@@ -54,7 +53,7 @@ NameText = Annotated[str | None, trusted(check_database_name)]
 async def list_objects(
     pools: ConnectionPools,
     pages: ResultPages,
-    policy: Policy,
+    files: RowFileFolder,
     *,
     schema: Annotated[NameText, Field(description="Only this schema.")] = None,
     kind: Annotated[Kind, Field(description="tables has views too; counts are exact numbers of rows.")] = "tables",
@@ -74,7 +73,7 @@ async def list_objects(
         return await count_rows(pools, pages, query.databases, catalog)
     if kind != "tables" or schema or name or cursor:
         return catalog
-    return replace(catalog, files=await run_in_thread(lambda _: policy.list_row_files()))
+    return replace(catalog, files=await files.list_files())
 
 
 @tool("Describe a table", seconds=MAX_SECONDS, adapt=rename_arguments(table_name="table"), also=("describe_table",))

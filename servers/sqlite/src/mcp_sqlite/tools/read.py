@@ -8,7 +8,6 @@ from typing import Annotated
 from pydantic import Field
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
-from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.server.calling.results import TextResult
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import Cursor, Limit, MaxBytes
@@ -23,13 +22,13 @@ from mcp_batteries.sql.arguments import (
     ServedDb,
     ServedDbs,
 )
+from mcp_batteries.sql.results.row_files import RowFileFolder
 from mcp_batteries.sql.results.rows import Results, RowPage, SearchHits
 from mcp_sqlite.engine import schemas, statements
 from mcp_sqlite.engine.comparison import compare_rows
 from mcp_sqlite.engine.result_pages import MAX_CELL, ResultPages
 from mcp_sqlite.engine.workers.pool import WorkerPool
 from mcp_sqlite.models import Catalog, Check, Plan
-from mcp_sqlite.policy import Policy
 from mcp_sqlite.tools.arguments import (
     FullTextTable,
     OptionalSql,
@@ -47,7 +46,7 @@ __all__ = ["explain_query", "get_table", "list_tables", "query_rows", "run_check
 @tool("List tables", seconds=MAX_SECONDS, view=DIAGRAM)
 async def list_tables(
     pool: WorkerPool,
-    policy: Policy,
+    files: RowFileFolder,
     *,
     database: ServedDbs = default(""),
     name: Annotated[FreeText | None, Field(max_length=200, description="Only names that contain this.")] = None,
@@ -62,7 +61,7 @@ async def list_tables(
     catalog = await schemas.list_tables(pool, database, name, limit, cursor)
     if name or cursor:
         return catalog
-    return replace(catalog, files=await run_in_thread(lambda _: policy.list_row_files()))
+    return replace(catalog, files=await files.list_files())
 
 
 @tool("Describe a table", seconds=MAX_SECONDS, adapt=rename_arguments(table_name="table"), also=("describe_table",))

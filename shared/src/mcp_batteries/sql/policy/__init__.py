@@ -33,9 +33,8 @@ from mcp_batteries.sql.policy.requests import (
 )
 from mcp_batteries.sql.policy.targets import QueryTarget, choose_only, list_names
 from mcp_batteries.sql.policy.texts import MAX_SQL, check_database_name, check_sql, is_complete_text, parse_encoding
-from mcp_batteries.sql.results.row_files import RowFiles
 from mcp_batteries.sql.saved_queries import SavedQuery
-from mcp_batteries.sql.transfer.files import is_relative_path, list_files, to_posix_path
+from mcp_batteries.sql.transfer.files import READ_FILE_SUFFIXES, ROW_FILE_SUFFIXES, is_relative_path, to_posix_path
 
 __all__ = [
     "MAX_SQL",
@@ -65,10 +64,6 @@ __all__ = [
     "parse_encoding",
 ]  # fmt: skip
 
-# Rows are copied to files with these endings.
-ROW_FILE_SUFFIXES = (".csv", ".jsonl", ".parquet")
-# Rows are read from files with these.
-_READ_FILE_SUFFIXES = (*ROW_FILE_SUFFIXES, ".json", ".tsv")
 # A table's resource shows so many of its rows.
 _PAGE_ROWS = 100
 
@@ -164,14 +159,7 @@ class Policy(ABC, Generic[T, R]):
 
     def row_file(self, name: str) -> ServedFile:
         """Return a file with rows in the folder for files, or below it."""
-        return self.served_file(name, _READ_FILE_SUFFIXES)
-
-    def list_row_files(self) -> RowFiles | None:
-        """Return the files with rows in the folder for files and below it; None where there is no folder."""
-        if self.folder is None:
-            return None
-        names = [name for name in list_files(self.folder) if name.lower().endswith(_READ_FILE_SUFFIXES)]
-        return RowFiles.measure(self.folder, names)
+        return self.served_file(name, READ_FILE_SUFFIXES)
 
     def served_file(self, name: str, endings: Sequence[str]) -> ServedFile:
         """A file in the folder for files, or below it."""

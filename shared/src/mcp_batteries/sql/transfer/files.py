@@ -15,8 +15,21 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-__all__ = ["Fails", "create_file", "is_relative_path", "list_files", "open_served_file", "to_posix_path"]
+__all__ = [
+    "READ_FILE_SUFFIXES",
+    "ROW_FILE_SUFFIXES",
+    "Fails",
+    "create_file",
+    "is_relative_path",
+    "list_files",
+    "open_served_file",
+    "to_posix_path",
+]
 
+# Rows are copied to files with these endings.
+ROW_FILE_SUFFIXES = (".csv", ".jsonl", ".parquet")
+# Rows are read from files with these.
+READ_FILE_SUFFIXES = (*ROW_FILE_SUFFIXES, ".json", ".tsv")
 _WINDOWS = sys.platform == "win32"
 # Tells whether O_EXCL refuses a link that leads to nothing, as POSIX requires; Windows creates the file behind it.
 _EXCLUSIVE_REFUSES_LINKS = sys.platform != "win32"
