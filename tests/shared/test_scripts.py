@@ -1,8 +1,10 @@
 """Scripts that make calls: what they can do, what they can't, and what their answer has to say."""
 
+import asyncio
 import json
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -37,6 +39,13 @@ from mcp_fs.settings import Settings
 pytestmark = pytest.mark.anyio
 
 ROOT = Path(__file__).parents[2]
+
+
+class _LoopWithoutProcesses(asyncio.SelectorEventLoop):
+    """As the loop of this name is on Windows."""
+
+    async def subprocess_exec(self, *arguments: Any, **options: Any) -> Any:
+        raise NotImplementedError
 
 
 class Room:
@@ -403,14 +412,14 @@ async def test_many_lines_come_in_few_messages(monkeypatch: pytest.MonkeyPatch) 
 
 
 async def test_its_process_ends_with_the_call_that_was_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    processes: list[Any] = []
-    open_process = anyio.open_process
+    processes: list[subprocess.Popen[bytes]] = []
 
-    async def open_and_note(*arguments: Any, **options: Any) -> Any:
-        processes.append(await open_process(*arguments, **options))
-        return processes[0]
+    class NotedProcess(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            processes.append(self)
 
-    monkeypatch.setattr(anyio, "open_process", open_and_note)
+    monkeypatch.setattr(subprocess, "Popen", NotedProcess)
     called = anyio.Event()
 
     async def call(name: str, arguments: Mapping[str, Any]) -> str:
@@ -424,6 +433,11 @@ async def test_its_process_ends_with_the_call_that_was_cancelled(monkeypatch: py
             await called.wait()
         group.cancel_scope.cancel()
     assert processes[0].returncode is not None
+
+
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"loop_factory": _LoopWithoutProcesses})])
+async def test_it_runs_on_the_loop_that_psycopg_needs_on_windows(anyio_backend: object) -> None:
+    assert (await run_alone("return echo({})")).output == "{}\n"
 
 
 async def test_where_there_is_no_engine_lists_still_work(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -456,10 +470,10 @@ def test_limits_count_a_script_as_a_full_list() -> None:
 
 
 async def test_a_process_that_can_not_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(*arguments: Any, **options: Any) -> Any:
+    def refuse(*arguments: Any, **options: Any) -> None:
         raise OSError(11, os.strerror(11))
 
-    monkeypatch.setattr(anyio, "open_process", refuse)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
     async with Served() as served:
         failed, text = await served.try_to_run("1")
         assert failed and "No process could be started for the script" in text

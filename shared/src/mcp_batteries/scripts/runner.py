@@ -6,13 +6,13 @@ import json
 import os
 import subprocess
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
-from typing import Any, cast
+from typing import IO, Any, cast
 
-import anyio
-from anyio.abc import ByteSendStream
-from anyio.streams.buffered import BufferedByteReceiveStream
+import anyio.to_thread
 
 from mcp_batteries.errors import Unavailable, well_formed
 from mcp_batteries.executables import NO_WINDOW
@@ -81,39 +81,104 @@ async def run_script(script: str, functions: Sequence[str], call: Function, seco
 
 async def _run(script: str, functions: Sequence[str], call: Function, add: Callable[[str], None]) -> str:
     """Run a script to its end, and return the error that ended it."""
+    # The engine takes no NUL; in JSON, where `\u0000` was meant, one is easily written.
+    source = well_formed(script).replace("\0", r"\x00")
+    message: Mapping[str, Any] = {"script": source, "functions": functions}
+    process = await _Process.start()
     try:
-        process = await anyio.open_process(
-            python_command("mcp_batteries.scripts.child"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=_TOP_FOLDER,
-            env=child_environment(),
-            creationflags=NO_WINDOW,
-        )
-    except OSError as error:
-        raise Unavailable(f"No process could be started for the script: {error.strerror}.") from None
-    async with process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        lines = BufferedByteReceiveStream(process.stdout)
+        while True:
+            try:
+                reply = await process.exchange(message, add)
+            except (EOFError, OSError):
+                return _PROCESS_ENDED
+            match reply:
+                case {"error": str(error)}:
+                    return well_formed(error)
+                case {"name": str(name), "arguments": str(arguments)} if name in functions:
+                    message = await _answer(call, name, arguments)
+                case _:
+                    return _PROCESS_ENDED
+    finally:
+        with anyio.CancelScope(shield=True):
+            await process.end()
+
+
+@dataclass
+class _Process:
+    """A process that runs one script.
+
+    Threads wait for it, because the event loop that psycopg needs on Windows can't.
+
+    Attributes:
+        turn: taken by the thread that reads and writes; one whose caller is gone ends with the process.
+    """
+
+    process: subprocess.Popen[bytes]
+    turn: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(1))
+
+    @classmethod
+    async def start(cls) -> _Process:
         try:
-            # The engine takes no NUL; in JSON, where `\u0000` was meant, one is easily written.
-            source = well_formed(script).replace("\0", r"\x00")
-            await _send(process.stdin, {"script": source, "functions": functions})
-            while True:
-                message = json.loads(await lines.receive_until(b"\n", _MAX_LINE_BYTES))
-                match message:
-                    case {"printed": str(printed)}:
-                        add(printed)
-                    case {"error": str(error)}:
-                        return well_formed(error)
-                    case {"name": str(name), "arguments": str(arguments)} if name in functions:
-                        await _send(process.stdin, await _answer(call, name, arguments))
-                    case _:
-                        return _PROCESS_ENDED
-        except (anyio.IncompleteRead, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.DelimiterNotFound):
-            return _PROCESS_ENDED
+            return cls(await anyio.to_thread.run_sync(_start_process))
+        except OSError as error:
+            raise Unavailable(f"No process could be started for the script: {error.strerror}.") from None
+
+    async def exchange(self, message: Mapping[str, Any], add: Callable[[str], None]) -> dict[str, Any]:
+        """Send a message, add what is printed, and return the call that the script makes then, or its end.
+
+        Raises:
+            EOFError: The process ended without a word.
+            OSError: It takes no message any more.
+        """
+        work = partial(_exchange, self.process, message, add)
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self.turn)
+
+    async def end(self) -> None:
+        self.process.kill()
+        await anyio.to_thread.run_sync(_close, self.process, limiter=self.turn)
+
+
+def _start_process() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        python_command("mcp_batteries.scripts.child"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=_TOP_FOLDER,
+        env=child_environment(),
+        creationflags=NO_WINDOW,
+    )
+
+
+def _exchange(
+    process: subprocess.Popen[bytes], message: Mapping[str, Any], add: Callable[[str], None]
+) -> dict[str, Any]:
+    stdin, stdout = _pipes(process)
+    stdin.write(json.dumps(message).encode() + b"\n")
+    stdin.flush()
+    while True:
+        line = stdout.readline(_MAX_LINE_BYTES)
+        if not line.endswith(b"\n"):
+            raise EOFError
+        match json.loads(line):
+            case {"printed": str(printed)}:
+                add(printed)
+            case reply:
+                return reply
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    process.wait()
+    for pipe in _pipes(process):
+        # What was not sent yet can't be any more.
+        with suppress(OSError):
+            pipe.close()
+
+
+def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    return process.stdin, process.stdout
 
 
 async def _answer(call: Function, name: str, json_arguments: str) -> Mapping[str, str]:
@@ -124,7 +189,3 @@ async def _answer(call: Function, name: str, json_arguments: str) -> Mapping[str
         return {"text": await call(name, cast("dict[str, Any]", arguments))}
     except FunctionFailed as failure:
         return {"error": str(failure)}
-
-
-async def _send(pipe: ByteSendStream, message: Mapping[str, Any]) -> None:
-    await pipe.send(json.dumps(message).encode() + b"\n")
