@@ -201,9 +201,9 @@ def test_what_is_in_a_long_path_is_named_looked_at_and_moved(place: Ground, long
     assert folder.stat("new").st_mode & 0o40000
     folder.rename("new", folder, "other")
     folder.rename_noreplace("other", folder, "third")
-    assert folder.names() == [entry.name for entry in folder.scan()] == ["third"]
+    assert folder.list_names() == [entry.name for entry in folder.scan()] == ["third"]
     folder.remove_folder("third")
-    assert folder.names() == []
+    assert folder.list_names() == []
 
 
 def test_a_folder_in_use_stays_where_it_is(place: Ground) -> None:
