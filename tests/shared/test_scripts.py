@@ -411,6 +411,19 @@ async def test_many_lines_come_in_few_messages(monkeypatch: pytest.MonkeyPatch) 
     assert len(messages) < 2_000
 
 
+def test_one_whose_server_was_killed_ends_by_itself() -> None:
+    code = "from mcp_batteries.scripts import child; child._CPU_SECONDS = 1; child.main()"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin is not None
+        process.stdin.write(b'{"script": "for (;;);", "functions": []}\n')
+        process.stdin.flush()
+        try:
+            assert process.wait(60) != 0
+        finally:
+            process.kill()
+
+
 async def test_its_process_ends_with_the_call_that_was_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     processes: list[subprocess.Popen[bytes]] = []
 
