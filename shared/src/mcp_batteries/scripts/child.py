@@ -74,7 +74,7 @@ class _Script:
         # The engine loses an exception of these functions, so they have none.
         context.add_callable("__call", self._call)
         context.add_callable("__print", self._print)
-        context.eval("\n" * _FIRST_LINE + _PRELUDE.read_text().replace("FUNCTIONS", json.dumps(functions)))
+        context.eval("\n" * _FIRST_LINE + _PRELUDE.read_text("utf-8").replace("FUNCTIONS", json.dumps(functions)))
         try:
             context.eval(_BEGIN + script + _END)
             while context.execute_pending_job():
