@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from filesystem.test_findings import call, serving
 from mcp_batteries.subscriptions import journal
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireError
 from mcp_fs.engine.handles.path_opening import Folder
+from mcp_fs.engine.listing import tree_snapshot
 
 pytestmark = pytest.mark.anyio
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX names and links")
@@ -591,3 +593,12 @@ async def test_a_file_that_is_only_rewritten_is_shown_as_a_diff(tmp_path: Path) 
         put(tmp_path / "a.txt", "two\n")
         said = await following.news()
         assert "[1 change;" in said and "-one\n+two" in said, said
+
+
+@pytest.mark.parametrize("changed", ["st_mtime_ns", "st_ctime_ns"])
+def test_what_was_changed_just_now_is_looked_at_again_also_where_ctime_is_when_it_was_made(changed: str) -> None:
+    times = {"st_mtime_ns": 1, "st_ctime_ns": 1, changed: time.time_ns() + 60_000_000_000}
+    far = os.stat_result((0o100644, 1, 1, 1, 0, 0, 4, 1, 1, 1), times)
+    assert not tree_snapshot._FileSnapshot.from_status(far).is_uncertain
+    near = os.stat_result((0o100644, 1, 1, 1, 0, 0, 4, 1, 1, 1), times | {changed: time.time_ns()})
+    assert tree_snapshot._FileSnapshot.from_status(near).is_uncertain

@@ -102,7 +102,7 @@ class _FileSnapshot:
     def from_status(cls, status: os.stat_result) -> _FileSnapshot:
         # A link is not changed but replaced, by one with another inode.
         is_file = stat.S_ISREG(status.st_mode)
-        is_uncertain = is_file and abs(time.time_ns() - status.st_ctime_ns) < _CLOCK_TICK_NS
+        is_uncertain = is_file and _was_changed_just_now(status)
         return cls(_signature_of(status), status.st_size, status.st_mode, is_uncertain)
 
 
@@ -555,6 +555,12 @@ class _Poll:
             root = _in_innermost_root(folder)
             self._roots[folder.parts] = root
         return root
+
+
+def _was_changed_just_now(status: os.stat_result) -> bool:
+    now_ns = time.time_ns()
+    # On Windows ctime is when a file was made; elsewhere a program can set mtime, but not ctime.
+    return any(abs(now_ns - time_ns) < _CLOCK_TICK_NS for time_ns in (status.st_mtime_ns, status.st_ctime_ns))
 
 
 def _signature_of(status: os.stat_result) -> tuple[int, ...]:
