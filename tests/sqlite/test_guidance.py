@@ -300,6 +300,15 @@ def test_what_a_model_reads_of_all_tools_has_a_bound() -> None:
     assert snapshot(build(load(Settings, ["--demo"])))["bytes"]["tools_list"] <= 1950 * 4
 
 
+@pytest.fixture
+def patient_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts do not stop because the machine is busy."""
+    if sys.platform == "linux":  # elsewhere a worker does not find the modules of the tests
+        monkeypatch.setattr("mcp_sqlite.engine.workers.launcher._MODULE", "sqlite.patient_worker")
+    monkeypatch.setattr("mcp_sqlite.engine.schemas._COUNT_SECONDS", 60.0)
+
+
+@pytest.mark.usefixtures("patient_workers")
 async def test_counts_of_a_sample_are_called_so_and_the_sample_is_of_the_whole_table(shop: Path) -> None:
     numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 120000) SELECT i FROM n"
     rows = f"SELECT i, CASE WHEN i <= 90000 THEN 'early' ELSE 'late' END FROM ({numbers})"
