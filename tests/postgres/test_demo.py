@@ -47,13 +47,10 @@ def runs(pid: int) -> bool:
 
 
 @pytest.fixture
-def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where clusters are made; PostgreSQL's user can reach it."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == os.geteuid() and folder.parent != folder:
-            folder.chmod(folder.stat().st_mode | 0o011)
-    return tmp_path
+def scratch(open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where clusters are made."""
+    monkeypatch.setattr("tempfile.tempdir", str(open_folder))
+    return open_folder
 
 
 @pytest.mark.slow

@@ -209,15 +209,11 @@ async def test_a_superusers_function_is_read_for_what_it_could_reach() -> None:
 
 
 @pytest.mark.anyio
-async def test_functions_of_extensions(tmp_path: Path) -> None:
+async def test_functions_of_extensions(open_folder: Path) -> None:
     """From PostgreSQL 18 on an extension can be made for a test; before, the system's own are there."""
     base, path = make(), ""
     if major() >= 18:
-        tmp_path.chmod(0o755)
-        for parent in list(tmp_path.parents)[:-1]:
-            if not parent.stat().st_mode & 0o001:
-                parent.chmod(parent.stat().st_mode | 0o011)
-        folder = tmp_path / "extension"
+        folder = open_folder / "extension"
         folder.mkdir()
         own = "RETURNS integer LANGUAGE sql {} AS 'SELECT 1'"
         for name, script in {
@@ -229,7 +225,7 @@ async def test_functions_of_extensions(tmp_path: Path) -> None:
         }.items():
             (folder / f"{name}.control").write_text("default_version = '1'\n", "ascii")
             (folder / f"{name}--1.sql").write_text(script, "ascii")
-        path = f"SET extension_control_path = '{tmp_path}:$system';"
+        path = f"SET extension_control_path = '{open_folder}:$system';"
     for name in ("pgcrypto", "pg_stat_statements", "dblink", "citext"):
         base.run(f"{path} CREATE EXTENSION {name}")
     said = await asked(
