@@ -29,8 +29,11 @@ def names(request: pytest.FixtureRequest) -> list[str]:
         return [name.removeprefix("tests/") for name in found]
     words = ["--collect-only", "-q", "-n0", "-p", "no:cacheprovider", "-m", "not debian"]
     command = [sys.executable, "-m", "pytest", *words]
-    listed = subprocess.run([*command, *suites], cwd=TESTS.parent, capture_output=True, text=True, timeout=300)
-    assert listed.returncode == 0, listed.stdout + listed.stderr
+    # In a session of its own: what is sent to all processes of a terminal or a job is for pytest to hear.
+    listed = subprocess.run(
+        [*command, *suites], cwd=TESTS.parent, capture_output=True, text=True, start_new_session=True
+    )
+    assert listed.returncode == 0, f"{listed.returncode}: {listed.stdout}{listed.stderr}"
     return [line.removeprefix("tests/") for line in listed.stdout.splitlines() if "::" in line]
 
 
