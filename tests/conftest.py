@@ -10,7 +10,6 @@ import ssl
 import sys
 import tempfile
 from collections.abc import Callable, Generator
-from copy import deepcopy
 from functools import cache, partialmethod
 from pathlib import Path
 from typing import Any
@@ -79,16 +78,18 @@ _declared: dict[Any, Tool] = {}
 def _declare_once(fn: Callable[..., Any], structured_output: bool | None = None, **given: Any) -> Tool:
     """Read the schema of a tool off its function once: tests build thousands of servers of the same functions."""
     # What a server publishes of a tool's function is made for each server, and alike.
-    key = getattr(fn, "__func__", None) or getattr(fn, "__wrapped__", None)
-    if key is None:
-        key = fn.__module__, fn.__name__, repr(inspect.signature(fn))
+    function = getattr(fn, "__func__", None) or getattr(fn, "__wrapped__", fn)
+    key: Any = function
+    if "<locals>" in function.__qualname__:
+        # So is a function that is defined for each server.
+        key = function.__module__, function.__qualname__, function.__doc__, repr(inspect.signature(fn))
     if key not in _declared:
         tool = _declare(fn, structured_output=structured_output, **given)
         # A method would keep its server, with all that it has open.
         _declared[key] = tool.model_copy(update={"fn": None})
     tool = _declared[key]
-    own = {"parameters": deepcopy(tool.parameters), "fn_metadata": tool.fn_metadata.model_copy()}
-    return tool.model_copy(update={**given, **own, "fn": fn})
+    # The parameters are replaced by their slim form, and stay as they are.
+    return tool.model_copy(update={**given, "fn_metadata": tool.fn_metadata.model_copy(), "fn": fn})
 
 
 StrictTool.from_function = _declare_once
@@ -138,6 +139,8 @@ gc.disable()
 def pytest_collection_finish(session: pytest.Session) -> None:
     gc.enable()
     gc.freeze()
+    # A process that ends in minutes may keep more garbage than one that serves for months.
+    gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

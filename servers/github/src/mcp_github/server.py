@@ -57,6 +57,8 @@ def build(settings: Settings) -> Assembled:
     if settings.auth == "caller":
         verifier = GitHubTokenVerifier(api, settings.auth_scope_prefix, settings.login_scope)
     followed = _followed_uris(settings, api)
+    # It looks for `gh` in all of PATH, so ask once and not for each tool.
+    may_have_token = api.client.credentials.may_exist
     middleware: list[Any] = [_CallBinding(binds_callers=verifier is not None)]
     if api.login is not None:
         middleware.append(LoginPrompt(api.login))
@@ -77,7 +79,7 @@ def build(settings: Settings) -> Assembled:
         consent=Consent(policy, api.taint),
         explains=api.explain,
         special=frozenset(TOOLSETS) - policy.toolsets,
-        withholds=lambda tool: policy.missing_for(tool, token=api.client.credentials.may_exist),
+        withholds=lambda tool: policy.missing_for(tool, token=may_have_token),
         follows=ChangeFeedConfig(
             "repositories, files, issues, pull requests, releases or runs",
             instead="Earlier commits: `list_commits`.",

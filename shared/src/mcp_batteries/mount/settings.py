@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from itertools import chain, pairwise
 from pathlib import Path
@@ -64,9 +64,10 @@ class Settings(common.Settings):
 
     def model_post_init(self, context: Any, /) -> None:
         inherited = _common_arguments(self)
+        modules = _server_modules()
         for name, words in _segments(self.servers):
-            kind = _settings_of(name)
-            _refuse_names(words)
+            kind = _settings_of(name, modules)
+            _refuse_names(words, modules)
             self._refuse_http_options(name, words)
             settings = load(kind, [*inherited, *words])
             if any(isinstance(other, kind) for other in self._parts):
@@ -153,9 +154,8 @@ def _segments(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
             segment = []
 
 
-def _refuse_names(words: Sequence[str]) -> None:
+def _refuse_names(words: Sequence[str], server_names: Collection[str]) -> None:
     """Refuse a server's name without `--` before it, which would otherwise be taken for a path."""
-    server_names = {command.name.removeprefix("mcp-") for command in _commands()}
     for before, word in pairwise(["", *words]):
         # What follows an option may be its value.
         if word.removeprefix("mcp-") in server_names and not before.startswith("-") and not Path(word).exists():
@@ -173,21 +173,26 @@ def _common_arguments(settings: Settings) -> list[str]:
     return _Common(**shared).arguments()
 
 
-def _settings_of(name: str) -> type[common.Settings]:
-    commands = {command.name.removeprefix("mcp-"): command for command in _commands()}
-    if name not in commands:
-        available = ", ".join(sorted(commands)) or "none; install some, such as mcp-fs"
+def _settings_of(name: str, modules: Mapping[str, str]) -> type[common.Settings]:
+    if name not in modules:
+        available = ", ".join(sorted(modules)) or "none; install some, such as mcp-fs"
         raise click.UsageError(f"There is no server '{name}' here. There are: {available}.")
-    package = commands[name].module.partition(".")[0]
+    package = modules[name].partition(".")[0]
     return importlib.import_module(f"{package}.settings").Settings
 
 
-def _commands() -> Iterator[EntryPoint]:
-    """The commands of the servers in rooms that are installed beside this package."""
+def _server_modules() -> dict[str, str]:
+    """Return the modules that start the servers in rooms which are installed beside this package, by short names."""
+    modules: dict[str, str] = {}
     for command in entry_points(group="console_scripts"):
-        requires = (command.dist.requires if command.dist else None) or []
-        if command.module.endswith(".__main__") and any(line.startswith("mcp-batteries") for line in requires):
-            yield command
+        if command.module.endswith(".__main__") and _requires_batteries(command):
+            modules[command.name.removeprefix("mcp-")] = command.module
+    return modules
+
+
+def _requires_batteries(command: EntryPoint) -> bool:
+    requires = (command.dist.requires if command.dist else None) or []
+    return any(line.startswith("mcp-batteries") for line in requires)
 
 
 def _for_all(name: str, field: str) -> click.UsageError:

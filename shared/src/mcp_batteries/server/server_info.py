@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import sys
+from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
 from importlib.resources import files
 from typing import Any
@@ -57,6 +58,7 @@ def add_server_info(server: MCPServer[Any], package: str, description: str) -> d
     return introduction
 
 
+@cache
 def _find_home_page(command: str) -> str | None:
     try:
         urls = metadata(command).get_all("Project-URL") or []

@@ -6,6 +6,7 @@ import difflib
 import os
 import re
 from collections.abc import Sequence
+from functools import cache
 from types import NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -77,7 +78,7 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
     command = _Command(
         kind,
         kind.COMMAND,
-        params=[_parameter(kind, name, field) for name, field in kind.model_fields.items()],
+        params=[*_parameters(kind)],
         help=kind.__doc__,
         context_settings={
             "help_option_names": ["-h", "--help"],
@@ -273,6 +274,11 @@ class _Choice(click.Choice[str]):
             return super().get_invalid_choice_message(value, ctx)
         names = " or ".join(repr(name) for name in similar)
         return f"there is no {value!r}. Did you mean {names}?"
+
+
+@cache
+def _parameters(kind: type[Settings]) -> Sequence[click.Parameter]:
+    return [_parameter(kind, name, field) for name, field in kind.model_fields.items()]
 
 
 def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Parameter:
