@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,15 +42,21 @@ OPENING = line(0, "initialize", **HELLO) + line(None, "notifications/initialized
 
 
 @contextmanager
-def host(*limits: str) -> Generator[subprocess.Popen[bytes]]:
-    """An opened toy server on plain pipes; killed at the end if it still runs."""
-    pipe = subprocess.PIPE
-    with subprocess.Popen([*TOY, *limits], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as process:
-        assert process.stdin and process.stdout
+def started(command: Sequence[str], stdin: int, stdout: int) -> Generator[subprocess.Popen[bytes]]:
+    """A process that is killed at the end if it still runs, so that a test which failed does not wait for it."""
+    with subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=subprocess.DEVNULL) as process:
         try:
-            process.stdin.write(OPENING)
-            process.stdin.flush()
-            assert json.loads(process.stdout.readline())["id"] == 0
             yield process
         finally:
             process.kill()
+
+
+@contextmanager
+def host(*limits: str) -> Generator[subprocess.Popen[bytes]]:
+    """An opened toy server on plain pipes."""
+    with started([*TOY, *limits], subprocess.PIPE, subprocess.PIPE) as process:
+        assert process.stdin and process.stdout
+        process.stdin.write(OPENING)
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == 0
+        yield process

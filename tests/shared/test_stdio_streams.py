@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcp_batteries.testing.wire.base import SECONDS
-from shared.stdio_subject import OPENING, TOY, WAYS, call, host, line, on_posix, text_of, toy
+from shared.stdio_subject import OPENING, TOY, WAYS, call, host, line, on_posix, started, text_of, toy
 
 
 def resident_bytes(pid: int) -> int:
@@ -46,9 +46,10 @@ def test_an_unread_stdout_holds_the_client_back_instead_of_filling_memory(way: s
         process.stdin.close()
         answered.update(json.loads(text)["id"] for text in process.stdout)
         assert answered == Counter(range(1, 6001))
-        assert process.wait(10) == 0
+        assert process.wait(SECONDS) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @on_linux
 async def test_stderr_that_nobody_reads_is_not_kept() -> None:
@@ -61,6 +62,7 @@ async def test_stderr_that_nobody_reads_is_not_kept() -> None:
         assert resident_bytes(wire.process.pid) - before < 16 * 1024 * 1024
 
 
+@pytest.mark.slow
 @on_linux
 def test_a_line_too_long_is_not_kept() -> None:
     with host("max_line=1000000") as process:
@@ -82,7 +84,7 @@ def test_a_cancelled_notification_is_never_torn(way: str) -> None:
         assert process.stdin and process.stdout
         process.stdin.write(call(1, "tell", size=3_000_000))
         process.stdin.flush()
-        assert select.select([process.stdout], [], [], 10)[0]  # It is being written, and nobody reads.
+        assert select.select([process.stdout], [], [], SECONDS)[0]  # It is being written, and nobody reads.
         process.stdin.write(line(None, "notifications/cancelled", requestId=1) + call(2, "echo", text="next"))
         process.stdin.close()
         told, answer = (json.loads(text) for text in process.stdout)
@@ -111,10 +113,10 @@ def test_a_signal_does_not_tear_the_line_being_written(way: str) -> None:
         assert process.stdin and process.stdout
         process.stdin.write(call(1, "echo", text="x" * 3_000_000))
         process.stdin.flush()
-        assert select.select([process.stdout], [], [], 10)[0]
+        assert select.select([process.stdout], [], [], SECONDS)[0]
         process.terminate()
         assert [json.loads(text)["id"] for text in process.stdout] == [1]
-        assert process.wait(10) == 143
+        assert process.wait(SECONDS) == 143
 
 
 @pytest.mark.slow
@@ -124,7 +126,7 @@ def test_it_goes_when_nobody_reads_its_stdout(way: str) -> None:
     with host(way) as process:
         assert process.stdout
         process.stdout.close()
-        assert process.wait(10) == 0
+        assert process.wait(SECONDS) == 0
 
 
 @pytest.mark.share(1)
@@ -136,7 +138,7 @@ def test_it_goes_when_a_write_finds_nobody(way: str) -> None:
         process.stdin.flush()
         process.stdout.close()
         process.stdin.close()
-        assert process.wait(10) == 0
+        assert process.wait(SECONDS) == 0
 
 
 def test_a_file_as_input_and_as_output(tmp_path: Path) -> None:
@@ -160,15 +162,15 @@ def test_missing_streams_are_the_end_of_input(redirection: str) -> None:
 def test_a_terminal_works_and_keeps_its_flags() -> None:
     outer, inner = os.openpty()
     try:
-        with subprocess.Popen(TOY, stdin=inner, stdout=inner, stderr=subprocess.DEVNULL) as process:
+        with started(TOY, inner, inner) as process:
             os.write(outer, OPENING)
             seen = b""
             while b'"result"' not in seen:
-                assert select.select([outer], [], [], 10)[0]
+                assert select.select([outer], [], [], SECONDS)[0]
                 seen += os.read(outer, 65536)
             assert os.get_blocking(inner)
             os.write(outer, b"\x04")  # Ctrl-D
-            assert process.wait(10) == 0
+            assert process.wait(SECONDS) == 0
     finally:
         os.close(outer)
         os.close(inner)
@@ -178,14 +180,14 @@ def test_a_terminal_works_and_keeps_its_flags() -> None:
 def test_the_flags_of_a_shared_pipe_come_back() -> None:
     source, sink = os.pipe()
     with os.fdopen(source, "rb") as reader, os.fdopen(sink, "wb") as ours:
-        with subprocess.Popen(TOY, stdin=subprocess.PIPE, stdout=ours, stderr=subprocess.DEVNULL) as process:
+        with started(TOY, subprocess.PIPE, ours.fileno()) as process:
             assert process.stdin
             process.stdin.write(OPENING)
             process.stdin.flush()
             assert json.loads(reader.readline())["id"] == 0
             assert not os.get_blocking(sink)
             process.stdin.close()
-            assert process.wait(10) == 0
+            assert process.wait(SECONDS) == 0
         assert os.get_blocking(sink)
 
 
