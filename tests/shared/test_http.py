@@ -64,9 +64,9 @@ async def test_answers_leave_at_once() -> None:
 
 @pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ERAS)
-async def test_a_slash_at_the_end_is_served_and_never_redirected(revision: str) -> None:
+async def test_a_slash_at_the_end_is_served_and_never_redirected(revision: str, subject: Subject) -> None:
     """A redirect would name the scheme that a proxy in front speaks to us, not the one that its client speaks to it."""
-    async with running(TOY) as subject, httpx2.AsyncClient(trust_env=False) as client:
+    async with httpx2.AsyncClient(trust_env=False) as client:
         async with HttpWire(subject.url + "/", revision=revision) as wire:
             await wire.open()
             assert "there" in str(await wire.call("echo", text="there"))
@@ -75,8 +75,8 @@ async def test_a_slash_at_the_end_is_served_and_never_redirected(revision: str) 
                 assert not (await client.request(method, subject.url.replace("/mcp", path))).is_redirect
 
 
-async def test_health_is_answered_to_anybody_and_tells_nothing() -> None:
-    async with running(TOY) as subject, httpx2.AsyncClient(trust_env=False) as client:
+async def test_health_is_answered_to_anybody_and_tells_nothing(subject: Subject) -> None:
+    async with httpx2.AsyncClient(trust_env=False) as client:
         answer = await client.get(subject.url.replace("/mcp", "/health"), headers={"host": "10.0.0.7"})
         assert (answer.status_code, answer.text) == (200, "ok\n")
 
@@ -143,9 +143,9 @@ async def test_any_address_is_a_name_of_this_server(subject: Subject) -> None:
     ],
 )
 async def test_an_answer_is_a_stream_only_where_something_comes_before_it(
-    revision: str, tool: str, arguments: dict[str, str], kind: str
+    revision: str, tool: str, arguments: dict[str, str], kind: str, subject: Subject
 ) -> None:
-    async with running(TOY) as subject, opened(subject, revision) as wire:
+    async with opened(subject, revision) as wire:
         message = wire.message("tools/call", {"name": tool, "arguments": arguments})
         message["params"]["_meta"] = {**message["params"].get("_meta", {}), "progressToken": "half way"}
         for request_id in ("7", 'a "result":', 7, "7"):
@@ -380,8 +380,8 @@ async def test_a_question_to_a_client_that_left_ends_its_call() -> None:
 
 @pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ERAS)
-async def test_a_lone_surrogate_is_replaced_wherever_it_comes_from(revision: str) -> None:
-    async with running(TOY) as subject, opened(subject, revision) as wire:
+async def test_a_lone_surrogate_is_replaced_wherever_it_comes_from(revision: str, subject: Subject) -> None:
+    async with opened(subject, revision) as wire:
         assert (await wire.call("surrogate"))["content"][0]["text"] == "caf\ufffd.txt"
         failed = await wire.call("fail")
         assert failed["isError"]
@@ -397,8 +397,8 @@ async def test_a_lone_surrogate_is_replaced_wherever_it_comes_from(revision: str
 
 @pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ERAS)
-async def test_not_a_number_is_null_and_foreign_words_stay_inside(revision: str) -> None:
-    async with running(TOY) as subject, opened(subject, revision) as wire:
+async def test_not_a_number_is_null_and_foreign_words_stay_inside(revision: str, subject: Subject) -> None:
+    async with opened(subject, revision) as wire:
         assert (await wire.call("not_a_number"))["structuredContent"] == {"value": None}
         with pytest.raises(WireError) as raised:
             await wire.request("prompts/get", {"name": "broken"})

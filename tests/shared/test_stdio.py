@@ -4,6 +4,8 @@ import json
 import signal
 import subprocess
 import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import Any
 
@@ -12,9 +14,13 @@ import pytest
 from mcp_types.jsonrpc import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 from pydantic import ValidationError
 
+from mcp_batteries.sdk import lowlevel
 from mcp_batteries.testing.wire import MODERN, Message, StdioWire, WireError
+from mcp_batteries.testing.wire.base import SECONDS
 from mcp_batteries.transports.jsonrpc import Malformed, dump, parse, peek_id
+from mcp_batteries.transports.stdio.serve import Claim, serve
 from shared.stdio_subject import OPENING, TOY, WAYS, call, on_posix, text_of, toy
+from shared.toy_server import server
 
 ERAS = pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 
@@ -81,10 +87,22 @@ def spoken(revision: str, *lines: Any) -> list[Any]:
     client = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     handshake = [asks(0, "initialize", **client), {"jsonrpc": "2.0", "method": "notifications/initialized"}]
     sent = "".join(json.dumps(line) + "\n" for line in [*handshake, *lines])
-    done = subprocess.run(TOY, input=sent.encode(), capture_output=True, timeout=60, check=True)
-    said = [json.loads(line) for line in done.stdout.splitlines()]
+    said = [json.loads(line) for line in serve_on_thread(sent.encode()).splitlines()]
     assert said[0]["result"]["protocolVersion"] == revision
     return said[1:]
+
+
+def serve_on_thread(sent: bytes) -> bytes:
+    """What a toy of this process writes into a file when it reads `sent` from another."""
+    low = lowlevel(server)
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as sink, ThreadPoolExecutor(1) as thread:
+        source.write(sent)
+        source.seek(0)
+        claim = Claim(source.fileno(), sink.fileno())
+        serving = thread.submit(anyio.run, serve, low, low.create_initialization_options(), claim)
+        serving.result(SECONDS)
+        sink.seek(0)
+        return sink.read()
 
 
 def asks(number: Any, method: str, **params: Any) -> Message:
