@@ -25,7 +25,6 @@ SERVERS = [package for folder in FOLDERS if (package := package_of(folder)) is n
 
 # Each server keeps these once, in one of the two eras.
 _share_of_servers = pytest.mark.share(len(SERVERS))
-_share_of_servers(test_a_process_is_quiet_and_leaves_at_once)  # noqa: F405
 _share_of_servers(test_a_garbage_cursor_is_refused_everywhere)  # noqa: F405
 _share_of_servers(test_a_missing_resource_has_the_code_of_its_revision)  # noqa: F405
 _share_of_servers(test_resources_can_be_read_and_templates_are_described)  # noqa: F405
@@ -34,6 +33,7 @@ _share_of_servers(test_views_are_told_to_hosts_that_show_them_and_cost_little)  
 _share_of_servers(test_what_can_be_no_resource_is_not_subscribed_to)  # noqa: F405
 # These take most; few servers are asked.
 pytest.mark.share(1)(test_the_first_calls_may_come_all_at_once)  # noqa: F405
+pytest.mark.share(4)(test_a_process_is_quiet_and_leaves_at_once)  # noqa: F405
 pytest.mark.share(3)(test_the_operator_chooses_among_the_tools)  # noqa: F405
 
 

@@ -150,6 +150,7 @@ def test_as_many_entries_are_changed_as_can_be_open(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no limit of open files for a process")
+@pytest.mark.share(1)
 @pytest.mark.parametrize("tool", ["move_file", "copy_file"])
 async def test_a_step_is_taken_back_however_many_folders_it_made(
     here: Ground, monkeypatch: pytest.MonkeyPatch, tool: str
@@ -414,6 +415,7 @@ INTO_FOLDERS = [
 ]
 
 
+@pytest.mark.share(9)
 @pytest.mark.parametrize("tool", ["move_file", "copy_file"])
 @pytest.mark.parametrize(("targets", "new", "answer"), INTO_FOLDERS)
 async def test_a_target_that_ends_in_a_slash_is_a_folder(

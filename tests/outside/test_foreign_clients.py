@@ -225,6 +225,7 @@ async def test_a_bridge_from_stdio(package: str, tmp_path: Path) -> None:
 
 
 # What the older era has for subscriptions is what the SDK below fastmcp warns of.
+@pytest.mark.slow
 @pytest.mark.share(1)
 @pytest.mark.diagonal
 @pytest.mark.filterwarnings("ignore:resources/subscribe is removed:mcp.MCPDeprecationWarning")

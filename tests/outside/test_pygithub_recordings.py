@@ -32,7 +32,7 @@ from mcp_github.safety.scrub import scrub
 from outside.pygithub_kinds import COMMITTED, KINDS, Kind, R, different, of
 from outside.pygithub_recordings import Exchange, Replay, recordings
 
-pytestmark = pytest.mark.process  # the recordings are fetched by pip
+pytestmark = [pytest.mark.process, pytest.mark.slow]  # the recordings are fetched by pip
 EVERY_TOOL = ("--toolsets", "all", "--flow", "off")
 TURNING = ("page", "after", "before", "cursor", "since")
 
@@ -77,9 +77,7 @@ def theirs(replay: Replay, monkeypatch: pytest.MonkeyPatch) -> Generator[Request
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(
-    "step", [100, pytest.param(10, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.weekly)]
-)
+@pytest.mark.parametrize("step", [10, pytest.param(1, marks=pytest.mark.weekly)])
 async def test_every_recorded_answer_is_read_alike_or_refused_in_our_words(
     step: int, exchanges: list[Exchange], replay: Replay, theirs: Requester
 ) -> None:
@@ -153,7 +151,6 @@ def turned(url: str) -> set[tuple[str, str]]:
 # What tools show of them, field by field.
 
 
-@pytest.mark.slow
 @pytest.mark.share(1, slow=16)
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", KINDS, ids=[kind.template for kind in KINDS])

@@ -269,6 +269,7 @@ def test_no_entry_leads_into_a_cache_that_uv_cleans(from_index: Path, tmp_path: 
         entry("vscode", load(Settings, [str(tmp_path)]))
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("variable", ["UV_INDEX", "UV_DEFAULT_INDEX"])
 @pytest.mark.parametrize(
     "index",

@@ -69,6 +69,7 @@ async def test_the_skills_of_every_server_name_tools_it_has(snapshot: Path) -> N
         assert set(re.findall(r"`([a-z]+_[a-z_]+)`", content.text)) <= {*tools, *arguments}, skill.uri
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("among", [False, True], ids=["alone", "among others"])
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 async def test_a_client_lists_gets_reads_and_walks(revision: str, among: bool, tmp_path: Path) -> None:
