@@ -86,17 +86,19 @@ class ThreadWire(StdioWire):
 
     def _serve(self, server_input: int, server_output: int) -> None:
         try:
-            program = program_of(self._package)
-            settings = load(program.settings(), self._arguments)
-            server = program.build(settings)
-            claim = Claim(server_input, server_output)
-            arguments = (lowlevel(server), server.hub.initialization_options(server), claim)
-            anyio.run(serve, *arguments, backend_options=loop_options(settings))
+            self._run_server(Claim(server_input, server_output))
         except BaseException as failure:
             self._failure = failure
         finally:
             os.close(server_input)
             os.close(server_output)
+
+    def _run_server(self, claim: Claim) -> None:
+        program = program_of(self._package)
+        settings = load(program.settings(), self._arguments)
+        server = program.build(settings)
+        arguments = (lowlevel(server), server.hub.initialization_options(server), claim)
+        anyio.run(serve, *arguments, backend_options=loop_options(settings))
 
     async def send_raw(self, data: bytes) -> None:
         remaining = memoryview(data)

@@ -5,12 +5,18 @@ import subprocess
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+from mcp_batteries.sdk import lowlevel
 from mcp_batteries.testing.wire import Message, StdioWire
+from mcp_batteries.transports.stdio.serve import Claim, serve
+from shared.toy_server import server
+from thread_wire import ThreadWire
 
 TOY = [sys.executable, str(Path(__file__).with_name("toy_server.py"))]
 on_posix = pytest.mark.skipif(sys.platform == "win32", reason="uses signals, a shell, a terminal or select() on pipes")
@@ -20,6 +26,20 @@ WAYS = pytest.mark.parametrize("way", ["pollable=0"] if sys.platform == "win32" 
 
 def toy(*limits: str, revision: str = "2025-11-25", **options: Any) -> StdioWire:
     return StdioWire([*TOY, *limits], revision=revision, **options)
+
+
+def toy_on_thread(*limits: str, revision: str = "2025-11-25") -> StdioWire:
+    """A toy for what is not about its process: on a thread where the event loop can wait for pipes."""
+    if sys.platform == "win32":
+        return toy(*limits, revision=revision)
+    return _ToyOnThread("toy", limits, revision=revision)
+
+
+class _ToyOnThread(ThreadWire):
+    def _run_server(self, claim: Claim) -> None:
+        low = lowlevel(server)
+        limits = {name: int(value) for name, _, value in (item.partition("=") for item in self._arguments)}
+        anyio.run(partial(serve, low, low.create_initialization_options(), claim, **limits))
 
 
 def text_of(result: Message) -> str:

@@ -19,7 +19,7 @@ from mcp_batteries.testing.wire import MODERN, Message, StdioWire, WireError
 from mcp_batteries.testing.wire.base import SECONDS
 from mcp_batteries.transports.jsonrpc import Malformed, dump, parse, peek_id
 from mcp_batteries.transports.stdio.serve import Claim, serve
-from shared.stdio_subject import OPENING, TOY, WAYS, call, on_posix, text_of, toy
+from shared.stdio_subject import OPENING, TOY, WAYS, call, on_posix, text_of, toy, toy_on_thread
 from shared.toy_server import server
 
 ERAS = pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
@@ -59,7 +59,7 @@ async def test_a_thousand_calls_at_once_are_all_answered(way: str, revision: str
 @pytest.mark.anyio
 @ERAS
 async def test_what_is_not_unicode_is_replaced_and_sent(revision: str) -> None:
-    async with toy(revision=revision) as wire:
+    async with toy_on_thread(revision=revision) as wire:
         await wire.open()
         assert text_of(await wire.call("surrogate")) == "caf\ufffd.txt"
         assert (await wire.call("surrogate", raising=True))["isError"]
@@ -73,7 +73,7 @@ async def test_what_is_not_unicode_is_replaced_and_sent(revision: str) -> None:
 
 @pytest.mark.anyio
 async def test_what_comes_in_cut_is_repaired_and_served() -> None:
-    async with toy() as wire:
+    async with toy_on_thread() as wire:
         await wire.open()
         for sent, heard in {b"\\ud83d": "\ufffd", b"\\ud83d\\ude00": "\U0001f600"}.items():
             call = wire.message("tools/call", {"name": "echo", "arguments": {"text": "MARK"}})
@@ -216,7 +216,7 @@ async def test_a_flood_of_notifications_lets_others_in() -> None:
 @pytest.mark.anyio
 async def test_a_line_too_long_is_answered_and_skipped() -> None:
     long = "x" * 300_000
-    async with toy("max_line=100000") as wire:
+    async with toy_on_thread("max_line=100000") as wire:
         await wire.open()
         for line, expected in {
             f'{{"jsonrpc":"2.0","id":71,"method":"tools/list","params":{{"a":"{long}"}}}}': 71,
@@ -248,7 +248,7 @@ async def test_calls_beyond_the_limit_are_refused() -> None:
 @pytest.mark.anyio
 @ERAS
 async def test_an_id_in_flight_is_not_taken_twice(revision: str) -> None:
-    async with toy(revision=revision) as wire:
+    async with toy_on_thread(revision=revision) as wire:
         await wire.open()
 
         async def send(request_id: int | str, tool: str, **arguments: Any) -> None:
@@ -290,7 +290,7 @@ async def test_end_of_input_behind_calls_answers_them_all(way: str, revision: st
 
 @pytest.mark.anyio
 async def test_a_last_line_without_a_newline_is_served() -> None:
-    async with toy() as wire:
+    async with toy_on_thread() as wire:
         await wire.open()
         await wire.send_raw(json.dumps(wire.message("tools/list")).encode())
         await wire.close_stdin()
