@@ -14,6 +14,12 @@ _IDENTITY = {
     for who in ("AUTHOR", "COMMITTER")
     for what, value in (("NAME", "Ada Lovelace"), ("EMAIL", "ada@example.org"), ("DATE", "2026-01-31T12:00:00+00:00"))
 }
+# Each commit would start two more processes, to see that nothing has to be packed.
+_NO_MAINTENANCE = {
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "maintenance.auto",
+    "GIT_CONFIG_VALUE_0": "false",
+}
 
 
 class Made:
@@ -33,6 +39,7 @@ class Made:
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": os.devnull,
             **_IDENTITY,
+            **_NO_MAINTENANCE,
             **variables,
         }
         if "SYSTEMROOT" in os.environ:
