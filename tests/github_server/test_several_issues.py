@@ -16,7 +16,10 @@ NUMBERS: dict[str, Any] = {**O, "number": 3, "numbers": [4, 5, 4]}
 
 
 def world(oracle: Oracle) -> dict[int, dict[str, Any]]:
-    """Issues 3, 4 and 5 that change as they are asked to; 4 has the label `old`."""
+    """Issues 3, 4 and 5 that change as they are asked to; 4 has the label `old`. There are milestones 1 and 2."""
+    oracle.answer(
+        "GET", "/repos/octo/app/milestones", [{**sample("issues/get-milestone"), "number": n} for n in (1, 2)]
+    )
     issues = {number: issue(number, labels=[], assignees=[], milestone=None, state="open") for number in (3, 4, 5)}
     issues[4]["labels"] = [{"name": "old"}]
 
@@ -196,6 +199,18 @@ async def test_a_change_whose_comment_fails_says_what_is_done(oracle: Oracle) ->
     async with served(oracle, "--write") as client:
         said = await refused(client, "edit_issue", **O, number=3, state="closed", add_comment="C")
         assert "#3 is changed, the rest is not" in said and "`create_comment` comments on it." in said
+        oracle.answer("POST", f"{HERE}/4/comments", status=502)
+        said = await refused(client, "edit_issue", **O, number=4, state="closed", add_comment="C")
+        assert "#4 is changed, the rest perhaps not" in said and "look before you try again" in said
+        assert "create_comment" not in said and len(oracle.sent("POST", "/4/comments")) == 1
+
+
+@pytest.mark.anyio
+async def test_a_comment_without_words_changes_nothing(oracle: Oracle) -> None:
+    world(oracle)
+    async with served(oracle, "--write") as client:
+        assert "empty" in await refused(client, "edit_issue", **O, number=3, state="closed", add_comment=" \n")
+    assert not oracle.sent("PATCH")
 
 
 @pytest.mark.anyio
@@ -214,6 +229,20 @@ async def test_a_milestone_goes_by_its_title(oracle: Oracle) -> None:
         for text, sent in (("2.6", "6"), ("6", "6"), ("none", "none"), ("*", "*")):
             await call(client, "list_issues", **O, milestone=text)
             assert oracle.sent("GET", "/issues$")[-1].query["milestone"] == sent
+        # A year is a title, too.
+        milestones += [
+            {**milestones[0], "number": 121, "title": "2026"},
+            {**milestones[0], "number": 122, "title": "5"},
+        ]
+        oracle.pages("/repos/octo/app/milestones", milestones)
+        for text, sent in (("2026", "121"), (4, "4"), ("#5", "5"), ("#122", "122")):
+            await call(client, "list_issues", **O, milestone=text)
+            assert oracle.sent("GET", "/issues$")[-1].query["milestone"] == sent
+        said = await refused(client, "edit_issue", **O, number=3, milestone=5)
+        assert (
+            "`5` is the title of milestone #122 and the number of `2.5`. Name it by its number: `#122` or `#5`" in said
+        )
+        assert "no milestone `2027`" in await refused(client, "edit_issue", **O, number=3, milestone="2027")
         said = await refused(client, "list_issues", **O, milestone="2.999")
         assert "`octo/app` has no milestone `2.999`. There are: `2.1`, `2.2`," in said
         found = await call(client, "list_issues", **O, labels="none", fields="number")

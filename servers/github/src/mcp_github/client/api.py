@@ -24,7 +24,7 @@ from mcp_github.client.blob_cache import BlobCache
 from mcp_github.client.credentials import Credentials
 from mcp_github.client.device_login import DeviceLogin
 from mcp_github.client.errors import graphql_problem_of, hidden_organisations_note, partial_data_note
-from mcp_github.client.http import GRAPHQL, JSON_TYPE, Client, ClientSettings, ConnectionPool, Request
+from mcp_github.client.http import GRAPHQL, JSON_TYPE, MAYBE_DONE, Client, ClientSettings, ConnectionPool, Request
 from mcp_github.client.response import Response
 from mcp_github.client.write_outcome import ADDED_NAMES, describe_unset, find_unset, is_everything_unset, needs_rights
 from mcp_github.policy import Policy, Repo, WriteRepo
@@ -47,7 +47,6 @@ logger = logging.getLogger(__name__)
 # The data of an answer of status 204, which has no body.
 NO_CONTENT = ""
 
-_MAYBE_DONE = "It may have been done all the same: look before you try again."
 # An exception that passed through one of these came of an answer that nobody foresaw.
 _ANSWER_ROOMS = tuple(f"mcp_github.{room}." for room in ("client", "listing", "requests", "safety", "tools", "watch"))
 _PAGING_PARAMS = ("page", "after", "before", "cursor", "since")
@@ -380,7 +379,7 @@ class Api:
         logger.error("An answer of GitHub's was not understood", exc_info=error)
         fix = "Try again in a moment, or ask for it in another way."
         if current_call().has_written:
-            fix = _MAYBE_DONE
+            fix = MAYBE_DONE
         return Unavailable("GitHub's answer can't be understood.", fix)
 
     async def _get_unless_cached(self, request: Request, repo: Repo | None) -> ApiResponse:
@@ -429,7 +428,7 @@ class Api:
     ) -> Problem:
         problem = graphql_problem_of(graphql_errors, response, description, self.client.limits)
         if writes and isinstance(problem, Unavailable) and problem.retry_after is None:
-            return Unavailable(problem.failure, _MAYBE_DONE)
+            return Unavailable(problem.failure, MAYBE_DONE)
         return problem
 
     def _judge_repository(self, data: Any, variables: Mapping[str, Any], description: str) -> None:
@@ -472,6 +471,8 @@ def partial_success(done: str, fix: str) -> Generator[None]:
     try:
         yield
     except Problem as problem:
+        if problem.fix == MAYBE_DONE:
+            raise Conflict(f"{done}, the rest perhaps not: {problem.failure}", MAYBE_DONE) from problem
         raise Conflict(f"{done}, the rest is not: {problem.failure}", fix, status=problem.status) from problem
 
 
@@ -515,7 +516,7 @@ def _parse_json(body: bytes, description: str, *, has_written: bool = False) -> 
     except ValueError:
         fix = "Try again in a moment."
         if has_written:
-            fix = _MAYBE_DONE
+            fix = MAYBE_DONE
         raise Unavailable(f"GitHub's answer for {description} is not JSON.", fix) from None
 
 
@@ -532,7 +533,7 @@ def _parse_graphql(body: bytes, description: str, *, writes: bool) -> _GraphqlAn
         if not message:
             fix = "Try again in a moment."
             if writes:
-                fix = _MAYBE_DONE
+                fix = MAYBE_DONE
             raise Unavailable(f"GitHub sent no data for {description}.", fix)
         errors = [{"message": message}]
     return _GraphqlAnswer(data, errors)

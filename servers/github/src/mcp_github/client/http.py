@@ -32,11 +32,13 @@ from mcp_github.client.repository_names import RepositoryNames
 from mcp_github.client.response import API_VERSION, Response
 from mcp_github.policy import DownloadUrl, Policy
 
-__all__ = ["GRAPHQL", "JSON_TYPE", "Client", "ClientSettings", "ConnectionPool", "Request"]
+__all__ = ["GRAPHQL", "JSON_TYPE", "MAYBE_DONE", "Client", "ClientSettings", "ConnectionPool", "Request"]
 
 # The path of GraphQL requests; the policy knows where that is on each kind of server.
 GRAPHQL = "/graphql"
 JSON_TYPE = "application/vnd.github+json"
+# The next move after a write that ended without an answer.
+MAYBE_DONE = "It may have been done all the same: look before you try again."
 
 # A write that has less of a call's time than this share is not begun: it could end without an answer, and nobody would
 # know what became of it.
@@ -226,9 +228,7 @@ class Client:
             except Unavailable as problem:
                 if problem.retry_after is not None and problem.status in _REFUSED_BY_LIMIT:
                     raise
-                raise Unavailable(
-                    problem.failure, "It may have been done all the same: look before you try again."
-                ) from None
+                raise Unavailable(problem.failure, MAYBE_DONE) from None
 
     @contextmanager
     def _take_time(self, description: str) -> Generator[None]:

@@ -207,8 +207,8 @@ def _at_most(characters: int) -> Callable[[str | None], str | None]:
     return check
 
 
-def _check_not_empty(text: str) -> str:
-    if not text.strip():
+def _check_not_empty(text: str | None) -> str | None:
+    if text is not None and not text.strip():
         raise ValueError("must not be empty")
     return text
 
@@ -264,7 +264,7 @@ OptionalTitle = Annotated[FreeText | None, _TITLE_FIELD, _TITLE_FITS]
 _BODY_FIELD = Field(description="Markdown")
 _BODY_FITS = AfterValidator(_at_most(_MAX_BODY_CHARACTERS))
 Body = Annotated[FreeText, _BODY_FIELD, AfterValidator(_check_not_empty), _BODY_FITS]
-CommentText = Annotated[FreeText | None, _BODY_FIELD, _BODY_FITS]
+CommentText = Annotated[FreeText | None, _BODY_FIELD, AfterValidator(_check_not_empty), _BODY_FITS]
 OptionalBody = Annotated[FreeText | None, _BODY_FIELD, _BODY_FITS, EMPTY_COUNTS]
 NameList = Annotated[list[FreeText] | None, AfterValidator(_split_names)]
 Names = Annotated[NameList, Field(description="All, or +name and -name"), EMPTY_COUNTS]

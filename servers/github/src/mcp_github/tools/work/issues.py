@@ -75,15 +75,8 @@ _CUSTOM_FIELD = Projection(
 _LOGIN = Projection(PERSON.getters, ("login",))
 
 
-def _number_to_text(value: object) -> object:
-    """Return a number, by which a milestone may be named as well, as text."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return value
-
-
 def _check_milestone(text: str | None) -> str | None:
-    if text is not None and re.fullmatch(r"-\d+", text):
+    if text is not None and re.fullmatch(r"#?-\d+", text):
         raise ValueError("must be a title, or a number from 0 on")
     return text
 
@@ -105,7 +98,7 @@ def _check_numbers(numbers: list[int] | None) -> list[int] | None:
 
 _SORT = AfterValidator(one_of("created", "updated", "comments"))
 Type = Annotated[FreeText | None, Field(description="Name"), EMPTY_COUNTS]
-Milestone = Annotated[FreeText | None, BeforeValidator(_number_to_text), AfterValidator(_check_milestone)]
+Milestone = Annotated[FreeText | None, AfterValidator(_check_milestone)]
 ManyNumbers = Annotated[list[Number] | None, BeforeValidator(_split_numbers), AfterValidator(_check_numbers)]
 MoreNumbers = Annotated[ManyNumbers, Field(description="More, alike. Only shown unless dry_run=false")]
 Custom = Annotated[dict[FreeText, Any] | None, Field(description="Values by field name")]
@@ -502,7 +495,7 @@ async def _resolve_milestone(api: Api, repo: Repo, milestone: str | None) -> int
     """Return the number of a milestone; 0 stands for none."""
     if not milestone:
         return None
-    if milestone.lower() == _NONE:
+    if milestone.lower() in (_NONE, "0"):
         return 0
     return await find_milestone(api, repo, milestone)
 
