@@ -75,6 +75,21 @@ async def test_one_that_graphql_does_not_show_hides_no_other(oracle: Oracle) -> 
     async with served(oracle) as client:
         found = await call(client, "list_pull_requests", **O, fields="number,checks")
     assert found["rows"] == [[6, None], [5, "success"]] and "Could not resolve" in found["note"]
+    assert "GitHub tells no details of #6: null there is not known." in found["note"]
+
+
+async def test_many_are_asked_for_in_parts_that_github_can_work_out(oracle: Oracle) -> None:
+    pulls = [{**sample("pulls/list")[0], "number": n, "node_id": f"PR_{n}"} for n in range(1, 121)]
+    oracle.pages(f"{HERE}/pulls", pulls)
+
+    def answer(given: dict[str, Any]) -> dict[str, Any]:
+        return {"nodes": [facts(int(name[3:]), statusCheckRollup={"state": "SUCCESS"}) for name in given["ids"]]}
+
+    oracle.graphql("PullFacts", answer)
+    async with served(oracle) as client:
+        found = await call(client, "list_pull_requests", **O, fields="number,checks", limit=120)
+    assert found["rows"] == [[n, "success"] for n in range(1, 121)] and "note" not in found
+    assert [len(seen.json["variables"]["ids"]) for seen in oracle.sent("POST", "/graphql")] == [50, 50, 20]
 
 
 async def test_fields_go_by_the_names_that_github_has_for_them(oracle: Oracle) -> None:
@@ -86,6 +101,8 @@ async def test_fields_go_by_the_names_that_github_has_for_them(oracle: Oracle) -
         assert found["columns"] == ["number", "merged_at", "base", "draft", "author", "review_decision"]
         found = await call(client, "list_issues", **O, fields="number,createdAt,html_url")
         assert found["columns"] == ["number", "created_at", "url"]
+        found = await call(client, "list_commits", **O, fields="sha,committedDate,authoredDate")
+        assert found["columns"] == ["sha", "committed_at", "date"]
         said = await refused(client, "list_issues", **O, fields="number,reviewDecision")
         assert "There is no field `reviewDecision`. There are: `repo`, `number`," in said
 

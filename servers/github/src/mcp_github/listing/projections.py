@@ -36,8 +36,8 @@ _COLUMNS_BY_OTHER_NAME = {
     "user": "author", "html_url": "url", "label": "labels", "assignee": "assignees", "is_draft": "draft",
     "head_ref_name": "head", "head_ref_oid": "head_sha", "base_ref_name": "base", "base_ref_oid": "base_sha",
     "latest_reviews": "verdicts", "reviews": "verdicts", "status_check_rollup": "checks",
-    "closing_issues_references": "closes", "review_requests": "reviewers", "committed_date": "date",
-    "merge_state_status": "mergeable_state",
+    "closing_issues_references": "closes", "review_requests": "reviewers", "authored_date": "date",
+    "committed_date": "date", "merge_state_status": "mergeable_state",
 }  # fmt: skip
 
 
@@ -70,7 +70,8 @@ class Projection:
             Invalid: there is no such column.
         """
         snake_name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-        for column in (name, snake_name, _COLUMNS_BY_OTHER_NAME.get(snake_name, "")):
+        time_name = re.sub("_date$", "_at", snake_name)
+        for column in (name, snake_name, time_name, _COLUMNS_BY_OTHER_NAME.get(snake_name, "")):
             if column in self.getters:
                 return column
         choices = ", ".join(f"`{column}`" for column in self.getters)

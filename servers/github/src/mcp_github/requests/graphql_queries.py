@@ -92,7 +92,7 @@ query PullLinks($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) { nameWithOwner pullRequest(number: $number) {
     isMergeQueueEnabled mergeQueueEntry { position state estimatedTimeToMerge }
     number reviewDecision statusCheckRollup { state }
-    latestOpinionatedReviews(first: 20) { nodes { author { login } state } }
+    latestOpinionatedReviews(first: 100) { nodes { author { login } state } }
     closingIssuesReferences(first: 20) { totalCount nodes {
       number title state authorAssociation repository { nameWithOwner }
     } }
@@ -115,11 +115,11 @@ query PullFacts(
     ... @include(if: $merge) {
       mergeable mergeStateStatus mergedBy { login } autoMergeRequest { mergeMethod }
     }
-    reviewRequests(first: 20) @include(if: $requests) { nodes { requestedReviewer {
+    reviewRequests(first: 100) @include(if: $requests) { nodes { requestedReviewer {
       ... on User { login } ... on Bot { login } ... on Mannequin { login } ... on Team { slug }
     } } }
     reviewDecision @include(if: $reviews)
-    latestOpinionatedReviews(first: 20) @include(if: $reviews) { nodes { author { login } state } }
+    latestOpinionatedReviews(first: 100) @include(if: $reviews) { nodes { author { login } state } }
     statusCheckRollup @include(if: $checks) { state }
     closingIssuesReferences(first: 20) @include(if: $closes) { totalCount nodes {
       number title state authorAssociation repository { nameWithOwner }

@@ -16,6 +16,8 @@ from mcp_github.requests.related_issues import to_related_row
 
 __all__ = ["GRAPHQL_COLUMNS", "add_pull_facts", "add_pull_links"]
 
+# Of more, GitHub could not work out all that was asked for in its 10 seconds.
+_MAX_PULLS_AT_ONCE = 50
 # Columns that no object of REST's has.
 GRAPHQL_COLUMNS = ("review_decision", "verdicts", "checks", "closes")
 # The member of REST's object that a column is made of, by the variable of the query that asks for it.
@@ -38,20 +40,34 @@ async def add_pull_facts(api: Api, items: Sequence[Item | None], columns: Sequen
         items: of a list of REST's; None stands for one that is not shown.
     """
     pulls = {str(item.get("node_id")): item for item in items if item and _is_pull(item)}
-    variables: dict[str, Any] = {}
+    variables: dict[str, bool] = {}
     for name, members in _MEMBERS_BY_VARIABLE.items():
         needed = {member for column, member in members.items() if column in columns}
         variables[name] = any(_is_missing(member, pulls.values()) for member in needed)
     if not any(variables.values()):
         return items
-    response = await api.graphql(PULL_FACTS, {"ids": list(pulls), **variables}, "details of these pull requests")
-    facts = {str(node["id"]): _to_rest(api, node, variables) for node in response.data["nodes"] if "id" in node}
+    facts = await _fetch_facts(api, list(pulls), variables)
+    untold = [f"#{item['number']}" for node_id, item in pulls.items() if node_id not in facts]
+    if untold:
+        current_call().add_note(f"GitHub tells no details of {', '.join(untold)}: null there is not known.")
     completed: list[Item | None] = []
     for item in items:
         if item is not None:
             item = {**facts.get(str(item.get("node_id")), {}), **item}
         completed.append(item)
     return completed
+
+
+async def _fetch_facts(api: Api, ids: Sequence[str], variables: Mapping[str, bool]) -> dict[str, dict[str, Any]]:
+    """Return what was asked for of each pull request that GraphQL shows, by its id."""
+    facts: dict[str, dict[str, Any]] = {}
+    for start in range(0, len(ids), _MAX_PULLS_AT_ONCE):
+        part = {"ids": ids[start : start + _MAX_PULLS_AT_ONCE], **variables}
+        response = await api.graphql(PULL_FACTS, part, "details of these pull requests")
+        for node in response.data["nodes"]:
+            if "id" in node:
+                facts[str(node["id"])] = _to_rest(api, node, variables)
+    return facts
 
 
 async def add_pull_links(api: Api, data: dict[str, Any], repo: Repo, number: int) -> str | None:
