@@ -192,7 +192,8 @@ async def test_a_release_brings_no_workflow_and_nothing_of_a_fork(oracle: Oracle
                 assert words in await refused(client, "create_release", repo="octo/app", **more, draft=draft)
         assert "workflow" in await refused(client, "edit_release", repo="octo/app", tag="v3", draft=False)
         assert oracle.sent("POST") == oracle.sent("PATCH") == []
-        await call(client, "create_release", repo="octo/app", tag="v2", draft=False)
+        done = await call(client, "create_release", repo="octo/app", tag="v2", draft=False)
+        assert done["done"] == "Created release v2."
         await call(client, "edit_release", repo="octo/app", tag="v4", draft=False)
         compared(oracle, SHA, changed("a.txt"), status="behind")
         await call(client, "create_release", repo="octo/app", tag="v2", ref=SHA)
@@ -217,7 +218,8 @@ async def test_running_and_publishing_is_asked_about_after_anybodys_text(oracle:
             assert len(asked) == number and "anybody" in asked[-1] and tool in asked[-1]
         assert oracle.sent("POST") == oracle.sent("PATCH") == []
         # What a person still has to publish is a text like another.
-        await call(client, "create_release", **release)
+        done = await call(client, "create_release", **release)
+        assert done["done"] == ("Created release v2. It is a draft: `edit_release` with draft=false publishes it.")
         assert len(asked) == 3
     # What nobody else can write was nobody else's idea; nor was a call without any reading before.
     async with served(oracle, *arguments, elicitation_callback=answering("decline", asked)) as client:

@@ -151,7 +151,10 @@ async def _find(api: Api, repo: Repo, tag: Ref | None, *, internal: bool = False
 def _done(repo: WriteRepo, verb: str, release: dict[str, Any]) -> Done:
     tag = release.get("tag_name")
     uri = f"{repo.uri}/releases/{tag}"
-    return Done(done=f"{verb} release {tag}.", uri=uri, url=release.get("html_url"))
+    sentence = f"{verb} release {tag}."
+    if release.get("draft"):
+        sentence += " It is a draft: `edit_release` with draft=false publishes it."
+    return Done(done=sentence, uri=uri, url=release.get("html_url"))
 
 
 def _describe(repo: Repo, tag: Ref) -> str:
