@@ -363,7 +363,10 @@ async def test_a_project_goes_by_the_names_people_see(oracle: Oracle) -> None:
             "name": "Status",
             "data_type": "single_select",
             "options": [{"id": "f1", "name": {"raw": "Done", "html": ""}}],
-        }
+        },
+        {"id": 6, "name": "Size", "data_type": "single_select", "options": [{"id": "f8", "name": {"raw": "8"}}]},
+        {"id": 7, "name": "Days", "data_type": "number"},
+        {"id": 8, "name": "Note", "data_type": "text"},
     ]
     oracle.answer("GET", "/users/octo/projectsV2/1/fields", fields)
     oracle.respond(
@@ -374,7 +377,15 @@ async def test_a_project_goes_by_the_names_people_see(oracle: Oracle) -> None:
         await call(client, "edit_project_item", **place, field="status", value="done")
         assert oracle.sent("PATCH")[0].json == {"fields": [{"id": 5, "value": "f1"}]}
         assert "`Done`" in await refused(client, "edit_project_item", **place, field="Status", value="Later")
-        assert "`Status`" in await refused(client, "edit_project_item", **place, field="Size", value="1")
+        assert "`Status`" in await refused(client, "edit_project_item", **place, field="State", value="1")
+        for field, value, sent in (
+            ("Size", 8, "f8"), ("Size", "8", "f8"), ("Days", "3", 3), ("Days", 0.5, 0.5), ("Note", 8, "8"),
+            ("Days", None, None),
+        ):  # fmt: skip
+            await call(client, "edit_project_item", **place, field=field, value=value)
+            assert oracle.sent("PATCH")[-1].json["fields"][0]["value"] == sent
+        said = await refused(client, "edit_project_item", **place, field="Days", value="soon")
+        assert "`Days` takes a number, not `soon`. Pass one such as 3 or 0.5; null clears the field." in said
 
 
 @pytest.mark.anyio

@@ -461,37 +461,39 @@ def _to_field_value(field: Mapping[str, Any], value: str | float | None) -> Any:
     """Return a value as GitHub takes it for a field: a number, a text, or the id of a choice."""
     if value is None:
         return None
-    if _choices_of(field):
-        return _choice_id(field, value)
-    if field.get("data_type") == "number":
-        return _to_number(field, value)
     if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
+        value = int(value)
+    text = str(value)
+    if _choices_of(field):
+        return _choice_id(field, text)
+    if field.get("data_type") == "number":
+        return _to_number(field, text)
+    return text
 
 
-def _to_number(field: Mapping[str, Any], value: str | float) -> float:
-    """Return the number that a text says, or `value` itself.
+def _to_number(field: Mapping[str, Any], text: str) -> float:
+    """Return the number that a text says.
 
     Raises:
         Invalid: it says none.
     """
     try:
-        number = float(value)
+        number = float(text)
     except ValueError:
         number = math.nan
     if number.is_integer():
         return int(number)
     if math.isfinite(number):
         return number
-    raise Invalid(f"{quote(str(_to_text(field.get('name'))))} takes a number, not {quote(str(value))}.")
+    name = quote(str(_to_text(field.get("name"))))
+    raise Invalid(f"{name} takes a number, not {quote(text)}.", "Pass one such as 3 or 0.5; null clears the field.")
 
 
-def _choice_id(field: Mapping[str, Any], value: str | float) -> Any:
+def _choice_id(field: Mapping[str, Any], text: str) -> Any:
     """Return the id GitHub wants for a choice, which people name by its text."""
     choices = _choices_of(field)
     for choice in choices:
-        if str(_choice_text(choice)).lower() == str(value).lower() or choice.get("id") == value:
+        if str(_choice_text(choice)).lower() == text.lower() or choice.get("id") == text:
             return choice["id"]
     texts = ", ".join(quote(str(_choice_text(choice))) for choice in choices)
-    raise Invalid(f"{quote(str(value))} is none of the choices.", f"They are: {texts}.")
+    raise Invalid(f"{quote(text)} is none of the choices.", f"They are: {texts}.")
