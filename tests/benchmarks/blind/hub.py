@@ -352,7 +352,13 @@ class Hub(Oracle):
             pulls = [issue for issue in pulls if issue.pull and issue.pull.base == base]
         if head := query.get("head"):
             pulls = [issue for issue in pulls if issue.pull and issue.pull.head == head.rpartition(":")[2]]
-        return self._page(seen, [*map(self._pull, self._ordered(seen, pulls))])
+        # A list tells less of each than is known of one.
+        members = _sample("pulls/list")[0].keys()
+        rows = [
+            {name: value for name, value in self._pull(issue).items() if name in members}
+            for issue in self._ordered(seen, pulls)
+        ]
+        return self._page(seen, rows)
 
     def _list_reviews(self, seen: Seen, number: str) -> Reply:
         pull = self._pull_numbered(number).pull
