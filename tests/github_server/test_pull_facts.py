@@ -6,7 +6,7 @@ import pytest
 
 from github_server.oracle import Oracle
 from github_server.oracle.server import Reply
-from github_server.serving import call, refused, served
+from github_server.serving import call, refused, served, text_of
 from github_server.world import issue, sample
 
 pytestmark = pytest.mark.anyio
@@ -184,4 +184,15 @@ async def test_branches_tell_in_one_list_when_they_changed_and_whether_they_are_
         found = await call(client, "list_refs", **O, fields="name,protected,committedDate", limit=150)
         assert found["rows"][:2] == [["b0", True, "2026-01-02T03:04:05Z"], ["b1", False, "2026-01-02T03:04:05Z"]]
         assert len(found["rows"]) == 150 and "cursor" not in found
+        failure = Reply(200, {"data": None, "errors": [{"type": "TIMEOUT", "message": "too slow"}]})
+
+        def fail_later(given: dict[str, Any]) -> Any:
+            if given["after"]:
+                return failure
+            return page(given)
+
+        oracle.graphql("Branches", fail_later)
+        result = await client.call_tool("list_refs", {**O, "fields": "name,date", "limit": 150})
+        assert len(result.structured_content["rows"]) == 100 and result.structured_content["cursor"]
+        assert "What came before is here." in text_of(result)
     assert {seen.query["protected"] for seen in oracle.sent("GET", "/branches")} == {"true"}

@@ -8,7 +8,8 @@ from typing import Any, cast
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.cursors import Cursor
-from mcp_batteries.errors import NotFound
+from mcp_batteries.errors import NotFound, Unavailable
+from mcp_github.call_context import current_call
 from mcp_github.client.api import Api
 from mcp_github.listing.pages import PageOptions, count_bytes, count_fitting_rows
 from mcp_github.listing.projections import Projection
@@ -138,7 +139,11 @@ async def fetch_graphql_page(api: Api, query: GraphqlQuery, options: PageOptions
             break
         position = replace(page.next_position, page_size=min(_MAX_NODES, remaining))
         max_bytes = DEFAULT_PAGE_BYTES - count_bytes(page.rows)
-        next_page = await _fetch_nodes(api, query, columns, position, max_bytes)
+        try:
+            next_page = await _fetch_nodes(api, query, columns, position, max_bytes)
+        except Unavailable as problem:
+            current_call().add_note(f"{problem.failure} What came before is here.")
+            break
         page = replace(next_page, rows=page.rows + next_page.rows, removed=page.removed + next_page.removed)
     return page.to_listing("nodes", scope, columns, removed=page.removed)
 
