@@ -31,7 +31,8 @@ def world(oracle: Oracle) -> None:
     pulls = [{**listed, "number": number, "node_id": f"PR_{number}"} for number in (6, 5)]
     oracle.pages(f"{HERE}/pulls", pulls)
     reviews = [
-        {"author": {"login": "ben"}, "state": "APPROVED"},
+        {"author": {"__typename": "User", "login": "ben"}, "state": "APPROVED"},
+        {"author": {"__typename": "Bot", "login": "reviewer"}, "state": "DISMISSED"},
         {"author": None, "state": "CHANGES_REQUESTED"},
     ]
     ours = {"number": 7, "title": "Crash", "state": "OPEN", "repository": {"nameWithOwner": "octo/app"}}
@@ -55,7 +56,8 @@ async def test_a_list_tells_reviews_checks_and_conflicts_with_one_more_request(o
         )
         assert found["rows"][0] == [6, None, [], None, None, []]
         assert found["rows"][1] == [
-            5, "changes_requested", ["ben approved", "ghost changes_requested"], "failure", False,
+            5, "changes_requested",
+            ["ben approved", "reviewer[bot] dismissed", "ghost changes_requested"], "failure", False,
             [["#7", "open", "Crash"], ["other/secret#8", "not served here"]],
         ]  # fmt: skip
         assert found["note"] == "#5 closes 1 more issues."
@@ -130,7 +132,10 @@ async def test_one_pull_request_tells_the_same(oracle: Oracle) -> None:
     oracle.graphql("PullLinks", {"repository": {"pullRequest": state}})
     async with served(oracle) as client:
         found = await call(client, "get_pull_request", **O, number=5, fields="verdicts,checks")
-        assert found["data"] == {"verdicts": ["ben approved", "ghost changes_requested"], "checks": "failure"}
+        assert found["data"] == {
+            "verdicts": ["ben approved", "reviewer[bot] dismissed", "ghost changes_requested"],
+            "checks": "failure",
+        }
         found = await call(client, "get_pull_request", **O, number=5)
         assert found["data"]["review_decision"] == "approved" and found["data"]["checks"] == "pending"
 

@@ -305,7 +305,7 @@ class Api:
         if answer.errors and not internal:
             current_call().add_note(partial_data_note(answer.errors, description))
         self._note_rename(repo)
-        data, removed = self._clean(_without_gaps(answer.data))
+        data, removed = self._clean(_name_bots(_without_gaps(answer.data)))
         return ApiResponse(data, removed, headers=response.headers)
 
     async def raw(
@@ -581,6 +581,18 @@ def _without_gaps(data: Any) -> Any:
     if isinstance(data, dict):
         return {name: _without_gaps(value) for name, value in cast("dict[str, Any]", data).items()}
     return data
+
+
+def _name_bots(data: Any) -> Any:
+    """Return GraphQL's `data` with the logins of bots as REST has them: GraphQL calls `reviewer[bot]` `reviewer`."""
+    if isinstance(data, list):
+        return [_name_bots(item) for item in cast("list[Any]", data)]
+    if not isinstance(data, dict):
+        return data
+    named = {name: _name_bots(value) for name, value in cast("dict[str, Any]", data).items()}
+    if named.get("__typename") == "Bot" and not str(named["login"]).endswith("[bot]"):
+        named["login"] = f"{named['login']}[bot]"
+    return named
 
 
 def _cache_key(path: str, params: Mapping[str, Any], accept: str) -> str:

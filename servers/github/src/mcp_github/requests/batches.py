@@ -13,9 +13,8 @@ from mcp_github.call_context import current_call
 from mcp_github.client.api import Api
 from mcp_github.client.rate_limits import MAX_TURN_SECONDS
 
-__all__ = ["MAX_BATCH_SECONDS", "NOT_TRIED", "apply_to_each"]
+__all__ = ["MAX_BATCH_SECONDS", "apply_to_each"]
 
-NOT_TRIED = "not tried"
 # GitHub asks for a second between two writes, and a call may make 100 and more.
 MAX_BATCH_SECONDS = 300
 # So many in a row that fail for the same reason show that the others would, too.
@@ -39,10 +38,12 @@ async def apply_to_each(
     """
     results: dict[_Item, str] = {}
     failures: list[str] = []
+    reason = ""
     call = current_call()
     for item in items:
         remaining = anyio.current_effective_deadline() - anyio.current_time()
         if results and remaining < api.timeout + MAX_TURN_SECONDS:
+            reason = ", as too little time is left"
             break
         report_progress(len(results), len(items), name(item))
         notes_before = len(call.notes)
@@ -59,7 +60,7 @@ async def apply_to_each(
         failures.clear()
         results[item] = " ".join([result, *call.notes[notes_before:]])
         del call.notes[notes_before:]
-    return results | {item: NOT_TRIED for item in items if item not in results}
+    return results | {item: f"not tried{reason}" for item in items if item not in results}
 
 
 def _fails_for_all(problem: Problem, failures: Sequence[str]) -> bool:

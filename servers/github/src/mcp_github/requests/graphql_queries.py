@@ -17,7 +17,7 @@ query Threads($owner: String!, $name: String!, $number: Int!, $first: Int!, $aft
     reviewThreads(first: $first, after: $after) { totalCount pageInfo { hasNextPage endCursor } nodes {
       id isResolved isOutdated path line startLine diffSide startDiffSide originalLine originalStartLine subjectType
       comments(first: 30) { totalCount nodes {
-        databaseId author { login } authorAssociation createdAt body diffHunk
+        databaseId author { __typename login } authorAssociation createdAt body diffHunk
       } }
     } }
   } }
@@ -30,7 +30,7 @@ query Thread($id: ID!, $first: Int, $after: String, $last: Int, $before: String)
     pullRequest { number } repository { nameWithOwner }
     comments(first: $first, after: $after, last: $last, before: $before) {
       totalCount pageInfo { hasNextPage endCursor hasPreviousPage startCursor } nodes {
-        databaseId author { login } authorAssociation createdAt body
+        databaseId author { __typename login } authorAssociation createdAt body
       }
     }
   } }
@@ -92,7 +92,7 @@ query PullLinks($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) { nameWithOwner pullRequest(number: $number) {
     isMergeQueueEnabled mergeQueueEntry { position state estimatedTimeToMerge }
     number reviewDecision statusCheckRollup { state }
-    latestOpinionatedReviews(first: 100) { nodes { author { login } state } }
+    latestOpinionatedReviews(first: 100) { nodes { author { __typename login } state } }
     closingIssuesReferences(first: 20) { totalCount nodes {
       number title state authorAssociation repository { nameWithOwner }
     } }
@@ -113,13 +113,13 @@ query PullFacts(
       additions deletions changedFiles commits(first: 0) { totalCount } comments(first: 0) { totalCount }
     }
     ... @include(if: $merge) {
-      mergeable mergeStateStatus mergedBy { login } autoMergeRequest { mergeMethod }
+      mergeable mergeStateStatus mergedBy { __typename login } autoMergeRequest { mergeMethod }
     }
     reviewRequests(first: 100) @include(if: $requests) { nodes { requestedReviewer {
-      ... on User { login } ... on Bot { login } ... on Mannequin { login } ... on Team { slug }
+      ... on User { login } ... on Bot { __typename login } ... on Mannequin { login } ... on Team { slug }
     } } }
     reviewDecision @include(if: $reviews)
-    latestOpinionatedReviews(first: 100) @include(if: $reviews) { nodes { author { login } state } }
+    latestOpinionatedReviews(first: 100) @include(if: $reviews) { nodes { author { __typename login } state } }
     statusCheckRollup @include(if: $checks) { state }
     closingIssuesReferences(first: 20) @include(if: $closes) { totalCount nodes {
       number title state authorAssociation repository { nameWithOwner }
@@ -190,7 +190,7 @@ query ProjectUpdates($owner: String!, $number: Int!, $first: Int!, $after: Strin
   repositoryOwner(login: $owner) { ... on ProjectV2Owner { projectV2(number: $number) { public
     statusUpdates(first: $first, after: $after) {
       totalCount pageInfo { hasNextPage endCursor } nodes {
-        id status body creator { login } createdAt startDate targetDate
+        id status body creator { __typename login } createdAt startDate targetDate
       }
     }
   } } }
@@ -241,7 +241,7 @@ query Discussions($owner: String!, $name: String!, $category: ID, $answered: Boo
     discussions(categoryId: $category, answered: $answered, first: $first, after: $after,
                 orderBy: {field: UPDATED_AT, direction: DESC}) {
       totalCount pageInfo { hasNextPage endCursor } nodes {
-        number title author { login } authorAssociation category { name } isAnswered closed updatedAt
+        number title author { __typename login } authorAssociation category { name } isAnswered closed updatedAt
         comments(first: 0) { totalCount }
       }
     }
@@ -252,11 +252,11 @@ query Discussions($owner: String!, $name: String!, $category: ID, $answered: Boo
 DISCUSSION = """
 query Discussion($owner: String!, $name: String!, $number: Int!, $first: Int!, $after: String) {
   repository(owner: $owner, name: $name) { nameWithOwner discussion(number: $number) {
-    id number title body author { login } authorAssociation category { name } isAnswered closed createdAt url
+    id number title body author { __typename login } authorAssociation category { name } isAnswered closed createdAt url
     answer { id }
     comments(first: $first, after: $after) { totalCount pageInfo { hasNextPage endCursor } nodes {
-      id author { login } authorAssociation createdAt isAnswer body
-      replies(first: 20) { totalCount nodes { id author { login } authorAssociation createdAt body } }
+      id author { __typename login } authorAssociation createdAt isAnswer body
+      replies(first: 20) { totalCount nodes { id author { __typename login } authorAssociation createdAt body } }
     } }
   } }
 }
