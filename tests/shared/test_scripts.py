@@ -295,7 +295,7 @@ async def test_what_is_printed_is_cut_to_the_page_and_says_so() -> None:
 
 async def test_a_change_that_the_end_of_the_time_cut_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = await seconds_to_begin()
-    monkeypatch.setattr(call_tools, "_MAX_SECONDS", seconds)
+    monkeypatch.setattr(call_tools, "_MAX_CHANGING_SECONDS", seconds)
     async with Served("default", "call_tools") as served:
         script = "say_word({word: 'a'}); try { say_word({word: 'no'}) } catch {} say_word({word: 'wait'})"
         failed, text = await served.try_to_run(script)

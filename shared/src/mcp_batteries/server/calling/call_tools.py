@@ -42,6 +42,8 @@ _MIN_ANSWER_BYTES = 1000
 _EXPECTED_ANSWER_BYTES = 300
 # No further call begins after this time, because hosts wait little longer for an answer.
 _MAX_SECONDS = 60.0
+# Of a script that changes things: a change of many waits for its service, and tells how far it is.
+_MAX_CHANGING_SECONDS = 300.0
 _MAX_SCRIPT_CHARACTERS = 50_000
 # Each is a process; others wait. One caller leaves some for the others.
 _MAX_RUNNING_SCRIPTS = 4
@@ -108,6 +110,10 @@ class _Batch:
         """Return whether a call that is made can change something; also of a tool that isn't there."""
         return not self._reads(call.name)
 
+    def script_seconds(self) -> float:
+        """Return after how many seconds a script is ended."""
+        return _MAX_SECONDS
+
     async def call_or_run(
         self, objects: Sequence[Mapping[str, Mapping[str, Any]]], script: str, max_bytes: int
     ) -> CallToolResult:
@@ -119,7 +125,7 @@ class _Batch:
         if script.strip():
             calls = ScriptCalls(self.table(), self.refuse, self.can_change)
             async with self._running_of_caller(), self.running:
-                return await calls.run(script, _MAX_SECONDS, max_bytes)
+                return await calls.run(script, self.script_seconds(), max_bytes)
         return await self.call_all(objects, max_bytes)
 
     def _running_of_caller(self) -> CapacityLimiter:
@@ -224,6 +230,9 @@ class CallReadingTools(_Batch):
 
 class CallTools(_Batch):
     """The room of the tool that calls any tool."""
+
+    def script_seconds(self) -> float:
+        return _MAX_CHANGING_SECONDS
 
     @tool("Call tools", effect="read", open_world=True, seconds=math.inf, adapt=_use_short_form)
     async def call_tools(
