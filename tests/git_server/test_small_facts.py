@@ -299,3 +299,13 @@ async def test_an_answer_has_the_status_of_the_files_that_it_leaves(tmp_path: Pa
         assert "untracked00" not in committed, committed
         restored = await asking("run_restore", paths=["."], rev="HEAD~1")
         assert "\nD  new.txt\nM  notes.txt\n" in restored, restored
+
+
+@pytest.mark.parametrize(("source", "target"), [("x ->", "y"), ("x", "-> y"), ("x -> y", "z")])
+async def test_a_rename_tells_its_two_names_apart(source: str, target: str, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.commit("second", {source: "moved\n"})
+    made.git("mv", "--", source, target)
+    names = [f'"{name}"' if "->" in name else name for name in (source, target)]
+    async with serving(made.path) as asking:
+        assert (await asking("get_status")).splitlines()[1:] == [f"R  {names[0]} -> {names[1]}"]

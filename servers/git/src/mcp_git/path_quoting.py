@@ -28,7 +28,7 @@ _UNSEEN = (
     "\U000e0000-\U000e0fff"
 )
 # What stands between the two names of a file that was renamed.
-_ARROW = " -> "
+_ARROW = "->"
 _LINE_ENDS = "\x00-\x1f\x7f-\x9f\u2028\u2029"
 _ODD = re.compile(f'[{_LINE_ENDS}"\\\\{_DIRECTIONS}{_UNSEEN}\ud800-\udfff]')
 # What could pass for the end of a line, turns what follows around, or is text that nobody sees.
