@@ -1423,3 +1423,97 @@ async def test_a_side_of_a_conflict_is_taken_whole_by_its_commit(tmp_path: Path)
             assert (made.path / "side.txt").read_text() == "theirs\n"
             assert (made.path / "notes.txt").read_text() == "ours\n"
             made.git("reset", "--quiet", "--hard", "HEAD~1")
+
+
+def put_in_the_way(made: Made, kind: str) -> None:
+    """Put something untracked where `in/a.txt` is tracked."""
+    (made.path / "in/a.txt").unlink()
+    if kind == "folder":
+        made.write("in/a.txt/inner.txt", "untracked\n")
+    if kind == "repository":
+        Made(made.path / "in/a.txt").commit("inner", {"inner.txt": "untracked\n"})
+    if kind == "file":
+        (made.path / "in").rmdir()
+        made.write("in", "untracked\n")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", ["folder", "repository", "file"])
+async def test_nothing_untracked_is_removed_that_lies_where_a_file_is_tracked(kind: str, tmp_path: Path) -> None:
+    """Git itself removes it, and tells of it neither before nor after."""
+    made = made_app(tmp_path)
+    made.commit("tracked", {"in/a.txt": "tracked\n"})
+    put_in_the_way(made, kind)
+    before = state(made)
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("run_reset", {"mode": "hard"}),
+        ("run_restore", {"paths": ["in/a.txt"]}),
+        ("run_stash", {}),
+        ("run_stash", {"untracked": True}),
+    ]
+    async with serving("--write", made.path) as asking:
+        for tool, arguments in calls:
+            answer = await asking(tool, **arguments)
+            assert "is untracked, and would be overwritten for good" in answer, (tool, answer)
+            assert state(made) == before
+    kept = made.path / ("in" if kind == "file" else "in/a.txt/inner.txt")
+    assert kept.read_text() == "untracked\n"
+
+
+@pytest.mark.anyio
+async def test_nothing_untracked_is_removed_by_a_rebase_that_ends(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.commit("tracked", {"in/a.txt": "tracked\n"})
+    made.git("switch", "--quiet", "--create", "other")
+    made.commit("theirs", {"side.txt": "theirs\n"})
+    made.git("switch", "--quiet", "main")
+    made.commit("ours", {"side.txt": "ours\n"})
+    async with serving("--write", made.path) as asking:
+        assert "in conflict" in await asking("run_rebase", rev="other")
+        put_in_the_way(made, "folder")
+        for action in ("abort", "skip"):
+            answer = await asking("continue_operation", action=action)
+            assert "would be overwritten for good" in answer, answer
+        assert (made.path / "in/a.txt/inner.txt").exists()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("is_staged", [False, True])
+async def test_an_undo_says_which_untracked_file_is_in_its_way(is_staged: bool, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.commit("tracked", {"in/a.txt": "tracked\n", "side.txt": "other\n"})
+    made.write("side.txt", "changed\n")
+    untracked = made.path / "in/a.txt"
+    if is_staged:
+        made.git("rm", "--quiet", "--cached", "in/a.txt")
+    else:
+        put_in_the_way(made, "folder")
+        untracked = untracked / "inner.txt"
+    before = state(made)
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_reset", rev="HEAD~1", mode="hard")
+        name = untracked.relative_to(made.path).as_posix()
+        assert f"\nno undo while the untracked {name} is there: move it away first\n" in answer, answer
+        untracked.rename(tmp_path / "moved")
+        await undone(asking, answer)
+        untracked.parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "moved").rename(untracked)
+    assert state(made) == before
+
+
+@pytest.mark.anyio
+async def test_a_stash_has_no_untracked_file_where_head_has_one(tmp_path: Path) -> None:
+    """Git brings back only one of both."""
+    made = made_app(tmp_path)
+    made.git("rm", "--quiet", "--cached", "side.txt")
+    before = state(made)
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_stash", untracked=True)
+        assert answer.startswith("failed: `side.txt` is untracked where HEAD has a file"), answer
+        assert state(made) == before
+        await undone(asking, await asking("run_stash"))
+        assert state(made) == before
+        made.write(".git/info/exclude", "side.txt\n")
+        before = state(made)
+        await undone(asking, await asking("run_stash", untracked=True))
+    assert state(made) == before

@@ -196,7 +196,8 @@ class Twins:
         for tool, arguments in calls:
             refusal = await self.asking(tool, **arguments)
             if refusal.startswith("failed: "):
-                if not self._is_refused_by_git(tool, refusal):
+                is_announced = "\nno undo while the untracked " in answer
+                if not is_announced and not self._is_refused_by_git(tool, refusal):
                     self._differ(act, f"its undo {tool} {arguments} is refused: {refusal}")
                 return
         marked = _find_marked(before["index"])
@@ -255,7 +256,7 @@ def _long(made: Planted) -> None:
 _OWN_REFUSALS = (
     "untracked, and would be overwritten|go through a filter|nothing to stash|keeps for itself|marks of a conflict|"
     "does not come along|under way here|no way leads back|This is a partial clone|Another worktree is on the branch|"
-    "under way is not made yet|^failed: `name` and `rename` are both"
+    "under way is not made yet|no stash could bring back both|^failed: `name` and `rename` are both"
 )
 
 

@@ -25,6 +25,7 @@ from mcp_git.engine.operation.undo import Snapshot, list_staged_since
 from mcp_git.engine.operation.unheeded import find_unheeded
 from mcp_git.engine.operation.untracked_files import (
     describe_remaining_files,
+    find_overwritten_untracked,
     list_refused_by_add,
     list_untracked,
     name_some,
@@ -324,6 +325,10 @@ class _Report:
             calls = [*stage_calls, *calls]
             if remaining:
                 self.lines.append(describe_remaining_files(remaining))
+        obstacle = self._find_obstacle(calls)
+        if obstacle:
+            name = quote_path(obstacle)
+            self.lines.append(f"no undo while the untracked {name} is there: move it away first")
         self.lines += [f"undo: {call}" for call in [*calls, *self._return_calls]]
 
     def _list_unresolvable(self) -> list[str]:
@@ -333,6 +338,20 @@ class _Report:
             return []
         conflicts = list_conflicts(self.after)
         return quote_paths(list_refused_by_add(self.git, self.repository, self.layout, conflicts, self.cancel))
+
+    def _find_obstacle(self, calls: Sequence[ToolCall]) -> bytes:
+        """Return an untracked file that lies where the first call that writes files is to write one; empty if none."""
+        for call in calls:
+            writes = call.tool == "run_restore" or call.arguments.get("mode") == UndoKind.HARD
+            if writes:
+                paths = self.operation.overwritten_paths
+                if call.tool == "run_reset":
+                    paths = ["."]
+                source = str(call.arguments["rev"])
+                return find_overwritten_untracked(
+                    self.git, self.repository, self.layout, source, paths, self.cancel, even_same_content=True
+                )
+        return b""
 
     def _was_at_refused_link(self) -> bool:
         """Whether HEAD was at a commit to which git goes back no more, as it refuses what that has as `.gitmodules`."""

@@ -37,7 +37,11 @@ from mcp_git.engine.operation.plan import OperationPlanner, Upstream
 from mcp_git.engine.operation.report import report_operation
 from mcp_git.engine.operation.snapshot import take_snapshot
 from mcp_git.engine.operation.undo import Snapshot
-from mcp_git.engine.operation.untracked_files import refuse_overwriting_untracked
+from mcp_git.engine.operation.untracked_files import (
+    refuse_overwriting_untracked,
+    refuse_removing_untracked,
+    refuse_torn_stash,
+)
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.revisions import explained_missing_contents
 from mcp_git.engine.work_tree.content_check import ContentCheck
@@ -189,6 +193,10 @@ class _Run:
             self._refuse_overwriting(operation.source, operation.overwritten_paths, even_same_content=False)
         elif isinstance(operation.revision, Revision) and self._checks_out_commit() and self._is_sparse_checkout():
             self._refuse_overwriting(operation.revision, ["."], even_same_content=True)
+        if self._resets_files():
+            refuse_removing_untracked(self.git, self.repository, self.cancel)
+        if operation.command == "stash" and "--include-untracked" in operation.arguments:
+            refuse_torn_stash(self.git, self.repository, self.layout, self._list_stash_paths(), self.cancel)
 
     def _refuse_contents(self, check: ContentCheck) -> None:
         operation = self.operation
@@ -238,15 +246,31 @@ class _Run:
     def _refuse_contents_of_stash(self, check: ContentCheck, revision: str) -> None:
         match self.operation.arguments[1]:
             case "push":
-                arguments = list(self.operation.arguments)
-                paths = arguments[arguments.index("--") + 1 :] if "--" in arguments else ["."]
-                check.refuse_staging(paths, with_untracked="--include-untracked" in arguments)
+                with_untracked = "--include-untracked" in self.operation.arguments
+                check.refuse_staging(self._list_stash_paths(), with_untracked=with_untracked)
             case "apply" | "pop":
                 check.refuse_writing(f"{revision}^1", revision)
                 if isinstance(self.operation, FileOperation) and self.operation.created_files:
                     check.refuse_any(f"{revision}^3")
             case _:
                 pass
+
+    def _list_stash_paths(self) -> Sequence[str]:
+        """Return whose changes a stash puts aside."""
+        arguments = list(self.operation.arguments)
+        if "--" not in arguments:
+            return ["."]
+        return arguments[arguments.index("--") + 1 :]
+
+    def _resets_files(self) -> bool:
+        """Whether git itself makes a hard reset as a part of the command."""
+        match self.operation.arguments:
+            case ["stash", "push", *others]:
+                return "--" not in others
+            case ["rebase", "--abort" | "--skip"]:
+                return True
+            case _:
+                return False
 
     def _refuse_overwriting(self, source: Revision, paths: Sequence[str], *, even_same_content: bool) -> None:
         refuse_overwriting_untracked(

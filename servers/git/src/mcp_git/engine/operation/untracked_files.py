@@ -18,16 +18,18 @@ from mcp_git.repository_paths import Layout
 __all__ = [
     "describe_remaining_files",
     "describe_sparse_files",
+    "find_overwritten_untracked",
     "list_refused_by_add",
     "list_untracked",
     "list_untracked_of_stash",
     "name_some",
     "refuse_obstructed_stash",
     "refuse_overwriting_untracked",
+    "refuse_removing_untracked",
+    "refuse_torn_stash",
 ]
 
 _MAX_NAMES = 20
-_SUBMODULE_MODE = ":160000"
 
 
 def refuse_overwriting_untracked(
@@ -48,6 +50,59 @@ def refuse_overwriting_untracked(
     Raises:
         Conflict: one does, and nothing would bring it back.
     """
+    untracked = find_overwritten_untracked(
+        git, repository, layout, source.text, paths, cancel, even_same_content=even_same_content
+    )
+    if untracked:
+        raise _overwritten(untracked)
+
+
+def refuse_removing_untracked(git: Git, repository: Repository, cancel: CancelToken) -> None:
+    """Check that no untracked file lies where the index has one, as in a folder of its name: git would remove it.
+
+    Raises:
+        Conflict: one does, and nothing would bring it back.
+    """
+    removed = git.run(repository, ["ls-files", "-z", "--killed"], cancel).stdout.split(b"\0")[0]
+    if removed:
+        raise _overwritten(removed)
+
+
+def refuse_torn_stash(
+    git: Git, repository: Repository, layout: Layout, paths: Sequence[str], cancel: CancelToken
+) -> None:
+    """Check that a stash of untracked files has none where HEAD has a file: git could not bring back both.
+
+    Raises:
+        Conflict: it would have one.
+    """
+    torn = find_overwritten_untracked(
+        git, repository, layout, "HEAD", paths, cancel, even_same_content=True, with_ignored=False
+    )
+    if torn:
+        raise Conflict(
+            f"{quote(quote_path(torn))} is untracked where HEAD has a file, and no stash could bring back both.",
+            "Nothing was changed. Stage it with `stage_files` first, or leave `untracked` out.",
+        )
+
+
+def find_overwritten_untracked(
+    git: Git,
+    repository: Repository,
+    layout: Layout,
+    source: str,
+    paths: Sequence[str],
+    cancel: CancelToken,
+    *,
+    even_same_content: bool = False,
+    with_ignored: bool = True,
+) -> bytes:
+    """Return an untracked file that lies where one of `source` is to be written; empty if none does.
+
+    Args:
+        even_same_content: as of `refuse_overwriting_untracked`.
+        with_ignored: whether a file that git ignores counts.
+    """
     top = layout.work_tree or ""
     obstacles: set[str] = set()
     for file in _list_files_to_write(git, repository, source, paths, cancel):
@@ -55,39 +110,48 @@ def refuse_overwriting_untracked(
         if obstacle and (even_same_content or not _has_content(git, repository, top, obstacle, file.oid, cancel)):
             obstacles.add(obstacle)
     if not obstacles:
-        return
-    arguments = ["ls-files", "-z", "--others", "--", *sorted(obstacles)]
-    untracked = git.run(repository, arguments, cancel).stdout.split(b"\0")[0]
-    if untracked:
-        raise Conflict(
-            f"{quote(quote_path(untracked))} is untracked, and would be overwritten for good.",
-            "Stage it with `stage_files` first, or move it away.",
-        )
+        return b""
+    # A repository in place of a file is none of the others, and killed is what git would remove for the file.
+    options = ["-z", "--others", "--killed"]
+    if not with_ignored:
+        options.append("--exclude-standard")
+    arguments = ["ls-files", *options, "--", *sorted(obstacles)]
+    return git.run(repository, arguments, cancel).stdout.split(b"\0")[0]
+
+
+def _overwritten(untracked: bytes) -> Conflict:
+    return Conflict(
+        f"{quote(quote_path(untracked))} is untracked, and would be overwritten for good.",
+        "Stage it with `stage_files` first, or move it away.",
+    )
 
 
 class _CommittedFile(NamedTuple):
-    """A file that a commit has and the index has not."""
+    """A file that a commit has."""
 
     name: str
     oid: str
 
 
 def _list_files_to_write(
-    git: Git, repository: Repository, source: Revision, paths: Sequence[str], cancel: CancelToken
+    git: Git, repository: Repository, source: str, paths: Sequence[str], cancel: CancelToken
 ) -> list[_CommittedFile]:
-    """Return the files that `source` has and the index has not; none if there is no such commit."""
-    arguments = ["diff-index", "--cached", "--raw", "--no-renames", "--diff-filter=D", "-z", source.text, "--", *paths]
+    """Return the files that `source` has and git does not find on disk; none if there is no such commit.
+
+    That are those that the index has not, and those in whose place lies something else, as a folder.
+    """
+    # A submodule's folder stays as it is. What has another type may be a repository in place of the file.
+    options = ["--raw", "--no-renames", "--ignore-submodules=all", "--diff-filter=DT", "-z"]
     try:
-        output = git.run(repository, arguments, cancel).stdout
+        output = git.run(repository, ["diff-index", *options, source, "--", *paths], cancel).stdout
     except GitFailed:
         return []  # The operation itself will say so.
     # Each file has two fields: how it differs, and its name.
     fields = split_names(output)
     files: list[_CommittedFile] = []
     for difference, name in zip(fields[::2], fields[1::2], strict=True):
-        mode, _, oid, *_ = difference.split(" ")
-        if mode != _SUBMODULE_MODE:  # A submodule's folder stays as it is.
-            files.append(_CommittedFile(name, oid))
+        oid = difference.split(" ")[2]
+        files.append(_CommittedFile(name, oid))
     return files
 
 
