@@ -131,6 +131,10 @@ async def test_commits_whose_change_was_picked_are_left_out_on_every_page(tmp_pa
         for wrong in ({"rev": "main"}, {"rev": "release...main"}, {**query, "all_branches": True}):
             refused = await asking("list_commits", **{"not_picked": True, **wrong})
             assert refused.startswith("failed: `not_picked` is about a `rev` like `a..b`"), refused
+        # The commits that were picked are older here than what was made of them.
+        for date in ("since", "until"):
+            refused = await asking("list_commits", rev="main..release", not_picked=True, **{date: "2026-02-01"})
+            assert "takes neither `since` nor `until`" in refused, refused
 
 
 @pytest.mark.anyio

@@ -120,6 +120,12 @@ def list_commits(
         raise Invalid(
             "`not_picked` is about a `rev` like `a..b`, without `lines` and `all_branches`.", "Name such a range."
         )
+    if not_picked and (since or until):
+        # Git compares no changes of commits outside of the dates.
+        raise Invalid(
+            "`not_picked` compares whole sides, so it takes neither `since` nor `until`.",
+            "Leave the dates out: the answer has them.",
+        )
     query = LogQuery(
         revision=rev,
         path=path or TOP_FOLDER,
