@@ -1423,6 +1423,14 @@ async def test_a_side_of_a_conflict_is_taken_whole_by_its_commit(tmp_path: Path)
             assert (made.path / "side.txt").read_text() == "theirs\n"
             assert (made.path / "notes.txt").read_text() == "ours\n"
             made.git("reset", "--quiet", "--hard", "HEAD~1")
+        made.git("rm", "--quiet", "notes.txt")
+        made.git("commit", "--quiet", "--message=gone")
+        assert "conflict: notes.txt (deleted by us)" in await asking("run_cherry_pick", rev=picked)
+        refused = await asking("run_restore", paths=["notes.txt"], rev="HEAD")
+        assert "That commit does not have it: delete the file" in refused, refused
+        (made.path / "notes.txt").unlink()
+        assert not (await asking("stage_files", paths=["notes.txt"])).startswith("failed")
+        assert "notes.txt" not in await asking("get_status")
 
 
 def put_in_the_way(made: Made, kind: str) -> None:
@@ -1517,3 +1525,40 @@ async def test_a_stash_has_no_untracked_file_where_head_has_one(tmp_path: Path) 
         before = state(made)
         await undone(asking, await asking("run_stash", untracked=True))
     assert state(made) == before
+
+
+@pytest.mark.anyio
+async def test_no_ignored_file_is_overwritten_by_what_a_commit_brings(tmp_path: Path) -> None:
+    """Git itself takes it for nothing worth."""
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    made.commit("settings", {"settings.env": "theirs\n", "build": "a file\n"})
+    made.git("switch", "--quiet", "main")
+    made.commit("ignore", {".gitignore": "*.env\nbuild/\n"})
+    made.write("settings.env", "stashed\n")
+    made.git("add", "--force", "settings.env")
+    made.git("stash", "push", "--quiet")
+    made.write("settings.env", "mine\n")
+    before = state(made)
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("run_switch", {"rev": "topic"}),
+        ("create_branch", {"name": "new", "rev": "topic", "switch": True}),
+        ("run_merge", {"rev": "topic"}),
+        ("run_rebase", {"rev": "topic"}),
+        ("run_cherry_pick", {"rev": "topic"}),
+        ("run_cherry_pick", {"rev": "main..topic"}),
+        ("run_reset", {"rev": "topic", "mode": "keep"}),
+        ("run_stash", {"action": "apply"}),
+    ]
+    async with serving("--write", made.path) as asking:
+        for tool, arguments in calls:
+            answer = await asking(tool, **arguments)
+            assert answer.startswith("failed: `settings.env` is ignored here"), (tool, answer)
+            assert (made.path / "settings.env").read_text() == "mine\n"
+            assert state(made) == before
+        made.write("settings.env", "theirs\n")
+        made.write("build/out.o", "built\n")
+        assert "`build/out.o` is ignored here" in await asking("run_switch", rev="topic")
+        (made.path / "build/out.o").unlink()
+        assert not (await asking("run_switch", rev="topic")).startswith("failed")
+        assert (made.path / "build").read_text() == "a file\n"

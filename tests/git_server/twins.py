@@ -254,7 +254,8 @@ def _long(made: Planted) -> None:
 
 
 _OWN_REFUSALS = (
-    "untracked, and would be overwritten|go through a filter|nothing to stash|keeps for itself|marks of a conflict|"
+    "untracked, and would be overwritten|is ignored here|"
+    "go through a filter|nothing to stash|keeps for itself|marks of a conflict|"
     "does not come along|under way here|no way leads back|This is a partial clone|Another worktree is on the branch|"
     "under way is not made yet|no stash could bring back both|^failed: `name` and `rename` are both"
 )

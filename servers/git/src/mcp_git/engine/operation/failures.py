@@ -54,6 +54,8 @@ _NEXT_MOVES = {
     "not under version control": "It is not tracked: `stage_files` makes it so.",
     "could not resolve :[0-3]": "No commit is a side of a conflict: for ours name `HEAD`, for theirs `MERGE_HEAD`, "
     "`CHERRY_PICK_HEAD` or `REBASE_HEAD`.",
+    "path '.*' is unmerged": "That commit does not have it: delete the file, or leave it as it is to stay, then "
+    "`stage_files`.",
     "outside of your sparse-checkout": "Git stages nothing there: the user can widen it, `git sparse-checkout add`.",
     "patch (?:does not apply|failed)": "Make it from what `read_diff` shows now.",
 }

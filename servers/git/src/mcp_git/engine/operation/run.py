@@ -38,6 +38,7 @@ from mcp_git.engine.operation.report import report_operation
 from mcp_git.engine.operation.snapshot import take_snapshot
 from mcp_git.engine.operation.undo import Snapshot
 from mcp_git.engine.operation.untracked_files import (
+    refuse_overwriting_ignored,
     refuse_overwriting_untracked,
     refuse_removing_untracked,
     refuse_torn_stash,
@@ -143,6 +144,20 @@ def _without_sparse_index(step: GitInput) -> Sequence[str]:
     return step.arguments
 
 
+def _list_sides(operation: PickOperation) -> Sequence[str]:
+    """Return the commits before and after what a cherry-pick or a revert does; none if it names no commit."""
+    match operation.revision:
+        case Range(start=start, end=end):
+            sides = [start.text, end.text]
+        case Revision(text=text):
+            sides = [f"{text}^{operation.mainline}", text]
+        case None:
+            return []
+    if operation.command == "revert":
+        sides.reverse()
+    return sides
+
+
 @dataclass
 class _Run:
     """One operation as it runs, where HEAD is."""
@@ -193,6 +208,9 @@ class _Run:
             self._refuse_overwriting(operation.source, operation.overwritten_paths, even_same_content=False)
         elif isinstance(operation.revision, Revision) and self._checks_out_commit() and self._is_sparse_checkout():
             self._refuse_overwriting(operation.revision, ["."], even_same_content=True)
+        comparison = self._compare_with_brought()
+        if comparison:
+            refuse_overwriting_ignored(self.git, self.repository, self.layout, comparison, self.cancel)
         if self._resets_files():
             refuse_removing_untracked(self.git, self.repository, self.cancel)
         if operation.command == "stash" and "--include-untracked" in operation.arguments:
@@ -230,18 +248,30 @@ class _Run:
             case _:
                 pass
 
+    def _compare_with_brought(self) -> Sequence[str]:
+        """Return the arguments of `diff-tree` that say which files the commits bring; none where there are none."""
+        operation = self.operation
+        revision = operation.revision
+        if revision is None or operation.ends_in_progress:
+            return []
+        match operation.command:
+            case "cherry-pick" | "revert" if isinstance(operation, PickOperation):
+                return _list_sides(operation)
+            case "reset" if "--keep" in operation.arguments:
+                return ["HEAD", revision.text]
+            case "switch" | "rebase":
+                return ["HEAD", revision.text]
+            case "merge":
+                return ["--merge-base", "HEAD", revision.text]
+            case "stash" if operation.arguments[1] in ("apply", "pop"):
+                return [f"{revision.text}^1", revision.text]
+            case _:
+                return []
+
     def _refuse_contents_of_pick(self, check: ContentCheck, operation: PickOperation) -> None:
-        match operation.revision:
-            case Range(start=start, end=end):
-                before, after = start.text, end.text
-            case Revision(text=text):
-                before, after = f"{text}^{operation.mainline}", text
-            case None:
-                return
-        if operation.command == "revert":
-            check.refuse_writing(after, before)
-        else:
-            check.refuse_writing(before, after)
+        sides = _list_sides(operation)
+        if sides:
+            check.refuse_writing(*sides)
 
     def _refuse_contents_of_stash(self, check: ContentCheck, revision: str) -> None:
         match self.operation.arguments[1]:

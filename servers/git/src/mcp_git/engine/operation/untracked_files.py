@@ -24,12 +24,15 @@ __all__ = [
     "list_untracked_of_stash",
     "name_some",
     "refuse_obstructed_stash",
+    "refuse_overwriting_ignored",
     "refuse_overwriting_untracked",
     "refuse_removing_untracked",
     "refuse_torn_stash",
 ]
 
 _MAX_NAMES = 20
+# A submodule's folder stays as it is.
+_LIST_OPTIONS = ("--raw", "--no-renames", "--ignore-submodules=all", "-z")
 
 
 def refuse_overwriting_untracked(
@@ -55,6 +58,32 @@ def refuse_overwriting_untracked(
     )
     if untracked:
         raise _overwritten(untracked)
+
+
+def refuse_overwriting_ignored(
+    git: Git, repository: Repository, layout: Layout, comparison: Sequence[str], cancel: CancelToken
+) -> None:
+    """Check that no ignored file lies where a change brings a new one: git overwrites it without a word.
+
+    Args:
+        comparison: the arguments of `diff-tree` that say what the change brings.
+
+    Raises:
+        Conflict: one does, and nothing would bring it back.
+    """
+    # The other way round, so that what is new on the one side is deleted on the other, with its content.
+    arguments = ["diff-tree", "-r", "-R", *_LIST_OPTIONS, "--diff-filter=D", *comparison, "--"]
+    files = _list_files(git, repository, arguments, cancel)
+    obstacles = _find_obstacles(git, repository, layout, files, cancel)
+    if not obstacles:
+        return
+    arguments = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", *obstacles]
+    ignored = git.run(repository, arguments, cancel).stdout.split(b"\0")[0]
+    if ignored:
+        raise Conflict(
+            f"{quote(quote_path(ignored))} is ignored here, and would be overwritten for good.",
+            "Nothing was changed. Move it away first.",
+        )
 
 
 def refuse_removing_untracked(git: Git, repository: Repository, cancel: CancelToken) -> None:
@@ -103,19 +132,18 @@ def find_overwritten_untracked(
         even_same_content: as of `refuse_overwriting_untracked`.
         with_ignored: whether a file that git ignores counts.
     """
-    top = layout.work_tree or ""
-    obstacles: set[str] = set()
-    for file in _list_files_to_write(git, repository, source, paths, cancel):
-        obstacle = _find_obstacle(top, file.name)
-        if obstacle and (even_same_content or not _has_content(git, repository, top, obstacle, file.oid, cancel)):
-            obstacles.add(obstacle)
+    # Files that git does not find on disk: those that the index has not, and those in whose place lies something else,
+    # as a folder. What has another type may be a repository there.
+    arguments = ["diff-index", *_LIST_OPTIONS, "--diff-filter=DT", source, "--", *paths]
+    files = _list_files(git, repository, arguments, cancel)
+    obstacles = _find_obstacles(git, repository, layout, files, cancel, even_same_content=even_same_content)
     if not obstacles:
         return b""
     # A repository in place of a file is none of the others, and killed is what git would remove for the file.
     options = ["-z", "--others", "--killed"]
     if not with_ignored:
         options.append("--exclude-standard")
-    arguments = ["ls-files", *options, "--", *sorted(obstacles)]
+    arguments = ["ls-files", *options, "--", *obstacles]
     return git.run(repository, arguments, cancel).stdout.split(b"\0")[0]
 
 
@@ -133,17 +161,12 @@ class _CommittedFile(NamedTuple):
     oid: str
 
 
-def _list_files_to_write(
-    git: Git, repository: Repository, source: str, paths: Sequence[str], cancel: CancelToken
+def _list_files(
+    git: Git, repository: Repository, arguments: Sequence[str], cancel: CancelToken
 ) -> list[_CommittedFile]:
-    """Return the files that `source` has and git does not find on disk; none if there is no such commit.
-
-    That are those that the index has not, and those in whose place lies something else, as a folder.
-    """
-    # A submodule's folder stays as it is. What has another type may be a repository in place of the file.
-    options = ["--raw", "--no-renames", "--ignore-submodules=all", "--diff-filter=DT", "-z"]
+    """Return the files on the earlier side of a comparison; none if there is no such commit."""
     try:
-        output = git.run(repository, ["diff-index", *options, source, "--", *paths], cancel).stdout
+        output = git.run(repository, arguments, cancel).stdout
     except GitFailed:
         return []  # The operation itself will say so.
     # Each file has two fields: how it differs, and its name.
@@ -153,6 +176,27 @@ def _list_files_to_write(
         oid = difference.split(" ")[2]
         files.append(_CommittedFile(name, oid))
     return files
+
+
+def _find_obstacles(
+    git: Git,
+    repository: Repository,
+    layout: Layout,
+    files: Sequence[_CommittedFile],
+    cancel: CancelToken,
+    *,
+    even_same_content: bool = False,
+) -> list[str]:
+    """Return what lies where files are to be written, and unless `even_same_content` is not as they will be."""
+    top = layout.work_tree or ""
+    obstacles: set[str] = set()
+    for file in files:
+        obstacle = _find_obstacle(top, file.name)
+        if not obstacle or obstacle in obstacles:
+            continue
+        if even_same_content or not _has_content(git, repository, top, obstacle, file.oid, cancel):
+            obstacles.add(obstacle)
+    return sorted(obstacles)
 
 
 def refuse_obstructed_stash(git: Git, repository: Repository, layout: Layout, stash: str, cancel: CancelToken) -> None:
