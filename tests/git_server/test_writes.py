@@ -1562,3 +1562,23 @@ async def test_no_ignored_file_is_overwritten_by_what_a_commit_brings(tmp_path: 
         (made.path / "build/out.o").unlink()
         assert not (await asking("run_switch", rev="topic")).startswith("failed")
         assert (made.path / "build").read_text() == "a file\n"
+
+
+@pytest.mark.anyio
+async def test_nothing_that_is_staged_is_lost_before_the_first_commit(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.commit("second", {"new.txt": "old\n"})
+    made.git("switch", "--quiet", "--orphan", "apart")
+    made.write("new.txt", "new\n")
+    made.git("add", "new.txt")
+    async with serving("--write", made.path) as asking:
+        for answer in (
+            await asking("run_reset", mode="hard"),
+            await asking("run_reset", mode="hard", rev="main"),
+            await asking("run_restore", paths=["."], rev="main"),
+        ):
+            assert answer.startswith("failed: `HEAD` has no commit yet, so what is staged would be lost"), answer
+        assert (made.path / "new.txt").read_text() == "new\n"
+        assert not (await asking("stage_files", paths=["."], unstage=True)).startswith("failed")
+        assert not (await asking("run_reset", mode="hard")).startswith("failed")
+        assert (made.path / "new.txt").read_text() == "new\n"

@@ -144,6 +144,19 @@ def _without_sparse_index(step: GitInput) -> Sequence[str]:
     return step.arguments
 
 
+def _refuse_losing_first_files(status: Status) -> None:
+    """Check that nothing is staged where there is no commit yet: no call leads back to such a state.
+
+    Raises:
+        Conflict: something is.
+    """
+    if not status.has_commit and any(entry.letters != "??" for entry in status.entries):
+        raise Conflict(
+            "`HEAD` has no commit yet, so what is staged would be lost for good.",
+            "Nothing was changed. Commit it, or take it out of the index: `stage_files` with unstage=true.",
+        )
+
+
 def _list_sides(operation: PickOperation) -> Sequence[str]:
     """Return the commits before and after what a cherry-pick or a revert does; none if it names no commit."""
     match operation.revision:
@@ -320,6 +333,8 @@ class _Run:
         if self.operation.command == "switch":
             # Newer gits refuse it too, but look for what is in progress in the common directory, which is ours.
             refuse_in_progress([phrase for phrase in status.in_progress if not phrase.startswith("bisect")])
+        if isinstance(self.operation, FileOperation) and self.operation.source is not None:
+            _refuse_losing_first_files(status)
         if "--amend" in self.operation.arguments:
             refuse_amending_another(self.layout, status.in_progress)
         if isinstance(self.operation, CommitOperation):
