@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,7 @@ _CSV = ["a.zip!/.h/c.csv", "a.zip!/data/a.csv", "d/b.zip!/z.csv"]
         ("a.zip", "*.csv", _CSV[:2]),
         ("a.zip!/data", "*", ["a.zip!/data/a.csv", "a.zip!/data/x/b.CSV"]),
         ("a.zip!", "data/*.csv", ["a.zip!/data/a.csv"]),
+        ("a.zip", "!*.csv", ["a.zip!/n.txt", "a.zip!/data/x/b.CSV"]),
     ],
 )
 def test_names_in_archives_are_found_and_their_contents_searched(
@@ -184,6 +186,68 @@ def test_no_part_is_left_out_in_silence(archives: Path, glob: str) -> None:
         _search(archives, "two", glob=glob)
     with pytest.raises(Invalid, match="only whole files are left out"):
         find_files([served(archives).readable(".")], glob, CancelToken())
+
+
+@pytest.fixture
+def nested(tmp_path: Path) -> Path:
+    inner = zipped({"deep/x.csv": "two\n", "y.txt": "two\n"})
+    fill(tmp_path, {"a.zip": zipped({"inner.zip": inner, "z.csv": "two\n"}), "one.csv.gz": gzip.compress(b"two\n")})
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("a.zip!/inner.zip", ["a.zip!/inner.zip!/y.txt", "a.zip!/inner.zip!/deep/x.csv"]),
+        ("a.zip!/inner.zip!", ["a.zip!/inner.zip!/y.txt", "a.zip!/inner.zip!/deep/x.csv"]),
+        ("a.zip!/inner.zip!/deep", ["a.zip!/inner.zip!/deep/x.csv"]),
+    ],
+)
+def test_an_archive_in_another_is_looked_into_where_it_is_named(nested: Path, path: str, found: list[str]) -> None:
+    assert list(find_files([served(nested).readable(path)], "*", CancelToken()).paths) == found
+    assert flat(_search(nested, "two", path)) == [f"{name}:1:two" for name in found]
+
+
+@pytest.mark.parametrize(
+    ("path", "glob"),
+    [
+        (".", "a.zip!/inner.zip!/*"),
+        (".", "*.zip!/*.zip!/**/*.csv"),
+        ("a.zip", "inner.zip!/*"),
+        ("a.zip!", "*.zip!/*.csv"),
+    ],
+)
+def test_a_glob_goes_into_no_archive_in_another(nested: Path, path: str, glob: str) -> None:
+    with pytest.raises(Invalid, match="can't name a part of files in an archive"):
+        _search(nested, "two", path, glob=glob)
+    with pytest.raises(Invalid, match="can't name a part of files in an archive"):
+        find_files([served(nested).readable(path)], glob, CancelToken())
+
+
+def test_a_compressed_file_is_no_archive(nested: Path) -> None:
+    assert flat(_search(nested, "two", glob="*.gz!/*")) == ["one.csv.gz:1:two"]
+    assert "no archive, so without files for `*`: one.csv.gz" in _search(nested, "two", glob="*.gz!/*.csv")
+
+
+@pytest.mark.anyio
+async def test_the_listing_of_a_folder_in_an_inner_archive_is_its_own(nested: Path) -> None:
+    assert (await Tools(served(nested)).read_text("a.zip!/inner.zip!/deep")).text().endswith("deep/x.csv\t4\n")
+
+
+@pytest.mark.anyio
+async def test_a_name_that_takes_several_lines_is_found_as_it_can_be_read(tmp_path: Path) -> None:
+    fill(tmp_path, {"a.zip": zipped({"x\ny.csv": "two\n", "d/t\tb.csv": "two\n"})})
+    policy = served(tmp_path)
+    page = find_files([policy.readable(".")], "*.zip!/*", CancelToken())
+    assert [path.rpartition("%21/")[2] for path in page.paths] == ["x%0Ay.csv", "d/t%09b.csv"]
+    tools = Tools(policy)
+    answer = (await tools.read_files([*page.paths, "a.zip!/*.csv"])).text()
+    assert answer.count("\ntwo") == 3 and "failed" not in answer, answer
+
+
+def test_duplicates_are_not_looked_for_in_archives(archives: Path) -> None:
+    with pytest.raises(Invalid, match="by its name alone"):
+        find_files([served(archives).readable(".")], "*.zip!/*", CancelToken(), sort="duplicates")
 
 
 def test_a_folder_that_is_called_like_an_archive_is_searched(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from mcp_fs.engine.documents.text_store import StoredText, TextStore
 
 __all__ = ["Extracted", "Output", "extract", "keep_texts", "keep_texts_in"]
 
-Output = Literal["text", "bytes", "all", "page", "photo", "picture", "safety"]
+Output = Literal["text", "bytes", "all", "names", "page", "photo", "picture", "safety"]
 
 # A process that waits for its turn on a busy machine is not one that works: five times what it may work.
 _WALL_SECONDS = 10.0

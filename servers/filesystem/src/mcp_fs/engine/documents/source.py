@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import sys
@@ -171,24 +172,26 @@ def list_members(place: ReadablePath, cancel: CancelToken) -> MemberListing | No
     Raises:
         Problem: it can't be read.
     """
-    with open_content(place, cancel) as (file, label):
-        if label is None or not label.startswith("listing"):
-            return None
-        lines = file.read().decode().removesuffix("\n").split("\n")
+    with _open_file_or_archive(place) as (file, inner):
+        file_parts = place.parts
+        name = place.name
+        if inner is not None:
+            file_parts = place.parts[: len(place.parts) - len(inner)]
+            name = file_parts[-1].removesuffix("!")
+        extracted = extract(file, name, inner or (), "names", place.display, cancel)
+    if not extracted.data:
+        return None
+    archive_names, *lines = extracted.data.decode().splitlines()
     sizes: dict[str, int] = {}
+    is_complete = not extracted.cut_reason
     for line in lines:
-        name, _, size = line.rpartition("\t")
-        if name and size[:1].isdigit():
-            sizes[name] = int(size.replace(",", ""))
-    return MemberListing(_archive_above(place), sizes, lines == [""] or "\t" in lines[-1])
-
-
-def _archive_above(place: ReadablePath) -> ReadablePath:
-    """Return the path of the archive that `place` lies in, or is."""
-    for depth in range(len(place.parts), 0, -1):
-        if place.parts[depth - 1].endswith("!"):
-            return place.at(place.root, place.parts[:depth])
-    return place.at(place.root, (*place.parts[:-1], f"{place.name}!"))
+        size, _, member = line.partition("\t")
+        if member:
+            sizes[json.loads(member)] = int(size)
+        else:
+            is_complete = False
+    archive = place.at(place.root, (*file_parts[:-1], f"{name}!", *json.loads(archive_names)))
+    return MemberListing(archive, sizes, is_complete)
 
 
 @contextmanager

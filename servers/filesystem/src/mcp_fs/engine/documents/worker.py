@@ -69,6 +69,8 @@ _SLOW_KINDS = frozenset({"pdf", "rtf", "sheet", "sqlite"})
 _SLOW_OUTPUTS = frozenset({"page", "picture", "safety"})
 _BLOCK_BYTES = 256 * 1024
 _MOST_LISTED = 100_000
+# What is read as a listing of its files.
+_LISTED_KINDS = frozenset({"zip", "tar"})
 # The name of what is no file in an archive but a part of a document: pages, a sheet, a range of cells.
 _PART = ""
 # What stands for a file that is not searched, as a binary one is not.
@@ -219,6 +221,9 @@ def _handle_request(pipes: _Pipes, request: dict[str, Any]) -> None:
             pipes.send(b"K", verdict.encode())
         case "photo":
             _send_photo_facts(pipes, file, request["mime_type"])
+        case "names":
+            file, _, kind = decompress(file, request["name"])
+            _send_names(pipes, file, kind, request["path"])
         case "all":
             file, _, kind = decompress(file, request["name"])
             _send_all(pipes, file, kind, request["path"])
@@ -236,7 +241,8 @@ def _send_contents(pipes: _Pipes, file: BinaryIO, name: str, parts: list[str], *
             _send_text(pipes, [file.read().decode()], "part of a document")
             return
         if name.endswith("/"):
-            _send_text(pipes, _list_members(archive, name), "listing of a folder in an archive")
+            innermost = _open_innermost_archive(archive, parts[: _depth_of_innermost_archive(parts)])
+            _send_text(pipes, _list_members(innermost, name), "listing of a folder in an archive")
             return
     if as_bytes:
         _send_bytes(pipes, file)
@@ -244,6 +250,39 @@ def _send_contents(pipes: _Pipes, file: BinaryIO, name: str, parts: list[str], *
     if parts:
         file, _, kind = decompress(file, name)
     _send_file(pipes, file, kind)
+
+
+def _send_names(pipes: _Pipes, file: BinaryIO, kind: Kind | None, parts: list[str]) -> None:
+    """Send what each file of an archive, or of a folder in it, is called and how large it is.
+
+    A line tells the names down to the archive that they lie in, as JSON; it is missing for what is no archive.
+    """
+    if not parts and kind not in _LISTED_KINDS:
+        _send_text(pipes, [], "names")
+        return
+    outermost = _open_as_archive(file, kind)
+    if parts and _names_archive(outermost, parts):
+        parts = [*parts[:-1], parts[-1].removesuffix("!") + "!"]
+    depth = _depth_of_innermost_archive(parts)
+    archive = _open_innermost_archive(outermost, parts[:depth])
+    folder = ""
+    if parts[depth:]:
+        _, folder = _open_member(archive, parts[depth:])
+        if not folder.endswith("/"):
+            _send_text(pipes, [], "names")
+            return
+    _send_text(pipes, [json.dumps(parts[:depth]), "\n", *_list_names(archive, folder)], "names")
+
+
+def _list_names(archive: Archive, folder: str) -> Iterator[str]:
+    """Yield a line for each file of a folder: its bytes and its name as JSON; one without a name for what is left."""
+    prefix = fold_name(folder)
+    for number, (entry, _) in enumerate(archive.entries()):
+        if number >= _MOST_LISTED:
+            yield "0\n"
+            return
+        if entry.name and entry.is_file and not entry.link_target and fold_name(entry.name).startswith(prefix):
+            yield f"{entry.size}\t{json.dumps(entry.name)}\n"
 
 
 def _send_picture(pipes: _Pipes, file: BinaryIO, mime_type: str) -> None:
@@ -528,6 +567,9 @@ def _send_all(pipes: _Pipes, file: BinaryIO, kind: Kind | None, parts: list[str]
         pipes.send(b"M")
         pipes.send_content(b"T", "".join(_read_in_time(part)).encode("utf-8", "replace"))
         return
+    if parts[depth:] and _names_archive(archive, parts[depth:]):
+        _send_all(pipes, file, kind, [*parts[:-1], f"{parts[-1]}!"])
+        return
     folder = fold_name("/".join(parts[depth:]))
     has_members = False
     for entry, content in archive.entries():
@@ -538,6 +580,16 @@ def _send_all(pipes: _Pipes, file: BinaryIO, kind: Kind | None, parts: list[str]
         _send_member(pipes, content, entry.name.rpartition("/")[2])
     if folder and not has_members:
         raise missing
+
+
+def _names_archive(archive: Archive, parts: list[str]) -> bool:
+    """Return whether names lead to an archive in another, perhaps without the `!` behind it."""
+    try:
+        content, name = _open_member(archive, parts)
+    except MemberNotFound:
+        return False
+    _, _, kind = decompress(content, name)
+    return kind in _LISTED_KINDS
 
 
 def _find_part(archive: Archive, parts: list[str]) -> Iterator[str] | None:

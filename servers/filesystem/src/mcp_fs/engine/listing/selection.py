@@ -32,7 +32,9 @@ __all__ = [
     "find_nested_starts",
     "name_ending",
     "names_files_with_parts",
+    "part_in_archive_error",
     "refuse_excluded_part",
+    "refuse_nested_part",
 ]
 
 # Whether a path below a start is meant.
@@ -186,6 +188,24 @@ def refuse_excluded_part(glob: str) -> None:
             f"The glob {quote(glob)} would leave out a part of files; only whole files are left out.",
             f"Write {quote('!' + file_glob)}, or name the parts that are wanted.",
         )
+
+
+def refuse_nested_part(member_glob: str) -> None:
+    """Check that a glob of files in an archive does not go into another archive in that.
+
+    Raises:
+        Invalid: it does.
+    """
+    inner_glob, mark, _ = member_glob.partition("!/")
+    if mark and names_files_with_parts(inner_glob):
+        raise part_in_archive_error()
+
+
+def part_in_archive_error() -> Invalid:
+    return Invalid(
+        "`glob` can't name a part of files in an archive.",
+        "Name that file as `path`, such as `a.zip!/b.zip!` or `a.zip!/b.xlsx!/Sheet1`.",
+    )
 
 
 def exclude_chosen(chooses: Chooser, *, folders: bool) -> Chooser:

@@ -15,8 +15,11 @@ from mcp_fs.engine.listing.selection import (
     as_file_glob,
     compile_chooser,
     compile_choosers,
+    exclude_chosen,
     find_nested_starts,
     names_files_with_parts,
+    part_in_archive_error,
+    refuse_nested_part,
 )
 from mcp_fs.engine.listing.walk import (
     Skipped,
@@ -28,7 +31,7 @@ from mcp_fs.engine.listing.walk import (
     walk,
     walk_order,
 )
-from mcp_fs.models import FilePage, escape_line_breaks
+from mcp_fs.models import FilePage
 from mcp_fs.policy import ReadablePath
 
 __all__ = ["MemberQuery", "find_members", "split_member_glob"]
@@ -63,13 +66,19 @@ class _Member(NamedTuple):
 
 
 def split_member_glob(starts: Sequence[ReadablePath], glob: str) -> tuple[str | None, str] | None:
-    """Return the glob of archives and that of the files in them; None where no archive is meant."""
-    if glob.startswith("!"):
-        return None
+    """Return the glob of archives and that of the files in them; None where no archive is meant.
+
+    Raises:
+        Invalid: an archive in another is meant.
+    """
+    starts_in_archive = len(starts) == 1 and is_in_archive(starts[0])
     archive_glob, mark, member_glob = glob.partition("!/")
-    if mark and names_files_with_parts(archive_glob):
+    if mark and names_files_with_parts(archive_glob) and not glob.startswith("!"):
+        if starts_in_archive:
+            raise part_in_archive_error()
+        refuse_nested_part(member_glob)
         return archive_glob, member_glob or "*"
-    if len(starts) == 1 and is_in_archive(starts[0]):
+    if starts_in_archive:
         return None, glob
     return None
 
@@ -88,10 +97,7 @@ def find_members(
     if cursor is not None:
         begin = Cursor.decode("members", cursor, scope)
     skipped = Skipped.with_deadline()
-    member_glob = as_file_glob(query.member_glob)
-    if query.ignore_case:
-        member_glob = member_glob.lower()
-    chooses = compile_chooser([member_glob])
+    chooses = _compile_member_chooser(query)
     members: list[_Member] = []
     for archive in _find_archives(starts, query, skipped, cancel):
         cancel.check()
@@ -113,6 +119,15 @@ def find_members(
     if query.by_size:
         measures = [f"{member.size:,}" for member in page]
     return FilePage([member.path for member in page], len(members), notes, next_cursor, measures)
+
+
+def _compile_member_chooser(query: MemberQuery) -> Chooser:
+    glob = query.member_glob
+    if query.ignore_case:
+        glob = glob.lower()
+    if query.archive_glob is None and glob.startswith("!"):
+        return exclude_chosen(compile_chooser([glob.removeprefix("!")]), folders=glob.endswith("/"))
+    return compile_chooser([as_file_glob(glob)])
 
 
 def _find_archives(
@@ -161,7 +176,6 @@ def _choose_members(
         return []
     if not listing.is_complete:
         skipped.add("has more files than are listed", display_path(archive))
-    top = display_path(listing.archive)
     inner = archive.parts[len(listing.archive.parts) :]
     prefix = "".join(part + "/" for part in inner)
     members: list[_Member] = []
@@ -170,7 +184,7 @@ def _choose_members(
         if query.ignore_case:
             path = path.lower()
         if chooses(path):
-            members.append(_Member(f"{top}/{escape_line_breaks(name)}", listing.sizes[name]))
+            members.append(_Member(entry_display_path(listing.archive, name), listing.sizes[name]))
     return members
 
 

@@ -24,6 +24,7 @@ from mcp_fs.engine.listing.selection import (
     compile_choosers,
     exclude_chosen,
     find_nested_starts,
+    part_in_archive_error,
 )
 from mcp_fs.engine.listing.walk import (
     NOT_DOWNLOADED,
@@ -170,11 +171,8 @@ class FileList:
         self, start: ReadablePath, after: tuple[str, ...] | None, *, again: bool = False
     ) -> Iterator[SearchedFile]:
         """Yield the files in an archive, in order; behind `after`, or from there on."""
-        if self._part:
-            raise Invalid(
-                "`glob` can't name a part of files in an archive.",
-                "Name one file and its part as `path`, such as `a.zip!/b.xlsx!/Sheet1`.",
-            )
+        if self._part or self._chooses_member is not None:
+            raise part_in_archive_error()
         members, cut = read_members(start, self._cancel)
         if cut:
             self._skipped.add(f"searched in part, {cut}", display_path(start))
@@ -182,15 +180,9 @@ class FileList:
             member.place.parts[len(start.parts) :] or (member.place.name,): member for member in members
         }
         for parts in sorted(members_by_parts, key=walk_order):
-            if _is_reached(parts, after, again=again) and self._chooses_in_archive("/".join(parts)):
+            if _is_reached(parts, after, again=again) and self._is_chosen("/".join(parts)):
                 member = members_by_parts[parts]
                 yield SearchedFile(parts, member.place, data=member.data)
-
-    def _chooses_in_archive(self, path: str) -> bool:
-        """Return whether a file is meant, by its path below a start that is an archive."""
-        if self._chooses_member is not None:
-            return self._chooses_member(path)
-        return self._is_chosen(path)
 
     def _may_search_whole(self, path: ReadablePath) -> bool:
         """Return whether a file is searched that is no archive: its parts can be named by `*` alone."""
@@ -217,6 +209,9 @@ class FileList:
         if cut:
             self._skipped.add(f"searched in part, {cut}", display_path(archive))
         members_by_names = {member.place.parts[len(archive.parts) :]: member for member in members}
+        compressed_file = members_by_names.pop((), None)
+        if compressed_file is not None and self._may_search_whole(archive):
+            yield SearchedFile(archive_parts, archive, data=compressed_file.data)
         for names in sorted(members_by_names, key=walk_order):
             path = "/".join(names)
             if _is_reached(names, after, again=again) and self._chooses_member(path):

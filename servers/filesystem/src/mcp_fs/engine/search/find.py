@@ -110,11 +110,11 @@ def find_files(
     glob = _FOLDER_BRACES.sub(_with_slash_behind_braces, glob)
     query = _FindQuery(glob, sort, ignore_case, walk_filter or WalkFilter(), changed)
     query.validate()
-    if sort == "duplicates":
-        return find_duplicates(starts, glob, query.walk_filter, limit, cursor, cancel)
     member_globs = split_member_glob(starts, glob)
     if member_globs is not None:
         return find_members(starts, query.in_archives(*member_globs), limit, cursor, cancel)
+    if sort == "duplicates":
+        return find_duplicates(starts, glob, query.walk_filter, limit, cursor, cancel)
     return _find_page(starts, query, limit, cursor, cancel)
 
 

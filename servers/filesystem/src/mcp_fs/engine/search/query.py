@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Invalid
-from mcp_fs.engine.listing.selection import names_files_with_parts, refuse_excluded_part
+from mcp_fs.engine.listing.selection import names_files_with_parts, refuse_excluded_part, refuse_nested_part
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.patterns.line_breaks import asks_for_line_breaks, remove_classes
 
@@ -105,10 +105,11 @@ class Query:
 
         Raises:
             Invalid: it is empty where lines are not counted, asks for NUL, which no text holds, or leaves out a part
-                of files.
+                of files, or goes into archives in archives.
         """
         if self.glob is not None:
             refuse_excluded_part(self.glob)
+            refuse_nested_part(self.member_glob)
         if not self.pattern and not self.count_only:
             raise Invalid("The pattern is empty and would match every line.", "Name some text or expression.")
         if "\0" in self._outside_classes:
