@@ -245,6 +245,13 @@ async def test_a_name_that_takes_several_lines_is_found_as_it_can_be_read(tmp_pa
     assert answer.count("\ntwo") == 3 and "failed" not in answer, answer
 
 
+@pytest.mark.parametrize(("glob", "hidden"), [("d/*.ZIP!/*.csv", 0), ("*.zip!/*", 1)])
+def test_what_no_archive_of_the_glob_could_be_is_not_left_out(archives: Path, glob: str, hidden: int) -> None:
+    fill(archives, {".x.txt": "", ".y.Zip": ""})
+    said = find_files([served(archives).readable(".")], glob, CancelToken(), ignore_case=True).text()
+    assert ("left out 1 hidden" in said) == bool(hidden) and "left out 2" not in said, said
+
+
 def test_duplicates_are_not_looked_for_in_archives(archives: Path) -> None:
     with pytest.raises(Invalid, match="by its name alone"):
         find_files([served(archives).readable(".")], "*.zip!/*", CancelToken(), sort="duplicates")

@@ -301,6 +301,13 @@ def test_left_out_is_said_only_of_what_a_glob_could_mean(tmp_path: Path, glob: s
     assert hidden or every == find_files([start], glob, CancelToken()).total
 
 
+@pytest.mark.parametrize("glob", ["src/*.jpg", "SRC/*.JPG"])
+def test_left_out_is_said_in_any_case_where_names_have_any(tmp_path: Path, glob: str) -> None:
+    fill(tmp_path, {"Src/a.JPG": "", "Src/.b.jpg": "", "Src/.c.Jpg": "", "Src/.d.txt": ""})
+    said = find_files([served(tmp_path).readable(".")], glob, CancelToken(), ignore_case=True).text()
+    assert said.startswith("[1 found; left out 2 hidden]"), said
+
+
 def test_lines_are_counted_without_a_pattern(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a": "1\n\n3", "b": "1\r\n2\r\n", "c": "", "d/e": "\n"})
     answer = search_text([served(tmp_path).readable(".")], Query("", count_only=True), None, CancelToken(), program)

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, quote
 from mcp_fs.engine.handles.path_opening import exists
-from mcp_fs.engine.listing.selection import Chooser, compile_relative_chooser, compile_relevance
+from mcp_fs.engine.listing.selection import Chooser, choose_in_any_case, compile_relative_chooser, compile_relevance
 from mcp_fs.engine.listing.walk import FolderEntries, Skipped, WalkFilter, entry_display_path, walk
 from mcp_fs.engine.patterns.glob import expand_braces, names_hidden
 from mcp_fs.policy import ReadablePath
@@ -98,7 +98,7 @@ def _start_expansion(path_glob: PathGlob[_P], *, is_any_depth: bool, ignore_case
         choosers[choice] = compile_relative_chooser(anchor + choice, dots_are_spelled=is_hidden)
         if any(map(str.isalpha, choice)):
             lower_chooser = compile_relative_chooser((anchor + choice).lower(), dots_are_spelled=is_hidden)
-            blind_choosers[choice] = _choose_in_any_case(lower_chooser)
+            blind_choosers[choice] = choose_in_any_case(lower_chooser)
     if ignore_case:
         choosers |= blind_choosers
         blind_choosers = {}
@@ -108,13 +108,9 @@ def _start_expansion(path_glob: PathGlob[_P], *, is_any_depth: bool, ignore_case
     is_relevant = compile_relevance([path_glob.start], path_glob.start, glob, expansion.chooses)
     if ignore_case:
         lower_relevance = compile_relevance([path_glob.start], path_glob.start, glob.lower(), expansion.chooses)
-        is_relevant = _choose_in_any_case(lower_relevance)
+        is_relevant = choose_in_any_case(lower_relevance)
     expansion.skipped.is_relevant = is_relevant
     return expansion
-
-
-def _choose_in_any_case(chooses_lower: Chooser) -> Chooser:
-    return lambda path: chooses_lower(path.lower())
 
 
 def _nothing_fits_error(path_glob: PathGlob[_P], skipped: Skipped) -> NotFound:

@@ -24,6 +24,7 @@ __all__ = [
     "Chooser",
     "as_file_glob",
     "as_name_globs",
+    "choose_in_any_case",
     "compile_chooser",
     "compile_choosers",
     "compile_choosers_or_exclusion",
@@ -206,6 +207,11 @@ def part_in_archive_error() -> Invalid:
         "`glob` can't name a part of files in an archive.",
         "Name that file as `path`, such as `a.zip!/b.zip!` or `a.zip!/b.xlsx!/Sheet1`.",
     )
+
+
+def choose_in_any_case(chooses_lower: Chooser) -> Chooser:
+    """Return whether a path is meant in any case, by a glob in lower case."""
+    return lambda path: chooses_lower(path.lower())
 
 
 def exclude_chosen(chooses: Chooser, *, folders: bool) -> Chooser:

@@ -13,8 +13,10 @@ from mcp_fs.engine.documents.source import is_in_archive, list_members
 from mcp_fs.engine.listing.selection import (
     Chooser,
     as_file_glob,
+    choose_in_any_case,
     compile_chooser,
     compile_choosers,
+    compile_relevance,
     exclude_chosen,
     find_nested_starts,
     names_files_with_parts,
@@ -125,9 +127,12 @@ def _compile_member_chooser(query: MemberQuery) -> Chooser:
     glob = query.member_glob
     if query.ignore_case:
         glob = glob.lower()
+    chooses = compile_chooser([as_file_glob(glob)])
     if query.archive_glob is None and glob.startswith("!"):
-        return exclude_chosen(compile_chooser([glob.removeprefix("!")]), folders=glob.endswith("/"))
-    return compile_chooser([as_file_glob(glob)])
+        chooses = exclude_chosen(compile_chooser([glob.removeprefix("!")]), folders=glob.endswith("/"))
+    if query.ignore_case:
+        return choose_in_any_case(chooses)
+    return chooses
 
 
 def _find_archives(
@@ -141,15 +146,16 @@ def _find_archives(
     if query.ignore_case:
         archive_glob = archive_glob.lower()
     for start, chooses in zip(starts, compile_choosers(starts, archive_glob), strict=True):
+        skipped.is_relevant = compile_relevance(starts, start, archive_glob, chooses)
+        if query.ignore_case:
+            chooses = choose_in_any_case(chooses)
+            skipped.is_relevant = choose_in_any_case(skipped.is_relevant)
         nested_starts = find_nested_starts(starts, start)
         for entries in walk(start, query.walk_filter, cancel, skipped):
             exclude_folders(entries, nested_starts)
             prefix = "".join(part + "/" for part in entries.parts)
             for name in entries.files:
-                path = prefix + name
-                if query.ignore_case:
-                    path = path.lower()
-                if name in entries.links or name in entries.special_files or not chooses(path):
+                if name in entries.links or name in entries.special_files or not chooses(prefix + name):
                     continue
                 if name in entries.not_downloaded:
                     skipped.add("not downloaded yet, so not listed", entry_display_path(entries.folder.path, name))
@@ -180,10 +186,7 @@ def _choose_members(
     prefix = "".join(part + "/" for part in inner)
     members: list[_Member] = []
     for name in sorted(listing.sizes, key=lambda name: walk_order(tuple(name.split("/")))):
-        path = name.removeprefix(prefix)
-        if query.ignore_case:
-            path = path.lower()
-        if chooses(path):
+        if chooses(name.removeprefix(prefix)):
             members.append(_Member(entry_display_path(listing.archive, name), listing.sizes[name]))
     return members
 

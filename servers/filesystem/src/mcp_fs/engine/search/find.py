@@ -15,6 +15,7 @@ from mcp_batteries.progress import report_progress
 from mcp_fs.engine.listing.folder_page import format_time
 from mcp_fs.engine.listing.selection import (
     Chooser,
+    choose_in_any_case,
     compile_choosers,
     compile_choosers_or_exclusion,
     compile_relevance,
@@ -309,7 +310,7 @@ class _Finder:
         for number, start in enumerate(self._starts):
             chooses = self._choosers[number]
             if not self._glob.startswith("!"):
-                self.skipped.is_relevant = compile_relevance(self._starts, start, self._glob, chooses)
+                self.skipped.is_relevant = self._compile_relevance(start, chooses)
             nested_starts = find_nested_starts(self._starts, start)
             for entries in walk(start, self._walk_filter, self._cancel, self.skipped):
                 report_progress(self.total, None, f"{self.total:,} found")
@@ -346,6 +347,9 @@ class _Finder:
 
     def _is_chosen(self, chooses: Chooser, path: str) -> bool:
         return chooses(path)
+
+    def _compile_relevance(self, start: ReadablePath, chooses: Chooser) -> Chooser:
+        return compile_relevance(self._starts, start, self._glob, chooses)
 
     def _is_in_time(self, entries: FolderEntries, name: str) -> bool:
         if self._changed is None:
@@ -402,6 +406,9 @@ class _CaseBlindFinder(_Finder):
 
     def _is_chosen(self, chooses: Chooser, path: str) -> bool:
         return chooses(path.lower())
+
+    def _compile_relevance(self, start: ReadablePath, chooses: Chooser) -> Chooser:
+        return choose_in_any_case(super()._compile_relevance(start, chooses))
 
 
 class _OtherCaseFinder(_CaseBlindFinder):
