@@ -111,16 +111,23 @@ async def test_what_is_not_told_from_its_new_bytes_is_named(tmp_path: Path) -> N
 async def test_an_old_encoding_that_is_named_is_not_guessed(tmp_path: Path) -> None:
     polish = "Zażółć gęślą jaźń\n"
     files: dict[str, str | bytes] = {"a.txt": polish.encode("cp1250"), "b.txt": polish, "c.txt": "plain\n"}
+    escaped = "日本\n".encode("iso2022_jp")
     fill(tmp_path, files)
     tools = Tools(served(tmp_path))
     plan = (await tools.replace_text(glob="*", encoding="cp1250>utf-8", dry_run=True)).text()
     assert plan.splitlines()[1:] == ["a.txt from cp1250"] and "guessed" not in plan, plan
+    assert "utf-8 by their bytes, so not read in cp1250: b.txt; nothing was written" in plan, plan
     await tools.replace_text({"jaźń": "noc"}, "*", encoding="windows-1250 > utf-8")
     new = polish.replace("jaźń", "noc").encode()
     assert [(tmp_path / name).read_bytes() for name in sorted(files)] == [new, new, b"plain\n"]
-    for name in ("nonsense", "base64", "punycode", "unicode_escape", ""):
+    (tmp_path / "d.txt").write_bytes(escaped)
+    for name in ("nonsense", "base64", "punycode", "unicode_escape", "", "undefined"):
         with pytest.raises(Invalid, match=f"`{name}` is not known"):
             await tools.replace_text(glob="*", encoding=f"{name}>utf-8")
+    with pytest.raises(Invalid, match=r"`a\\0` is not known"):
+        await tools.replace_text(glob="*", encoding="a\0>utf-8")
+    plan = (await tools.replace_text(glob="*", encoding="iso2022_jp>utf-8", dry_run=True)).text()
+    assert "utf-8 by their bytes, so not read in iso2022_jp: a.txt, b.txt, d.txt" in plan, plan
 
 
 @pytest.mark.anyio

@@ -261,6 +261,12 @@ class _Attempt:
             return ""
         return decoded.encoding_label
 
+    def would_read_the_same(self, data: bytes, decoded: Decoded) -> bool:
+        """Return whether a file that was read in its own encoding has the same text in the one that is named."""
+        if self.old_encoding is None or decoded.encoding == self.old_encoding.name:
+            return True
+        return data.decode(self.old_encoding.name, "replace") == decoded.text
+
     def is_read_back(self, new: str) -> bool:
         """Return whether a text is told from its bytes in the new encoding, which can be a guess."""
         if self.encoding is None or self.encoding.bom or self.encoding.name == "utf-8":
@@ -408,6 +414,8 @@ def _try_file(
         return None
     old_encoding = attempt.find_old_encoding(path, decoded, data, new)
     if new == decoded.text and not old_encoding:
+        if not attempt.would_read_the_same(data, decoded):
+            skipped.add(f"{decoded.encoding_label} by their bytes, so not read in {attempt.old_encoding}", path.display)
         return None
     if kind not in (None, "notebook"):
         skipped.add("read in another form than it is stored, so not changed", path.display)

@@ -175,7 +175,7 @@ def _parse_old_encoding(name: str) -> Encoding:
     try:
         codec = codecs.lookup(name.strip()).name
         "a".encode(codec)
-    except LookupError:
+    except (LookupError, ValueError):  # a name with NUL in it, and `undefined`, which encodes nothing
         codec = ""
     if not codec or codec in _NOT_OF_FILES:
         raise Invalid(f"The encoding {quote(name)} is not known.", "Name it as Python does: `cp1250`, `mac-roman`.")
