@@ -119,6 +119,7 @@ def test_a_group_times_without_a_sum_is_any_other(tmp_path: Path) -> None:
         ("3.141592653589793238\n", "3.14159265358979"),
         ("1e-20\n2e-20\n", "0.00000000000000000003"),
         ("0\n-0\n", "0"),
+        ("21000000.12345678\n0.00000001\n", "21000000.12345679"),
     ],
 )
 def test_a_sum_has_all_its_digits_and_no_noise(tmp_path: Path, numbers: str, total: str) -> None:

@@ -20,8 +20,8 @@ _SPACES_AND_APOSTROPHES = re.compile(r"(?<=\d)(['’\s])(?=\d{3}(?:\1|[.,]|$))")
 ARITHMETIC = Context(prec=500)
 # As many as a program tells apart: what stands behind them comes from how it wrote its numbers.
 _SIGNIFICANT_DIGITS = 15
-# Behind the point people write as many, of any number.
-_EXACT_FRACTION_DIGITS = 6
+# Behind the point people write as many, of any number: bitcoins have eight.
+_EXACT_FRACTION_DIGITS = 8
 _CURRENCY_CODE = re.compile(r"^[A-Z]{3}(?![A-Za-z])|(?<![A-Za-z])[A-Z]{3}$")
 _MINUS_SIGNS = "-−–"
 
