@@ -339,9 +339,17 @@ async def test_what_exists_is_left_out_on_request(here: Ground, tool: str) -> No
     assert (here.root / "n/a.bak").read_text() == "old" and (here.root / "a.bak").exists()
     assert (here.root / "n/e/c.bak").exists() and (here.root / "n/b.txt").exists()
     failed, said = await call(here.root, tool, targets={"./a.bak": "n/"}, skip_existing=True)
-    assert failed and said == "There is nothing to do: skipped 1 that exist: n/a.bak.", said
+    assert not failed and said == "[nothing to do; skipped 1 that exist: n/a.bak]", said
+    _, steps = await call(here.root, "undo_changes")
+    assert steps.startswith("[1 step"), steps
     failed, said = await call(here.root, tool, targets=targets, skip_existing=True, overwrite=True)
     assert failed and "can't be used together" in said, said
+
+
+async def test_a_glob_in_an_archive_is_refused_where_it_would_be_unpacked(here: Ground) -> None:
+    await call(here.root, "copy_file", targets={"b.txt": "z.zip!/"})
+    failed, said = await call(here.root, "copy_file", targets={"z.zip!/*.txt": "n/"})
+    assert failed and "`z.zip!/*.txt` goes into an archive, where only names are taken" in said, said
 
 
 async def test_folders_are_told_as_they_are_after_globs(here: Ground) -> None:
@@ -479,6 +487,8 @@ async def test_the_user_is_asked_about_each_pair(here: Ground, tool: str) -> Non
         for arguments in (several, {"source": "b.txt", "target": "x.txt"}):
             result = await client.call_tool(tool, arguments)
             assert result.is_error
+        result = await client.call_tool(tool, {"targets": {"b.txt": "a.bak"}, "skip_existing": True})
+        assert not result.is_error and len(asked) == 2
     assert "It puts `b.txt` to `x.txt`, `a.bak` to `y\\u{202e}.bak`." in asked[0]
     assert "It puts `b.txt` to `x.txt`." in asked[1] and "can replace" not in asked[1]
 

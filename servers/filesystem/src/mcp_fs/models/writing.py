@@ -294,6 +294,8 @@ class BatchResult(TextResult):
     names_all: bool = True
 
     def text(self) -> str:
+        if not self.entries:
+            return "; ".join(["[nothing to do", *self.notes]) + "]"
         first, *others = self.entries
         if not others:
             return replace(first, notes=[*first.notes, *self.notes]).text()

@@ -169,7 +169,7 @@ def _destination_rules(*, overwrite: bool, skip_existing: bool, ignore_case: boo
 
 def _ask_about(destinations: Destinations[_S], tool: str, settings: Settings, *, overwrite: bool) -> str | None:
     """Return the question about the pairs of a copy or a move."""
-    if not settings.confirm:
+    if not settings.confirm or not destinations.pairs:
         return None
     names: list[str] = []
     for source, target in destinations.pairs:

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
 from mcp_fs.engine.document_kinds import is_archive
+from mcp_fs.engine.documents.source import is_in_archive
 from mcp_fs.engine.handles.named_entries import CopySource, PackedEntry, Packing, accept_target, find_source
 from mcp_fs.engine.handles.path_opening import exists, read_status
 from mcp_fs.engine.listing.expand_glob import ExpandedGlob, expand_glob
@@ -79,7 +80,17 @@ class Destinations(Generic[_S]):
             self.notes.append(f"{pluralize(already_there, 'entry')} of {folder.display} already there")
 
     def expand(self, glob: PathGlob[_P], rules: DestinationRules, cancel: CancelToken) -> Sequence[_P]:
-        """Return what a glob means; what it leaves out is told."""
+        """Return what a glob means; what it leaves out is told.
+
+        Raises:
+            Invalid: it goes into an archive.
+            Problem: as `expand_glob`.
+        """
+        if is_in_archive(glob.start):
+            raise Invalid(
+                f"{quote(glob.text)} goes into an archive, where only names are taken.",
+                "Name its folder, as `a.zip!/b/`, or its files one by one; `find_files` lists them.",
+            )
         self.has_globs = True
         expanded: ExpandedGlob[_P] = expand_glob(
             glob, rules.limit, cancel, for_change=True, ignore_case=rules.ignore_case
@@ -97,7 +108,7 @@ class Destinations(Generic[_S]):
             self._skip_existing()
         self.skipped.drop({display_path(source) for source, _ in self.pairs if isinstance(source, ReadablePath)})
         self.notes += [*self.skipped.notes(), *self.skipped.describe_links()]
-        self._check(rules.limit)
+        self._check(rules)
 
     def _skip_existing(self) -> None:
         existing: list[str] = []
@@ -115,16 +126,16 @@ class Destinations(Generic[_S]):
                 more = f" and {len(existing) - _MAX_EXISTING_NAMED:,} more"
             self.notes.append(f"skipped {len(existing):,} that exist: {names}{more}")
 
-    def _check(self, limit: int) -> None:
-        """Check that there are some, not too many, and no two for one name.
+    def _check(self, rules: DestinationRules) -> None:
+        """Check that there are some, unless all may exist, not too many, and no two for one name.
 
         Raises:
             Invalid: there are not, or two.
-            TooLarge: there are more than `limit`.
+            TooLarge: there are more than the limit.
         """
-        if len(self.pairs) > limit:
-            raise TooLarge(f"These are {len(self.pairs):,} sources, more than {limit:,}.", "Do a part at a time.")
-        if not self.pairs:
+        if len(self.pairs) > rules.limit:
+            raise TooLarge(f"These are {len(self.pairs):,} sources, more than {rules.limit:,}.", "Do a part at a time.")
+        if not self.pairs and not rules.skip_existing:
             raise Invalid(f"There is nothing to do: {'; '.join(self.notes)}.")
         sources: dict[tuple[str, ...], CopySource] = {}
         for source, target in self.pairs:
