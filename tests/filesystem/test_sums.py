@@ -125,3 +125,9 @@ def test_a_group_times_without_a_sum_is_any_other(tmp_path: Path) -> None:
 def test_a_sum_has_all_its_digits_and_no_noise(tmp_path: Path, numbers: str, total: str) -> None:
     fill(tmp_path, {"a": numbers})
     assert _search(tmp_path, "(?P<sum>.+)")[1].split("\t")[-1] == total
+
+
+def test_what_is_too_long_for_a_number_is_told_and_not_rounded(tmp_path: Path) -> None:
+    fill(tmp_path, {"a": f"x 1\nx {'9' * 1001}\n"})
+    head, row = _search(tmp_path, r"(?P<text>\w) (?P<sum>.+)")
+    assert "1 of `sum` are no numbers and not added, such as `9999" in head and row == "2\tx\t1", (head, row)

@@ -16,7 +16,9 @@ _SIMPLE = re.compile(r"([-+]?)(\d+(?:\.\d+)?)")
 # Three digits behind the only mark can be thousands or decimals, unless a zero stands before it.
 _AMBIGUOUS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
 _SPACES_AND_APOSTROPHES = re.compile(r"(?<=\d)(['’\s])(?=\d{3}(?:\1|[.,]|$))")
-# A number has at most 99 digits before its point and 99 behind, its product with another twice as many.
+# What is longer is no number that anybody adds up.
+_MAX_NUMBER_LENGTH = 100
+# With its exponent a number has at most 200 digits before its point, its product with another twice as many.
 ARITHMETIC = Context(prec=500)
 # As many as a program tells apart: what stands behind them comes from how it wrote its numbers.
 _SIGNIFICANT_DIGITS = 15
@@ -63,7 +65,7 @@ class WrittenNumber:
             mark: what an ambiguous one is read with.
         """
         plain = _without_thousands(self.digits, self.mark or mark)
-        if plain is None:
+        if plain is None or len(plain) > _MAX_NUMBER_LENGTH:
             return None
         number = Decimal(plain)
         if self.is_negative:
