@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import tarfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from filesystem.reading import fill, flat, served
 from filesystem.tool_calls import Tools
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem
+from mcp_fs.engine.documents import source
+from mcp_fs.engine.documents.converter import Extracted
 from mcp_fs.engine.search.find import find_files
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.text_search import search_text
@@ -250,6 +254,38 @@ def test_what_no_archive_of_the_glob_could_be_is_not_left_out(archives: Path, gl
     fill(archives, {".x.txt": "", ".y.Zip": ""})
     said = find_files([served(archives).readable(".")], glob, CancelToken(), ignore_case=True).text()
     assert ("left out 1 hidden" in said) == bool(hidden) and "left out 2" not in said, said
+
+
+@pytest.mark.anyio
+async def test_what_stands_before_the_damage_of_an_archive_is_found(tmp_path: Path) -> None:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for name in ("a.csv", "b.csv"):
+            member = tarfile.TarInfo(name)
+            member.size = 20_000
+            archive.addfile(member, io.BytesIO(b"x" * member.size))
+    (tmp_path / "half.tar").write_bytes(file.getvalue()[:30_000])
+    page = find_files([served(tmp_path).readable(".")], "*.tar!/*", CancelToken())
+    assert page.paths and "has more files than are listed: half.tar" in page.text(), page.text()
+    answer = (await Tools(served(tmp_path)).read_files(["half.tar!/*", "half.tar!/*.txt"])).text()
+    assert "half.tar!/*: failed: has more files than are listed: half.tar!." in answer, answer
+    assert "means nothing in the archive, as far as its files are listed." in answer, answer
+
+
+@pytest.mark.parametrize("limit", [60, 100, 140])
+def test_a_list_of_names_that_is_cut_is_whole_up_to_there(
+    tmp_path: Path, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, {"a.zip": zipped({f"{number}.csv": "" for number in range(20)})})
+    extract = source.extract
+
+    def extract_in_part(*values: Any, **named: Any) -> Extracted:
+        extracted = extract(*values, **named)
+        return replace(extracted, data=extracted.data[:limit], cut_reason="cut")
+
+    monkeypatch.setattr(source, "extract", extract_in_part)
+    page = find_files([served(tmp_path).readable(".")], "*.zip!/*", CancelToken())
+    assert page.paths and all(path.endswith(".csv") for path in page.paths) and "has more files" in page.text()
 
 
 def test_duplicates_are_not_looked_for_in_archives(archives: Path) -> None:

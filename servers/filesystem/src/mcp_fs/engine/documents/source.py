@@ -181,7 +181,8 @@ def list_members(place: ReadablePath, cancel: CancelToken) -> MemberListing | No
         extracted = extract(file, name, inner or (), "names", place.display, cancel)
     if not extracted.data:
         return None
-    archive_names, *lines = extracted.data.decode().splitlines()
+    # What stands behind the last line end was cut in two by the limit.
+    archive_names, *lines = extracted.data.decode().split("\n")[:-1]
     sizes: dict[str, int] = {}
     is_complete = not extracted.cut_reason
     for line in lines:

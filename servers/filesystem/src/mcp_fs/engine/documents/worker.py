@@ -16,6 +16,7 @@ import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
+from itertools import chain
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from mcp_batteries.media import pictures
@@ -271,7 +272,7 @@ def _send_names(pipes: _Pipes, file: BinaryIO, kind: Kind | None, parts: list[st
         if not folder.endswith("/"):
             _send_text(pipes, [], "names")
             return
-    _send_text(pipes, [json.dumps(parts[:depth]), "\n", *_list_names(archive, folder)], "names")
+    _send_text(pipes, chain([f"{json.dumps(parts[:depth])}\n"], _list_names(archive, folder)), "names")
 
 
 def _list_names(archive: Archive, folder: str) -> Iterator[str]:

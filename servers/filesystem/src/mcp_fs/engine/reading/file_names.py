@@ -72,9 +72,15 @@ def _expand_in_archive(
     if listing is not None:
         prefix = "".join(part + "/" for part in start.parts[len(listing.archive.parts) :])
         names = [name for name in listing.sizes if chooses(name.removeprefix(prefix))]
-    if listing is None or not names:
-        raise NotFound(f"{quote(path_glob.text)} means nothing in the archive.", "`**/*.x` is at any depth.")
     skipped = Skipped()
+    missing_note = ""
+    if listing is not None and not listing.is_complete:
+        skipped.add("has more files than are listed", display_path(listing.archive))
+        missing_note = ", as far as its files are listed"
+    if listing is None or not names:
+        raise NotFound(
+            f"{quote(path_glob.text)} means nothing in the archive{missing_note}.", "`**/*.x` is at any depth."
+        )
     if len(names) > max_files:
         skipped.add(f"the rest was not read, only the first {max_files:,}", path_glob.text)
     paths: list[ReadablePath] = []
