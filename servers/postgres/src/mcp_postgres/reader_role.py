@@ -41,6 +41,14 @@ SELECT rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrl
         'pg_write_all_data', 'pg_checkpoint', 'pg_maintain', 'pg_signal_autovacuum_worker'])))
 FROM pg_roles r WHERE rolname = %s
 """
+_GRANTABLE_SCHEMA = (
+    "SELECT 1 FROM pg_namespace WHERE nspname = %s AND has_schema_privilege(oid, 'USAGE WITH GRANT OPTION')"
+)
+_GRANTABLE_RELATIONS = """
+SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE nspname = %s AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+    AND has_table_privilege(c.oid, 'SELECT WITH GRANT OPTION') ORDER BY 1
+"""
 _SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' ORDER BY 1"
 _TABLES = """
 SELECT count(*) FILTER (WHERE has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE')),
@@ -251,7 +259,7 @@ def _grant_tables(connection: _Connection, target: _Target) -> None:
             _grant_part(connection, parts)
         return
     for (schema,) in connection.execute(_SCHEMAS).fetchall():
-        _grant_schema(connection, sql.Identifier(schema))
+        _grant_schema(connection, schema)
     _grant_to_come(connection, sql.SQL(""), ("SELECT ON TABLES", "SELECT ON SEQUENCES", "USAGE ON SCHEMAS"))
 
 
@@ -270,7 +278,7 @@ def _grant_part(connection: _Connection, parts: tuple[str, ...]) -> None:
     role = sql.Identifier(READER_ROLE)
     schema = sql.Identifier(parts[0])
     if len(parts) == 1:
-        _grant_schema(connection, schema)
+        _grant_schema(connection, parts[0])
         _grant_to_come(connection, sql.SQL("IN SCHEMA {}").format(schema), ("SELECT ON TABLES", "SELECT ON SEQUENCES"))
         return
     connection.execute(sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(schema, role))
@@ -281,12 +289,17 @@ def _grant_part(connection: _Connection, parts: tuple[str, ...]) -> None:
         connection.execute(sql.SQL("GRANT SELECT ON {} TO {}").format(sql.Identifier(*parts), role))
 
 
-def _grant_schema(connection: _Connection, schema: sql.Identifier) -> None:
-    """Let the reader read what is in a schema now."""
+def _grant_schema(connection: _Connection, schema: str) -> None:
+    """Let the reader read what is in a schema now, as far as this user may grant it.
+
+    One relation of an owner whose rights this user has not would make PostgreSQL refuse `ALL TABLES`.
+    """
     role = sql.Identifier(READER_ROLE)
-    connection.execute(sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(schema, role))
-    connection.execute(sql.SQL("GRANT SELECT ON ALL TABLES IN SCHEMA {} TO {}").format(schema, role))
-    connection.execute(sql.SQL("GRANT SELECT ON ALL SEQUENCES IN SCHEMA {} TO {}").format(schema, role))
+    if connection.execute(_GRANTABLE_SCHEMA, (schema,)).fetchone():
+        connection.execute(sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(sql.Identifier(schema), role))
+    names = [sql.Identifier(schema, name) for (name,) in connection.execute(_GRANTABLE_RELATIONS, (schema,))]
+    if names:
+        connection.execute(sql.SQL("GRANT SELECT ON {} TO {}").format(sql.SQL(", ").join(names), role))
 
 
 def _grant_to_come(connection: _Connection, where: sql.Composable, rights: Sequence[LiteralString]) -> None:
