@@ -208,6 +208,26 @@ def test_who_may_make_roles_but_is_no_superuser_grants_what_its_roles_own(base: 
         base.run("DROP OWNED BY boss CASCADE; DROP ROLE boss")
 
 
+def test_what_others_own_is_left_out_and_told(base: Base, tmp_path: Path) -> None:
+    base.run("CREATE SCHEMA closed; CREATE TABLE closed.a (); CREATE TABLE public.closed ()")
+    base.run("CREATE ROLE boss LOGIN PASSWORD 'boss' CREATEROLE; GRANT owner TO boss")
+    try:
+        _, message = created(tmp_path, settings_for("--create-reader", base.url("boss")))
+        assert "It can read 4 of 6" in message and "repeat this as a superuser" in message, message
+        assert "It can read 6 of 6" in created(tmp_path, settings_for("--create-reader", base.url("postgres")))[1]
+    finally:
+        drop_reader(base)
+        base.run("DROP OWNED BY boss CASCADE; DROP ROLE boss")
+
+
+def test_a_repetition_tells_what_it_adds(base: Base, tmp_path: Path) -> None:
+    ask = settings_for("--create-reader", base.url("postgres"))
+    created(tmp_path, ask)
+    base.run(f"REVOKE SELECT ON t FROM {READER_ROLE}")
+    assert "it did not read public.t before: REVOKE SELECT ON" in created(tmp_path, ask)[1]
+    assert "before" not in created(tmp_path, ask)[1]
+
+
 def test_who_may_not_make_roles_and_what_is_not_there_are_told(base: Base, tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="CREATEROLE"):
         created(tmp_path, settings_for("--create-reader", base.url("owner")))

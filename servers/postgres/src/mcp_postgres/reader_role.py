@@ -34,6 +34,7 @@ __all__ = ["prepare"]
 
 _CONNECT_SECONDS = 10
 _PASSWORD_BYTES = 24
+_MAX_NAMED = 10
 _ROLE = """
 SELECT rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls OR EXISTS (
     SELECT 1 FROM pg_roles m WHERE pg_has_role(r.oid, m.oid, 'MEMBER') AND (m.rolsuper OR m.rolname = ANY (ARRAY[
@@ -70,6 +71,11 @@ ORDER BY 1
 _TABLES_TO_COME = """
 SELECT string_agg(DISTINCT pg_get_userbyid(d.defaclrole)::text, ', ') FROM pg_default_acl d, aclexplode(d.defaclacl) a
 WHERE d.defaclobjtype = 'r' AND a.grantee = current_user::regrole AND a.privilege_type = 'SELECT'
+"""
+_READABLE_NAMES = """
+SELECT format('%%I.%%I', nspname, relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+    AND has_table_privilege(%s, c.oid, 'SELECT') ORDER BY 1
 """
 _READS_VERIFIERS = "SELECT has_column_privilege('pg_authid', 'rolpassword', 'SELECT')"
 _CREATABLE_SCHEMAS = "SELECT string_agg(nspname, ', ') FROM pg_namespace WHERE has_schema_privilege(oid, 'CREATE')"
@@ -205,9 +211,9 @@ def _make_role(connection: _Connection, target: _Target, settings: Settings, fil
                 f"The role `{READER_ROLE}` is there already, and its password is not known here.",
                 "Add `--renew-reader` to give it another; whoever uses the old password then needs the new one.",
             )
-        _grant(connection, target, settings)
+        added = _grant(connection, target, settings)
         connection.commit()
-        return "was there already and keeps its password (`--renew-reader` gives it another)"
+        return f"was there already and keeps its password (`--renew-reader` gives it another){added}"
     password = secrets.token_urlsafe(_PASSWORD_BYTES)
     verifier = connection.pgconn.encrypt_password(password.encode(), READER_ROLE.encode(), b"scram-sha-256").decode()
     role = sql.Identifier(READER_ROLE)
@@ -221,13 +227,18 @@ def _make_role(connection: _Connection, target: _Target, settings: Settings, fil
         )
     else:
         connection.execute(sql.SQL("ALTER ROLE {} LOGIN PASSWORD {}").format(role, secret))
-    _grant(connection, target, settings)
+    added = _grant(connection, target, settings)
     with _replacing_file(file, password):
         connection.commit()
-    return "was made" if row is None else "has a new password"
+    return "was made" if row is None else f"has a new password{added}"
 
 
-def _grant(connection: _Connection, target: _Target, settings: Settings) -> None:
+def _grant(connection: _Connection, target: _Target, settings: Settings) -> str:
+    """Give the reader its rights; return what it reads besides what it read here before, as the end of a sentence.
+
+    Somebody may have taken a table from it on purpose, and nothing tells that from a new table.
+    """
+    readable_before = _list_readable(connection)
     role = sql.Identifier(READER_ROLE)
     for name, value in READER_SETTINGS.items():
         connection.execute(sql.SQL("ALTER ROLE {} SET {} = {}").format(role, sql.Identifier(name), sql.Literal(value)))
@@ -237,6 +248,17 @@ def _grant(connection: _Connection, target: _Target, settings: Settings) -> None
         connection.execute(sql.SQL("GRANT pg_monitor TO {}").format(role))
     if settings.only or settings.mask:
         _grant_quiet_log(connection)
+    added = [name for name in _list_readable(connection) if name not in readable_before]
+    if not readable_before or not added:
+        return ""
+    names = ", ".join(added[:_MAX_NAMED])
+    if len(added) > _MAX_NAMED:
+        names += f" and {len(added) - _MAX_NAMED} more"
+    return f"; it did not read {names} before: REVOKE SELECT ON ... FROM {READER_ROLE} takes a table away again"
+
+
+def _list_readable(connection: _Connection) -> list[str]:
+    return [name for (name,) in connection.execute(_READABLE_NAMES, (READER_ROLE,))]
 
 
 def _grant_connect(connection: _Connection) -> None:
@@ -344,6 +366,8 @@ def _describe_rights(target: _Target, file: Path) -> str:
             "The server's pg_hba.conf decides that; over a socket it often asks for the system user of the same name.",
         ) from None
     rights = f"It can read {readable} of {every} tables and views and change {writable or 'none'}"
+    if readable < every and not target.only:
+        rights += "; the others belong to roles for which this user may not grant: repeat this as a superuser"
     if owners:
         rights += f"; of tables to come, those that {owners} will create"
     if creates:
