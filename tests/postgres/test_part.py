@@ -98,6 +98,31 @@ async def test_checks_and_defaults_of_masked_columns_are_hidden() -> None:
         assert "'seen'" in said and "'seen too'" in said, said
 
 
+@pytest.mark.anyio
+async def test_no_expression_tells_values_of_masked_columns() -> None:
+    base = make()
+    base.run(
+        "CREATE TABLE m (id integer, name text, EXCLUDE USING btree (id WITH =) WHERE (name = 'canary'));"
+        "ALTER TABLE m ADD CHECK ((m.*)::text <> 'canary'), ENABLE ROW LEVEL SECURITY;"
+        "CREATE INDEX ON m ((name = 'canary')); CREATE UNIQUE INDEX ON m (id) WHERE name = 'canary';"
+        "CREATE POLICY p ON m USING (name = 'canary') WITH CHECK (name = 'canary');"
+        "CREATE RULE r AS ON DELETE TO m WHERE OLD.name = 'canary' DO ALSO NOTHING;"
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';"
+        "CREATE TRIGGER g BEFORE INSERT ON m FOR EACH ROW WHEN (NEW.name = 'canary') EXECUTE FUNCTION f();"
+        "CREATE TABLE plain (name text); CREATE INDEX ON plain (name) WHERE name = 'seen'"
+    )
+    calls: list[tuple[str, dict[str, str]]] = [
+        ("list_objects", {"kind": "triggers"}), ("list_objects", {"kind": "policies"}), ("list_objects", {}),
+        ("get_table", {"table": "m"}),
+    ]  # fmt: skip
+    for tool, arguments in calls:
+        async with inside("--mask", "public.m.name", f"app={base.url('postgres')}") as wire:
+            said = text_of(await wire.call(tool, **arguments))
+            assert "canary" not in said and " m" in said, said
+            assert "seen" in text_of(await wire.call("get_table", table="plain"))
+    assert "EXCLUDE (...)" in said and "CREATE" not in said.partition("indexes")[2].partition("triggers")[0], said
+
+
 def test_an_alias_that_is_spelled_like_a_tree_is_an_alias() -> None:
     tree = read_tree(
         "{TARGETENTRY :expr {VAR :varno 1} :resname :expr :next \\{VAR\\ :varno\\ 2\\} :list (i 1 (b) <>)}"

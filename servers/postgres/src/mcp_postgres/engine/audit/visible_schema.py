@@ -20,7 +20,7 @@ from mcp_postgres.engine.audit.catalog_reader import CatalogReader
 from mcp_postgres.engine.audit.procedures import FIRST_OWN, Procedure, find_functions
 from mcp_postgres.engine.audit.query_trees import ColumnOrigins, ForbiddenReference, ReferencedRelation
 
-__all__ = ["RELATION_LISTED", "SCHEMA_NAMED", "SESSION_QUERY", "WHOLE_SCHEMA_LISTED", "VisibleObjects"]
+__all__ = ["HAS_MASKED", "RELATION_LISTED", "SCHEMA_NAMED", "SESSION_QUERY", "WHOLE_SCHEMA_LISTED", "VisibleObjects"]
 
 # In a query of our own: whether relation `c` of schema `n` is listed. `Session` puts in what stands for it.
 RELATION_LISTED = "(/* listed */ true)"
@@ -28,6 +28,8 @@ RELATION_LISTED = "(/* listed */ true)"
 WHOLE_SCHEMA_LISTED = "(/* whole */ true)"
 # The same: whether anything of schema `n` is listed.
 SCHEMA_NAMED = "(/* named in */ true)"
+# The same: whether relation `c` has masked columns, whose values may stand in its expressions.
+HAS_MASKED = "(/* masked */ false)"
 # The same: what other sessions run, which has values in it.
 SESSION_QUERY = "(/* query */ query)"
 
@@ -261,6 +263,7 @@ class VisibleObjects:
         if not self.schema:
             return sql
         sql = sql.replace(SESSION_QUERY, "'not shown'::text")
+        sql = sql.replace(HAS_MASKED, f"(c.oid = ANY ('{{{','.join(map(str, self._names))}}}'::oid[]))")
         if not self.schema.only:
             return sql
         whole_schemas = f"(n.nspname IN ({_literal_list(item[0] for item in self.schema.only if len(item) == 1)}))"

@@ -9,7 +9,7 @@ from typing import Any, cast
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.language.joins import JoinKey, describe_joins
-from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, SCHEMA_NAMED, WHOLE_SCHEMA_LISTED
+from mcp_postgres.engine.audit.visible_schema import HAS_MASKED, RELATION_LISTED, SCHEMA_NAMED, WHOLE_SCHEMA_LISTED
 from mcp_postgres.engine.catalog.locked_relations import (
     IS_CLOSED,
     IS_LOCKED,
@@ -54,7 +54,9 @@ _MAX_VALUE_CHARACTERS = 40
 _MAX_CHILDREN = 8
 _CLOSED = IS_CLOSED.format(oid="c.oid")
 _LOCKED = IS_LOCKED.format(oid="c.oid")
-# An index of which PostgreSQL can't print the expressions now.
+# Whether expressions that may name any column are left out.
+_HIDDEN = f"({_CLOSED} OR {HAS_MASKED})"
+# An index without its expressions.
 _LOCKED_INDEX = """(SELECT format('CREATE %sINDEX %I ON %I.%I USING %s (%s)%s',
       CASE WHEN i.indisunique THEN 'UNIQUE ' END, x.relname, n.nspname, c.relname, m.amname, string_agg(CASE
       WHEN i.indkey[a.attnum - 1] = 0 THEN '...' ELSE
@@ -94,25 +96,25 @@ WITH {LOCKED_RELATIONS} SELECT json_build_object(
       JOIN pg_attribute a ON a.attnum = k.number WHERE i.indrelid = c.oid AND i.indisprimary AND a.attrelid = c.oid),
   'constraints', (SELECT coalesce(json_agg(json_build_object('name', conname, 'spelled', quote_ident(conname),
       'definition', CASE
-      WHEN contype = 'c' AND {_CLOSED} THEN 'CHECK (...)' WHEN contype = 'x' AND {_CLOSED} THEN 'EXCLUDE (...)'
+      WHEN contype = 'c' AND {_CLOSED} THEN 'CHECK (...)' WHEN contype = 'x' AND {_HIDDEN} THEN 'EXCLUDE (...)'
       ELSE pg_get_constraintdef(oid) END, 'checked', CASE WHEN contype = 'c' THEN (SELECT json_agg(a.attname)
-      FROM pg_attribute a WHERE a.attrelid = conrelid AND a.attnum = ANY (conkey)) END)
+      FROM pg_attribute a WHERE a.attrelid = conrelid AND (a.attnum = ANY (conkey) OR 0 = ANY (conkey))) END)
       ORDER BY contype, conname), '[]') FROM pg_constraint
       WHERE conrelid = c.oid AND contype <> 'n'),
   'referred_by', (SELECT coalesce(json_agg(format('%s: %s', conrelid::regclass, pg_get_constraintdef(oid))
       ORDER BY conrelid::regclass::text, conname), '[]') FROM pg_constraint
       WHERE confrelid = c.oid AND contype = 'f' AND conparentid = 0),
   'indexes', (SELECT coalesce(json_agg(json_build_object('definition', CASE
-      WHEN NOT {_CLOSED} THEN pg_get_indexdef(i.indexrelid) ELSE {_LOCKED_INDEX} END, 'valid', i.indisvalid,
+      WHEN NOT {_HIDDEN} THEN pg_get_indexdef(i.indexrelid) ELSE {_LOCKED_INDEX} END, 'valid', i.indisvalid,
       'bytes', CASE WHEN NOT {_LOCKED} THEN pg_relation_size(i.indexrelid) END,
       'scans', s.idx_scan) ORDER BY x.relname), '[]') FROM pg_index i
       JOIN pg_class x ON x.oid = i.indexrelid LEFT JOIN pg_stat_all_indexes s ON s.indexrelid = i.indexrelid
       WHERE i.indrelid = c.oid),
-  'triggers', (SELECT coalesce(json_agg(CASE WHEN tgqual IS NULL OR NOT {_CLOSED} THEN
+  'triggers', (SELECT coalesce(json_agg(CASE WHEN tgqual IS NULL OR NOT {_HIDDEN} THEN
       pg_get_triggerdef(oid) ELSE format('TRIGGER %I ... WHEN (...)', tgname) END ORDER BY tgname), '[]')
       FROM pg_trigger
       WHERE tgrelid = c.oid AND NOT tgisinternal),
-  'rules', (SELECT coalesce(json_agg(CASE WHEN NOT {_CLOSED} THEN pg_get_ruledef(oid) ELSE
+  'rules', (SELECT coalesce(json_agg(CASE WHEN NOT {_HIDDEN} THEN pg_get_ruledef(oid) ELSE
       format('RULE %I ...', rulename) END ORDER BY rulename), '[]') FROM pg_rewrite
       WHERE ev_class = c.oid AND rulename <> '_RETURN'),
   'inherits', (SELECT string_agg(i.inhparent::regclass::text, ', ' ORDER BY i.inhseqno) FROM pg_inherits i
@@ -126,8 +128,8 @@ WITH {LOCKED_RELATIONS} SELECT json_build_object(
       JOIN pg_foreign_server s ON s.oid = f.ftserver WHERE f.ftrelid = c.oid),
   'policies', (SELECT coalesce(json_agg(format('%I for %s to %s%s%s', policyname, cmd,
       (SELECT string_agg(quote_ident(r), ', ') FROM unnest(roles) r),
-      CASE WHEN NOT {_CLOSED} THEN ' using ' || qual END,
-      CASE WHEN NOT {_CLOSED} THEN ' with check ' || with_check END) ORDER BY policyname), '[]')
+      CASE WHEN NOT {_HIDDEN} THEN ' using ' || qual END,
+      CASE WHEN NOT {_HIDDEN} THEN ' with check ' || with_check END) ORDER BY policyname), '[]')
       FROM pg_policies
       WHERE schemaname = n.nspname AND tablename = c.relname),
   'grants', (SELECT coalesce(json_agg(g), '[]') FROM (SELECT format('%s: %s', CASE WHEN a.grantee = 0 THEN 'public'
@@ -292,6 +294,8 @@ def _drop_vanished(description: dict[str, Any]) -> dict[str, Any]:
 
 def _hide_masked(session: Session, description: dict[str, Any]) -> dict[str, Any]:
     """Return what may be told of a table with masked columns: no value of theirs, nor in bounds, checks or defaults.
+
+    Other expressions, as of indexes and policies, are left out of the query itself, by `HAS_MASKED`.
 
     Where a part is served, no statistics of what has rows of other tables, such as a materialized view: these may be
     not served, or masked.

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, SCHEMA_NAMED, WHOLE_SCHEMA_LISTED
+from mcp_postgres.engine.audit.visible_schema import HAS_MASKED, RELATION_LISTED, SCHEMA_NAMED, WHOLE_SCHEMA_LISTED
 from mcp_postgres.engine.catalog.locked_relations import (
     IS_CLOSED,
     IS_LOCKED,
@@ -164,7 +164,8 @@ WITH {LOCKED_RELATIONS}
 SELECT n.nspname AS schema, t.tgname AS name, format('%I on %s', t.tgname, {QUALIFIED_NAME}) AS spelled,
     'trigger' || CASE t.tgenabled WHEN 'D' THEN ', switched off' ELSE '' END AS kind,
     obj_description(t.oid, 'pg_trigger') AS comment,
-    CASE WHEN t.tgqual IS NULL OR NOT {IS_CLOSED.format(oid="c.oid")} THEN
+    CASE WHEN t.tgqual IS NOT NULL AND {HAS_MASKED} THEN ': its condition is not told: columns are masked'
+        WHEN t.tgqual IS NULL OR NOT {IS_CLOSED.format(oid="c.oid")} THEN
         ': ' || regexp_replace(pg_get_triggerdef(t.oid), '^CREATE (CONSTRAINT )?TRIGGER (".*?"|\\S+) ', '')
         ELSE (SELECT format(': not known now: %s', k.holder) FROM closed k WHERE k.oid = c.oid LIMIT 1) END AS signature
 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -179,7 +180,8 @@ SELECT n.nspname AS schema, p.polname AS name, format('%I on %s', p.polname, {QU
     concat(' for ', CASE p.polcmd WHEN 'r' THEN 'select' WHEN 'a' THEN 'insert' WHEN 'w' THEN 'update' WHEN 'd' THEN
         'delete' ELSE 'all' END, ' to ', (SELECT string_agg(CASE r.oid WHEN 0 THEN 'public' ELSE
         quote_ident(pg_get_userbyid(r.oid)) END, ', ') FROM unnest(p.polroles) r (oid)),
-        CASE WHEN {IS_CLOSED.format(oid="c.oid")} THEN (SELECT format('; its condition is not known now: %s', k.holder)
+        CASE WHEN {HAS_MASKED} THEN '; its condition is not told: columns are masked'
+        WHEN {IS_CLOSED.format(oid="c.oid")} THEN (SELECT format('; its condition is not known now: %s', k.holder)
             FROM closed k WHERE k.oid = c.oid LIMIT 1)
         ELSE concat(' using (' || pg_get_expr(p.polqual, p.polrelid) || ')',
             ' with check (' || pg_get_expr(p.polwithcheck, p.polrelid) || ')') END) AS signature
@@ -268,6 +270,8 @@ async def list_objects(
 
     `limit` of them, of those with `name` in their names.
     """
+    if kind in ("triggers", "policies"):
+        await session.audit.refresh_visible(session)
     objects, order = _KINDS[kind]
     sql = _PAGE.format(objects=objects, order=order)
     return await fetch_json(session, sql, schema, name, str(limit), str(offset), json.dumps(hidden_schemas))
