@@ -421,13 +421,18 @@ async def test_many_lines_come_in_few_messages(monkeypatch: pytest.MonkeyPatch) 
     assert len(messages) < 2_000
 
 
-def test_one_whose_server_was_killed_ends_by_itself() -> None:
-    code = "from mcp_batteries.scripts import child; child._CPU_SECONDS = 1; child.main()"
+@pytest.mark.parametrize(
+    ("script", "cpu_seconds"),
+    [("for (;;);", 1), ("for (;;) { try { f({}) } catch {} }", 1_000)],
+    ids=["computing", "calling"],
+)
+def test_one_whose_server_was_killed_ends_by_itself(script: str, cpu_seconds: int) -> None:
+    code = f"from mcp_batteries.scripts import child; child._CPU_SECONDS = {cpu_seconds}; child.main()"
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin is not None
-        process.stdin.write(b'{"script": "for (;;);", "functions": []}\n')
-        process.stdin.flush()
+        process.stdin.write(json.dumps({"script": script, "functions": ["f"]}).encode() + b"\n")
+        process.stdin.close()
         try:
             assert process.wait(60) != 0
         finally:

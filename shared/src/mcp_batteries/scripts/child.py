@@ -9,6 +9,7 @@ empty if it came to its end.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import time
@@ -100,7 +101,11 @@ class _Script:
         if len(arguments) > _MAX_ARGUMENTS_CHARACTERS:
             return _ARGUMENTS_TOO_LONG
         self.send({"name": name, "arguments": arguments})
-        return self.source.readline().decode()
+        answer = self.source.readline()
+        if not answer:
+            # The server is gone. As an error of the function, a script could catch this and go on.
+            os._exit(1)
+        return answer.decode()
 
     def _print(self, json_text: str) -> None:
         text: str = json.loads(json_text)
