@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from mcp_batteries.sdk import tool_table
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import WireError
 from mcp_batteries.testing.wire.base import SECONDS
@@ -298,6 +299,12 @@ async def test_one_locked_database_makes_no_other_wait(tmp_path: Path) -> None:
 
 def test_what_a_model_reads_of_all_tools_has_a_bound() -> None:
     assert snapshot(build(load(Settings, ["--demo"])))["bytes"]["tools_list"] <= 1950 * 4
+
+
+@pytest.mark.parametrize(("toolset", "offered"), [("insights", False), ("read", True)])
+def test_several_calls_in_one_are_offered_where_one_could_read(toolset: str, offered: bool) -> None:
+    server = build(load(Settings, ["--demo", "--tools", toolset]))
+    assert ("call_tools" in tool_table(server)) == offered
 
 
 @pytest.fixture

@@ -303,8 +303,9 @@ def assemble(
         _declare_room(room, offer, withholds)
     batch_type = CallTools if CALL_TOOLS in settings.tools else CallReadingTools
     call_tools = batch_type(lambda: tool_table(server), _describe_caller)
-    # Several calls in one belong to every toolset: a choice of one has them too.
-    offer.add_room(call_tools, _close_to_hidden_calls(settings), offer.chosen_toolsets())
+    # Several calls in one belong to every toolset that reads: a choice of one has them too.
+    toolsets = offer.chosen_toolsets() if offer.reading_tools() else ()
+    offer.add_room(call_tools, _close_to_hidden_calls(settings), toolsets)
     if sources:
         # No rule of the server leaves this tool out, because what changes belongs to every toolset.
         offer.add_room(change_tools(hub, follows), ClosedGate())
