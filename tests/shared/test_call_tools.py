@@ -405,7 +405,7 @@ async def test_calls_are_understood_as_models_write_them(calls: Any, said: list[
 
 _NO_CALLS: list[tuple[Any, str]] = [
     ([{}], "names no tool"),
-    ([], "Neither `calls` nor `script`"),
+    ([], "Neither `calls` nor `script` says anything"),
     ([{"say_it": {"word": "a"}}, {"call_tools": {"calls": []}}], "not itself"),
     ([{"say_it": {"word": "a"}}, {"say_it": "b"}], "`calls[1].say_it` must be an object"),
     (

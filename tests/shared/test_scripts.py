@@ -174,12 +174,12 @@ async def test_it_changes_nothing_unless_the_operator_names_the_tool() -> None:
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        ("\n\nget_price({fruit: 'nut'})", "1 calls: line 3: Error: get_price: There is no `nut`. Ask for an apple."),
+        ("\n\nget_price({fruit: 'nut'})", "1 call: line 3: Error: get_price: There is no `nut`. Ask for an apple."),
         ("get_price({frut: 1})", "line 1: Error: get_price: `get_price` was not run: there is no argument `frut`"),
         ("get_price('apple')", "takes its arguments as one object: get_price({NAME: VALUE})"),
-        ("get_prize({})", "get_prize is not defined]\n[its functions are get_price, list_rows, show_dot, say_word"),
+        ("get_prize({})", "get_prize is not defined]\n[its functions are get_price, list_rows, show_dot and print]"),
         ("call_tools({})", "call_tools is not defined"),
-        ("let = ;", "line 1: SyntaxError: "),
+        ("let = ;", "[a script is JavaScript, the body of an asynchronous function]"),
         ("throw 'tea'", "0 calls: tea]"),
         ("await new Promise(() => {})", "it waits for a promise that nothing resolves"),
         ("const all = []; for (;;) all.push('x'.repeat(1e6))", "out of memory"),
@@ -291,6 +291,11 @@ async def test_what_is_printed_is_cut_to_the_page_and_says_so() -> None:
         text = await served.run("print('x'.repeat(3000))", max_bytes=1000)
         assert text == "[cut: 1,000 of 3,001 bytes that it printed; print less, or raise max_bytes]\n" + "x" * 1000
         assert await served.run("const nothing = 1") == "[the script printed nothing]"
+
+
+async def test_the_fence_that_models_put_around_code_is_no_part_of_it() -> None:
+    async with Served() as served:
+        assert await served.run("\n```js\nreturn 1\n```\n") == "1"
 
 
 async def test_a_change_that_the_end_of_the_time_cut_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ __all__ = ["FunctionFailed", "Outcome", "run_script"]
 _MAX_OUTPUT_CHARACTERS = 1_000_000
 # A line of the process holds the arguments of a call, or some of what the script printed.
 _MAX_LINE_BYTES = 16 << 20
-_PROCESS_ENDED = "its process ended, as it does where a script takes too much memory or time"
+_PROCESS_ENDED = "its process ended, as it does after 20 s of work and where it takes too much memory"
 _TOP_FOLDER = os.path.abspath(os.sep)
 
 

@@ -121,7 +121,7 @@ class _Batch:
         if objects and script.strip():
             raise Invalid("`calls` and `script` were both given.", "Make the calls of the list in the script.")
         if not objects and not script.strip():
-            raise Invalid("Neither `calls` nor `script` was given.", "Give the calls to make, or a script.")
+            raise Invalid("Neither `calls` nor `script` says anything.", "Give the calls to make, or a script.")
         if script.strip():
             calls = ScriptCalls(self.table(), self.refuse, self.can_change)
             async with self._running_of_caller(), self.running:

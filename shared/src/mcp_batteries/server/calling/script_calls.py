@@ -25,6 +25,7 @@ _NEXT_PAGE = re.compile(
     r'(?:\A\[|^=== ).*\b(?:cursor|start_line)="?(?P<value>[^"\s;,\]]+)|\A\{.*"cursor":"(?P<json_value>[^"]+)"',
     re.MULTILINE,
 )
+_FENCED = re.compile(r"\s*```\w*\n(?P<code>.*?)```\s*", re.DOTALL)
 # What the first line says of an answer that has no next page.
 _INCOMPLETE = re.compile(r"\[.*\b(?:truncated|raise max_)")
 
@@ -57,7 +58,7 @@ class ScriptCalls:
 
     async def run(self, script: str, seconds: float, max_bytes: int) -> CallToolResult:
         """Run a script whose functions are the tools, and return what it prints."""
-        outcome = await run_script(script, self._functions, self._make, seconds)
+        outcome = await run_script(_without_fence(script), self._functions, self._make, seconds)
         output = truncate_utf8(outcome.output, max_bytes)
         notes = [*self._describe_calls(outcome), *_describe_output(outcome, output)]
         text = "\n".join([*(f"[{note}]" for note in notes), output])
@@ -118,12 +119,16 @@ class ScriptCalls:
     def _describe_calls(self, outcome: Outcome) -> list[str]:
         notes: list[str] = []
         if outcome.error:
-            notes.append(f"the script failed after {self.count} calls: {outcome.error}")
+            calls = "1 call" if self.count == 1 else f"{self.count} calls"
+            notes.append(f"the script failed after {calls}: {outcome.error}")
         elif self.failed:
             # An asynchronous function that nobody waits for drops its errors.
             notes.append(f"{self.failed} of {self.count} calls failed")
         if "is not defined" in outcome.error:
-            notes.append(f"its functions are {', '.join(self._functions)} and print")
+            allowed = [name for name in self._functions if not self.refuse(Call(name, {}))]
+            notes.append(f"its functions are {', '.join(allowed)} and print")
+        if "SyntaxError" in outcome.error:
+            notes.append("a script is JavaScript, the body of an asynchronous function")
         if self.changes:
             changes = ", ".join(f"{count} {name}" for name, count in self.changes.items())
             notes.append(f"calls that could change something: {changes}")
@@ -133,6 +138,12 @@ class ScriptCalls:
             names = ", ".join(dict.fromkeys(name for _, name in self.unread))
             notes.append(f"not all is in what {names} returned, as `remark` or a cursor in it says")
         return notes
+
+
+def _without_fence(script: str) -> str:
+    """Return a script without the fence that models put around code."""
+    fenced = _FENCED.fullmatch(script)
+    return script if fenced is None else fenced["code"]
 
 
 def _describe_output(outcome: Outcome, output: str) -> list[str]:
