@@ -238,6 +238,16 @@ def test_who_may_not_make_roles_and_what_is_not_there_are_told(base: Base, tmp_p
     assert not base.rows(f"SELECT 1 FROM pg_roles WHERE rolname = '{READER_ROLE}'")
 
 
+def test_the_reader_itself_is_no_administrator_and_no_standby(base: Base, tmp_path: Path) -> None:
+    settings, _ = created(tmp_path, settings_for("--create-reader", base.url("postgres")))
+    with pytest.raises(Unavailable, match=r"of the role `mcp_reader` only read here.*as a superuser") as refusal:
+        created(
+            tmp_path,
+            settings_for("--create-reader", settings.databases[0], "--password-file", settings.password_file),
+        )
+    assert "standby" not in str(refusal.value)
+
+
 @pytest.mark.parametrize("form", ["{url}?connect_timeout=5", "shop={url}", "host=127.0.0.1 port={port} user=postgres"])
 def test_forms_of_an_address(base: Base, tmp_path: Path, form: str) -> None:
     url = base.url("postgres")

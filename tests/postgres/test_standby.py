@@ -3,10 +3,15 @@
 import re
 from collections.abc import Generator
 from dataclasses import dataclass
+from pathlib import Path
 
 import anyio
 import pytest
 
+from mcp_batteries.errors import Unavailable
+from mcp_batteries.settings import load
+from mcp_postgres.reader_role import prepare
+from mcp_postgres.settings import Settings
 from postgres.machine import Machine, place
 from postgres.serving import Inside, inside, served, text_of
 
@@ -114,6 +119,12 @@ async def test_a_standby_is_served_like_any_other(pair: Pair, role: str) -> None
             assert result["isError"]
             assert "a standby, which only reads" in found, found
     assert pair.standby.rows("SELECT pg_is_in_recovery()") == [(True,)]
+
+
+def test_no_reader_is_made_on_a_standby(pair: Pair, tmp_path: Path) -> None:
+    settings = load(Settings, ["--create-reader", pair.standby.url()])
+    with pytest.raises(Unavailable, match=r"it is a standby.*Name the primary"):
+        prepare(settings, tmp_path)
 
 
 async def test_what_the_primary_commits_reaches_who_follows_the_standby(pair: Pair) -> None:

@@ -35,6 +35,7 @@ __all__ = ["prepare"]
 _CONNECT_SECONDS = 10
 _PASSWORD_BYTES = 24
 _MAX_NAMED = 10
+_READ_ONLY = "SELECT current_setting('transaction_read_only')::boolean, pg_is_in_recovery()"
 _ROLE = """
 SELECT rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls OR EXISTS (
     SELECT 1 FROM pg_roles m WHERE pg_has_role(r.oid, m.oid, 'MEMBER') AND (m.rolsuper OR m.rolname = ANY (ARRAY[
@@ -185,16 +186,27 @@ def _connect_as_administrator(target: _Target, settings: Settings) -> Generator[
         try:
             # Names must mean PostgreSQL's own functions, whoever may create others here.
             connection.execute("SET search_path = pg_catalog")
+            _refuse_read_only(connection)
             yield connection
         except psycopg.errors.InsufficientPrivilege as error:
             raise Unavailable(
                 f"The role of `--create-reader` may not do that: {error.diag.message_primary}.",
                 "Connect as a superuser or as a role with CREATEROLE.",
             ) from None
-        except psycopg.errors.ReadOnlySqlTransaction:
-            raise Unavailable("The server only reads: it is a standby.", "Name the primary server.") from None
         except psycopg.Error as error:
             raise Unavailable(f"PostgreSQL says: {error.diag.message_primary or error}.") from None
+
+
+def _refuse_read_only(connection: _Connection) -> None:
+    """Refuse a connection that can't write; PostgreSQL's own error does not tell a standby from a role's setting."""
+    is_read_only, is_standby = cast("tuple[bool, bool]", connection.execute(_READ_ONLY).fetchone())
+    if is_standby:
+        raise Unavailable("The server only reads: it is a standby.", "Name the primary server.")
+    if is_read_only:
+        raise Unavailable(
+            f"Transactions of the role `{connection.info.user}` only read here: `default_transaction_read_only` is on.",
+            "Connect as a superuser or as a role with CREATEROLE; if this is one, switch that setting off for it.",
+        )
 
 
 def _make_role(connection: _Connection, target: _Target, settings: Settings, file: Path) -> str:
