@@ -15,6 +15,7 @@ from mcp_batteries.errors import Conflict, Refused, Unavailable
 from mcp_batteries.run import run
 from mcp_batteries.settings import load
 from mcp_postgres.engine.connection.role import READ_ROLE, Role
+from mcp_postgres.engine.demo.process import free_port
 from mcp_postgres.operator_sql import READER_ROLE
 from mcp_postgres.reader_role import prepare
 from mcp_postgres.settings import Settings
@@ -246,6 +247,13 @@ def test_the_reader_itself_is_no_administrator_and_no_standby(base: Base, tmp_pa
             settings_for("--create-reader", settings.databases[0], "--password-file", settings.password_file),
         )
     assert "standby" not in str(refusal.value)
+
+
+def test_where_nothing_listens_the_command_says_what_to_check(tmp_path: Path) -> None:
+    nowhere = f"postgresql://postgres@127.0.0.1:{free_port()}/shop"
+    with pytest.raises(Unavailable, match=r"can't be reached.*Check the host and the port") as refusal:
+        created(tmp_path, settings_for("--create-reader", nowhere))
+    assert "later" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("form", ["{url}?connect_timeout=5", "shop={url}", "host=127.0.0.1 port={port} user=postgres"])

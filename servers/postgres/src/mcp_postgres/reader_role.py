@@ -35,6 +35,7 @@ __all__ = ["prepare"]
 _CONNECT_SECONDS = 10
 _PASSWORD_BYTES = 24
 _MAX_NAMED = 10
+_OUTAGE_FIX = "Check the host and the port, and that PostgreSQL runs and listens there; then repeat the command."
 _READ_ONLY = "SELECT current_setting('transaction_read_only')::boolean, pg_is_in_recovery()"
 _ROLE = """
 SELECT rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls OR EXISTS (
@@ -181,7 +182,7 @@ def _connect_as_administrator(target: _Target, settings: Settings) -> Generator[
     try:
         connection = psycopg.connect(make_conninfo("", **words))
     except (psycopg.Error, OSError) as error:
-        raise unreachable_problem(database, error) from None
+        raise unreachable_problem(database, error, outage_fix=_OUTAGE_FIX) from None
     with contextlib.closing(connection):
         try:
             # Names must mean PostgreSQL's own functions, whoever may create others here.

@@ -29,6 +29,7 @@ _VALUES_HIDDEN: ContextVar[bool] = ContextVar("terse", default=False)
 # The backend was ended: by an administrator, a crash, a shutdown, or for idling.
 _CONNECTION_LOST_STATES = ("57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04")
 
+_OUTAGE_FIX = "Try again later: the server connects as soon as that works."
 # What libpq or the server says of a fault that time does not heal, and what the operator can do.
 _REMEDIES = (
     ("certificate verify failed", "name the certificate of its authority as `sslrootcert`, or renew the server's"),
@@ -183,8 +184,12 @@ def locate_problem(problem: Problem, prefix: str) -> Problem:
     return type(problem)(f"{prefix}{problem.failure}", problem.fix)
 
 
-def unreachable_problem(database: str, error: Exception) -> Unavailable:
-    """Return the problem for a connection that could not be made; libpq's words hold no password."""
+def unreachable_problem(database: str, error: Exception, *, outage_fix: str = _OUTAGE_FIX) -> Unavailable:
+    """Return the problem for a connection that could not be made; libpq's words hold no password.
+
+    Args:
+        outage_fix: the next move where the reason may pass.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     message = next((line for line in lines if "failed" in line or "FATAL" in line), lines[0] if lines else "no answer")
     message = _QUOTED_PATH.sub(r'"\1"', message.removeprefix("connection failed: ").removeprefix("connection is bad: "))
@@ -192,12 +197,12 @@ def unreachable_problem(database: str, error: Exception) -> Unavailable:
     for words, remedy in _REMEDIES:
         if re.search(words, message):
             return Unavailable(failure, f"The operator can {remedy}.")
-    return outage_problem(failure)
+    return outage_problem(failure, outage_fix)
 
 
-def outage_problem(failure: str) -> Unavailable:
+def outage_problem(failure: str, fix: str = _OUTAGE_FIX) -> Unavailable:
     """Return the problem for a database that doesn't answer, for a reason that may pass."""
-    return Unavailable(failure, "Try again later: the server connects as soon as that works.", retry_after=5)
+    return Unavailable(failure, fix, retry_after=5)
 
 
 def in_doubt_problem(database: str) -> Unavailable:
