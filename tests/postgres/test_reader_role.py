@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from mcp_batteries.errors import Conflict, Refused, Unavailable
+from mcp_batteries.executables import quote_command
 from mcp_batteries.run import run
 from mcp_batteries.settings import load
 from mcp_postgres.engine.connection.role import READ_ROLE, Role
@@ -254,6 +255,13 @@ def test_where_nothing_listens_the_command_says_what_to_check(tmp_path: Path) ->
     with pytest.raises(Unavailable, match=r"can't be reached.*Check the host and the port") as refusal:
         created(tmp_path, settings_for("--create-reader", nowhere))
     assert "later" not in str(refusal.value)
+
+
+def test_the_command_to_serve_has_the_other_options(base: Base, tmp_path: Path) -> None:
+    options = ["--demo", "--dba", "--timeout", "9"]
+    settings, message = created(tmp_path, settings_for("--create-reader", base.url("postgres"), *options, "--check"))
+    words = ["--demo", "--password-file", settings.password_file, *options[1:], settings.databases[0]]
+    assert f"To serve it: {quote_command(['mcp-postgres', *words])}\n" in message
 
 
 @pytest.mark.parametrize("form", ["{url}?connect_timeout=5", "shop={url}", "host=127.0.0.1 port={port} user=postgres"])

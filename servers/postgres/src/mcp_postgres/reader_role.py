@@ -149,7 +149,8 @@ def prepare(settings: Settings, data_folder: Path) -> tuple[Settings, str]:
         f"Its database: {target.entry}",
     ]
     if settings.install is None and settings.print_config is None:
-        command = quote_command([settings.COMMAND, "--password-file", str(file), target.entry])
+        options = settings.serving.model_copy(update={"databases": ()}).arguments()
+        command = quote_command([settings.COMMAND, *options, target.entry])
         lines.append(f"To serve it: {command}")
         lines.append(
             "The same command with `--install HOST` writes a host's entry, with `--print-config HOST` shows it."
