@@ -198,6 +198,31 @@ def test_a_second_time_replaces_the_first(host: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", HOSTS)
+def test_a_replaced_entry_can_be_had_back(host: str, tmp_path: Path) -> None:
+    where = places(tmp_path)
+    install(host, settings("--read-only"), where)
+    replaced = where.file(host).read_bytes()
+    message = install(host, settings(), where)
+    backup = Path(message.partition("The file as it was: ")[2].partition(".\n")[0])
+    lines = message.split("\n")
+    assert f"To undo: copy the entry `fs` from the file as it was into {where.file(host)}." in lines
+    removal = lines[-1].partition("To take it out: ")[2]
+    assert removal.endswith(f" --uninstall {host}")
+    message = uninstall(host, settings(), where)
+    assert message.endswith(f"\nThe one that it replaced is in {backup}, until --purge.")
+    assert backup.read_bytes() == replaced
+
+
+def test_a_backup_with_nothing_but_the_removed_entry_goes(tmp_path: Path) -> None:
+    where = places(tmp_path)
+    install("cursor", settings(), where)
+    message = install("cursor", settings(), where)
+    assert "\nTo undo: " in message and "To take it out" not in message
+    assert "\n" not in uninstall("cursor", settings(), where)
+    assert not folders(where.notes)
+
+
+@pytest.mark.parametrize("host", HOSTS)
 def test_what_somebody_edits_afterwards_stays(host: str, tmp_path: Path) -> None:
     where = places(tmp_path)
     path = where.file(host)
@@ -812,7 +837,8 @@ def test_one_host_has_several_entries_of_a_server(host: str, tmp_path: Path) -> 
     assert "fs" not in parsed(host, path.read_text("utf-8"))[container(host)]
     uninstall(host, load(Settings, [*ACTION, "--name", "work"]), where)
     assert path.read_bytes() == existing(host).encode()
-    assert not folders(where.notes)
+    (notes,) = folders(where.notes)
+    assert [file.name for file in notes.iterdir()] == ["fs.backup"], "it has the entry for `a`"
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../x", "x" * 65, "é", "-a", 'a"b'])

@@ -225,6 +225,19 @@ def test_backups_go_and_what_other_servers_need_stays(home: Path) -> None:
     assert not NOTES.find().exists(), "locks are left, and the message says that nothing is"
 
 
+@pytest.mark.parametrize("is_other_installed", [False, True])
+def test_a_backup_that_was_kept_goes_with_the_rest(is_other_installed: bool, home: Path) -> None:
+    if is_other_installed:
+        set_up(load(Weather, ["--install", "cursor"]))
+    set_up(load(Files, ["--install", "cursor", os.sep + "served"]))
+    set_up(load(Files, ["--install", "cursor", "--read-only", os.sep + "served"]))
+    set_up(load(Files, ["--uninstall", "cursor"]))
+    (backup,) = NOTES.find().rglob("fs.backup")
+    assert f"{backup}: " in set_up(load(Files, ["--purge"]))
+    assert not backup.exists()
+    assert any(NOTES.find().rglob("journal.json")) is is_other_installed
+
+
 def test_notes_of_a_newer_version_stay(home: Path) -> None:
     path = Places.of_this_user().file("cursor")
     path.parent.mkdir(parents=True)

@@ -110,7 +110,7 @@ UNDO = UserFolder(
 )
 
 NOTES = UserFolder(
-    "hosts' files as they were before `--install`, until `--uninstall`",
+    "hosts' files as they were before `--install`, until `--uninstall` or `--purge`",
     (),
     notes_folder,
     "~/.local/share/mcp-batteries/installed",

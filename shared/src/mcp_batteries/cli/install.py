@@ -216,7 +216,10 @@ def _uninstall(host: str, path: Path, settings: Settings, places: Places) -> str
                 return f"Would take the entry `{target.name}` out of {target.file.path}, and remove that empty file."
             return f"Would take the entry `{target.name}` out of {target.file.path}, and change nothing else there."
         _commit(target, edit)
-        return f"Took the entry `{target.name}` out of {target.file.path}."
+        lines = [f"Took the entry `{target.name}` out of {target.file.path}."]
+        if edit.earlier is not None:
+            lines.append(f"The one that it replaced is in {edit.earlier}, until --purge.")
+        return "\n".join(lines)
 
     return _attempt(attempt, host, path, settings, places)
 
@@ -329,10 +332,12 @@ class _Edit:
     Attributes:
         contents: None if the file is to go.
         replacement: what the entry started before and what it starts now; empty if that is the same.
+        earlier: the backup that stays, because it holds what the removed entry replaced.
     """
 
     contents: bytes | None
     replacement: Sequence[str] = ()
+    earlier: Path | None = None
 
 
 def _plan_installation(target: _Target, text: str) -> _Edit:
@@ -439,7 +444,13 @@ def _report(target: _Target, text: str, places: Places, edit: _Edit, problems: S
         lines.append("It belongs to the project, and names programs and paths of this machine: mind that in a commit.")
     lines.append(f"Then {load_host(target.host).restart}.")
     where = f", in {places.project_folder()}" if settings.workspace else ""
-    lines.append(f"To undo{where}: {typed_command(settings, *_undo_words(target))}")
+    removal = f"{where}: {typed_command(settings, *_undo_words(target))}"
+    if not edit.replacement:
+        lines.append(f"To undo{removal}")
+        return "\n".join(lines)
+    if not problems:
+        lines.append(f"To undo: copy the entry `{target.name}` from the file as it was into {target.file.path}.")
+    lines.append(f"To take it out{removal}")
     return "\n".join(lines)
 
 
@@ -486,8 +497,31 @@ def _plan_removal(target: _Target) -> _Edit:
         contents = original
     elif target.journal.made_file and _is_empty(target.config_format, after):
         contents = None
+    earlier = None
+    if _has_replaced(target, doomed):
+        earlier = target.notes.folder / backup_of(target.name)
+    else:
+        target.notes.remove(backup_of(target.name))
     _note_uninstalled(target, contents)
-    return _Edit(contents)
+    return _Edit(contents, earlier=earlier)
+
+
+def _has_replaced(target: _Target, doomed: Entry) -> bool:
+    """Return whether the backup has an entry of that name which starts something else than the doomed one."""
+    backup = target.notes.read(backup_of(target.name))
+    if backup is None:
+        return False
+    try:
+        text = target.config_format.repair(ConfigFile(target.file.path, backup).text)
+        servers: Any = target.config_format.read_leniently(text).get(doomed.container)
+    except (Problem, Malformed):
+        return False
+    if not isinstance(servers, dict):
+        return False
+    earlier: Any = cast("dict[str, Any]", servers).get(doomed.name)
+    if not isinstance(earlier, dict):
+        return False
+    return describe_command(cast("dict[str, Any]", earlier)) != describe_command(doomed.value)
 
 
 def _shape(target: _Target) -> tuple[str, Sequence[dict[str, Any]]]:
@@ -544,7 +578,6 @@ def _note_uninstalled(target: _Target, contents: bytes | None) -> None:
     journal = target.journal
     was_current = journal.is_current(target.file.contents)
     journal.entries.pop(target.name, None)
-    target.notes.remove(backup_of(target.name))
     if not journal.entries:
         target.notes.remove(ORIGINAL)
         target.notes.remove(JOURNAL)

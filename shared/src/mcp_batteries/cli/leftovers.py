@@ -153,7 +153,9 @@ def _remove_backups(settings: Settings, places: Places) -> list[str]:
     for journal in Journal.all(places.notes):
         folder = folder_of(places.notes, journal.host, Path(journal.file))
         own = {name for name, installed in journal.entries.items() if installed.command in commands}
-        doomed = [backup_of(name) for name in sorted(own)]
+        # With these go those that `--uninstall` kept, which are of no entry.
+        needed = {backup_of(name) for name in journal.entries.keys() - own}
+        doomed = sorted(path.name for path in folder.glob("*.backup") if path.name not in needed)
         if own == journal.entries.keys():
             doomed.append(ORIGINAL)
         with suppress(Problem), locked(places.notes, journal.host):
