@@ -129,6 +129,29 @@ def test_who_prints_an_entry_learns_that_it_needs_a_token(
     assert ("Bearer ${env:MCP_TOKEN_FS}" in printed.out) is is_said
 
 
+@pytest.mark.parametrize("action", ["--print-config", "--install"])
+@pytest.mark.parametrize("option", ["--tools", "--exclude-tools"])
+def test_a_tool_that_would_end_each_start_is_refused(
+    action: str, option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gc.disable", lambda: None)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
+    audit = tmp_path / "audit"
+    words = ["--audit-file", str(audit), action, "cursor", str(tmp_path)]
+
+    def exit_status(tools: str) -> object:
+        with pytest.raises(SystemExit) as caught:
+            run("mcp_fs", [option, tools, "--dry-run", *words] if action == "--install" else [option, tools, *words])
+        return caught.value.code
+
+    assert exit_status("defualt,call_tools") == 1
+    printed = capsys.readouterr()
+    assert not printed.out and f"`{option}` names `defualt`" in printed.err
+    assert exit_status("read,call_tools") == 0
+    assert f'"{option}"' in capsys.readouterr().out
+    assert not audit.exists()
+
+
 BEARER = {
     "amp": "${MCP_TOKEN_WORK}",
     "claude-code": "${MCP_TOKEN_WORK}",

@@ -87,6 +87,10 @@ def _run(program: Program, settings: Settings, handover: replay.Handover | None)
     if isinstance(prepared, int):
         return prepared
     settings = prepared
+    if settings.print_config or settings.install:
+        mistake = _find_unknown_tool(program, settings)
+        if mistake:
+            return _fail(settings, mistake)
     if settings.print_config:
         return _print_config(settings, settings.print_config)
     if settings.install or settings.uninstall or settings.purge:
@@ -114,6 +118,24 @@ def _print_new_token(settings: Settings, request: str) -> int:
     print(line, flush=True)  # noqa: T201
     print(f"The token, shown this once: {token}", file=sys.stderr)  # noqa: T201
     return 0
+
+
+def _find_unknown_tool(program: Program, settings: Settings) -> str:
+    """Return why `--tools` or `--exclude-tools` would end each start by a host; empty if they would not."""
+    if settings.transport != "stdio" or not (settings.tools or settings.exclude_tools):
+        return ""
+    from mcp_batteries.errors import Problem
+    from mcp_batteries.server.tool_filter import UnknownTool
+
+    try:
+        # The server would make the audit file.
+        program.build(settings.model_copy(update={"audit_file": None}))
+    except UnknownTool as problem:
+        return str(problem)
+    except Problem:
+        # What is missing now may be there when the host starts it.
+        return ""
+    return ""
 
 
 def _print_config(settings: Settings, host: str) -> int:

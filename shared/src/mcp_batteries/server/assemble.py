@@ -273,7 +273,7 @@ def assemble(
     Raises:
         ValueError: two rooms offer the same name.
         TypeError: a function asks for what is not among the dependencies.
-        Invalid: `--tools` or `--exclude-tools` names a tool or toolset that does not exist.
+        UnknownTool: `--tools` or `--exclude-tools` names a tool or toolset that does not exist.
     """
     catalog = catalog or Catalog()
     catalog.skills = skills

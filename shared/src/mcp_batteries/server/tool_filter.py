@@ -7,10 +7,14 @@ from typing import NamedTuple
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["ALL", "DEFAULT", "ClosedGate", "ToolFilter"]
+__all__ = ["ALL", "DEFAULT", "ClosedGate", "ToolFilter", "UnknownTool"]
 
 ALL = "all"
 DEFAULT = "default"
+
+
+class UnknownTool(Invalid):
+    """`--tools` or `--exclude-tools` names what the server does not have."""
 
 
 class ClosedGate(NamedTuple):
@@ -62,7 +66,7 @@ class ToolFilter:
             later: toolsets whose tools come while the server runs.
 
         Raises:
-            Invalid: a name is neither.
+            UnknownTool: a name is neither.
         """
         toolsets = set(later)
         for names in tools.values():
@@ -71,7 +75,7 @@ class ToolFilter:
         for flag, chosen in (("--tools", self._tools), ("--exclude-tools", self._excluded)):
             unknown = sorted(set(chosen) - valid)
             if unknown:
-                raise Invalid(
+                raise UnknownTool(
                     f"`{flag}` names {quote(unknown[0])}, and these settings open no such tool or toolset.",
                     f"There are the toolsets {DEFAULT}, {ALL}, {', '.join(sorted(toolsets - tools.keys()))}, and the "
                     f"tools {', '.join(sorted(tools))}.",
