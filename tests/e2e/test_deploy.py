@@ -93,9 +93,8 @@ def test_compose_names_settings_and_files_that_exist() -> None:
 
 def test_the_page_names_settings_that_exist() -> None:
     page = (DEPLOY.parent / "docs" / "http.md").read_text("utf-8")
-    kinds = [
-        importlib.import_module(f"{package}.settings").Settings for package in ("mcp_fs", "mcp_github", "mcp_postgres")
-    ]
+    packages = ("mcp_fs", "mcp_github", "mcp_postgres", "mcp_batteries.mount")
+    kinds = [importlib.import_module(f"{package}.settings").Settings for package in packages]
     known = {name for kind in kinds for name in kind.model_fields}
     for flag in re.findall(r"`--([a-z-]+)", page):
         assert flag.replace("-", "_") in known, flag
