@@ -774,7 +774,7 @@ def test_3_000_nested_folders_are_walked_read_and_searched(tmp_path: Path, monke
         found = find_files([top], "*.txt", CancelToken())
         assert (found.total, found.notes) == (29, [])
         assert found.paths[1] == "/".join(names[:201]) + "/f.txt"
-        assert time.process_time() - began < 10  # it took minutes, each level from the top anew
+        assert time.process_time() - began < 60  # it took minutes, each level from the top anew
         if sys.platform == "linux":  # elsewhere no path is that long
             deepest = policy.readable("/".join(names[:2901]) + "/f.txt")
             assert read_page(deepest, PageRequest(), LineIndex(), CancelToken()).body.strip() == "needle in folder2900"
