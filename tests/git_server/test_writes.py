@@ -594,6 +594,44 @@ async def test_a_failure_half_way_says_so_and_leads_back(tmp_path: Path) -> None
         assert said.startswith("failed: ") and "Nothing was changed" in said and state(made) == before
 
 
+_INTO_TOPIC = {"into": "topic"}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("run_cherry_pick", {}),
+        ("run_cherry_pick", _INTO_TOPIC),
+        ("revert_commit", _INTO_TOPIC),
+        ("run_merge", _INTO_TOPIC),
+        ("run_rebase", {}),
+    ],
+)
+async def test_commits_that_come_only_half_way_leave_a_way_back(
+    tool: str, arguments: dict[str, str], tmp_path: Path
+) -> None:
+    """In a sparse checkout git finds a name too long only after it has written; a switch carries that along."""
+    made = made_app(tmp_path)
+    oid = made.git("rev-parse", "HEAD:side.txt").strip()
+    entries = "".join(f"100644 blob {oid}\t{name}\n" for name in ("fresh.txt", "side.txt", "x" * 300))
+    tree = made.git("mktree", given=entries.encode()).strip()
+    commit = made.git("commit-tree", "-p", "HEAD", "-m", "too long a name", tree).strip()
+    if tool == "revert_commit":
+        commit = made.git("commit-tree", "-p", commit, "-m", "without it", "HEAD^{tree}").strip()
+    made.git("sparse-checkout", "set", "--cone", "in")
+    if tool != "run_rebase":
+        made.write("side.txt", "precious\n")
+    before = state(made)
+    async with serving("--write", made.path) as asking:
+        answer = await asking(tool, rev=commit, **arguments)
+        assert "after a part of it was done" in answer and "\nnew files, which stay: fresh.txt" in answer, answer
+        assert not (made.path / "notes.txt").exists()
+        await undone(asking, answer)
+    (made.path / "fresh.txt").unlink()
+    assert state(made) == before
+
+
 @pytest.mark.anyio
 async def test_a_stash_whose_untracked_files_are_in_the_way_stays_whole(tmp_path: Path) -> None:
     made = made_app(tmp_path)

@@ -569,6 +569,8 @@ class OperationPlanner:
         return PickOperation(
             [*arguments, *options, revision.text],
             revision=revision,
+            # Git itself keeps them, but where it fails half-way a call that leads back writes all files again.
+            overwritten_paths=["."],
             on_branch=on_branch,
             git_options=git_options,
             base=base,
