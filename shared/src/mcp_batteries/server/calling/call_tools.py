@@ -28,6 +28,7 @@ from mcp_batteries.server.calling.inner_calls import (
     has_pages,
     make_call,
     outer_request,
+    with_page_size,
     without_page_size,
 )
 from mcp_batteries.server.calling.script_calls import ScriptCalls
@@ -192,10 +193,7 @@ class _Batch:
 
     def _limit_page(self, call: Call, share: int) -> Mapping[str, Any]:
         """Return the arguments of `call`; a tool with pages gets its share as the page size."""
-        others = without_page_size(call.arguments)
-        if len(others) < len(call.arguments) or not self._has_pages(call):
-            return call.arguments
-        return {**others, "max_bytes": max(share, _MIN_ANSWER_BYTES)}
+        return with_page_size(call, self.table().get(call.name), max(share, _MIN_ANSWER_BYTES))
 
     def _has_pages(self, call: Call) -> bool:
         return has_pages(self.table().get(call.name))

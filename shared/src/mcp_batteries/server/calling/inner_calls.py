@@ -16,7 +16,16 @@ from mcp.shared.exceptions import MCPError
 from mcp_batteries.server.calling.arguments import normalize_name
 from mcp_batteries.server.calling.call_params import CALL_TOOLS
 
-__all__ = ["Answer", "Call", "has_pages", "let_calls_pass", "make_call", "outer_request", "without_page_size"]
+__all__ = [
+    "Answer",
+    "Call",
+    "has_pages",
+    "let_calls_pass",
+    "make_call",
+    "outer_request",
+    "with_page_size",
+    "without_page_size",
+]
 
 # How a call reaches the rest of the middleware; every request has its own.
 _middleware: ContextVar[tuple[ServerRequestContext[Any], CallNext]] = ContextVar("middleware")
@@ -89,6 +98,14 @@ async def make_call(call: Call, arguments: Mapping[str, Any]) -> Answer:
 def has_pages(tool: Tool | None) -> bool:
     """Return whether a tool takes the size of its page."""
     return tool is not None and "max_bytes" in tool.parameters["properties"]
+
+
+def with_page_size(call: Call, tool: Tool | None, size: int) -> Mapping[str, Any]:
+    """Return the arguments of a call with a page size, unless it has one or its tool has no pages."""
+    others = without_page_size(call.arguments)
+    if len(others) < len(call.arguments) or not has_pages(tool):
+        return call.arguments
+    return {**others, "max_bytes": size}
 
 
 def without_page_size(arguments: Mapping[str, Any]) -> Mapping[str, Any]:

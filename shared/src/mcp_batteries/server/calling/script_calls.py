@@ -14,7 +14,7 @@ from mcp_types import CallToolResult, TextContent
 from mcp_batteries.clipping import truncate_utf8
 from mcp_batteries.scripts.runner import FunctionFailed, Outcome, run_script
 from mcp_batteries.server.calling.call_params import CALL_TOOL, CALL_TOOLS, MAX_SCRIPT_CALLS
-from mcp_batteries.server.calling.inner_calls import Call, has_pages, make_call, without_page_size
+from mcp_batteries.server.calling.inner_calls import Call, has_pages, make_call, with_page_size
 from mcp_batteries.server.calling.results import writing_whole_paths
 
 __all__ = ["ScriptCalls"]
@@ -109,12 +109,11 @@ class ScriptCalls:
     def _widen_page(self, call: Call) -> Mapping[str, Any]:
         """Return the arguments of a call, whose page may be long, since no model reads it."""
         tool = self.table.get(call.name)
-        others = without_page_size(call.arguments)
-        if len(others) < len(call.arguments) or tool is None or not has_pages(tool):
+        if tool is None or not has_pages(tool):
             return call.arguments
         # The schema that models get has no such far bounds.
         schema = tool.fn_metadata.arg_model.model_json_schema()
-        return {**others, "max_bytes": schema["properties"]["max_bytes"].get("maximum", _MAX_PAGE_BYTES)}
+        return with_page_size(call, tool, schema["properties"]["max_bytes"].get("maximum", _MAX_PAGE_BYTES))
 
     def _describe_calls(self, outcome: Outcome) -> list[str]:
         notes: list[str] = []
