@@ -82,7 +82,8 @@ def _declare_once(fn: Callable[..., Any], structured_output: bool | None = None,
     key: Any = function
     if "<locals>" in function.__qualname__:
         # So is a function that is defined for each server.
-        key = function.__module__, function.__qualname__, function.__doc__, repr(inspect.signature(fn))
+        signature = repr(inspect.signature(fn))
+        key = function.__module__, function.__qualname__, function.__name__, function.__doc__, signature
     if key not in _declared:
         tool = _declare(fn, structured_output=structured_output, **given)
         # A method would keep its server, with all that it has open.
