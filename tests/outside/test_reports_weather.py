@@ -39,6 +39,9 @@ def more_places(monkeypatch: pytest.MonkeyPatch) -> None:
             place("Dallas", 33.92371, -84.84077, "America/New_York", 12629, admin1="Georgia", **_US),
             place("Whittier", 33.97918, -118.03284, "America/Los_Angeles", 87117, admin1="California", **_US),
             place("Whittier", 60.77305, -148.68386, "America/Anchorage", 214, admin1="Alaska", **_US),
+            place("Gloucester", 51.86568, -2.2431, "Europe/London", 136362, admin1="England", **_GB),
+            place("Gloucester", 42.61593, -70.66199, "America/New_York", 29546, admin1="Massachusetts", **_US),
+            place("Moscow", 46.73239, -117.00017, "America/Los_Angeles", 25060, admin1="Idaho", **_US),
             place("Saint Petersburg", 59.93863, 30.31413, "Europe/Moscow", 5351935, **_RU),
             place("St. Petersburg", 27.77086, -82.67927, "America/New_York", 257083, admin1="Florida", **_US),
             place("Beeston", 52.92, -1.21, "Europe/London", 37000, admin1="England", admin2="Nottinghamshire", **_GB),
@@ -269,6 +272,33 @@ async def test_a_postal_code_helps_and_never_hinders(upstream: Upstream, written
     failed, said = await forecast(upstream, place=written)
     assert not failed and where in said, said
     assert "2452" in written or "is not known there and was ignored" in said
+
+
+@pytest.mark.reported("chubin/wttr.in#773")
+@pytest.mark.reported("vejnoe/weather-in-your-calendar#12")
+@pytest.mark.usefixtures("more_places")
+@pytest.mark.parametrize(
+    ("written", "where"),
+    [
+        ("Gloucester 01930", "42.6159,-70.6620"), ("Gloucester GL1 1AA", "51.8657,-2.2431"),
+        ("Moscow 83843", "46.7324,-117.0002"), ("101000 Moscow", "55.7522,37.6156"),
+    ],
+)  # fmt: skip
+async def test_an_unknown_postal_code_is_of_a_country_that_writes_such(
+    upstream: Upstream, written: str, where: str
+) -> None:
+    failed, said = await forecast(upstream, place=written)
+    assert not failed and where in said, said
+
+
+@pytest.mark.reported("schachmat/wego#32")
+@pytest.mark.reported("martykan/forecastie#266")
+@pytest.mark.usefixtures("more_places")
+@pytest.mark.parametrize("written", ["Whittier 99693", "99693 Whittier", "Whittier, 99693", "Whittier 99693, USA"])
+async def test_an_unknown_postal_code_that_may_decide_is_asked_back(upstream: Upstream, written: str) -> None:
+    failed, said = await forecast(upstream, place=written)
+    assert failed and "ambiguous, and `99693` is not known: " in said, said
+    assert "`Whittier, California, United States`; `Whittier, Alaska, United States`." in said
 
 
 @pytest.mark.reported("weather-gov/api#29")

@@ -52,6 +52,16 @@ async def test_one_part_too_many_is_named_and_never_makes_a_guess(upstream: Upst
         assert found.resolved.startswith("`Lamar County` is not known there and was ignored; ")
         with pytest.raises(Invalid, match="ambiguous"):
             await world.place("Springfield, Sangamon, USA")
+        # Most people of that name live in Pennsylvania or in the capital, but the part that nobody knows may decide.
+        with pytest.raises(Invalid, match="ambiguous, and `Yolo County` is not known: "):
+            await world.place("Washington, Yolo County, USA")
+
+
+@pytest.mark.parametrize(("typed", "point"), [("Paris 15", "48.8534,2.3488"), ("Paris 15e", "48.8534,2.3488")])
+async def test_a_number_that_is_no_postal_code_is_of_a_city(upstream: Upstream, typed: str, point: str) -> None:
+    async with World(upstream) as world:
+        found = await world.place(typed)
+        assert found.coordinates == point and "was ignored; " in found.resolved
 
 
 @pytest.mark.parametrize(

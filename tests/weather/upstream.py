@@ -142,7 +142,9 @@ GAZETTEER = [
     place("Arlington", 32.73569, -97.10807, "America/Chicago", 388125, admin1="Texas", **_US),
     place("Arlington", 38.88101, -77.10428, "America/New_York", 207627, admin1="Virginia", **_US),
     place("Berlin", 52.52437, 13.41053, "Europe/Berlin", 3426354, admin1="State of Berlin", **_DE),
-    place("Berlin", 44.46867, -71.18508, "America/New_York", 9367, admin1="New Hampshire", **_US),
+    place(
+        "Berlin", 44.46867, -71.18508, "America/New_York", 9367, admin1="New Hampshire", postcodes=["03570"], **_US,
+    ),
     place(
         "Munich", 48.13743, 11.57549, "Europe/Berlin", 1260391, admin1="Bavaria", **_DE,
         told={"de": {"name": "München", "admin1": "Bayern", "country": "Deutschland"}},

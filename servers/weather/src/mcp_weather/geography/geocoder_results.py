@@ -11,6 +11,7 @@ from typing import Any
 from mcp_weather.geography.chinese_variants import simplify_chinese
 from mcp_weather.geography.countries import fold_name, is_within
 from mcp_weather.geography.place_kinds import drop_kind
+from mcp_weather.geography.postal_codes import may_be_postal_code
 
 __all__ = [
     "Candidate", "Result", "distinct_names", "full_name", "has_coordinates", "list_names", "merge_candidates",
@@ -18,6 +19,8 @@ __all__ = [
 ]  # fmt: skip
 
 _MAX_LISTED = 8
+# A place with so many people has more postal codes than the geocoder knows, and perhaps districts with numbers.
+_CITY_POPULATION = 50_000
 
 # One place in one language, as the geocoder returns it.
 Result = Mapping[str, Any]
@@ -42,6 +45,17 @@ class Candidate:
     def country(self) -> str:
         """Its ISO 3166-1 code in capitals; empty if it is unknown."""
         return str(self.result.get("country_code") or "").upper()
+
+    @property
+    def is_city(self) -> bool:
+        """Whether many people live there."""
+        return population(self.result) >= _CITY_POPULATION
+
+    def may_have_postal_code(self, code: str) -> bool:
+        """Return False where it is certain that a code which the geocoder does not know of it is none of its own."""
+        if not may_be_postal_code(self.country, code):
+            return False
+        return self.is_city or not self.result.get("postcodes")
 
     def is_called(self, name: str) -> bool:
         """Return whether `name` is its name in one of the languages, with the word for its kind or without."""

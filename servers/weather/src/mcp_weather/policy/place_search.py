@@ -45,6 +45,7 @@ _FAMOUS_POPULATION = 50_000
 # The geocoder's source writes -9999 for the elevation where it knows none.
 _MIN_ELEVATION_M = -500
 _MAX_LISTED_OTHERS = 3
+_CHOOSE_ONE = "Call again with one of these as `place`."
 
 
 class FoundPlace(NamedTuple):
@@ -296,7 +297,7 @@ def _choose_exact(place_name: PlaceName, candidates: Sequence[Candidate]) -> Pla
     exact = _select_called(place_name.name, selection.candidates)
     if not exact:
         return None
-    return _choose_largest(place_name, exact, place_name.note + selection.note)
+    return _choose_selected(place_name, exact, selection.ignored)
 
 
 def _choose(place_name: PlaceName, candidates: Sequence[Candidate]) -> Place | None:
@@ -306,13 +307,42 @@ def _choose(place_name: PlaceName, candidates: Sequence[Candidate]) -> Place | N
         Invalid: several do.
     """
     selection = _select(place_name, candidates)
-    exact = _select_called(place_name.name, selection.candidates)
-    note = place_name.note + selection.note
-    if exact:
-        return _choose_largest(place_name, exact, note)
-    if selection.candidates:
-        return _choose_largest(place_name, selection.candidates, note)
-    return None
+    chosen = _select_called(place_name.name, selection.candidates) or selection.candidates
+    if not chosen:
+        return None
+    return _choose_selected(place_name, chosen, selection.ignored)
+
+
+def _choose_selected(place_name: PlaceName, candidates: Sequence[Candidate], ignored: Sequence[str]) -> Place:
+    """Return the one of `candidates`, which are not none, that the name means.
+
+    Args:
+        ignored: the regions of the name in which no candidate lies. They may be what tells the candidates apart, so
+            they are left out only where a single candidate is possible.
+
+    Raises:
+        Invalid: several are possible; the error names them in words that work as `place`.
+    """
+    if not ignored:
+        return _choose_largest(place_name, candidates, place_name.note)
+    possible = _select_possible(candidates, ignored)
+    regions = ", ".join(quote(region) for region in ignored)
+    if len(possible) > 1:
+        results = [candidate.result for candidate in possible]
+        raise Invalid(
+            f"{quote(place_name.text)} is ambiguous, and {regions} is not known: {list_names(results)}.", _CHOOSE_ONE
+        )
+    return _choose_largest(place_name, possible, f"{place_name.note}{regions} is not known there and was ignored; ")
+
+
+def _select_possible(candidates: Sequence[Candidate], regions: Sequence[str]) -> Sequence[Candidate]:
+    """Return those of `candidates` that may lie in `regions`, which are known of none of them; all if none may."""
+    possible = candidates
+    for code in filter(is_code, regions):
+        may_have_code = [candidate for candidate in possible if candidate.may_have_postal_code(code)]
+        # Where a country has no such codes it is the number of a district, as in `Paris 15`.
+        possible = may_have_code or [candidate for candidate in possible if candidate.is_city] or possible
+    return possible
 
 
 def _choose_largest(place_name: PlaceName, candidates: Sequence[Candidate], note: str) -> Place:
@@ -327,19 +357,16 @@ def _choose_largest(place_name: PlaceName, candidates: Sequence[Candidate], note
     if not others:
         return place_from_result(largest, f"{note}name, the only match for {place_name.text}")
     if population(largest) < _DOMINANT_RATIO * max(1, *map(population, others)):
-        raise Invalid(
-            f"{quote(place_name.text)} is ambiguous: {list_names(results)}.",
-            "Call again with one of these as `place`.",
-        )
+        raise Invalid(f"{quote(place_name.text)} is ambiguous: {list_names(results)}.", _CHOOSE_ONE)
     other_names = list_names(others[:_MAX_LISTED_OTHERS])
     return place_from_result(largest, f"{note}name, by far the largest of {len(results)} listed; others: {other_names}")
 
 
 class _Selection(NamedTuple):
-    """The candidates that lie in the regions of a name, and what to say about regions that were ignored."""
+    """The candidates that lie in the regions of a name, and the regions in which none of them lies."""
 
     candidates: Sequence[Candidate]
-    note: str = ""
+    ignored: Sequence[str] = ()
 
 
 def _select(place_name: PlaceName, candidates: Sequence[Candidate]) -> _Selection:
@@ -360,5 +387,4 @@ def _select(place_name: PlaceName, candidates: Sequence[Candidate]) -> _Selectio
             ignored.append(region)
     if not used and not all(map(is_code, ignored)):
         return _Selection(matching)
-    note = f"{', '.join(quote(region) for region in ignored)} is not known there and was ignored; "
-    return _Selection(select_within(candidates, used), note)
+    return _Selection(select_within(candidates, used), ignored)
