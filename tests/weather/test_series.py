@@ -136,6 +136,7 @@ def test_weather_is_words() -> None:
         ["clear", "thunderstorm", "code 42", None],
     )
     assert describe_weather(3) == "overcast"
+    assert (describe_weather(57), describe_weather(67)) == ("dense freezing drizzle", "heavy freezing rain")
 
 
 class _AsOnWindows(datetime):
