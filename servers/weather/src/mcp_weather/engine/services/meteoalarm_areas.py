@@ -15,6 +15,7 @@ __all__ = ["area_contains", "ring_contains"]
 
 # A place counts as inside within so many degrees: more than an outline can be off, so that no warning is missed.
 _MARGIN_DEGREES = 0.02
+_FULL_TURN_DEGREES = 360
 
 # Longitude and latitude of the corners.
 Ring = Sequence[tuple[float, float]]
@@ -29,7 +30,25 @@ def area_contains(code: str, latitude: float, longitude: float) -> bool | None:
 
 
 def ring_contains(ring: Ring, latitude: float, longitude: float) -> bool:
-    """Return whether the point lies in the ring, or close to it.
+    """Return whether the point lies in the ring, or close to it. The ring may cross the date line."""
+    corners = _unwrap(ring)
+    turns = (-_FULL_TURN_DEGREES, 0, _FULL_TURN_DEGREES)
+    return any(_plane_ring_contains(corners, latitude, longitude + turn) for turn in turns)
+
+
+def _unwrap(ring: Ring) -> list[tuple[float, float]]:
+    """Return the corners with longitudes that go on beyond 180 degrees where the ring crosses the date line."""
+    corners: list[tuple[float, float]] = []
+    for longitude, latitude in ring:
+        if corners:
+            east = longitude - corners[-1][0]
+            longitude -= _FULL_TURN_DEGREES * round(east / _FULL_TURN_DEGREES)
+        corners.append((longitude, latitude))
+    return corners
+
+
+def _plane_ring_contains(ring: Ring, latitude: float, longitude: float) -> bool:
+    """Return whether the point lies in the ring, or close to it, as if the globe were a plane.
 
     A ray from the point to the east crosses the ring an odd number of times if the point lies inside.
     """
