@@ -31,12 +31,14 @@ class _SeaSearch:
 
     Attributes:
         snapshot: of the sea, or of the place itself if there is none.
-        is_sea: whether the snapshot knows anything.
+        has_waves: whether the snapshot knows any.
+        is_sea: whether it knows anything: in harbours the models have the temperature of the water alone.
         notes: say where the sea is if it is not at the place.
         problems: why points near the place could not be asked.
     """
 
     snapshot: Snapshot
+    has_waves: bool
     is_sea: bool
     notes: list[str] = field(default_factory=list[str])
     problems: list[Problem] = field(default_factory=list[Problem])
@@ -51,8 +53,9 @@ async def fetch_marine(engine: Engine, place: Place, units: Units, hours: int, *
     days = days_covering(hours)
     snapshot = await engine.cache.get(queries.marine_key(place, days))
     zone = zone_of(snapshot.json())
-    search = _SeaSearch(snapshot, has_values(snapshot.json(), "hourly"))
-    if not search.is_sea and not river:
+    is_sea = has_values(snapshot.json(), "hourly", queries.SEA_VARIABLES)
+    search = _SeaSearch(snapshot, _has_waves(snapshot), is_sea)
+    if not search.has_waves and not river:
         await _search_coast(engine, place, days, search)
     notes = search.notes
     waves = None
@@ -71,8 +74,12 @@ async def fetch_marine(engine: Engine, place: Place, units: Units, hours: int, *
     )
 
 
+def _has_waves(snapshot: Snapshot) -> bool:
+    return has_values(snapshot.json(), "hourly", queries.WAVE_VARIABLES)
+
+
 async def _search_coast(engine: Engine, place: Place, days: int, search: _SeaSearch) -> None:
-    """Look for the sea around a place, near it first."""
+    """Look for a sea with waves around a place, near it first."""
     for km in _COAST_KM:
         points = {direction: place.move(km, direction) for direction in DIRECTIONS}
         answers = await gather(
@@ -81,13 +88,15 @@ async def _search_coast(engine: Engine, place: Place, days: int, search: _SeaSea
         for (direction, point), answer in zip(points.items(), answers, strict=True):
             if isinstance(answer, Problem):
                 search.problems.append(answer)
-            elif not search.is_sea and has_values(answer.json(), "hourly"):
-                search.snapshot = answer
-                search.is_sea = True
+            elif not search.has_waves and _has_waves(answer):
+                lacking = "waves" if search.is_sea else "sea"
                 search.notes.append(
-                    f"[No sea at the place itself: this is {km} km to the {direction}, at {point.coordinates}.]"
+                    f"[No {lacking} at the place itself: this is {km} km to the {direction}, at {point.coordinates}.]"
                 )
-        if search.is_sea:
+                search.snapshot = answer
+                search.has_waves = True
+                search.is_sea = True
+        if search.has_waves:
             return
 
 
@@ -124,8 +133,10 @@ def _read_present(search: _SeaSearch, units: Units) -> Reading | None:
 
 def _explain(search: _SeaSearch) -> str:
     """Say whether there is a sea, or that it is not known because points near the place could not be asked."""
-    if search.is_sea:
+    if search.has_waves:
         return "Waves and currents."
+    if search.is_sea:
+        return "The models have no waves here. Pass coordinates off the coast."
     if not search.problems:
         return "No sea here: the models have no water at this point. Pass coordinates off the coast."
     asked_points = len(_COAST_KM) * len(DIRECTIONS)

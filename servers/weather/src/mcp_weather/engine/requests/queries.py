@@ -14,9 +14,9 @@ from mcp_weather.policy.days import Days
 from mcp_weather.policy.place import Place
 
 __all__ = [
-    "CAP_SERVICES", "ENSEMBLE_MODEL", "MAX_PLACES", "NORMAL_VARIABLES", "Group", "Model", "air_key", "airport_key",
-    "airports_keys", "archive_key", "canada_alerts_key", "current_key", "daily_key", "ensemble_key",
-    "geocoding_key", "hourly_key", "hourly_variables", "is_cap_index", "is_open_meteo", "marine_key",
+    "CAP_SERVICES", "ENSEMBLE_MODEL", "MAX_PLACES", "NORMAL_VARIABLES", "SEA_VARIABLES", "WAVE_VARIABLES", "Group",
+    "Model", "air_key", "airport_key", "airports_keys", "archive_key", "canada_alerts_key", "current_key", "daily_key",
+    "ensemble_key", "geocoding_key", "hourly_key", "hourly_variables", "is_cap_index", "is_open_meteo", "marine_key",
     "meteoalarm_warnings_key", "nws_alerts_key", "nws_forecast_key", "nws_observation_key", "nws_point_key",
     "nws_stations_key", "quarter_hours_key", "recent_days_key", "river_key", "scope_of", "service_of",
 ]  # fmt: skip
@@ -78,15 +78,15 @@ SEA_PRESENT_VARIABLES = (
     "sea_surface_temperature",
     "ocean_current_velocity",
 )
-SEA_VARIABLES = (
+WAVE_VARIABLES = (
     "wave_height",
     "wave_direction",
     "wave_period",
     "wind_wave_height",
     "swell_wave_height",
     "swell_wave_period",
-    "sea_surface_temperature",
 )
+SEA_VARIABLES = (*WAVE_VARIABLES, "sea_surface_temperature")
 PAST_VARIABLES = (
     "weather_code",
     "temperature_2m_mean",

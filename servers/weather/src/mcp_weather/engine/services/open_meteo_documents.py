@@ -6,7 +6,7 @@ Rows begin at their time: amounts, gusts and chances are of the step that follow
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import date
 from typing import Any, Literal, cast
 
@@ -166,10 +166,10 @@ def _is_list_of(value: Any, length: int) -> bool:
     return isinstance(value, list) and len(cast("list[Any]", value)) == length
 
 
-def has_values(document: dict[str, Any], step: Step) -> bool:
-    """Return whether any of the series of a document knows anything."""
+def has_values(document: dict[str, Any], step: Step, variables: Collection[str]) -> bool:
+    """Return whether any of the series of a document that are called like one of `variables` knows anything."""
     for name, values in as_object(document.get(step)).items():
-        if name == "time" or not isinstance(values, list):
+        if name not in variables or not isinstance(values, list):
             continue
         if any(as_number(value) is not None for value in cast("list[Any]", values)):
             return True
