@@ -28,7 +28,8 @@ _OBSERVED = {
 }  # fmt: skip
 # What exists at some temperatures only, so that it is not missing at others.
 _FELT_TEMPERATURES = ("wind_chill", "heat_index")
-_FAILED_QUALITY_CONTROL = "X"
+# The codes of MADIS for what its checks or a forecaster rejected.
+_FAILED_QUALITY_CONTROL = ("X", "B")
 
 
 class _Unit(NamedTuple):
@@ -221,7 +222,9 @@ def _read_quantity(value: Any) -> _Quantity:
         # A number whose unit is not known says nothing.
         return _Quantity("", None)
     number = _parse_number(quantity.get("value"))
-    if number is None or quantity.get("qualityControl") == _FAILED_QUALITY_CONTROL:
+    # Older answers have a prefix, as in `qc:X`.
+    quality = str(quantity.get("qualityControl")).rpartition(":")[2]
+    if number is None or quality in _FAILED_QUALITY_CONTROL:
         return _Quantity(unit.name, None)
     converted = round(number * unit.factor + unit.offset, 2)
     return _Quantity(unit.name, converted + 0.0)  # Minus zero becomes zero.
