@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 from mcp_weather.models import Origin, Reading, Table, Value
 
-__all__ = ["Column", "as_number", "make_reading", "make_table"]
+__all__ = ["CALM", "Column", "as_number", "make_reading", "make_table"]
 
 # What some sources write where they have nothing.
 _MISSING = (-999.0, -9999.0)
+# Stands for the direction of a wind that does not blow.
+CALM = "calm"
 
 
 class Column(NamedTuple):
@@ -35,6 +37,8 @@ def make_reading(
     columns: Sequence[Column], *, observed_at: str | None, station: str | None = None, origin: Origin
 ) -> Reading:
     """Return the reading of columns that have one value each."""
+    if _is_calm(columns):
+        columns = [_without_direction(column) for column in columns]
     return Reading(
         observed_at=observed_at,
         station=station,
@@ -43,6 +47,18 @@ def make_reading(
         values=[column.values[0] for column in columns],
         origin=origin,
     )
+
+
+def _is_calm(columns: Sequence[Column]) -> bool:
+    """Return whether the wind is known to be none."""
+    return any(column.name.startswith("wind_speed") and column.values[0] == 0 for column in columns)
+
+
+def _without_direction(column: Column) -> Column:
+    """Return `column`, or the word for calm if it is a direction of the wind, which services write as 0 degrees."""
+    if column.name.startswith("wind_direction"):
+        return Column(column.name, "", [CALM])
+    return column
 
 
 def make_table(time: Iterable[str], columns: Sequence[Column], origin: Origin) -> Table:
