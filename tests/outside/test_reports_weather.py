@@ -1,12 +1,14 @@
 """What users reported of weather services and of programs that ask them, tried on mcp-weather with our own places."""
 
 import json
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from mcp_weather.engine.services.cap_messages import read_messages
+from mcp_weather.engine.services.open_meteo_documents import label_days
 from weather import upstream as imitation
 from weather.conftest import upstream
 from weather.serving import World, client, text
@@ -47,6 +49,8 @@ def more_places(monkeypatch: pytest.MonkeyPatch) -> None:
             place("Beeston", 52.92, -1.21, "Europe/London", 37000, admin1="England", admin2="Nottinghamshire", **_GB),
             place("Beeston", 53.77, -1.55, "Europe/London", 25000, admin1="England", admin2="Leeds", **_GB),
             place("Coffs Harbour", -30.29, 153.11, "Australia/Sydney", 70000, postcodes=["2452"], **_AU),
+            place("Berlinstraße", 49.47605, 10.9714, "Europe/Berlin", None, admin1="Bavaria", country="Germany"),
+            place("Waitangi", -43.9535, -176.5597, "Pacific/Chatham", 300, country="New Zealand", country_code="NZ"),
             place("Malko", 42.9, 24.1, "Europe/Sofia", 70, postcodes=["2452"], **_BG),
         ],
     )
@@ -292,7 +296,6 @@ async def test_an_unknown_postal_code_is_of_a_country_that_writes_such(
 
 
 @pytest.mark.reported("schachmat/wego#32")
-@pytest.mark.reported("martykan/forecastie#266")
 @pytest.mark.usefixtures("more_places")
 @pytest.mark.parametrize("written", ["Whittier 99693", "99693 Whittier", "Whittier, 99693", "Whittier 99693, USA"])
 async def test_an_unknown_postal_code_that_may_decide_is_asked_back(upstream: Upstream, written: str) -> None:
@@ -377,3 +380,280 @@ async def test_what_a_report_lacks_is_neither_nothing_nor_a_reason_to_drop_the_r
     async with client(upstream) as found:
         said = text(await found.call_tool("get_metar", {"place": "LTBJ"}))
     assert told in said, said
+
+
+async def called(upstream: Upstream, tool: str, **arguments: Any) -> str:
+    """Return the text of an answer that is no failure."""
+    async with client(upstream) as found:
+        result = await found.call_tool(tool, arguments)
+    assert not result.is_error, text(result)
+    return text(result)
+
+
+def present(**values: Any) -> Any:
+    """Change the present values of a document."""
+
+    def change(document: dict[str, Any]) -> None:
+        document["current"] |= values
+
+    return change
+
+
+@pytest.mark.reported("mfactory-osaka/ESPTimeCast#2")
+@pytest.mark.reported("nextcloud/weather#67")
+@pytest.mark.reported("eoin-barr/weatherme#5")
+async def test_places_of_one_name_and_country_are_told_apart_by_their_state(upstream: Upstream) -> None:
+    failed, said = await forecast(upstream, place="Springfield, US")
+    assert failed and "`Springfield, Missouri, United States`; `Springfield, Illinois, United States`" in said
+    failed, said = await forecast(upstream, place="Springfield, Illinois, United States")
+    assert not failed and "39.8017,-89.6437" in said
+
+
+@pytest.mark.reported("chubin/wttr.in#1283")
+@pytest.mark.usefixtures("more_places")
+async def test_a_name_that_only_begins_alike_is_not_taken(upstream: Upstream) -> None:
+    for written in ("Berlin, State of Berlin, DE", "Berlin"):
+        failed, said = await forecast(upstream, place=written)
+        assert not failed and "52.5244,13.4105" in said, said
+
+
+@pytest.mark.reported("altmenorg/HAsmartirrigation#835")
+async def test_a_present_amount_says_of_which_time_it_is(upstream: Upstream) -> None:
+    said = await called(upstream, "get_weather", place="Zurich")
+    assert "precipitation 10 mm in the last 15 min" in said and "wind gusts 10 km/h in the last 15 min" in said
+
+
+@pytest.mark.reported("weather-gov/api#94")
+@pytest.mark.reported("weather-gov/api#126")
+@pytest.mark.parametrize(
+    ("quality", "told"),
+    [("V", True), ("qc:V", True), ("Q", True), ("X", False), ("qc:X", False), ("B", False), ("qc:B", False)],
+)
+async def test_what_quality_control_rejected_was_not_measured(upstream: Upstream, quality: str, told: bool) -> None:
+    def judged(document: dict[str, Any]) -> None:
+        dew_point = {"unitCode": "wmoUnit:degC", "value": 11.5, "qualityControl": quality}
+        document["properties"]["dewpoint"] = dew_point
+
+    upstream.fail("/stations/KBHM/", change=judged, times=9)
+    said = await called(upstream, "get_weather", place=_BIRMINGHAM)
+    assert ("dew point 11.5 °C" in said) == told and ("unknown: dew point" in said) != told
+
+
+@pytest.mark.reported("weather-gov/api#7")
+async def test_only_the_temperature_that_is_felt_is_told(upstream: Upstream) -> None:
+    def hot(document: dict[str, Any]) -> None:
+        for name, value in (("windChill", None), ("heatIndex", 37.11)):
+            document["properties"][name] = {"unitCode": "wmoUnit:degC", "value": value, "qualityControl": "V"}
+
+    upstream.fail("/stations/KBHM/", change=hot, times=9)
+    said = await called(upstream, "get_weather", place=_BIRMINGHAM)
+    assert "heat index 37.11 °C" in said and "wind chill" not in said
+
+
+@pytest.mark.reported("weather-gov/weather.gov#1518")
+@pytest.mark.reported("uajqq/weewx-belchertown-new#180")
+@pytest.mark.reported("mivek/python-metar-taf-parser#61")
+async def test_calm_air_has_no_direction(upstream: Upstream) -> None:
+    def still(document: dict[str, Any]) -> None:
+        for name, unit in (("windSpeed", "km_h-1"), ("windDirection", "degree_(angle)")):
+            document["properties"][name] = {"unitCode": f"wmoUnit:{unit}", "value": 0, "qualityControl": "V"}
+
+    upstream.fail("/stations/KBHM/", change=still, times=9)
+    upstream.fail("current=", change=present(wind_speed_10m=0.0, wind_direction_10m=45), times=9)
+    said = await called(upstream, "get_weather", place=_BIRMINGHAM)
+    assert said.count("wind direction calm") == 2 and "0°" not in said
+    report = {"icaoId": "LTBJ", "lat": 38.29, "lon": 27.16, "rawOb": "LTBJ 200420Z 00000MPS", "wdir": 0, "wspd": 0}
+    upstream.fail("/api/data/metar", 200, json.dumps([report]).encode())
+    assert "wind speed 0 kn, wind direction calm" in await called(upstream, "get_metar", place="LTBJ")
+
+
+@pytest.mark.reported("weather-gov/api#138")
+async def test_a_forecast_of_calm_air_has_no_direction(upstream: Upstream) -> None:
+    def still(document: dict[str, Any]) -> None:
+        document["properties"]["periods"][0] |= {"windSpeed": "0 mph", "windDirection": "NW"}
+        document["properties"]["periods"][1] |= {"windSpeed": "0 to 5 mph", "windDirection": "NW"}
+
+    upstream.fail("/forecast", change=still, times=9)
+    said = await called(upstream, "get_forecast", place=_BIRMINGHAM, source="nws", days=1)
+    first, second = said.splitlines()[-2:]
+    assert "| 0 | calm |" in first and "| 8 | NW |" in second, said
+
+
+@pytest.mark.reported("kalkih/simple-weather-card#52")
+@pytest.mark.reported("alexpfau/calendar-card-pro#252")
+@pytest.mark.reported("breezy-weather/breezy-weather#2539")
+@pytest.mark.reported("inderdhir/DatWeatherDoe#52")
+async def test_zero_is_a_value_and_has_no_sign(upstream: Upstream) -> None:
+    zeros = present(temperature_2m=-0.0, apparent_temperature=-0.0001, wind_direction_10m=0)
+    upstream.fail("current=", change=zeros, times=9)
+
+    def freeze(document: dict[str, Any]) -> None:
+        document["daily"]["temperature_2m_min"] = [-0.0] * len(document["daily"]["time"])
+
+    upstream.fail("daily=", change=freeze, times=9)
+    said = await called(upstream, "get_weather", place="Zurich", days=1)
+    assert ": temperature 0 °C, apparent temperature 0 °C" in said and "wind direction 0°" in said
+    assert " | overcast | 10 | 0 | " in said
+
+
+@pytest.mark.reported("NetTopologySuite/NetTopologySuite#532")
+@pytest.mark.parametrize(
+    ("point", "warned"),
+    [
+        ("-43.9535,-176.5597", True), ("-43.5,179.5", True), ("-43.5,180", True), ("-43.5,178", True),
+        ("-43.5,176.5", False), ("-43.5,-173.5", False), ("-43.5,0", False),
+    ],
+)  # fmt: skip
+async def test_an_area_may_cross_the_date_line(upstream: Upstream, point: str, warned: bool) -> None:
+    for polygon in ("-45,177 -42,177 -42,-174 -45,-174 -45,177", "-45,-174 -45,177 -42,177 -42,-174"):
+        area = {"areaDesc": "Chatham Islands", "polygon": polygon}
+        message = {
+            "identifier": "gale", "status": "Actual", "msgType": "Alert", "info": [{"event": "Gale", "area": [area]}]
+        }  # fmt: skip
+        async with World(upstream) as world:
+            alerts = read_messages([message], await world.place(point), UTC, "en")
+        assert bool(alerts) == warned, polygon
+
+
+@pytest.mark.reported("open-meteo/open-meteo#1364")
+async def test_a_harbour_without_waves_is_told_those_off_the_coast(upstream: Upstream) -> None:
+    def lose_waves(document: dict[str, Any]) -> None:
+        for name, values in document["hourly"].items():
+            if name not in ("time", "sea_surface_temperature"):
+                document["hourly"][name] = [None] * len(values)
+
+    upstream.fail("/v1/marine", change=lose_waves)
+    said = await called(upstream, "get_marine", place="Assen", hours=2)
+    assert "Waves and currents." in said and "[No waves at the place itself: this is 15 km to the north" in said
+    upstream.fail("/v1/marine", change=lose_waves, times=99)
+    said = await called(upstream, "get_marine", place="Assen", hours=2)
+    assert "The models have no waves here. Pass coordinates off the coast." in said and "sea_surface" in said
+
+
+@pytest.mark.reported("aazuspan/wxee#6")
+@pytest.mark.reported("Forceh91/retro-env-can-weather-chan#671")
+async def test_the_normal_weather_of_a_leap_day_is_that_of_leap_days(upstream: Upstream) -> None:
+    def cold_leap_days(document: dict[str, Any]) -> None:
+        days = label_days(document["daily"]["time"], document)
+        for name in ("temperature_2m_mean", "temperature_2m_max"):
+            document["daily"][name] = [-5.0 if str(day).endswith("02-29") else 9.0 for day in days]
+
+    upstream.fail("/v1/archive", change=cold_leap_days, times=99)
+    said = await called(upstream, "get_history", place="Zurich", start="2024-02-28", end="2024-02-29", normals=True)
+    assert "\n02-28 | 9 | 9 | " in said and "\n02-29 | -5 | -5 | " in said
+
+
+@pytest.mark.reported("PranshulGG/WeatherMaster#165")
+@pytest.mark.reported("PranshulGG/WeatherMaster#371")
+@pytest.mark.reported("lmarzen/esp32-weather-epd#31")
+@pytest.mark.parametrize(
+    ("european", "us", "category", "told"),
+    [
+        (14, 40, "good", "us aqi 40"), (101, 702, "extremely poor", "us aqi 702"),
+        (None, None, "unknown", "unknown: european aqi, us aqi"),
+    ],
+)  # fmt: skip
+async def test_an_index_of_the_air_is_good_only_if_it_is_low(
+    upstream: Upstream, european: int | None, us: int | None, category: str, told: str
+) -> None:
+    upstream.fail("/v1/air-quality", change=present(european_aqi=european, us_aqi=us))
+    said = await called(upstream, "get_air_quality", place="Zurich", hours=1)
+    assert f"European air quality index: {category}\n" in said and told in said
+
+
+@pytest.mark.reported("open-meteo/open-meteo#136")
+@pytest.mark.reported("woheller69/omweather#5")
+async def test_snow_is_told_in_its_own_unit(upstream: Upstream) -> None:
+    for units, snow, rain in (("metric", "snowfall [cm]", "rain [mm]"), ("imperial", "snowfall [inch]", "rain [inch]")):
+        said = await called(upstream, "get_forecast", place="Zurich", hours=1, variables=["precipitation"], units=units)
+        assert snow in said and rain in said
+    (row,) = [line for line in said.splitlines() if line.startswith("20")]
+    assert float(row.split(" | ")[3]) * 10 == pytest.approx(float(row.split(" | ")[5]), rel=0.03)
+
+
+@pytest.mark.reported("weather-gov/weather.gov#780")
+@pytest.mark.reported("weather-gov/api#192")
+async def test_an_alert_is_told_in_the_time_of_the_place(upstream: Upstream) -> None:
+    times = {"onset": "2026-09-01T15:00:00+00:00", "ends": "2026-09-02T03:00:00+00:00"}
+    upstream.fail(
+        "/alerts/active", 200, json.dumps({"type": "FeatureCollection", "features": [alert("a", **times)]}).encode()
+    )
+    said = await called(upstream, "get_alerts", place=_BIRMINGHAM)
+    assert "from 2026-09-01T10:00-05:00 until 2026-09-01T22:00-05:00" in said
+
+
+@pytest.mark.reported("MrBartusek/MeteoalarmCard#144")
+async def test_a_watch_stays_a_watch(upstream: Upstream) -> None:
+    watch = alert("a", event="Tornado Watch", severity="Extreme", areaDesc="Jefferson, AL")
+    upstream.fail("/alerts/active", 200, json.dumps({"type": "FeatureCollection", "features": [watch]}).encode())
+    said = await called(upstream, "get_alerts", place=_BIRMINGHAM)
+    assert "Tornado Watch (Extreme)" in said and "Warning" not in said
+
+
+@pytest.mark.reported("home-assistant/core#56055")
+@pytest.mark.reported("home-assistant/core#72151")
+@pytest.mark.reported("home-assistant/core#131045")
+async def test_all_warnings_of_an_area_are_told_but_the_green_ones(upstream: Upstream) -> None:
+    warnings: list[dict[str, Any]] = []
+    for event, level in (
+        ("Wind", "2; yellow; Moderate"),
+        ("Snow and ice", "3; orange; Severe"),
+        ("Fog", "1; green; Minor"),
+    ):
+        info = {
+            "language": "en", "event": event, "severity": level.rpartition("; ")[2],
+            "parameter": [{"valueName": "awareness_level", "value": level}],
+            "area": [{"areaDesc": "Drenthe", "polygon": "52,6 54,6 54,7 52,7 52,6"}],
+        }  # fmt: skip
+        warnings.append({"alert": {"identifier": event, "status": "Actual", "msgType": "Alert", "info": [info]}})
+    upstream.fail("/feeds-netherlands", 200, json.dumps({"warnings": warnings}).encode())
+    async with World(upstream) as world:
+        found = await world.engine.alerts.fetch(await world.place("Assen"))
+    assert [item.event for item in found.alerts] == ["Snow and ice", "Wind"]
+
+
+@pytest.mark.reported("MagicMirrorOrg/MagicMirror#3449")
+@pytest.mark.reported("rinyakok/homeassistant_idokep#7")
+@pytest.mark.reported("jdejaegh/irm-kmi-ha#38")
+@pytest.mark.parametrize(("clock", "first"), [("23:05", "2026-07-02T23:00+02:00"), ("00:05", "2026-07-02T00:00+02:00")])
+async def test_the_hours_to_come_begin_with_the_present_one_around_midnight(
+    upstream: Upstream, clock: str, first: str
+) -> None:
+    now = datetime.fromisoformat(f"2026-07-02T{clock}").replace(tzinfo=ZoneInfo("Europe/Zurich"))
+    async with World(upstream, now=now.timestamp()) as world:
+        place = await world.place("Zurich")
+        answer = await world.engine.open_meteo.fetch_hours(place, ("basic",), 3, "best_match", "metric")
+    begin = datetime.fromisoformat(first)
+    assert answer.table.time == [(begin + timedelta(hours=hour)).isoformat(timespec="minutes") for hour in range(3)]
+
+
+@pytest.mark.reported("open-meteo/open-meteo#847")
+@pytest.mark.reported("sffjunkie/astral#44")
+@pytest.mark.reported("SatAgro/suntime#20")
+@pytest.mark.usefixtures("more_places")
+@pytest.mark.parametrize(
+    ("name", "day", "sunrise", "sunset"),
+    [
+        ("Waitangi", "2024-06-12", "08:02+12:45", "16:58+12:45"),
+        ("Wellington", "2022-09-24", "06:06+12:00", "18:17+12:00"),
+        ("Wellington", "2022-09-25", "07:05+13:00", "19:18+13:00"),
+    ],
+)  # fmt: skip
+async def test_the_sun_of_a_day_far_from_greenwich_is_of_that_day(
+    upstream: Upstream, name: str, day: str, sunrise: str, sunset: str
+) -> None:
+    async with World(upstream) as world:
+        sky = await world.sky(name, day)
+    times = dict(zip(sky.names, sky.times, strict=True))
+    for event, expected in (("sunrise", sunrise), ("sunset", sunset)):
+        off = datetime.fromisoformat(str(times[event])) - datetime.fromisoformat(f"{day}T{expected}")
+        assert abs(off) <= timedelta(minutes=4) and str(times[event]).startswith(day), times
+
+
+@pytest.mark.reported("aukedejong/lovelace-windrose-card#9")
+@pytest.mark.parametrize(
+    ("metres", "force"), [(0.2, 0), (0.3, 1), (1.5, 1), (1.6, 2), (7.9, 4), (8.0, 5), (32.6, 11), (32.7, 12)]
+)
+async def test_the_forces_of_the_wind_begin_where_the_scale_says(upstream: Upstream, metres: float, force: int) -> None:
+    upstream.fail("current=", change=present(wind_speed_10m=round(metres * 3.6, 2)), times=9)
+    assert f"wind speed {force} Bft" in await called(upstream, "get_weather", place="Zurich", units="wind=bft")
