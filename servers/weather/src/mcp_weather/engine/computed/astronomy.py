@@ -30,10 +30,9 @@ _SUN_HORIZON = -0.833
 _MOON_HORIZON = 0.125
 _TWILIGHT_ALTITUDES = {"civil": -6.0, "nautical": -12.0, "astronomical": -18.0}
 
-_PHASES = (
-    "new moon", "waxing crescent", "first quarter", "waxing gibbous", "full moon", "waning gibbous", "last quarter",
-    "waning crescent",
-)  # fmt: skip
+# The moments at which the moon has gained a whole number of right angles on the sun, and the times after each.
+_PRINCIPAL_PHASES = ("new moon", "first quarter", "full moon", "last quarter")
+_PHASES_BETWEEN = ("waxing crescent", "waxing gibbous", "waning gibbous", "waning crescent")
 _SYNODIC_MONTH_DAYS = 29.530588853
 _MEAN_ELONGATION_PER_DAY = 12.1907  # degrees that the moon gains on the sun
 _AGE_ITERATIONS = 4
@@ -71,7 +70,7 @@ def compute_astronomy(place: Place, day: Day, zone: tzinfo, notes: Sequence[str]
         names=list(EVENTS),
         times=[_format_event(events[name], zone) for name in EVENTS],
         day_length_s=round(sun_curve.seconds_above(_SUN_HORIZON)),
-        moon_phase=_PHASES[round(_elongation(middle) / 45) % 8],
+        moon_phase=_name_phase(begin, end),
         moon_age_days=round(_moon_age(middle), 1),
         source="Computed here with astral, to about a minute",
         licence="Apache-2.0",
@@ -199,6 +198,15 @@ def _elongation(moment: datetime) -> float:
     y = math.sin(position.right_ascension) * math.cos(obliquity) + math.tan(position.declination) * math.sin(obliquity)
     moon_longitude = math.degrees(math.atan2(y, math.cos(position.right_ascension)))
     return (moon_longitude - sun.sun_apparent_long(century)) % 360
+
+
+def _name_phase(begin: datetime, end: datetime) -> str:
+    """Return the phase of the moon on a day, as almanacs have it: full moon is the one day on which it becomes full."""
+    quarter_before = int(_elongation(begin) // 90)
+    quarter = int(_elongation(end) // 90)
+    if quarter != quarter_before:
+        return _PRINCIPAL_PHASES[quarter]
+    return _PHASES_BETWEEN[quarter]
 
 
 def _moon_age(moment: datetime) -> float:
