@@ -35,6 +35,9 @@ _LEFT = 84
 _RIGHT = 934
 _BOTTOM = 656
 _MAX_GRID_LINES = 6
+# Up to so much precipitation the axis stays the same, so that a drizzle is not drawn as high as a downpour.
+_LEAST_TOP_MM = 1.0
+_LEAST_TOP_INCHES = 0.04
 _MAX_TIME_LABELS = 14
 _MIN_DAY_LABEL_WIDTH = 100
 _HOUR = timedelta(hours=1)
@@ -88,9 +91,11 @@ def _draw_temperature(picture: _Picture, series: _Series) -> None:
 
 def _draw_precipitation(picture: _Picture, series: _Series) -> None:
     precipitation = series.numbers("precipitation")
-    most = max([1.0, *(value for value in precipitation if not math.isnan(value))])
+    unit = series.unit("precipitation")
+    least_top = _LEAST_TOP_INCHES if unit == "inch" else _LEAST_TOP_MM
+    most = max([least_top, *(value for value in precipitation if not math.isnan(value))])
     amount = _Panel(picture, 332, 152, _Axis(0, most * 1.15))
-    picture.draw_panel(amount, f"Precipitation, {series.unit('precipitation')}")
+    picture.draw_panel(amount, f"Precipitation, {unit}")
     amount.draw_bars(precipitation, fill=_PRECIPITATION_COLOR)
     probability = _Panel(picture, amount.top, amount.height, _Axis(0, 100))
     probability.draw_line(
