@@ -1,14 +1,17 @@
 """What users reported of weather services and of programs that ask them, tried on mcp-weather with our own places."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from mcp_weather.engine.computed.plot import draw_svg
 from mcp_weather.engine.services.cap_messages import read_messages
 from mcp_weather.engine.services.open_meteo_documents import label_days
+from mcp_weather.models import Origin, Table
 from weather import upstream as imitation
 from weather.conftest import upstream
 from weather.serving import World, client, text
@@ -657,3 +660,41 @@ async def test_the_sun_of_a_day_far_from_greenwich_is_of_that_day(
 async def test_the_forces_of_the_wind_begin_where_the_scale_says(upstream: Upstream, metres: float, force: int) -> None:
     upstream.fail("current=", change=present(wind_speed_10m=round(metres * 3.6, 2)), times=9)
     assert f"wind speed {force} Bft" in await called(upstream, "get_weather", place="Zurich", units="wind=bft")
+
+
+@pytest.mark.reported("home-assistant/core#55041")
+@pytest.mark.reported("home-assistant/core#110174")
+@pytest.mark.reported("home-assistant/core#153965")
+@pytest.mark.reported("openhab/openhab-addons#6571")
+@pytest.mark.parametrize(
+    ("name", "day", "before", "phase", "after"),
+    [
+        ("London", "2021-08-22", "waxing gibbous", "full moon", "waning gibbous"),
+        ("London", "2019-12-12", "waxing gibbous", "full moon", "waning gibbous"),
+        ("London", "2024-02-09", "waning crescent", "new moon", "waxing crescent"),
+        # In London the moon was full on the next day.
+        ("Washington, DC", "2025-10-06", "waxing gibbous", "full moon", "waning gibbous"),
+    ],
+)  # fmt: skip
+async def test_the_moon_is_full_or_new_on_one_day_and_on_no_day_less(
+    upstream: Upstream, name: str, day: str, before: str, phase: str, after: str
+) -> None:
+    async with World(upstream) as world:
+        for offset, expected in ((-1, before), (0, phase), (1, after)):
+            shifted = datetime.fromisoformat(day) + timedelta(days=offset)
+            assert (await world.sky(name, f"{shifted:%Y-%m-%d}")).moon_phase == expected
+
+
+@pytest.mark.reported("Yevgenium/weather-chart-card#85")
+@pytest.mark.reported("mlamberts78/weather-chart-card#298")
+@pytest.mark.parametrize(("unit", "drizzle", "downpour"), [("mm", 0.5, 30.0), ("inch", 0.02, 1.2)])
+def test_as_much_rain_is_drawn_as_high_in_each_unit(unit: str, drizzle: float, downpour: float) -> None:
+    origin = Origin(source="Open-Meteo", licence="CC BY 4.0", fetched_at="2026-11-22T10:00+00:00", age_s=0, stale=False)
+    heights: list[float] = []
+    for amount in (drizzle, downpour):
+        table = Table(
+            time=["2026-11-22T22:00+01:00"], names=["precipitation"], units=[unit], values=[[amount]], origin=origin
+        )
+        bars = re.findall(r'<rect x="[^"]+" y="[^"]+" width="[^"]+" height="([^"]+)"', draw_svg(table, "Zurich"))
+        heights += map(float, bars)
+    assert [round(height) for height in heights] == [66, 132]
