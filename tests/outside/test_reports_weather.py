@@ -298,6 +298,15 @@ async def test_an_unknown_postal_code_is_of_a_country_that_writes_such(
     assert not failed and where in said, said
 
 
+@pytest.mark.reported("chubin/wttr.in#773")
+@pytest.mark.usefixtures("more_places")
+async def test_a_postal_code_of_two_countries_is_not_that_of_the_larger_place(upstream: Upstream) -> None:
+    failed, said = await forecast(upstream, place="2452")
+    assert failed and "`2452` is ambiguous: `Coffs Harbour, Australia`; `Malko, Bulgaria`." in said
+    failed, said = await forecast(upstream, place="Coffs Harbour, Australia")
+    assert not failed and "-30.2900,153.1100" in said
+
+
 @pytest.mark.reported("schachmat/wego#32")
 @pytest.mark.usefixtures("more_places")
 @pytest.mark.parametrize("written", ["Whittier 99693", "99693 Whittier", "Whittier, 99693", "Whittier 99693, USA"])
