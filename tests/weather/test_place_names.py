@@ -6,8 +6,9 @@ import pytest
 
 from mcp_batteries.errors import Invalid, NotFound
 from mcp_weather.geography.countries import find_countries, fold_name, guess_languages
+from weather import upstream as imitation
 from weather.serving import World, client, settings, text
-from weather.upstream import Upstream
+from weather.upstream import Upstream, place
 
 pytestmark = pytest.mark.anyio
 
@@ -55,6 +56,23 @@ async def test_one_part_too_many_is_named_and_never_makes_a_guess(upstream: Upst
         # Most people of that name live in Pennsylvania or in the capital, but the part that nobody knows may decide.
         with pytest.raises(Invalid, match="ambiguous, and `Yolo County` is not known: "):
             await world.place("Washington, Yolo County, USA")
+
+
+@pytest.mark.parametrize("typed", ["Salem, IN", "Salem IN"])
+async def test_a_region_that_two_countries_have_does_not_decide_by_size(
+    monkeypatch: pytest.MonkeyPatch, upstream: Upstream, typed: str
+) -> None:
+    places = [
+        place("Salem", 11.65, 78.16, "Asia/Kolkata", 826267, admin1="Tamil Nadu", country="India", country_code="IN"),
+        place("Salem", 38.6, -86.1, "America/Indiana/Vincennes", 6319, admin1="Indiana", country_code="US"),
+        place("Salem", 44.94, -123.04, "America/Los_Angeles", 164549, admin1="Oregon", country_code="US"),
+    ]
+    monkeypatch.setattr(imitation, "GAZETTEER", places)
+    async with World(upstream) as world:
+        with pytest.raises(Invalid, match="is ambiguous: `Salem, Tamil Nadu, India`; `Salem, Indiana, US`"):
+            await world.place(typed)
+        assert (await world.place("Salem, Indiana")).coordinates == "38.6,-86.1"
+        assert (await world.place("Salem, India")).coordinates == "11.65,78.16"
 
 
 @pytest.mark.parametrize(("typed", "point"), [("Paris 15", "48.8534,2.3488"), ("Paris 15e", "48.8534,2.3488")])

@@ -356,15 +356,22 @@ def _choose_largest(place_name: PlaceName, candidates: Sequence[Candidate], note
     others = [result for result in results if result is not largest]
     if not others:
         return place_from_result(largest, f"{note}name, the only match for {place_name.text}")
-    if _share_code(place_name, candidates) or population(largest) < _DOMINANT_RATIO * max(1, *map(population, others)):
+    if _spans_countries(place_name, candidates) or population(largest) < _DOMINANT_RATIO * max(
+        1, *map(population, others)
+    ):
         raise Invalid(f"{quote(place_name.text)} is ambiguous: {list_names(results)}.", _CHOOSE_ONE)
     other_names = list_names(others[:_MAX_LISTED_OTHERS])
     return place_from_result(largest, f"{note}name, by far the largest of {len(results)} listed; others: {other_names}")
 
 
-def _share_code(place_name: PlaceName, candidates: Sequence[Candidate]) -> bool:
-    """Return whether the name is a postal code of several countries: a large city has it no more than a village."""
-    return is_postal_code(place_name.name) and len({candidate.country for candidate in candidates}) > 1
+def _spans_countries(place_name: PlaceName, candidates: Sequence[Candidate]) -> bool:
+    """Return whether the region or postal code that was to decide is one of several countries, as `IN` and 2452 are.
+
+    Then a large city is meant no more than a village.
+    """
+    if not place_name.regions and not is_postal_code(place_name.name):
+        return False
+    return len({candidate.country for candidate in candidates}) > 1
 
 
 class _Selection(NamedTuple):
