@@ -9,9 +9,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from mcp_weather.engine.computed.plot import draw_svg
+from mcp_weather.engine.services.aviation import fetch_airport
 from mcp_weather.engine.services.cap_messages import read_messages
 from mcp_weather.engine.services.open_meteo_documents import label_days
 from mcp_weather.models import Origin, Table
+from mcp_weather.policy.airport import AirportCode
 from weather import upstream as imitation
 from weather.conftest import upstream
 from weather.serving import World, client, text
@@ -707,3 +709,26 @@ def test_as_much_rain_is_drawn_as_high_in_each_unit(unit: str, drizzle: float, d
         bars = re.findall(r'<rect x="[^"]+" y="[^"]+" width="[^"]+" height="([^"]+)"', draw_svg(table, "Zurich"))
         heights += map(float, bars)
     assert [round(height) for height in heights] == [66, 132]
+
+
+@pytest.mark.reported("avwx-rest/avwx-api#32")
+@pytest.mark.parametrize(
+    ("now", "validity", "end"),
+    [
+        ("2026-12-04T11:28", "0400/0409", "2026-12-04T09:00+00:00"), ("2026-12-04T08:59", "0400/0409", None),
+        ("2026-12-01T00:30", "3000/3024", "2026-12-01T00:00+00:00"), ("2026-11-30T23:30", "3018/0124", None),
+        ("2027-01-01T05:00", "3112/3118", "2026-12-31T18:00+00:00"), ("2026-12-04T11:28", "", None),
+    ],
+)  # fmt: skip
+async def test_a_forecast_for_an_airport_that_is_over_is_told_as_old(
+    upstream: Upstream, now: str, validity: str, end: str | None
+) -> None:
+    moment = datetime.fromisoformat(now).replace(tzinfo=UTC).timestamp()
+    taf = f"TAF LTBJ 010101Z {validity} 24008KT 9999 TEMPO 0102/0103 3000"
+    if not validity:
+        taf = "TAF LTBJ 24008KT"
+    report = {"icaoId": "LTBJ", "lat": 38.29, "lon": 27.16, "rawOb": "LTBJ 200420Z", "obsTime": moment, "rawTaf": taf}
+    async with World(upstream, now=moment) as world:
+        upstream.fail("/api/data/metar", 200, json.dumps([report]).encode())
+        found = await fetch_airport(world.cache, AirportCode("LTBJ"), "metric")
+    assert found.notes == ([f"[OLD: the TAF was valid until {end}.]"] if end else [])

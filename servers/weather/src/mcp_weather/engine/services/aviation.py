@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 from mcp_batteries.errors import NotFound
 from mcp_batteries.remote import Cache, Snapshot
 from mcp_weather.engine.computed.columns import Column, make_reading
-from mcp_weather.engine.computed.timestamps import format_timestamp, zone_of
+from mcp_weather.engine.computed.timestamps import format_timestamp, moment_at, zone_of
 from mcp_weather.engine.computed.unit_conversion import convert_values
 from mcp_weather.engine.json_values import as_objects
 from mcp_weather.engine.requests import queries
@@ -28,6 +29,9 @@ AVIATION_WEATHER_CENTER = Source("NOAA Aviation Weather Center", "public domain"
 _KMH_PER_KNOT = 1.852
 _MAX_OTHER_AIRPORTS = 4
 _MAX_AGE_SECONDS = 2 * 3600
+_MAX_DAYS_IN_MONTH = 31
+# The days of the month and the hours between which a TAF is valid, as in `2212/2318`.
+_VALIDITY = re.compile(r"\b\d{4}/(?P<day>\d{2})(?P<hour>\d{2})\b")
 
 
 @dataclass(frozen=True)
@@ -188,16 +192,35 @@ def _report_time(fields: dict[str, Any]) -> float:
 
 
 def _write_notes(fields: dict[str, Any], now: float) -> list[str]:
-    """Say that a forecast is missing, and how old an old report is."""
+    """Say that a forecast is missing or over, and how old an old report is."""
     notes: list[str] = []
-    if not fields.get("rawTaf"):
+    taf = fields.get("rawTaf")
+    if not taf:
         notes.append("[This airport has no TAF.]")
+    else:
+        end = _find_end(str(taf), moment_at(now))
+        if end is not None and end.timestamp() <= now:
+            notes.append(f"[OLD: the TAF was valid until {format_timestamp(end.timestamp())}.]")
     observed = fields.get("obsTime")
     if not isinstance(observed, int | float):
         notes.append("[OLD: of an unknown time.]")
     elif now - observed > _MAX_AGE_SECONDS:
         notes.append(f"[OLD: {(now - observed) / 3600:.0f} h ago.]")
     return notes
+
+
+def _find_end(taf: str, now: datetime) -> datetime | None:
+    """Return until when a TAF is valid; None if it does not say. Of its month only the day is told: the nearest one."""
+    validity = _VALIDITY.search(taf)
+    if validity is None:
+        return None
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    for distance in range(_MAX_DAYS_IN_MONTH):
+        for day in (today - timedelta(days=distance), today + timedelta(days=distance)):
+            if day.day == int(validity["day"]):
+                # Midnight at the end of a day is told as its hour 24.
+                return day + timedelta(hours=int(validity["hour"]))
+    return None
 
 
 def _decode(fields: dict[str, Any], units: Units, zone: tzinfo, origin: Origin) -> Reading:
