@@ -76,10 +76,21 @@ async def test_a_region_that_two_countries_have_does_not_decide_by_size(
 
 
 @pytest.mark.parametrize(("typed", "point"), [("Paris 15", "48.8534,2.3488"), ("Paris 15e", "48.8534,2.3488")])
-async def test_a_number_that_is_no_postal_code_is_of_a_city(upstream: Upstream, typed: str, point: str) -> None:
+async def test_the_number_of_a_district_is_of_a_city(upstream: Upstream, typed: str, point: str) -> None:
     async with World(upstream) as world:
         found = await world.place(typed)
         assert found.coordinates == point and "was ignored; " in found.resolved
+
+
+@pytest.mark.parametrize("typed", ["Birmingham 3520", "Birmingham GL1 1AA", "Birmingham 35203"])
+async def test_a_code_with_a_mistake_in_it_does_not_mean_the_city(
+    monkeypatch: pytest.MonkeyPatch, upstream: Upstream, typed: str
+) -> None:
+    village = place("Birmingham", 40.9, -80.9, "America/New_York", 120, admin1="Ohio", country_code="US")
+    monkeypatch.setattr(imitation, "GAZETTEER", [*imitation.GAZETTEER, village])
+    async with World(upstream) as world:
+        with pytest.raises(Invalid, match="is not known: `Birmingham, Alabama, United States`; `Birmingham, Ohio, US`"):
+            await world.place(typed)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 _MAX_LISTED = 8
-# A place with so many people has more postal codes than the geocoder knows, and perhaps districts with numbers.
+# A place with so many people has more postal codes than the geocoder knows, and may have districts with numbers.
 _CITY_POPULATION = 50_000
 
 # One place in one language, as the geocoder returns it.

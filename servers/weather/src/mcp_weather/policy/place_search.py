@@ -28,7 +28,14 @@ from mcp_weather.geography.geocoder_results import (
 from mcp_weather.geography.time_zones import find_zone
 from mcp_weather.policy.place import Place, point_at
 from mcp_weather.policy.place_readings import larger_parts, modern_name, other_readings
-from mcp_weather.policy.place_text import PlaceName, is_code, is_postal_code, read_with_brackets, shorten
+from mcp_weather.policy.place_text import (
+    PlaceName,
+    is_code,
+    is_district_number,
+    is_postal_code,
+    read_with_brackets,
+    shorten,
+)
 
 __all__ = ["GEOCODED", "FoundPlace", "Geocoder", "find_places", "place_from_result", "resolve_name"]
 
@@ -339,9 +346,11 @@ def _select_possible(candidates: Sequence[Candidate], regions: Sequence[str]) ->
     """Return those of `candidates` that may lie in `regions`, which are known of none of them; all if none may."""
     possible = candidates
     for code in filter(is_code, regions):
-        may_have_code = [candidate for candidate in possible if candidate.may_have_postal_code(code)]
-        # Where a country has no such codes it is the number of a district, as in `Paris 15`.
-        possible = may_have_code or [candidate for candidate in possible if candidate.is_city] or possible
+        if is_district_number(code):
+            likely = [candidate for candidate in possible if candidate.is_city]
+        else:
+            likely = [candidate for candidate in possible if candidate.may_have_postal_code(code)]
+        possible = likely or possible
     return possible
 
 
@@ -356,9 +365,8 @@ def _choose_largest(place_name: PlaceName, candidates: Sequence[Candidate], note
     others = [result for result in results if result is not largest]
     if not others:
         return place_from_result(largest, f"{note}name, the only match for {place_name.text}")
-    if _spans_countries(place_name, candidates) or population(largest) < _DOMINANT_RATIO * max(
-        1, *map(population, others)
-    ):
+    is_dominant = population(largest) >= _DOMINANT_RATIO * max(1, *map(population, others))
+    if not is_dominant or _spans_countries(place_name, candidates):
         raise Invalid(f"{quote(place_name.text)} is ambiguous: {list_names(results)}.", _CHOOSE_ONE)
     other_names = list_names(others[:_MAX_LISTED_OTHERS])
     return place_from_result(largest, f"{note}name, by far the largest of {len(results)} listed; others: {other_names}")

@@ -15,7 +15,15 @@ from mcp_weather.policy.place import Place, point_at
 from mcp_weather.policy.resource_uri import RESOURCE_URI
 from mcp_weather.policy.weather_words import drop_weather_words
 
-__all__ = ["PlaceName", "is_code", "is_postal_code", "parse_place", "read_with_brackets", "shorten"]
+__all__ = [
+    "PlaceName",
+    "is_code",
+    "is_district_number",
+    "is_postal_code",
+    "parse_place",
+    "read_with_brackets",
+    "shorten",
+]
 
 _POSTAL_CODE = re.compile(r"\d[\d -]{1,10}\d")
 _MAX_REGION_WORDS = 2
@@ -30,6 +38,8 @@ _UNSEEN = str.maketrans("", "", "\u00ad\u200b\u200e\u200f\u2060\ufeff")
 _URL_SPACE = re.compile(r"(?<=\w)(?:%20|[+_])(?=\w)")
 # A postal code of any country, or a part of one.
 _CODE = re.compile(r"(?=\S*\d)\S{2,}(?: (?=\S*\d)\S{2,})*")
+# As in `Paris 15` and `Paris 15e`: no postal code is as short.
+_DISTRICT_NUMBER = re.compile(r"\d{1,2}(?:\.|er?|st|nd|rd|th)?", re.IGNORECASE)
 _OPENING_BRACKETS = "(（[【「〔"
 
 
@@ -97,6 +107,11 @@ def is_postal_code(text: str) -> bool:
 def is_code(text: str) -> bool:
     """Return whether `text` may be a postal code: no country or state has a digit in each word of its name."""
     return _CODE.fullmatch(text) is not None
+
+
+def is_district_number(text: str) -> bool:
+    """Return whether `text` may be the number of a district of a city."""
+    return _DISTRICT_NUMBER.fullmatch(text) is not None
 
 
 def _divide_region(region: str) -> list[str]:
