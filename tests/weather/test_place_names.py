@@ -82,6 +82,19 @@ async def test_the_number_of_a_district_is_of_a_city(upstream: Upstream, typed: 
         assert found.coordinates == point and "was ignored; " in found.resolved
 
 
+@pytest.mark.parametrize("typed", ["Ystad 271 42", "Ystad 27142", "SE-271 42 Ystad", "Ystad, se-27142"])
+async def test_a_postal_code_decides_however_it_is_written(
+    monkeypatch: pytest.MonkeyPatch, upstream: Upstream, typed: str
+) -> None:
+    places = [
+        place("Ystad", 55.43, 13.82, "Europe/Stockholm", 19000, country="Sweden", country_code="SE"),
+        place("Ystad", 60.0, 15.0, "Europe/Stockholm", 20, postcodes=["271 42"], country="Sweden", country_code="SE"),
+    ]
+    monkeypatch.setattr(imitation, "GAZETTEER", places)
+    async with World(upstream) as world:
+        assert (await world.place(typed)).coordinates == "60,15"
+
+
 @pytest.mark.parametrize("typed", ["Birmingham 3520", "Birmingham GL1 1AA", "Birmingham 35203"])
 async def test_a_code_with_a_mistake_in_it_does_not_mean_the_city(
     monkeypatch: pytest.MonkeyPatch, upstream: Upstream, typed: str

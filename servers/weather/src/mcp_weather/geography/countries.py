@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from mcp_weather.geography.chinese_variants import simplify_chinese
 from mcp_weather.geography.place_kinds import drop_kind
+from mcp_weather.geography.postal_codes import bare_postal_code
 
 __all__ = [
     "COMMON_LANGUAGES", "find_countries", "find_country", "fold_name", "guess_languages", "is_within",
@@ -86,7 +87,7 @@ def is_within(result: Mapping[str, Any], region: str) -> bool:
     """
     folded = simplify_chinese(fold_name(region))
     names = {simplify_chinese(fold_name(str(result.get(key) or ""))) for key in _REGION_KEYS} - {""}
-    if folded in names or folded in _folded_postcodes(result):
+    if folded in names or bare_postal_code(region) in _bare_postal_codes(result):
         return True
     if drop_kind(folded) in {drop_kind(name) for name in names}:
         return True
@@ -99,11 +100,11 @@ def is_within(result: Mapping[str, Any], region: str) -> bool:
     return country in countries or _PARTS_OF.get(country) in countries
 
 
-def _folded_postcodes(result: Mapping[str, Any]) -> list[str]:
+def _bare_postal_codes(result: Mapping[str, Any]) -> list[str]:
     postcodes = result.get("postcodes")
     if not isinstance(postcodes, list):
         return []
-    return [fold_name(str(postcode)) for postcode in cast("list[Any]", postcodes)]
+    return [bare_postal_code(str(postcode)) for postcode in cast("list[Any]", postcodes)]
 
 
 @cache
