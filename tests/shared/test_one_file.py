@@ -133,7 +133,7 @@ def said(result: Any) -> str:
 @pytest.mark.anyio
 async def test_a_function_is_a_tool_with_its_own_words(case: Case, trial: ModuleType) -> None:
     async with Client(case.build()) as client:
-        adds, breaks, *_ = (await client.list_tools()).tools
+        _, adds, breaks, *_ = (await client.list_tools()).tools
         assert (adds.title, adds.description) == ("Read sum", "Add numbers.")
         assert adds.input_schema["required"] == ["numbers"] and not adds.input_schema["additionalProperties"]
         assert adds.input_schema["properties"]["note"]["description"] == "Words to put before it."
@@ -147,7 +147,7 @@ async def test_a_function_is_a_tool_with_its_own_words(case: Case, trial: Module
         assert broken.is_error and "secret" not in said(broken)
     async with Client(case.build("--read-only")) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == [
-            "read_sum", "read_half", "call_tools", "list_changes",
+            "call_tools", "read_sum", "read_half", "list_changes",
         ]  # fmt: skip
 
 

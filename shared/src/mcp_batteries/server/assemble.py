@@ -493,6 +493,8 @@ class _ToolOffer:
         duplicates = sorted(name for name, count in counts.items() if count > 1)
         if duplicates:
             raise ValueError(f"declared more than once: {', '.join(duplicates)}")
+        # Among many tools it would be missed, and hosts cut long lists at their end.
+        self.tools.sort(key=lambda tool: tool.name != CALL_TOOLS)
         for tool in self.tools:
             if tool.name == CALL_TOOLS:
                 tool.annotations = self._batch_hints()
