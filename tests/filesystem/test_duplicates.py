@@ -36,7 +36,7 @@ def test_all_that_are_alike_and_no_others(seed: int, tmp_path: Path) -> None:
     chosen = {path: data for path, data in contents.items() if data and path.endswith(".a")}
     wanted = [{path for path, other in chosen.items() if other == data} for data in {*chosen.values()}]
     assert sorted(map(sorted, groups.values())) == sorted(sorted(one) for one in wanted if len(one) > 1)
-    sizes = [int(measure.partition(", ")[2].replace(",", "")) for measure in answer.measures]
+    sizes = [int(measure.partition("\t")[2].replace(",", "")) for measure in answer.measures]
     assert sizes == sorted(sizes, reverse=True) and answer.total == len(answer.paths)
 
 
@@ -61,7 +61,7 @@ async def test_a_tool_finds_them(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).write_text("same")
     failed, said = await call(tmp_path, "find_files", glob="*", sort="duplicates")
-    assert not failed and said.splitlines()[1:] == ["a\t#1, 4", "b\t#1, 4"]
+    assert not failed and said.splitlines()[1:] == ["a\t#1\t4", "b\t#1\t4"]
 
 
 def test_the_case_of_a_glob_is_no_option_for_duplicates(tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ from mcp_batteries.sdk import tool_table
 from mcp_batteries.server.assemble import assemble
 from mcp_batteries.server.calling import call_tools, script_calls
 from mcp_batteries.server.calling.call_params import MAX_CALLS, count_calls, normalize_call
-from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.decorators import rename_arguments, tool
+from mcp_batteries.server.declaration.fields import Limit
 from mcp_batteries.settings import load
 from mcp_batteries.transports.http.auth.scopes import Scopes
 from mcp_fs.server import build
@@ -68,6 +69,16 @@ class Room:
         if cursor or shown == 30:
             return "[30 rows]\n" + "row\n" * 30
         return f'[{shown} of 30 rows; continue with cursor="x"]\n' + "row\n" * shown
+
+    @tool("Count rows", effect="read", adapt=rename_arguments(max_rows="limit"))
+    async def count_rows(self, limit: Limit = 10, cursor: str = "") -> str:
+        """Tell how many rows were wanted."""
+        return str(limit)
+
+    @tool("Count remote rows", effect="read", open_world=True)
+    async def count_remote_rows(self, limit: Limit = 10, cursor: str = "") -> str:
+        """Tell how many rows were wanted of a service."""
+        return str(limit)
 
     @tool("Show dot")
     async def show_dot(self) -> list[TextContent | ImageContent]:
@@ -177,7 +188,11 @@ async def test_it_changes_nothing_unless_the_operator_names_the_tool() -> None:
         ("\n\nget_price({fruit: 'nut'})", "1 call: line 3: Error: get_price: There is no `nut`. Ask for an apple."),
         ("get_price({frut: 1})", "line 1: Error: get_price: `get_price` was not run: there is no argument `frut`"),
         ("get_price('apple')", "takes its arguments as one object: get_price({NAME: VALUE})"),
-        ("get_prize({})", "get_prize is not defined]\n[its functions are get_price, list_rows, show_dot and print]"),
+        (
+            "get_prize({})",
+            "get_prize is not defined]\n[its functions are get_price, list_rows, count_rows, count_remote_rows, "
+            "show_dot and print]",
+        ),
         ("call_tools({})", "call_tools is not defined"),
         ("let = ;", "[a script is JavaScript, the body of an asynchronous function]"),
         ("throw 'tea'", "0 calls: tea]"),
@@ -224,7 +239,8 @@ async def test_pages_that_no_call_asked_for_are_told(tmp_path: Path) -> None:
     cases = [
         ("return read_text({path: 'numbers'}).length > 900000", "read_text", "true"),
         ("return read_files({paths: ['ends', 'numbers']}).length > 90000", "read_files", "true"),
-        ("return search_text({pattern: '7', path: 'numbers'}).trim().split('\\n').length", "search_text", "20"),
+        ("return search_text({pattern: '7', path: 'numbers'}).lines().length", "search_text", "5000"),
+        ("return search_text({pattern: '7', path: 'numbers', max_per_file: 3}).lines().length", "search_text", "3"),
         ("return find_files({pattern: '*', limit: 1, cursor: ''})", "find_files", "ends"),
         # A file may look like that.
         ("return read_text({path: 'quotes'}).trim().split('\\n').length", "", "3"),
@@ -339,6 +355,64 @@ async def test_paths_and_texts_are_whole_as_the_example_of_the_recipes_needs(tmp
     assert r'["a\\n\\n\\n"]' in text
     assert isinstance(answer.content[0], TextContent)
     assert answer.content[0].text == "a-folder/another-folder-below/b.md\na-folder/another-folder-below/c.md\n"
+
+
+async def test_lines_end_with_lf_or_crlf_and_the_text_keeps_both() -> None:
+    script = r"""
+        const lines = "a\r\n\nb\rc\n".lines();
+        for (const key in "x") lines.push(key);
+        return [lines, "".lines(), "\n".lines(), "a".lines()];
+    """
+    outcome = await run_alone(script)
+    assert (json.loads(outcome.output), outcome.error) == ([["a", "", "b\rc", "0"], [], [""], ["a"]], "")
+    outcome = await run_alone(r'return echo({text: "a\r\n"})')
+    assert json.loads(outcome.output) == {"text": "a\r\n"}
+
+
+async def test_files_are_told_in_columns_that_a_script_can_split(tmp_path: Path) -> None:
+    folder = tmp_path / "below"
+    folder.mkdir()
+    for name in ("a", "b", "c", "d"):
+        (folder / name).write_text(name * 2000)
+        os.utime(folder / name, (0, 0))
+    (folder / "link").symlink_to("a")
+    (folder / "folder").mkdir()
+    (folder / "words.txt").write_text("word\n" * 300)
+    (folder / "word.txt").write_text("word\n")
+    time = "1970-01-01T00:00:00Z"
+    script = """
+        const rows = list_directory({path: "below"}).lines().map((line) => line.split("\\t"));
+        print(rows[0], new Set(rows.map((row) => row.length)), rows.find((row) => row[3]).with(2, ""));
+        print(find_files({glob: "a", sort: "size"}).lines()[0].split("\\t"));
+        print(find_files({glob: "[abc]", sort: "modified"}).lines().map((line) => line.split("\\t")[1]));
+        print(find_files({glob: "[abcd]", sort: "duplicates"}).lines());
+        print(search_text({pattern: "word"}).lines().length, remark);
+        print(search_text({pattern: "word", max_per_file: 1}).lines().map((line) => line.split(":").length));
+        print(search_text({pattern: "word", count_only: true}).lines().map((line) => line.split(":")));
+    """
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        answer = await client.call_tool("call_tools", {"script": script})
+    assert isinstance(answer.content[0], TextContent)
+    note, *lines = answer.content[0].text.splitlines()
+    assert note == "[not all is in what search_text returned, as `remark` or a cursor in it says]"
+    assert lines == [
+        f'["below/a","2000","{time}",""] [4] ["below/link","","","link to a"]',
+        '["below/a","2000"]',
+        f'["{time}","{time}","{time}"]',
+        "[]",
+        "301 [301 matches in 2 files]",
+        "[3,3]",
+        '[["below/word.txt","1"],["below/words.txt","300"]]',
+    ]
+
+
+async def test_pages_of_a_service_stay_short() -> None:
+    """Each longer one would be several requests there."""
+    async with Served() as served:
+        assert await served.run("return count_rows({})") == "5000"
+        assert await served.run("return count_rows({max_rows: 3})") == "3"
+        assert await served.run("return count_rows({limit: 4})") == "4"
+        assert await served.run("return count_remote_rows({})") == "10"
 
 
 async def test_it_reaches_nothing_but_its_functions() -> None:

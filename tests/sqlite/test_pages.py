@@ -103,6 +103,13 @@ async def test_long_cells_are_cut_and_say_so(tmp_path: Path) -> None:
     async with served(make(tmp_path / "app.db")) as wire:
         text = text_of(await wire.call("query_rows", sql="SELECT hex(zeroblob(5000)), zeroblob(5000)"))
         assert "[2 cells cut" in text and "8000 more characters" in text and '"more_bytes":3000' in text
+        script = (
+            "const rows = query_rows({sql: 'SELECT hex(zeroblob(5000))', max_cell: 9}).lines(); print(remark, rows)"
+        )
+        text = text_of(await wire.call("call_tools", script=script))
+        assert text.startswith("[1 row; 1 cell cut; read more") and text.count("\\n") == 0, text
+        script = "return query_rows({sql: 'SELECT hex(zeroblob(5000))'}).lines().map(JSON.parse)[1][0].length"
+        assert text_of(await wire.call("call_tools", script=script)) == "10000\n"
         whole = text_of(await wire.call("query_rows", sql="SELECT hex(zeroblob(5000))", max_cell=10_000))
         assert parsed(whole)[0] == [["0" * 10_000]]
 

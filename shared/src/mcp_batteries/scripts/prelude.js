@@ -32,6 +32,15 @@
     return isRemark ? text.slice(line.length + 1) : text;
   };
 
+  // Of a text, such as an answer: each line without its end, LF or CRLF.
+  const lines = function () {
+    const all = this.split("\n");
+    if (all.at(-1) === "") all.pop();
+    return all.map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line));
+  };
+  // A function of this name would be out of reach in a script that calls a variable so.
+  Object.defineProperty(String.prototype, "lines", {value: lines});
+
   globalThis.tools = {};
   for (const name of FUNCTIONS) {
     const tool = (args = {}, ...others) => {

@@ -1,6 +1,6 @@
 """The results of the tools: their shapes, and their text forms."""
 
-from mcp_fs.models.formatting import escape_line_breaks, is_one_line, pluralize
+from mcp_fs.models.formatting import escape_line_breaks, format_size, is_one_line, pluralize
 from mcp_fs.models.listing import Comparison, Entry, FileInfo, FolderPage, Tree
 from mcp_fs.models.reading import FileSlices, FullContents, Media, TextSlice
 from mcp_fs.models.searching import FilePage, Match, MatchCounts, MatchedFile, Matches, MatchTotal
@@ -42,6 +42,7 @@ __all__ = [
     "WriteResult",
     "clip_diff",
     "escape_line_breaks",
+    "format_size",
     "is_one_line",
     "pluralize",
 ]

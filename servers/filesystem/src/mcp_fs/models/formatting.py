@@ -6,9 +6,17 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from mcp_batteries.server.calling.results import group_by_folder
+from mcp_batteries.server.calling.results import answers_script, group_by_folder
 
-__all__ = ["common_time_prefix", "describe_common_time", "escape_line_breaks", "is_one_line", "list_paths", "pluralize"]
+__all__ = [
+    "common_time_prefix",
+    "describe_common_time",
+    "escape_line_breaks",
+    "format_size",
+    "is_one_line",
+    "list_paths",
+    "pluralize",
+]
 
 # Fewer times cost less than to tell once what is the same in them.
 _MIN_TIMES = 3
@@ -31,6 +39,11 @@ def escape_line_breaks(text: str) -> str:
     return _LINE_BREAKING.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
+def format_size(size: int) -> str:
+    """Return a number of bytes in a column."""
+    return str(size) if answers_script() else f"{size:,}"
+
+
 def pluralize(count: int, noun: str) -> str:
     """Return `1 file`, `2,000 files`, `3 entries`, `2 matches`."""
     if count == 1:
@@ -50,8 +63,8 @@ def describe_common_time(prefix: str, *, is_page: bool) -> str:
 
 
 def common_time_prefix(times: Sequence[str]) -> str:
-    """Return the common time (UTC, ISO 8601) or day of all `times`; empty if they are few or differ."""
-    if len(times) < _MIN_TIMES or not all(map(_TIME.fullmatch, times)):
+    """Return the common time (UTC, ISO 8601) or day of all `times`; empty if they differ or are not worth it."""
+    if answers_script() or len(times) < _MIN_TIMES or not all(map(_TIME.fullmatch, times)):
         return ""
     first = times[0]
     for prefix in (first, first[:10]):

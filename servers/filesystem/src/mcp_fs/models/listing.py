@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp_batteries.server.calling.results import DataResult, Link, TextResult
-from mcp_fs.models.formatting import common_time_prefix, describe_common_time, pluralize
+from mcp_batteries.server.calling.results import DataResult, Link, TextResult, answers_script
+from mcp_fs.models.formatting import common_time_prefix, describe_common_time, format_size, pluralize
 
 __all__ = ["Comparison", "Entry", "FileInfo", "FolderPage", "Tree"]
 
@@ -63,8 +63,10 @@ class Entry:
             label += "/"
         size = ""
         if self.size is not None:
-            size = f"{self.size:,}"
+            size = format_size(self.size)
         modified = self.modified.removeprefix(time_prefix).removeprefix("T")
+        if answers_script():
+            return "\t".join((label, size, modified, self.note))
         return "\t".join(filter(None, (label, size, modified, self.note)))
 
 
@@ -105,7 +107,9 @@ class FolderPage(TextResult):
         time_prefix = common_time_prefix([entry.modified for entry in self.entries if entry.modified])
         if time_prefix:
             head += f"; {describe_common_time(time_prefix, is_page=is_page)}"
-        folder_prefix = f"{self.path}/"
+        folder_prefix = ""
+        if not answers_script():
+            folder_prefix = f"{self.path}/"
         return "\n".join(
             [f"[{head}]", *(entry.line(time_prefix).removeprefix(folder_prefix) for entry in self.entries)]
         )

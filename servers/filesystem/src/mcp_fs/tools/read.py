@@ -112,7 +112,7 @@ def read_files(
 ) -> FileSlices:
     """Read up to 50 text files, or lines of them: `a.py:10-40`, `*.log:-9` (the last); `max_bytes` is shared.
 
-    One that fails does not stop the others. One file: `read_text`.
+    Each stands below `=== PATH [FACTS]`; one that fails does not stop the others. One file: `read_text`.
     """
     files = find_named_files(paths, _MAX_FILES, cancel)
     return read_pages(files, PageRequest(max_bytes=max_bytes, line_numbers=line_numbers), index, cancel)
@@ -158,7 +158,7 @@ def read_diff(
 
 @tool("Get information", effect="read", also=("get_file_info",))
 async def get_info(*, path: ReadPath) -> FileInfo:
-    """Get kind, size, times, mode, encoding, content hash (for `edit_file`) and URI of a file or folder.
+    """Get as JSON kind, size, times, mode, encoding, content hash (for `edit_file`) and URI of a file or folder.
 
     Of a photo also pixels, date and camera. Follows links (`link_to`). A folder's entries: `list_directory`.
     """
@@ -176,7 +176,7 @@ async def list_directory(
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> FolderPage:
-    """List one folder's entries with size and time; `sort` puts the largest or newest first.
+    """List one folder's entries: name, size and time with tabs between; `sort` puts the largest or newest first.
 
     Unlike other tools with hidden and git-ignored ones. `folder_sizes` adds up folders. For levels below use
     `list_tree`.

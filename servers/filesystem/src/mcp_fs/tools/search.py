@@ -47,7 +47,7 @@ def find_files(
 ) -> FilePage:
     """Find files by name, or duplicates, below `path`, without hidden and git-ignored ones.
 
-    For text in files use `search_text`.
+    A path a line, then a tab and what they are sorted by. For text in files use `search_text`.
     """
     walk_filter = WalkFilter(include_hidden, include_ignored)
     changed = parse_time_range(since, until)
@@ -86,8 +86,8 @@ def search_text(
     only_matching: Annotated[
         bool,
         Field(
-            description="Each text that matched, or its named groups, once, with its count; a group `sum` is added up, "
-            "and so is its product with a group `times`."
+            description="Each text that matched, or its named groups, once, behind its count and a tab; a group `sum` "
+            "is added up, and so is its product with a group `times`."
         ),
     ] = False,
     include_hidden: bool = False,
@@ -100,8 +100,8 @@ def search_text(
 ) -> Matches | MatchCounts:
     """Search the contents of files below `path`, or of one file, without hidden, git-ignored and binary ones.
 
-    Matches come as `path:line:text`; several of one file or folder under its name. For names of files
-    use `find_files`.
+    Matches come as `path:line:text`, counts as `path:number`; several of one file or folder under its name. For names
+    of files use `find_files`.
     """
     walk_filter = WalkFilter(include_hidden, include_ignored)
     query = Query(

@@ -124,9 +124,9 @@ async def query_rows(
     """Run statements that only read (SELECT, WITH, VALUES, TABLE, EXPLAIN, SHOW) and get their rows.
 
     Several statements, separated by `;`, see the same state of the data; `parameters` is then an array of one array per
-    statement. The answer is the columns, then a line of JSON per row; numeric, and integers beyond 2^53, are text. If
-    it is truncated, call with `cursor` alone for the next page. To see which tables there are use `list_objects`, why a
-    query is slow `explain_query`.
+    statement. The answer is a JSON array a line, first the columns, then each row; numeric, and integers beyond 2^53,
+    are text. If it is truncated, call with `cursor` alone for the next page. To see which tables there are use
+    `list_objects`, why a query is slow `explain_query`.
     """
     request = database.read_page(sql, parameters, cursor)
     return await pages.read(request, limit=limit, max_bytes=max_bytes, max_cell=max_cell)

@@ -78,8 +78,9 @@ _ScriptText = Annotated[
     str,
     Field(
         max_length=_MAX_SCRIPT_CHARACTERS,
-        description="Or JavaScript with up to 500 calls: `read_x({ARGUMENTS})` returns the text of the answer, "
-        "paths whole on each line. Its first line, if in brackets, is in `remark` instead. `print` what you need.",
+        description="Or JavaScript with up to 500 calls: `TOOL({ARGUMENTS})` returns its text with long pages, paths "
+        "and numbers whole on each of its `.lines()`; a first line in brackets is in `remark` instead. `print` what "
+        "you need.",
     ),
 ]
 _MaxBytes = Annotated[int, Field(ge=1000, le=1_000_000, description="Bytes altogether.")]

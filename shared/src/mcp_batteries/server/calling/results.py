@@ -25,10 +25,11 @@ __all__ = [
     "DataResult",
     "Link",
     "TextResult",
+    "answering_script",
+    "answers_script",
     "clean",
     "group_by_folder",
     "to_call_result",
-    "writing_whole_paths",
 ]
 
 
@@ -88,18 +89,22 @@ class CacheableContents:
     public: bool = False
 
 
-# Whether each line names its file with all folders, for a script that reads line by line.
-_writes_whole_paths: ContextVar[bool] = ContextVar("writes_whole_paths", default=False)
+_answers_script: ContextVar[bool] = ContextVar("answers_script", default=False)
 
 
 @contextmanager
-def writing_whole_paths() -> Generator[None]:
-    """Let `group_by_folder` write each path whole, before each of its lines, as grep does."""
-    token = _writes_whole_paths.set(True)
+def answering_script() -> Generator[None]:
+    """Let answers be written for a script, which reads them line by line."""
+    token = _answers_script.set(True)
     try:
         yield
     finally:
-        _writes_whole_paths.reset(token)
+        _answers_script.reset(token)
+
+
+def answers_script() -> bool:
+    """Return whether a script reads the answer: each line has whole paths, numbers and times, in the same columns."""
+    return _answers_script.get()
 
 
 def group_by_folder(found: Iterable[tuple[str, str, Sequence[str]]]) -> list[str]:
@@ -109,7 +114,7 @@ def group_by_folder(found: Iterable[tuple[str, str, Sequence[str]]]) -> list[str
     several files in a row, where each name begins with a space. A path that would read as another line begins with
     `./`.
     """
-    if _writes_whole_paths.get():
+    if answers_script():
         return _whole_paths(found)
     lines: list[str] = []
     for folder, rows in groupby(found, key=lambda row: _folder(row[1])):

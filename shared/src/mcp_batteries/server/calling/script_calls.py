@@ -13,13 +13,16 @@ from mcp_types import CallToolResult, TextContent
 
 from mcp_batteries.clipping import truncate_utf8
 from mcp_batteries.scripts.runner import FunctionFailed, Outcome, run_script
+from mcp_batteries.server.calling.arguments import normalize_name
 from mcp_batteries.server.calling.call_params import CALL_TOOL, CALL_TOOLS, MAX_SCRIPT_CALLS
-from mcp_batteries.server.calling.inner_calls import Call, has_pages, make_call, with_page_size
-from mcp_batteries.server.calling.results import writing_whole_paths
+from mcp_batteries.server.calling.inner_calls import Call, make_call
+from mcp_batteries.server.calling.results import answering_script
 
 __all__ = ["ScriptCalls"]
 
 _MAX_PAGE_BYTES = 1_000_000
+# Arguments that bound the rows of a page and the texts in them, where a cursor leads to more.
+_ROW_BOUNDS = ("limit", "max_per_file", "max_cell")
 # What asks for the next page of an answer: in its first line, in the heading of one of several files, or in JSON.
 _NEXT_PAGE = re.compile(
     r'(?:\A\[|^=== ).*\b(?:cursor|start_line)="?(?P<value>[^"\s;,\]]+)|\A\{.*"cursor":"(?P<json_value>[^"]+)"',
@@ -27,7 +30,7 @@ _NEXT_PAGE = re.compile(
 )
 _FENCED = re.compile(r"\s*```\w*\n(?P<code>.*?)```\s*", re.DOTALL)
 # What the first line says of an answer that has no next page.
-_INCOMPLETE = re.compile(r"\[.*\b(?:truncated|raise max_)")
+_INCOMPLETE = re.compile(r"\[.*\b(?:truncated|raise max_|no more than [0-9])")
 
 
 @dataclass
@@ -82,7 +85,7 @@ class ScriptCalls:
         self.count += 1
         if self.can_change(call):
             self.unfinished = name
-        with writing_whole_paths():
+        with answering_script():
             answer = await make_call(call, self._widen_page(call))
         if self.unfinished:
             self.changes[f"{name} failed" if answer.failed else name] += 1
@@ -109,11 +112,15 @@ class ScriptCalls:
     def _widen_page(self, call: Call) -> Mapping[str, Any]:
         """Return the arguments of a call, whose page may be long, since no model reads it."""
         tool = self.table.get(call.name)
-        if tool is None or not has_pages(tool):
+        if tool is None:
             return call.arguments
-        # The schema that models get has no such far bounds.
-        schema = tool.fn_metadata.arg_model.model_json_schema()
-        return with_page_size(call, tool, schema["properties"]["max_bytes"].get("maximum", _MAX_PAGE_BYTES))
+        names = {normalize_name(name) for name in call.arguments}
+        bounds = _page_bounds(tool)
+        if names - {normalize_name(name) for name in tool.parameters["properties"]}:
+            # It may be another name of one of these.
+            bounds.pop("limit", None)
+        others = {name: bound for name, bound in bounds.items() if normalize_name(name) not in names}
+        return {**call.arguments, **others}
 
     def _describe_calls(self, outcome: Outcome) -> list[str]:
         notes: list[str] = []
@@ -137,6 +144,20 @@ class ScriptCalls:
             names = ", ".join(dict.fromkeys(name for _, name in self.unread))
             notes.append(f"not all is in what {names} returned, as `remark` or a cursor in it says")
         return notes
+
+
+def _page_bounds(tool: Tool) -> dict[str, int]:
+    """Return the arguments that bound a page of a tool's answer, each with its greatest value.
+
+    A service answers long lists with several requests, so the number of rows stays the tool's where it asks one.
+    """
+    # The schema that models get has no such far bounds.
+    properties = tool.fn_metadata.arg_model.model_json_schema()["properties"]
+    names = ["max_bytes"]
+    is_local = tool.annotations is not None and not tool.annotations.open_world_hint
+    if is_local and "cursor" in properties:
+        names += _ROW_BOUNDS
+    return {name: properties[name].get("maximum", _MAX_PAGE_BYTES) for name in names if name in properties}
 
 
 def _without_fence(script: str) -> str:

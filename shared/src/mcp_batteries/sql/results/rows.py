@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mcp_batteries.server.calling.results import answers_script
+
 __all__ = [
     "Results",
     "RowPage",
@@ -62,15 +64,18 @@ class RowPage:
     def text(self) -> str:
         last = self.start + self.rows - 1
         if self.cursor is not None:
-            head = f"[truncated: rows {self.start} to {last}; the next page: cursor={self.cursor}]"
+            head = f"truncated: rows {self.start} to {last}; the next page: cursor={self.cursor}"
         elif self.start > 1:
-            head = f"[rows {self.start} to {last}, the last]"
+            head = f"rows {self.start} to {last}, the last"
         else:
-            head = f"[{format_count(self.rows, 'row')}]"
-        notes = [f"[{note}]" for note in self.notes]
+            head = format_count(self.rows, "row")
+        facts = [head, *self.notes]
         if self.cut:
-            notes.append(f"[{format_count(self.cut, 'cell')} cut; read more with `max_cell` or substr()]")
-        return "\n".join([head, *notes, to_compact_json(self.columns), self.lines])
+            facts.append(f"{format_count(self.cut, 'cell')} cut; read more with `max_cell` or substr()")
+        if answers_script():
+            # Its `remark` is one line.
+            facts = ["; ".join(facts)]
+        return "\n".join([*(f"[{fact}]" for fact in facts), to_compact_json(self.columns), self.lines])
 
     def document(self) -> str:
         """Return the same as one JSON document, for a resource."""

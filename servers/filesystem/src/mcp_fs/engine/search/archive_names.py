@@ -33,7 +33,7 @@ from mcp_fs.engine.listing.walk import (
     walk,
     walk_order,
 )
-from mcp_fs.models import FilePage
+from mcp_fs.models import FilePage, format_size
 from mcp_fs.policy import ReadablePath
 
 __all__ = ["MemberQuery", "find_members", "split_member_glob"]
@@ -119,7 +119,7 @@ def find_members(
         next_cursor = Cursor.encode("members", end, scope)
     measures: list[str] = []
     if query.by_size:
-        measures = [f"{member.size:,}" for member in page]
+        measures = [format_size(member.size) for member in page]
     return FilePage([member.path for member in page], len(members), notes, next_cursor, measures)
 
 

@@ -26,7 +26,7 @@ from mcp_fs.engine.listing.walk import (
     page_byte_limit,
     walk,
 )
-from mcp_fs.models import FilePage, pluralize
+from mcp_fs.models import FilePage, format_size, pluralize
 from mcp_fs.policy import ReadablePath
 
 __all__ = ["find_duplicates"]
@@ -142,7 +142,7 @@ def _build_page(groups: Sequence[tuple[int, list[str]]], limit: int, skipped: Sk
     for number, (size, equal_paths) in enumerate(groups, 1):
         extra_bytes += size * (len(equal_paths) - 1)
         for path in equal_paths:
-            rows.append((path, f"#{number}, {size:,}"))
+            rows.append((path, f"#{number}\t{format_size(size)}"))
     page = _take_rows(rows[:limit], page_byte_limit(limit))
     notes: list[str] = []
     if groups:

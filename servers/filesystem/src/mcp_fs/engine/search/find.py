@@ -37,7 +37,7 @@ from mcp_fs.engine.search.archive_names import MemberQuery, find_members, split_
 from mcp_fs.engine.search.duplicates import find_duplicates
 from mcp_fs.engine.search.photo_dates import clock_seconds, format_photo_date, read_photo_date
 from mcp_fs.engine.search.time_range import TimeRange
-from mcp_fs.models import FilePage
+from mcp_fs.models import FilePage, format_size
 from mcp_fs.policy import ReadablePath
 
 __all__ = ["FindSort", "find_files"]
@@ -447,7 +447,7 @@ def _format_measure(measure: int, sort: FindSort) -> str:
         case "modified":
             return format_time(measure / 1e9)
         case "size":
-            return f"{measure:,}"
+            return format_size(measure)
         case "taken":
             return format_photo_date(measure)
         case _:
