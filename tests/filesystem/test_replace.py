@@ -328,10 +328,20 @@ async def test_an_archive_is_no_folder_to_write_to(tmp_path: Path) -> None:
     for tool, arguments, refusal in (
         ("write_file", {"path": "a.zip!/new", "content": "x", "parents": True}, "lies in an archive"),
         ("create_directory", {"path": "a.zip!/new"}, "lies in an archive"),
+        ("delete_file", {"paths": ["a.zip!/f"]}, "can't be changed: unpack it with `copy_file`"),
+        ("delete_file", {"paths": ["a.zip!/*"]}, "means what is in an archive, which can't be changed"),
+        ("delete_file", {"paths": ["*.zip!/f"]}, "`*.zip!/f` has a glob before `!/`, where one file is named."),
+        ("move_file", {"targets": {"a.zip!/*": "x/"}}, "means what is in an archive, which can't be changed"),
+        (
+            "replace_text",
+            {"path": "a.zip!/", "glob": "*", "replacements": {"x": "y"}},
+            "means what is in an archive, which can't be changed",
+        ),
+        ("replace_text", {"glob": "*.zip!/f", "replacements": {"x": "y"}}, "unpack it with `copy_file`, source"),
         (
             "edit_file",
             {"path": "a.zip!/f", "old_text": "x", "new_text": "y"},
-            "is in an archive, which can't be changed",
+            "means what is in an archive, which can't be changed",
         ),
         ("copy_file", {"source": "b.txt", "target": "a.zip!/b/c"}, "nothing is added to an archive"),
     ):

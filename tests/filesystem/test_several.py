@@ -346,6 +346,20 @@ async def test_what_exists_is_left_out_on_request(here: Ground, tool: str) -> No
     assert failed and "can't be used together" in said, said
 
 
+async def test_a_glob_of_archives_is_refused_where_one_file_is_named(here: Ground) -> None:
+    await call(here.root, "copy_file", targets={"b.txt": "z.zip!/"})
+    for tool, arguments in (
+        ("read_files", {"paths": ["*.zip!/b.txt"]}),
+        ("copy_file", {"targets": {"*.zip!/*": "n/"}}),
+    ):
+        _, said = await call(here.root, tool, **arguments)
+        assert "has a glob before `!/`, where one file is named. `find_files` lists what is in archives" in said, said
+    (here.root / "y.zip!").mkdir()
+    (here.root / "y.zip!/c.txt").write_text("c")
+    _, said = await call(here.root, "read_files", paths=["*.zip!/c.txt"])
+    assert said.startswith("=== y.zip!/c.txt ["), said
+
+
 async def test_a_glob_in_an_archive_is_refused_where_it_would_be_unpacked(here: Ground) -> None:
     await call(here.root, "copy_file", targets={"b.txt": "z.zip!/"})
     failed, said = await call(here.root, "copy_file", targets={"z.zip!/*.txt": "n/"})

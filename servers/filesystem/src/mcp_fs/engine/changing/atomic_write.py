@@ -21,14 +21,13 @@ from mcp_fs.engine.handles.locks import LockedFile
 from mcp_fs.engine.handles.path_opening import (
     Folder,
     ResolvedPath,
-    list_readable_names,
     not_a_file_error,
     open_regular,
+    refuse_archived,
     resolve,
     to_problem,
     translate_errors,
 )
-from mcp_fs.engine.handles.suggestions import is_in_archive
 from mcp_fs.engine.handles.syscalls import copy_attributes, start_flush, write_all
 from mcp_fs.engine.handles.temp_files import (
     BACKUP_PREFIX,
@@ -121,8 +120,7 @@ def check_renamed_text(
 @contextmanager
 def resolve_for_writing(path: WritablePath, *, follow: bool = True) -> Generator[ResolvedPath[WritablePath]]:
     """Resolve the path of an entry to be made or changed; as `resolve`, saying which folder is missing."""
-    if is_in_archive(path, list_readable_names):
-        raise Refused(f"{quote(path.display)} is in an archive, which can't be changed.", "Choose a path beside it.")
+    refuse_archived(path)
     with ExitStack() as stack:
         try:
             resolved = stack.enter_context(resolve(path, follow=follow, for_listing=True))

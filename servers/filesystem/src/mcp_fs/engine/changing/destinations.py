@@ -86,7 +86,7 @@ class Destinations(Generic[_S]):
             Invalid: it goes into an archive.
             Problem: as `expand_glob`.
         """
-        if is_in_archive(glob.start):
+        if not isinstance(glob.start, WritablePath) and is_in_archive(glob.start):
             raise Invalid(
                 f"{quote(glob.text)} goes into an archive, where only names are taken.",
                 "Name its folder, as `a.zip!/b/`, or its files one by one; `find_files` lists them.",

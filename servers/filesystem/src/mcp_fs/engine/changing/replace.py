@@ -23,9 +23,14 @@ from mcp_fs.engine.changing.file_edits import (
 from mcp_fs.engine.changing.notebook_edit import Notebook, substitute_in_cells
 from mcp_fs.engine.document_kinds import HEAD_BYTES, kind_of
 from mcp_fs.engine.handles.open_entries import max_open_entries
-from mcp_fs.engine.handles.path_opening import open_file
+from mcp_fs.engine.handles.path_opening import open_file, refuse_archived
 from mcp_fs.engine.journal.journal import JournalEntry
-from mcp_fs.engine.listing.selection import as_file_glob, compile_choosers, compile_relevance
+from mcp_fs.engine.listing.selection import (
+    as_file_glob,
+    compile_choosers,
+    compile_relevance,
+    refuse_part_of_matches,
+)
 from mcp_fs.engine.listing.walk import NOT_DOWNLOADED, Skipped, WalkFilter, walk
 from mcp_fs.engine.listing.walk import entry_display_path as shown_path
 from mcp_fs.engine.patterns.line_breaks import LINE_BREAK_HINT, may_mean_line_breaks, spans_brackets
@@ -196,12 +201,15 @@ def replace_in_files(
         Problem: one of them can't be changed; nothing was written.
     """
     _check_replacements(substitution)
+    refuse_archived(start)
     attempt = _Attempt(substitution.compile(cancel), substitution.encoding, substitution.old_encoding)
     skipped = Skipped(tells_links=True, reads_contents=True)
     binary_paths: list[str] = []
     files = _collect_replacements(
         _iterate_files(start, glob, walk_filter, skipped, cancel), attempt, skipped, binary_paths, cancel
     )
+    if not files:
+        refuse_part_of_matches(glob, for_change=True)
     notes: list[str] = []
     if files:
         changes = [_to_file_change(file, attempt) for file in files]

@@ -26,7 +26,7 @@ from mcp_batteries.errors import (
     describe_os_error,
     quote,
 )
-from mcp_fs.engine.handles.suggestions import suggest_below_file, suggest_next_move
+from mcp_fs.engine.handles.suggestions import is_in_archive, suggest_below_file, suggest_next_move
 from mcp_fs.policy import ReadablePath, Root, WritablePath
 
 if sys.platform == "win32":
@@ -49,6 +49,7 @@ __all__ = [
     "open_tree",
     "read_link",
     "read_status",
+    "refuse_archived",
     "resolve",
     "spell_names",
     "to_problem",
@@ -240,6 +241,19 @@ def list_readable_names(path: ReadablePath) -> list[str] | None:
             return [name for name in folder.list_names() if not path.policy.is_protected((*folder.path.parts, name))]
     except (OSError, Problem):
         return None
+
+
+def refuse_archived(path: WritablePath) -> None:
+    """Check that what is to be changed is not in an archive.
+
+    Raises:
+        Refused: it is.
+    """
+    if is_in_archive(path, list_readable_names):
+        raise Refused(
+            f"{quote(path.display)} means what is in an archive, which can't be changed.",
+            "Unpack it with `copy_file`, source `a.zip!/`, or choose a path beside it.",
+        )
 
 
 def not_a_file_error(path: ReadablePath, kind: int) -> Problem:

@@ -10,13 +10,14 @@ from urllib.parse import unquote
 from mcp_batteries.errors import quote
 from mcp_fs.engine.document_kinds import is_archive
 from mcp_fs.paths import resolve_dots, split_names
-from mcp_fs.policy import ReadablePath
+from mcp_fs.policy import ReadablePath, WritablePath
 
-__all__ = ["ListNames", "is_in_archive", "suggest_below_file", "suggest_next_move"]
+__all__ = ["CHANGE_UNPACKED", "ListNames", "is_in_archive", "suggest_below_file", "suggest_next_move"]
 
 # Lists what a folder holds and may be read; None when it is not a folder that can be listed.
 ListNames = Callable[[ReadablePath], list[str] | None]
 
+CHANGE_UNPACKED = "What is in an archive can't be changed: unpack it with `copy_file`, source `a.zip!/`."
 _MAX_COMPARED_NAMES = 5000
 _MAX_SIMILAR_NAMES = 3
 _WRAPPING_CHARACTERS = " \t\r\n\"'`<>"
@@ -53,6 +54,8 @@ def suggest_next_move(path: ReadablePath, list_names: ListNames) -> str:
     if names is not None and path.name in names:
         return "It is a link whose target does not exist."
     if is_in_archive(path, list_names):
+        if isinstance(path, WritablePath):
+            return CHANGE_UNPACKED
         return (
             "What is in an archive is listed and read by `read_text`, found by `find_files`, searched by `search_text`."
         )

@@ -10,11 +10,17 @@ from typing import Generic, TypeVar
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, quote
-from mcp_fs.engine.handles.path_opening import exists
-from mcp_fs.engine.listing.selection import Chooser, choose_in_any_case, compile_relative_chooser, compile_relevance
+from mcp_fs.engine.handles.path_opening import exists, refuse_archived
+from mcp_fs.engine.listing.selection import (
+    Chooser,
+    choose_in_any_case,
+    compile_relative_chooser,
+    compile_relevance,
+    refuse_part_of_matches,
+)
 from mcp_fs.engine.listing.walk import FolderEntries, Skipped, WalkFilter, entry_display_path, walk
 from mcp_fs.engine.patterns.glob import expand_braces, names_hidden
-from mcp_fs.policy import ReadablePath
+from mcp_fs.policy import ReadablePath, WritablePath
 from mcp_fs.policy.path_arguments import PathGlob
 
 __all__ = ["ExpandedGlob", "expand_glob"]
@@ -54,11 +60,14 @@ def expand_glob(
         NotFound: there are none, without hidden and git-ignored ones; or nothing fits a choice in braces that is a
             whole name, and they are to be changed.
         TooLarge: there are more than `limit`, and they are to be changed; or there are too many choices.
-        Invalid: a name is meant at any depth, and is to be changed.
+        Invalid: a name is meant at any depth, and is to be changed; or nothing, but a part of what the glob means is.
+        Refused: what may be changed is meant in an archive.
         Problem: the start can't be opened, or the glob can't be read.
     """
     if path_glob.literal is not None and exists(path_glob.literal, follow=False):
         return ExpandedGlob([path_glob.literal], Skipped())
+    if isinstance(path_glob.start, WritablePath):
+        refuse_archived(path_glob.start)
     is_any_depth = not path_glob.is_anchored and "/" not in path_glob.glob.rstrip("/")
     expansion = _start_expansion(path_glob, is_any_depth=is_any_depth, ignore_case=ignore_case)
     is_cut = False
@@ -76,6 +85,7 @@ def expand_glob(
         is_cut = True
         break
     if not expansion.paths:
+        refuse_part_of_matches(path_glob.text, for_change=isinstance(path_glob.start, WritablePath))
         raise _nothing_fits_error(path_glob, expansion.skipped)
     if not is_cut:
         _note_unmatched_choices(expansion, path_glob, for_change=for_change)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from mcp_batteries.errors import Invalid, NotFound, Problem, quote
 from mcp_fs.engine.document_kinds import is_archive, is_document
 from mcp_fs.engine.handles.path_opening import read_status
+from mcp_fs.engine.handles.suggestions import CHANGE_UNPACKED
 from mcp_fs.engine.name_folding import fold_name, may_have_another_spelling
 from mcp_fs.engine.patterns.glob import path_glob, translate
 from mcp_fs.engine.patterns.regex import compile_path_set
@@ -36,6 +37,7 @@ __all__ = [
     "part_in_archive_error",
     "refuse_excluded_part",
     "refuse_nested_part",
+    "refuse_part_of_matches",
 ]
 
 # Whether a path below a start is meant.
@@ -189,6 +191,24 @@ def refuse_excluded_part(glob: str) -> None:
             f"The glob {quote(glob)} would leave out a part of files; only whole files are left out.",
             f"Write {quote('!' + file_glob)}, or name the parts that are wanted.",
         )
+
+
+def refuse_part_of_matches(glob: str, *, for_change: bool) -> None:
+    """Check that a glob which means no file does not name a part of files, where none can be named.
+
+    Args:
+        for_change: whether what it means is to be changed.
+
+    Raises:
+        Invalid: it does.
+    """
+    file_glob, mark, _ = glob.partition("!/")
+    if not mark or not names_files_with_parts(file_glob):
+        return
+    failure = f"{quote(glob)} has a glob before `!/`, where one file is named."
+    if for_change:
+        raise Invalid(failure, CHANGE_UNPACKED)
+    raise Invalid(failure, "`find_files` lists what is in archives by such a glob, `search_text` searches it.")
 
 
 def refuse_nested_part(member_glob: str) -> None:
