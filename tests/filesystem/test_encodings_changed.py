@@ -58,6 +58,18 @@ async def test_a_folder_is_converted_in_one_call(mixed: Path) -> None:
 
 
 @pytest.mark.anyio
+async def test_a_long_list_begins_with_how_many_had_which_encoding(tmp_path: Path) -> None:
+    for number in range(80):
+        (tmp_path / f"{number}.txt").write_bytes("Größe".encode("utf-16"))
+        (tmp_path / f"{number}.md").write_bytes(_GERMAN.encode("utf-8-sig"))
+    (tmp_path / "0.md").write_bytes(_GERMAN.encode("cp1252"))
+    plan = (await Tools(served(tmp_path)).replace_text(glob="*", encoding="utf-8", dry_run=True)).text()
+    label = "utf-16-le with BOM" if sys.byteorder == "little" else "utf-16-be with BOM"
+    head = f"[would convert 160 of 160 files to utf-8; from {label} (80), utf-8 with BOM (79), cp1252 (1); "
+    assert plan.startswith(head), plan[:300]
+
+
+@pytest.mark.anyio
 async def test_texts_are_replaced_on_the_way(mixed: Path) -> None:
     tools = Tools(served(mixed))
     answer = (await tools.replace_text({"Größe": "Maß"}, "d/*.txt", encoding="utf-8")).text()

@@ -49,6 +49,20 @@ PACKED = [
 ]
 
 
+async def test_the_answer_tells_the_top_of_the_archive_and_what_is_hidden(folder: Path) -> None:
+    (folder / "docs/.cache").mkdir()
+    (folder / "docs/.cache/c").write_text("c")
+    (folder / "docs/.note").write_text("n")
+    _, said = await call(folder, "copy_file", targets={"docs": "x.zip!/"})
+    assert said == "packed docs to x.zip, 4 files (2 hidden), at its top docs/, protected: docs/.env", said
+    _, said = await call(folder, "copy_file", targets={"docs/": "y.zip!/"})
+    assert said.startswith("packed docs to y.zip, 4 files (2 hidden), at its top ") and "a.md" in said, said
+    for name in "bcdefg":
+        (folder / f"{name}.md").write_text("x")
+    _, said = await call(folder, "copy_file", targets={"./*.md": "z.zip!/"})
+    assert "6 files, at its top b.md, c.md, d.md, e.md, f.md, ..." in said, said
+
+
 @pytest.mark.parametrize(("targets", "expected"), PACKED)
 async def test_files_and_folders_go_into_a_new_archive(
     folder: Path, targets: dict[str, str], expected: set[str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -245,6 +246,8 @@ class ReplaceResult(TextResult):
             verb = "would convert" if self.dry_run else "converted"
             converted = sum(bool(file.old_encoding) for file in self.files)
             facts.append(f"{verb} {converted:,} of {pluralize(self.file_count, 'file')} to {self.encoding}")
+            if len(self.files) > _MAX_NAMED:
+                facts.append(f"from {self._describe_old_encodings()}")
         if any(file.example for file in self.files):
             facts.append("old encodings are guessed: look whether the words in brackets are right")
             if self.dry_run:
@@ -255,6 +258,11 @@ class ReplaceResult(TextResult):
         if partial_count and self.page:
             facts.append(f"the lines of {pluralize(partial_count, 'file')} are not all shown")
         return f"[{'; '.join(facts)}]"
+
+    def _describe_old_encodings(self) -> str:
+        """Say how many files had which encoding, the most frequent first."""
+        counts = Counter(file.old_encoding for file in self.files if file.old_encoding)
+        return ", ".join(f"{encoding} ({count:,})" for encoding, count in counts.most_common())
 
 
 @dataclass(frozen=True, slots=True)

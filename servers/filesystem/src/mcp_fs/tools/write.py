@@ -208,7 +208,8 @@ def replace_text(
     by: Annotated[
         Literal["text", "word", "regex"],
         Field(
-            description="How the old texts are meant; the new text of a regex (RE2) takes groups as `\\1`, `\\g<1>`."
+            description="How the old texts are meant. A regex (RE2) stays in a line, `\\s` too, unless it has `\\n`; "
+            "its new text takes groups as `\\1`, `\\g<1>`."
         ),
     ] = "text",
     ignore_case: bool = False,
@@ -241,10 +242,10 @@ def copy_file(
     *,
     overwrite: bool = False,
 ) -> BatchResult:
-    """Copy files or folders. Fails if a target exists, unless told to `overwrite` files or `skip_existing`.
+    """Copy files, or folders with all in them, hidden files too.
 
-    A source may be lines, `a.md:3-16`, or be unzipped, `a.zip!/b`; a target `a.zip!/` makes an archive. To rename use
-    `move_file`.
+    Fails if a target exists, unless told to `overwrite` files or `skip_existing`. A source may be lines, `a.md:3-16`,
+    or be unzipped, `a.zip!/b`; a target `a.zip!/` makes an archive. To rename use `move_file`.
     """
     return recorder.record(origin, cancel, partial(copy_all, plan.destinations, overwrite=overwrite))
 

@@ -42,7 +42,7 @@ from mcp_fs.engine.packing.unzip import Archive, open_archive
 from mcp_fs.engine.packing.zip_files import ZipWriter
 from mcp_fs.engine.reading.line_range import open_lines
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES
-from mcp_fs.models import MoveResult, pluralize
+from mcp_fs.models import MoveResult, escape_line_breaks, pluralize
 from mcp_fs.policy import ReadablePath, WritablePath
 from mcp_fs.policy.path_arguments import ArchivePart, LineRange
 
@@ -174,8 +174,20 @@ def _pack(
     names = source.display
     if len(source.entries) > _MAX_NAMED:
         names = pluralize(len(source.entries), "source")
-    notes = [pluralize(writer.count, "file"), *writer.notes(), *write.notes]
+    notes = [_describe_contents(writer), *writer.notes(), *write.notes]
     return MoveResult("packed", names, target.display, notes)
+
+
+def _describe_contents(writer: ZipWriter) -> str:
+    """Say how many files are in a new archive, and under which names at its top."""
+    files = pluralize(writer.count, "file")
+    if writer.hidden_count:
+        files += f" ({writer.hidden_count:,} hidden)"
+    names = [escape_line_breaks(name) for name in writer.top_names()]
+    if not names:
+        return files
+    more = ", ..." if len(names) > _MAX_NAMED else ""
+    return f"{files}, at its top {', '.join(names[:_MAX_NAMED])}{more}"
 
 
 def _is_served_file(path: ReadablePath) -> bool:

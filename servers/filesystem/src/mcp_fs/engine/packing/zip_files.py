@@ -41,15 +41,17 @@ class ZipWriter:
 
     Attributes:
         count: files in it.
+        hidden_count: those of them that are hidden, or in a hidden folder.
     """
 
     def __init__(self, packing: Packing, archive: WritablePath, cancel: CancelToken) -> None:
         self.count = 0
+        self.hidden_count = 0
         self._packing = packing
         self._archive = archive
         self._cancel = cancel
         self._skipped = Skipped()
-        self._names: set[str] = set()
+        self._names: dict[str, None] = {}
         self._bytes = 0
 
     def write(self, fd: int) -> None:
@@ -65,6 +67,14 @@ class ZipWriter:
         ):
             for entry in self._packing.entries:
                 self._add(archive, entry)
+
+    def top_names(self) -> list[str]:
+        """Return the names at the top of the archive, those of folders with a slash."""
+        names: list[str] = []
+        for name in self._names:
+            top, slash, _ = name.partition("/")
+            names.append(top + slash)
+        return list(dict.fromkeys(names))
 
     def notes(self) -> list[str]:
         """Return what was left out, one phrase a reason, the first few named."""
@@ -119,6 +129,8 @@ class ZipWriter:
         with archive.open(info, "w") as target:
             self._copy(file, path, target, status.st_size or _MAX_UNKNOWN_BYTES)
         self.count += 1
+        if any(name.startswith(".") for name in names):
+            self.hidden_count += 1
         report_progress(self.count, None, f"{self.count:,} files")
 
     def _copy(self, file: BinaryIO, path: ReadablePath, target: IO[bytes], max_bytes: int) -> None:
@@ -146,7 +158,7 @@ class ZipWriter:
                 f"Two entries would be {quote(name)} in {quote(self._archive.display)}; nothing was packed.",
                 "Give each a name of its own in the archive, such as `a.zip!/b/`.",
             )
-        self._names.add(name)
+        self._names[name] = None
         if len(self._names) > MAX_ENTRIES:
             raise self._too_large_error()
         info = zipfile.ZipInfo(name, _dos_time(status.st_mtime))
