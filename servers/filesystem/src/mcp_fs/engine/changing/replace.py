@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import partial
@@ -202,54 +202,144 @@ def replace_in_files(
     """
     _check_replacements(substitution)
     refuse_archived(start)
-    attempt = _Attempt(substitution.compile(cancel), substitution.encoding, substitution.old_encoding)
-    skipped = Skipped(tells_links=True, reads_contents=True)
-    binary_paths: list[str] = []
-    files = _collect_replacements(
-        _iterate_files(start, glob, walk_filter, skipped, cancel), attempt, skipped, binary_paths, cancel
-    )
-    if not files:
-        refuse_part_of_matches(glob, for_change=True)
+    attempt = _Attempt(substitution.compile(cancel), substitution.encoding, substitution.old_encoding, cancel)
+    files = attempt.try_files(_iterate_files(start, glob, walk_filter, attempt.skipped, cancel))
     notes: list[str] = []
     if files:
         changes = [_to_file_change(file, attempt) for file in files]
         result = change_files(changes, dry_run=dry_run, shows_diffs=False, cancel=cancel, journal_entry=journal_entry)
         notes.extend(result.notes)
-    notes.extend(skipped.notes())
-    notes.extend(skipped.describe_excluded(named=not files))
-    notes.extend(skipped.describe_links())
-    unmatched = _find_unmatched(substitution, files)
-    if substitution.by == "regex" and (
-        any(map(may_mean_line_breaks, unmatched)) or any(map(spans_brackets, substitution.replacements))
-    ):
-        notes.append(LINE_BREAK_HINT)
-    if binary_paths and (not files or substitution.encoding is not None):
-        notes.append(_describe_binary(binary_paths))
-    if files and unmatched:
-        notes.append(_describe_unmatched(unmatched))
+    else:
+        refuse_part_of_matches(glob, for_change=True)
+    notes.extend(_describe_attempt(attempt, substitution, files))
     inside_words = None if _shows_all_lines(substitution, dry_run) else substitution.inside_words_pattern()
-    encoding = ""
-    if substitution.encoding is not None:
-        encoding = str(substitution.encoding)
+    encoding = "" if substitution.encoding is None else str(substitution.encoding)
     summaries = [file.summary for file in files]
-    page = _build_page(files, inside_words)
-    return ReplaceResult(summaries, page, dry_run, notes, encoding, attempt.file_count)
+    return ReplaceResult(summaries, _build_page(files, inside_words), dry_run, notes, encoding, attempt.file_count)
 
 
 @dataclass(slots=True)
 class _Attempt:
-    """What is tried with each file.
+    """Tries with each file what would become of it, and changes none.
+
+    Args:
+        encoding: what the files would be written in; None for the encoding that each has.
+        old_encoding: what those are read in whose encoding would be a guess; None for the guess.
 
     Attributes:
+        skipped: what would not be changed, and why.
+        binary_paths: files that are no text.
         file_count: of files with which it was tried.
     """
 
     substitute: Substitute
     encoding: Encoding | None
     old_encoding: Encoding | None
+    cancel: CancelToken
+    skipped: Skipped = field(default_factory=lambda: Skipped(tells_links=True, reads_contents=True))
+    binary_paths: list[str] = field(default_factory=list[str])
     file_count: int = 0
 
-    def find_old_encoding(self, path: WritablePath, decoded: Decoded, data: bytes, new: str) -> str:
+    def try_files(self, paths: Iterable[WritablePath]) -> list[_FileReplacement]:
+        """Return the files that would be changed.
+
+        Raises:
+            TooLarge: they are too many, or would get too large.
+            Problem: one of them can't be changed.
+        """
+        files: list[_FileReplacement] = []
+        total_length = 0
+        limit = max_open_entries()
+        for path in paths:
+            file = self.try_file(path)
+            if file is None:
+                continue
+            files.append(file)
+            total_length += file.new_length
+            if total_length > MAX_TOTAL_BYTES:
+                raise too_much_error()
+            if len(files) > limit:
+                raise TooLarge(f"More than {limit:,} files would change.", "Narrow `glob` or `path`.")
+        return files
+
+    def try_file(self, path: WritablePath) -> _FileReplacement | None:
+        """Return what would become of one file, None when nothing would."""
+        self.cancel.check()
+        self.file_count += 1
+        data = self._read(path)
+        if data is None:
+            return None
+        decoded = decode(data, self.old_encoding)
+        if decoded is None:
+            self.binary_paths.append(path.display)
+            return None
+        kind = kind_of(path.name, data[:HEAD_BYTES])
+        notebook = Notebook.parse(data, decoded.text) if kind == "notebook" else None
+        try:
+            if notebook is not None:
+                return self._try_notebook(path, notebook)
+            new, counts = self.substitute(decoded.text)
+        except OverflowError:
+            raise too_large_error(path) from None
+        old_encoding = self._find_change(path, data, decoded, new)
+        if old_encoding is None:
+            return None
+        if kind not in (None, "notebook"):
+            self.skipped.add("read in another form than it is stored, so not changed", path.display)
+            return None
+        if old_encoding and not self._is_read_back(new):
+            self.skipped.add("once converted, read as another encoding or as binary", path.display)
+        differences = _find_changed_lines(replace_undecodable(decoded.text), replace_undecodable(new))
+        example = self._find_example(decoded) if old_encoding else ""
+        return _FileReplacement(path, counts, len(new), differences, old_encoding, example)
+
+    def _read(self, path: WritablePath) -> bytes | None:
+        """Return what is in a file; None if it can't be read or is too large, which is noted."""
+        try:
+            with open_file(path) as file:
+                data = file.read(MAX_EDIT_BYTES + 1)
+        except Problem as problem:
+            self.skipped.add(problem.failure.rstrip("."), path.display)
+            return None
+        if len(data) > MAX_EDIT_BYTES:
+            self.skipped.add(f"larger than {MAX_EDIT_BYTES:,} bytes, which is as much as can be edited", path.display)
+            return None
+        return data
+
+    def _try_notebook(self, path: WritablePath, notebook: Notebook) -> _FileReplacement | None:
+        """Return what would become of a notebook, None when nothing would."""
+        if self.encoding is not None and self.encoding != Encoding("utf-8"):
+            self.skipped.add("notebooks, which are always UTF-8, so not converted", path.display)
+        changed, counts = substitute_in_cells(notebook, self.substitute)
+        if changed.json == notebook.json:
+            return None
+        differences = _find_changed_lines(replace_undecodable(notebook.text), replace_undecodable(changed.text))
+        return _FileReplacement(path, counts, len(changed.json), differences)
+
+    def _find_change(self, path: WritablePath, data: bytes, decoded: Decoded, new: str) -> str | None:
+        """Return what a file would be converted from, empty if only its text changes; None if nothing would.
+
+        Raises:
+            Invalid: some character can't be written in the encoding that is asked for.
+        """
+        if self.encoding is not None and decoded.undecodable:
+            self.skipped.add("not all text in one encoding, so not changed", path.display)
+            return None
+        old_encoding = self._find_old_encoding(path, decoded, data, new)
+        if new != decoded.text or old_encoding:
+            return old_encoding
+        if not self._would_read_the_same(data, decoded):
+            reason = f"{decoded.encoding_label} by their bytes, so not read in {self.old_encoding}"
+            self.skipped.add(reason, path.display)
+        return None
+
+    def _find_example(self, decoded: Decoded) -> str:
+        """Return a word that shows whether the encoding of a text was guessed right; empty where it was no guess."""
+        if self.old_encoding is not None or decoded.encoding.startswith("utf-"):
+            return ""
+        return _find_foreign_word(decoded.text)
+
+    def _find_old_encoding(self, path: WritablePath, decoded: Decoded, data: bytes, new: str) -> str:
         """Return what a file is written in, if it is not the encoding that is asked for.
 
         Raises:
@@ -269,13 +359,13 @@ class _Attempt:
             return ""
         return decoded.encoding_label
 
-    def would_read_the_same(self, data: bytes, decoded: Decoded) -> bool:
+    def _would_read_the_same(self, data: bytes, decoded: Decoded) -> bool:
         """Return whether a file that was read in its own encoding has the same text in the one that is named."""
         if self.old_encoding is None or decoded.encoding == self.old_encoding.name:
             return True
         return data.decode(self.old_encoding.name, "replace") == decoded.text
 
-    def is_read_back(self, new: str) -> bool:
+    def _is_read_back(self, new: str) -> bool:
         """Return whether a text is told from its bytes in the new encoding, which can be a guess."""
         if self.encoding is None or self.encoding.bom or self.encoding.name == "utf-8":
             return True
@@ -300,30 +390,6 @@ def _check_replacements(substitution: Substitution) -> None:
             raise Invalid(f"The text {quote(old)} is replaced by the same text.")
 
 
-def _collect_replacements(
-    paths: Iterator[WritablePath],
-    attempt: _Attempt,
-    skipped: Skipped,
-    binary_paths: list[str],
-    cancel: CancelToken,
-) -> list[_FileReplacement]:
-    """Try the substitution in all files and return those that it would change."""
-    files: list[_FileReplacement] = []
-    total_length = 0
-    limit = max_open_entries()
-    for path in paths:
-        file = _try_file(path, attempt, skipped, binary_paths, cancel)
-        if file is None:
-            continue
-        files.append(file)
-        total_length += file.new_length
-        if total_length > MAX_TOTAL_BYTES:
-            raise too_much_error()
-        if len(files) > limit:
-            raise TooLarge(f"More than {limit:,} files would change.", "Narrow `glob` or `path`.")
-    return files
-
-
 def _to_file_change(file: _FileReplacement, attempt: _Attempt) -> FileChange:
     return FileChange(
         file.path,
@@ -332,6 +398,27 @@ def _to_file_change(file: _FileReplacement, attempt: _Attempt) -> FileChange:
         encoding=attempt.encoding if file.old_encoding else None,
         old_encoding=attempt.old_encoding,
     )
+
+
+def _describe_attempt(attempt: _Attempt, substitution: Substitution, files: Sequence[_FileReplacement]) -> list[str]:
+    """Say what was left out, and what the old texts did not find."""
+    skipped = attempt.skipped
+    notes = [*skipped.notes(), *skipped.describe_excluded(named=not files), *skipped.describe_links()]
+    unmatched = _find_unmatched(substitution, files)
+    if _may_miss_lines(substitution, unmatched):
+        notes.append(LINE_BREAK_HINT)
+    if attempt.binary_paths and (not files or attempt.encoding is not None):
+        notes.append(_describe_binary(attempt.binary_paths))
+    if files and unmatched:
+        notes.append(_describe_unmatched(unmatched))
+    return notes
+
+
+def _may_miss_lines(substitution: Substitution, unmatched: Sequence[str]) -> bool:
+    """Return whether an expression may be meant to go over several lines, and does not."""
+    if substitution.by != "regex":
+        return False
+    return any(map(may_mean_line_breaks, unmatched)) or any(map(spans_brackets, substitution.replacements))
 
 
 def _describe_binary(paths: Sequence[str]) -> str:
@@ -389,79 +476,12 @@ def _iterate_files(
                 yield path
 
 
-def _try_file(
-    path: WritablePath, attempt: _Attempt, skipped: Skipped, binary_paths: list[str], cancel: CancelToken
-) -> _FileReplacement | None:
-    """Return what would become of one file, None when nothing would."""
-    cancel.check()
-    attempt.file_count += 1
-    try:
-        data = _read_file(path)
-    except Problem as problem:
-        skipped.add(problem.failure.rstrip("."), path.display)
-        return None
-    if data is None:
-        skipped.add(f"larger than {MAX_EDIT_BYTES:,} bytes, which is as much as can be edited", path.display)
-        return None
-    decoded = decode(data, attempt.old_encoding)
-    if decoded is None:
-        binary_paths.append(path.display)
-        return None
-    kind = kind_of(path.name, data[:HEAD_BYTES])
-    notebook = Notebook.parse(data, decoded.text) if kind == "notebook" else None
-    try:
-        if notebook is not None:
-            if attempt.encoding is not None and attempt.encoding != Encoding("utf-8"):
-                skipped.add("notebooks, which are always UTF-8, so not converted", path.display)
-            return _try_notebook(path, notebook, attempt.substitute)
-        new, counts = attempt.substitute(decoded.text)
-    except OverflowError:
-        raise too_large_error(path) from None
-    if attempt.encoding is not None and decoded.undecodable:
-        skipped.add("not all text in one encoding, so not changed", path.display)
-        return None
-    old_encoding = attempt.find_old_encoding(path, decoded, data, new)
-    if new == decoded.text and not old_encoding:
-        if not attempt.would_read_the_same(data, decoded):
-            skipped.add(f"{decoded.encoding_label} by their bytes, so not read in {attempt.old_encoding}", path.display)
-        return None
-    if kind not in (None, "notebook"):
-        skipped.add("read in another form than it is stored, so not changed", path.display)
-        return None
-    differences = _find_changed_lines(replace_undecodable(decoded.text), replace_undecodable(new))
-    if old_encoding and not attempt.is_read_back(new):
-        skipped.add("once converted, read as another encoding or as binary", path.display)
-    example = ""
-    if old_encoding and attempt.old_encoding is None and not decoded.encoding.startswith("utf-"):
-        example = _find_foreign_word(decoded.text)
-    return _FileReplacement(path, counts, len(new), differences, old_encoding, example)
-
-
 def _find_foreign_word(text: str) -> str:
     """Return the first word with a character beyond ASCII, or its beginning."""
     word = _FOREIGN_WORD.search(text)
     if word is None:
         return ""
     return word[0]
-
-
-def _try_notebook(path: WritablePath, notebook: Notebook, substitute: Substitute) -> _FileReplacement | None:
-    """Return what would become of a notebook, None when nothing would."""
-    changed, counts = substitute_in_cells(notebook, substitute)
-    if changed.json == notebook.json:
-        return None
-    return _FileReplacement(
-        path,
-        counts,
-        len(changed.json),
-        _find_changed_lines(replace_undecodable(notebook.text), replace_undecodable(changed.text)),
-    )
-
-
-def _read_file(path: WritablePath) -> bytes | None:
-    with open_file(path) as file:
-        data = file.read(MAX_EDIT_BYTES + 1)
-    return None if len(data) > MAX_EDIT_BYTES else data
 
 
 def _find_changed_lines(old: str, new: str) -> list[LineDifference]:
