@@ -199,7 +199,10 @@ async def test_it_changes_nothing_unless_the_operator_names_the_tool() -> None:
         ("await new Promise(() => {})", "it waits for a promise that nothing resolves"),
         ("const all = []; for (;;) all.push('x'.repeat(1e6))", "out of memory"),
         ("(function again() { again() })()", "Maximum call stack size exceeded"),
-        ("for (;;) get_price({fruit: 'apple'})", "a script makes at most 500 calls"),
+        (
+            "for (;;) get_price({fruit: 'apple'})",
+            "a script makes at most 500 calls; search, or name several in one call",
+        ),
     ],
 )
 async def test_what_fails_is_told_with_its_line_and_the_next_call_works(script: str, reason: str) -> None:

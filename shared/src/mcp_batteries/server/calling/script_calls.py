@@ -79,7 +79,9 @@ class ScriptCalls:
         """
         call = Call(name, arguments)
         if self.count == MAX_SCRIPT_CALLS:
-            raise FunctionFailed(f"a script makes at most {MAX_SCRIPT_CALLS} calls")
+            raise FunctionFailed(
+                f"a script makes at most {MAX_SCRIPT_CALLS} calls; search, or name several in one call"
+            )
         if refusal := self.refuse(call):
             raise FunctionFailed(f"it {refusal}")
         self.count += 1
