@@ -5,6 +5,7 @@ Each difference comes with the seed and the number of its repository, which `ask
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -12,6 +13,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +194,23 @@ class Asker:
             found = [(("", row[1])) for row in found or []]  # a page draws its own lines only
             theirs = [(("", row[1])) for row in theirs]
         self.same(f"log {rev!r} {arguments} graph={graph}", found, theirs)
+
+    async def rows_for_scripts(self) -> None:
+        rev = self.revision()
+        script = f"return list_commits({json.dumps({'rev': rev, 'limit': 5000})})"
+        said = await self.asking("call_tools", script=script)
+        self.head = said.partition("\n")[0]
+        ours = None if "[the script failed" in said else [row.split("\t") for row in said.split("\n") if "\t" in row]
+        form = "--format=%H%x00%P%x00%ct%x00%at%x00%aN%x00%D%x00%s"
+        output = self.plain("log", form, rev, "--")
+        theirs: list[list[str]] | None = None if output is None else []
+        for line in (output or b"").decode("utf-8", "replace").split("\n")[:-1]:
+            oid, parents, *seconds, author, refs, subject = line.split("\0", 6)
+            times = [datetime.fromtimestamp(int(item), UTC).strftime("%Y-%m-%dT%H:%M:%SZ") for item in seconds]
+            fields = [author, refs.replace("HEAD -> ", "*"), subject]
+            assert theirs is not None
+            theirs.append([oid, parents, *times, *map(escape_line_breaks, fields)])
+        self.same(f"rows for scripts {rev!r}", ours, theirs)
 
     async def diff(self) -> None:
         arguments, words = dict[str, Any](), list[str]()
@@ -423,8 +442,8 @@ class Asker:
         """Each question, those with much to choose from several times."""
         self.head = ""
         asked: list[Callable[[], Any]] = [
-            self.status, *[self.log] * 7, *[self.diff] * 8, *[self.blame] * 4, self.refs, *[self.files] * 5,
-            *[self.search] * 3, *[self.base] * 3, self.resources, *[self.lines] * 4,
+            self.status, self.rows_for_scripts, *[self.log] * 7, *[self.diff] * 8, *[self.blame] * 4, self.refs,
+            *[self.files] * 5, *[self.search] * 3, *[self.base] * 3, self.resources, *[self.lines] * 4,
         ]  # fmt: skip
         for question in asked:
             await question()

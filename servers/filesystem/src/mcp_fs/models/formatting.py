@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from mcp_batteries.server.calling.results import answers_script, group_by_folder
+from mcp_batteries.server.calling.results import group_by_folder, is_answering_script
 
 __all__ = [
     "common_time_prefix",
@@ -41,7 +41,7 @@ def escape_line_breaks(text: str) -> str:
 
 def format_size(size: int) -> str:
     """Return a number of bytes in a column."""
-    return str(size) if answers_script() else f"{size:,}"
+    return str(size) if is_answering_script() else f"{size:,}"
 
 
 def pluralize(count: int, noun: str) -> str:
@@ -64,7 +64,7 @@ def describe_common_time(prefix: str, *, is_page: bool) -> str:
 
 def common_time_prefix(times: Sequence[str]) -> str:
     """Return the common time (UTC, ISO 8601) or day of all `times`; empty if they differ or are not worth it."""
-    if answers_script() or len(times) < _MIN_TIMES or not all(map(_TIME.fullmatch, times)):
+    if is_answering_script() or len(times) < _MIN_TIMES or not all(map(_TIME.fullmatch, times)):
         return ""
     first = times[0]
     for prefix in (first, first[:10]):

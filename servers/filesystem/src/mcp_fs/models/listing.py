@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp_batteries.server.calling.results import DataResult, Link, TextResult, answers_script
+from mcp_batteries.server.calling.results import DataResult, Link, TextResult, is_answering_script
 from mcp_fs.models.formatting import common_time_prefix, describe_common_time, format_size, pluralize
 
 __all__ = ["Comparison", "Entry", "FileInfo", "FolderPage", "Tree"]
@@ -65,7 +65,7 @@ class Entry:
         if self.size is not None:
             size = format_size(self.size)
         modified = self.modified.removeprefix(time_prefix).removeprefix("T")
-        if answers_script():
+        if is_answering_script():
             return "\t".join((label, size, modified, self.note))
         return "\t".join(filter(None, (label, size, modified, self.note)))
 
@@ -108,7 +108,7 @@ class FolderPage(TextResult):
         if time_prefix:
             head += f"; {describe_common_time(time_prefix, is_page=is_page)}"
         folder_prefix = ""
-        if not answers_script():
+        if not is_answering_script():
             folder_prefix = f"{self.path}/"
         return "\n".join(
             [f"[{head}]", *(entry.line(time_prefix).removeprefix(folder_prefix) for entry in self.entries)]

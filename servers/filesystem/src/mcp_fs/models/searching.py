@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mcp_batteries.server.calling.results import TextResult, answers_script, group_by_folder
+from mcp_batteries.server.calling.results import TextResult, group_by_folder, is_answering_script
 from mcp_fs.models.formatting import common_time_prefix, describe_common_time, escape_line_breaks, pluralize
 
 __all__ = ["FilePage", "Match", "MatchCounts", "MatchTotal", "MatchedFile", "Matches"]
@@ -138,7 +138,7 @@ class Matches(TextResult):
             lines = _format_lines(file.lines)
             # Of a search that found one file alone, the first line has told it.
             # A script reads lines of matches only.
-            if self.total.files > 1 and file.match_count and not answers_script():
+            if self.total.files > 1 and file.match_count and not is_answering_script():
                 lines.append(f"{file.match_count:,} in all")
             rows.append(("", file.path, lines))
         return "\n".join([_head_line(head, notes), *group_by_folder(rows)])

@@ -71,8 +71,8 @@ def get_status(
 ) -> Answer:
     """Get the branch, a merge or rebase in progress, conflicts, and staged, changed and untracked files.
 
-    Begin here. Ignored files are left out. For the changed lines use `read_diff`, for another commit's
-    files `list_files`.
+    Begin here. Lines are as of `git status --short`, without ignored files. For the changed lines use `read_diff`,
+    for another commit's files `list_files`.
     """
     return describe_status(git, repo, path, limit, cancel)
 
@@ -107,8 +107,8 @@ def list_commits(
 ) -> Answer:
     """List commits, newest first, by path, author, message, date or `text`.
 
-    A line each: hash, date, author, (refs), subject. To see what one changed
-    use `read_diff`, who last wrote a line `get_blame`.
+    `hash date author: (refs) subject`. A script of `call_tools` gets, by tabs, hash, parents, committed, authored
+    (UTC), author, refs, subject. To see what one changed use `read_diff`, who last wrote a line `get_blame`.
     """
     if regex and not (text or author or message):
         raise Invalid("`regex` says how to read a text, and there is none.", "Give one, or leave `regex` out.")
@@ -175,7 +175,7 @@ def read_diff(
 ) -> Answer:
     """Read the changes of `rev`, or without `rev` the uncommitted ones: files with counts, then the patch in pages.
 
-    For untracked files use `get_status`.
+    A file is `+1 -2 path`. For untracked files use `get_status`.
     """
     if rev is not None and only != "all":
         raise Invalid("`only` is about what is not committed, `rev` about what is.", "Leave one of them out.")
@@ -196,7 +196,8 @@ def get_blame(
 ) -> Answer:
     """Show which commit last changed each line of a file, when and by whom; without `end_line` 200 lines.
 
-    Without `rev`, uncommitted lines too. To see what a commit changed use `read_diff`.
+    `hash date author: subject`, and below it `12: text`. Without `rev`, uncommitted lines too. To see what a commit
+    changed use `read_diff`.
     """
     last = end_line or start_line + _DEFAULT_BLAMED_LINES - 1
     if last < start_line:
@@ -235,7 +236,8 @@ def list_refs(
 ) -> Answer:
     """List branches with their upstreams, tags, remotes, stashes, worktrees, or a branch's reflog (`kind`).
 
-    Branches, of remotes too, and tags come newest first, with commit and date; tags with `contains` oldest first.
+    Branches (`* name hash date subject`), of remotes too, and tags come newest first; tags with `contains` oldest
+    first (`name date`).
     The reflog has where `name` pointed, so lost commits too. For a branch's commits use `list_commits`.
     """
     query = RefQuery(kind, name, pattern, contains, merged, not_merged)
@@ -285,7 +287,7 @@ def list_files(
 ) -> Answer:
     """List the files and folders in a folder of a commit, with sizes.
 
-    To read one use `read_file`, for uncommitted ones
+    `size path`, `path/`. To read one use `read_file`, for uncommitted ones
     `get_status`, for text in them `search_text`.
     """
     return files.list_files(git, repo, rev, path, recursive=recursive, limit=limit, cursor=cursor, cancel=cancel)

@@ -26,9 +26,9 @@ __all__ = [
     "Link",
     "TextResult",
     "answering_script",
-    "answers_script",
     "clean",
     "group_by_folder",
+    "is_answering_script",
     "to_call_result",
 ]
 
@@ -89,7 +89,7 @@ class CacheableContents:
     public: bool = False
 
 
-_answers_script: ContextVar[bool] = ContextVar("answers_script", default=False)
+_answers_script: ContextVar[bool] = ContextVar("is_answering_script", default=False)
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def answering_script() -> Generator[None]:
         _answers_script.reset(token)
 
 
-def answers_script() -> bool:
+def is_answering_script() -> bool:
     """Return whether a script reads the answer: each line has whole paths, numbers and times, in the same columns."""
     return _answers_script.get()
 
@@ -114,7 +114,7 @@ def group_by_folder(found: Iterable[tuple[str, str, Sequence[str]]]) -> list[str
     several files in a row, where each name begins with a space. A path that would read as another line begins with
     `./`.
     """
-    if answers_script():
+    if is_answering_script():
         return _whole_paths(found)
     lines: list[str] = []
     for folder, rows in groupby(found, key=lambda row: _folder(row[1])):

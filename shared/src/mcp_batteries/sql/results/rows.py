@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_batteries.server.calling.results import answers_script
+from mcp_batteries.server.calling.results import is_answering_script
 
 __all__ = [
     "Results",
@@ -72,7 +72,7 @@ class RowPage:
         facts = [head, *self.notes]
         if self.cut:
             facts.append(f"{format_count(self.cut, 'cell')} cut; read more with `max_cell` or substr()")
-        if answers_script():
+        if is_answering_script():
             # Its `remark` is one line.
             facts = ["; ".join(facts)]
         return "\n".join([*(f"[{fact}]" for fact in facts), to_compact_json(self.columns), self.lines])

@@ -1,4 +1,4 @@
-"""Lists commits, each in a line of at most 90 bytes, or 109 with the day on which it was written."""
+"""Lists commits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid
+from mcp_batteries.server.calling.results import is_answering_script
 from mcp_git.engine.history.blame import resolve_lines
+from mcp_git.engine.history.commit_rows import ROW_FORMAT, Commit, Row
 from mcp_git.engine.history.commit_search import CommitSearch, SearchedCommits
 from mcp_git.engine.history.cut_history import describe_boundary, find_earlier_name, list_boundary
 from mcp_git.engine.history.dates import to_git_date
@@ -29,17 +31,11 @@ from mcp_git.remote_addresses import hide_password
 
 __all__ = ["LogQuery", "describe_head", "list_commits", "list_reflog"]
 
-# The bytes of a row, without its line end.
-_MAX_ROW_BYTES = 89
-_MAX_AUTHOR_BYTES = 24
 _MAX_LONG_AUTHOR_BYTES = 40
-# Those of a remote with many branches would leave no room for the subject.
-_MAX_REFS_BYTES = 28
 _MAX_VIEW_BYTES = 200
+_MAX_MOVE_BYTES = 178
 # Signs that stand in texts too, but may have been meant as those of an expression.
 _EXPRESSION_SIGNS = re.compile(r"[\^$|*]|\.[*+?]|\[.+\]|\(.*\)")
-_ROW_FORMAT = "%x01%H%x00%h%x00%cs%x00%as%x00%aN%x00%D%x00%P%x00%s"
-_ROW_FIELDS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,34 +161,6 @@ class LogQuery:
         return [self.revision.text, self.path.text, *self.options, *lines]
 
 
-class _CommitFields(NamedTuple):
-    """What a row shows of a commit; in the order of `_ROW_FORMAT`, behind the whole hash."""
-
-    short_hash: str
-    date: str
-    author_date: str
-    author: str
-    refs: str
-    parents: str
-    subject: str
-
-    @property
-    def is_merge(self) -> bool:
-        return " " in self.parents
-
-    @property
-    def written(self) -> str:
-        """The phrase for when it was written, if it was committed on another day; empty otherwise."""
-        return f"written {self.author_date}" if self.author_date != self.date else ""
-
-
-class _Row(NamedTuple):
-    """A line of git's output: a commit, or a line that only belongs to the graph."""
-
-    graph: str
-    commit: _CommitFields | None
-
-
 @dataclass
 class _CommitPage:
     """A page of commits as it is read.
@@ -201,36 +169,36 @@ class _CommitPage:
         commits: those of the page, by their hashes.
         first_commit: the hash of the first one; empty if there is none.
         has_more: whether there is a page behind it.
+        is_for_script: whether each row stands for itself.
     """
 
-    rows: list[_Row] = field(default_factory=list[_Row])
-    commits: dict[str, _CommitFields] = field(default_factory=dict[str, _CommitFields])
+    rows: list[Row] = field(default_factory=list[Row])
+    commits: dict[str, Commit] = field(default_factory=dict[str, Commit])
     first_commit: str = ""
     commit_count: int = 0
     has_more: bool = False
+    is_for_script: bool = field(default_factory=is_answering_script)
 
     def read(self, lines: Iterator[bytes], ignored: int, limit: int) -> None:
         """Read `limit` commits behind the first `ignored` ones."""
         number = -ignored
         for line in lines:
-            graph, mark, fields = line.decode("utf-8", "replace").partition("\x01")
-            if mark:
+            row = Row.parse(line)
+            if row.commit is not None:
                 number += 1
-            oid, _, fields = fields.partition("\0")
-            if number == 1 and not self.first_commit:
-                self.first_commit = oid
+                if number == 1:
+                    self.first_commit = row.commit.oid
             if number > limit:
                 self.has_more = True
                 break
             if number >= 1 or not ignored:
-                self._add(graph, oid, fields)
+                self._add(row)
         self.commit_count = max(0, min(number, limit))
 
-    def _add(self, graph: str, oid: str, fields: str) -> None:
-        commit = _parse_commit(fields)
-        self.rows.append(_Row(graph, commit))
-        if commit is not None:
-            self.commits[oid] = commit
+    def _add(self, row: Row) -> None:
+        self.rows.append(row)
+        if row.commit is not None:
+            self.commits[row.commit.oid] = row.commit
 
     @property
     def common_date(self) -> str | None:
@@ -243,7 +211,7 @@ class _CommitPage:
         return self._find_common({commit.author for commit in self.commits.values()})
 
     def _find_common(self, values: set[str]) -> str | None:
-        if len(self.commits) > 1 and len(values) == 1:
+        if len(self.commits) > 1 and len(values) == 1 and not self.is_for_script:
             return values.pop()
         return None
 
@@ -342,7 +310,7 @@ def _search_commits(
     walk = [f"--skip={position.skip}", *query.walk_options, *_choose_revisions(query, start.tips)]
     if position.next_hashes:
         walk = [*query.date_options, *position.next_hashes, *(oid for oid in start.tips if oid.startswith("^"))]
-    search = CommitSearch(walk, paths, query.commit_options, query.change_options, _ROW_FORMAT, position.next_hashes)
+    search = CommitSearch(walk, paths, query.commit_options, query.change_options, ROW_FORMAT, position.next_hashes)
     return search.run(git, repository, limit, cancel)
 
 
@@ -469,7 +437,7 @@ class _LogCommand:
     ) -> _LogCommand:
         # Of commits that git finds by their changes, `--skip` skips those it has not looked at yet.
         ignored = position.skip if query.text or query.follow else 0
-        arguments = ["log", f"--format={_ROW_FORMAT}", f"--max-count={ignored + limit + 1}"]
+        arguments = ["log", f"--format={ROW_FORMAT}", f"--max-count={ignored + limit + 1}"]
         arguments += [f"--skip={position.skip - ignored}", *query.options]
         revisions = _choose_revisions(query, tips)
         if query.lines is not None:
@@ -506,18 +474,13 @@ def _start_revisions(query: LogQuery) -> list[str]:
     return ["HEAD"]
 
 
-def _parse_commit(fields: str) -> _CommitFields | None:
-    parts = fields.split("\0", _ROW_FIELDS - 1)
-    if len(parts) < _ROW_FIELDS:
-        return None
-    return _CommitFields(*parts)
-
-
 def _format_rows(page: _CommitPage) -> list[str]:
     """Return the rows of a page, without what all of its commits have alike: the first line tells that once."""
+    if page.is_for_script:
+        return [row.format_for_script() for row in page.rows]
     with_date = page.common_date is None
     with_author = page.common_author is None
-    return [_format_row(row, with_date, with_author) for row in page.rows]
+    return [row.format(with_date, with_author) for row in page.rows]
 
 
 def _describe_page(query: LogQuery, page: _CommitPage, skip: int, described_lines: str) -> list[str]:
@@ -561,7 +524,7 @@ def _build_view(repository: Repository, query: LogQuery, page: _CommitPage, skip
     return view
 
 
-def _build_view_rows(commits: Mapping[str, _CommitFields]) -> list[list[str]]:
+def _build_view_rows(commits: Mapping[str, Commit]) -> list[list[str]]:
     """Return hash, parents, date, author, refs and subject of each commit."""
     rows: list[list[str]] = []
     for commit in commits.values():
@@ -579,7 +542,7 @@ def _build_view_rows(commits: Mapping[str, _CommitFields]) -> list[list[str]]:
     return rows
 
 
-def _shorten(oid: str, commits: Mapping[str, _CommitFields], length: int) -> str:
+def _shorten(oid: str, commits: Mapping[str, Commit], length: int) -> str:
     # Git needs long to shorten hashes, so reuse those it has already printed.
     return commits[oid].short_hash if oid in commits else oid[:length]
 
@@ -606,46 +569,6 @@ def _has_history(git: Git, repository: Repository, query: LogQuery, names: Seque
     return bool(git.run(repository, arguments, cancel, exit_codes=(0, 128)).stdout)
 
 
-def _format_row(row: _Row, with_date: bool = True, with_author: bool = True) -> str:
-    commit = row.commit
-    if commit is None:
-        return clip(row.graph.rstrip(), _MAX_ROW_BYTES)
-    line = f"{row.graph}{commit.short_hash} "
-    origin = _format_origin(commit, with_date, with_author)
-    if origin:
-        line += f"{origin}: "
-    if commit.refs:
-        line += f"({_format_refs(commit.refs.replace('HEAD -> ', '*').split(', '))}) "
-    if commit.is_merge and not row.graph:
-        line += "(merge) "
-    # The date of writing takes nothing from the subject.
-    return clip(escape_line_breaks(line + commit.subject), _MAX_ROW_BYTES + len(commit.written))
-
-
-def _format_origin(commit: _CommitFields, with_date: bool, with_author: bool) -> str:
-    words: list[str] = []
-    if with_date:
-        words.append(commit.date)
-    if commit.written:
-        words.append(commit.written)
-    if with_author:
-        words.append(clip(commit.author, _MAX_AUTHOR_BYTES))
-    return " ".join(words)
-
-
-def _format_refs(refs: Sequence[str]) -> str:
-    """Return as many of `refs` as there is room for, one at least, and how many more there are."""
-    texts = [clip(refs[0], _MAX_REFS_BYTES)]
-    for ref in refs[1:]:
-        if len(", ".join([*texts, ref]).encode("utf-8", "replace")) > _MAX_REFS_BYTES:
-            break
-        texts.append(ref)
-    hidden = len(refs) - len(texts)
-    if hidden:
-        texts.append(f"{hidden} more")
-    return ", ".join(texts)
-
-
 def describe_head(git: Git, repository: Repository, cancel: CancelToken) -> Answer:
     """Return the branch that HEAD is, and its commit."""
     arguments = ["symbolic-ref", "--quiet", "--short", "HEAD"]
@@ -653,12 +576,11 @@ def describe_head(git: Git, repository: Repository, cancel: CancelToken) -> Answ
     fact = f"HEAD is {escape_line_breaks(branch)}" if branch else "HEAD is detached"
     line = ""
     if head_has_commit(git, repository, cancel):
-        arguments = ["log", f"--format={_ROW_FORMAT}", "--max-count=1", "HEAD", "--"]
+        arguments = ["log", f"--format={ROW_FORMAT}", "--max-count=1", "HEAD", "--"]
         line = git.run(repository, arguments, cancel).text.rstrip("\n")
     if not line:
         return Answer([fact], ["no commits yet"])
-    fields = line.partition("\0")[2]
-    return Answer([fact], [_format_row(_Row("", _parse_commit(fields)))])
+    return Answer([fact], [Row.parse(line.encode()).format()])
 
 
 def list_reflog(git: Git, repository: Repository, name: Revision, limit: int, cancel: CancelToken) -> list[str]:
@@ -677,4 +599,4 @@ def _format_move(line: str, number: int) -> str:
     oid, dated_selector, action, *_ = fields
     name, _, date = dated_selector.rstrip("}").rpartition("@{")
     selector = f"{name}@{{{number}}}"
-    return clip(escape_line_breaks(f"{selector} {oid} {date} {hide_password(action)}"), 2 * _MAX_ROW_BYTES)
+    return clip(escape_line_breaks(f"{selector} {oid} {date} {hide_password(action)}"), _MAX_MOVE_BYTES)

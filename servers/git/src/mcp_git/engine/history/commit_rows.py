@@ -1,0 +1,138 @@
+"""Formats a commit as a line: of at most 90 bytes, or 109 with the day on which it was written; for scripts whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from mcp_git.engine.program.output import clip
+from mcp_git.path_quoting import escape_line_breaks
+
+__all__ = ["ROW_FORMAT", "Commit", "Row"]
+
+# The bytes of a row, without its line end.
+_MAX_ROW_BYTES = 89
+_MAX_AUTHOR_BYTES = 24
+# Those of a remote with many branches would leave no room for the subject.
+_MAX_REFS_BYTES = 28
+# In the order of `Commit`.
+ROW_FORMAT = "%x01%H%x00%h%x00%cs%x00%as%x00%ct%x00%at%x00%aN%x00%D%x00%P%x00%s"
+
+
+class Commit(NamedTuple):
+    """What a row shows of a commit.
+
+    Attributes:
+        date, author_date: the days of its committer and its author, where they were.
+        seconds, author_seconds: the same as seconds since 1970.
+    """
+
+    oid: str
+    short_hash: str
+    date: str
+    author_date: str
+    seconds: str
+    author_seconds: str
+    author: str
+    refs: str
+    parents: str
+    subject: str
+
+    @property
+    def is_merge(self) -> bool:
+        return " " in self.parents
+
+    @property
+    def written(self) -> str:
+        """The phrase for when it was written, if it was committed on another day; empty otherwise."""
+        return f"written {self.author_date}" if self.author_date != self.date else ""
+
+    @property
+    def marked_refs(self) -> str:
+        """The refs that point to it, with a star before the branch that HEAD is."""
+        return self.refs.replace("HEAD -> ", "*")
+
+
+_COMMIT_FIELDS = len(Commit._fields)
+
+
+class Row(NamedTuple):
+    """A line of git's output: a commit, or a line that only belongs to the graph."""
+
+    graph: str
+    commit: Commit | None
+
+    @classmethod
+    def parse(cls, line: bytes) -> Row:
+        """Return what a line has that git printed as `ROW_FORMAT` says."""
+        graph, _, text = line.decode("utf-8", "replace").partition("\x01")
+        fields = text.split("\0", _COMMIT_FIELDS - 1)
+        if len(fields) < _COMMIT_FIELDS:
+            return cls(graph, None)
+        return cls(graph, Commit(*fields))
+
+    def format(self, with_date: bool = True, with_author: bool = True) -> str:
+        """Return the row as models read it, cut to its size."""
+        commit = self.commit
+        if commit is None:
+            return clip(self.graph.rstrip(), _MAX_ROW_BYTES)
+        line = f"{self.graph}{commit.short_hash} "
+        origin = _format_origin(commit, with_date, with_author)
+        if origin:
+            line += f"{origin}: "
+        if commit.refs:
+            line += f"({_format_refs(commit.marked_refs.split(', '))}) "
+        if commit.is_merge and not self.graph:
+            line += "(merge) "
+        # The date of writing takes nothing from the subject.
+        return clip(escape_line_breaks(line + commit.subject), _MAX_ROW_BYTES + len(commit.written))
+
+    def format_for_script(self) -> str:
+        """Return the whole row, with a tab between its fields; drawn commits as models read them."""
+        commit = self.commit
+        if commit is None or self.graph:
+            return self.format()
+        fields = [
+            commit.oid,
+            commit.parents,
+            _format_time(commit.seconds),
+            _format_time(commit.author_seconds),
+            commit.author,
+            commit.marked_refs,
+            commit.subject,
+        ]
+        return "\t".join(map(escape_line_breaks, fields))
+
+
+def _format_origin(commit: Commit, with_date: bool, with_author: bool) -> str:
+    words: list[str] = []
+    if with_date:
+        words.append(commit.date)
+    if commit.written:
+        words.append(commit.written)
+    if with_author:
+        words.append(clip(commit.author, _MAX_AUTHOR_BYTES))
+    return " ".join(words)
+
+
+def _format_refs(refs: Sequence[str]) -> str:
+    """Return as many of `refs` as there is room for, one at least, and how many more there are."""
+    texts = [clip(refs[0], _MAX_REFS_BYTES)]
+    for ref in refs[1:]:
+        if len(", ".join([*texts, ref]).encode("utf-8", "replace")) > _MAX_REFS_BYTES:
+            break
+        texts.append(ref)
+    hidden = len(refs) - len(texts)
+    if hidden:
+        texts.append(f"{hidden} more")
+    return ", ".join(texts)
+
+
+def _format_time(seconds: str) -> str:
+    """Return a time in UTC, `2026-01-31T12:00:00Z`; empty for one that no calendar has."""
+    try:
+        time = datetime.fromtimestamp(int(seconds), UTC)
+    except (ValueError, OverflowError, OSError):
+        return ""
+    return f"{time.replace(tzinfo=None).isoformat()}Z"

@@ -1,0 +1,68 @@
+"""Scripts of `call_tools` read what the tools answer, line by line."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from git_server.made import Made
+from git_server.serving import Asking, serving
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform == "win32", reason="scripts run in a process that is confined"),
+]
+_LONG = "A subject that is much longer than a line of an answer, and goes on behind its end with what matters: the end"
+
+
+def made_history(folder: Path) -> Made:
+    """Return a repository with a merge, a long subject, and an author of two names in another time zone."""
+    made = Made(folder / "app")
+    made.commit("First", {".mailmap": "Grace Hopper <grace@example.org> <g@old.example>\n"})
+    made.git("switch", "--quiet", "--create", "side")
+    made.git("commit", "--quiet", "--allow-empty", "--message", "(odd) a\tb", "--author=G. H. <g@old.example>",
+             "--date=2026-01-31T23:30:00-05:00")  # fmt: skip
+    made.git("switch", "--quiet", "main")
+    made.commit(_LONG)
+    made.git("merge", "--quiet", "--no-ff", "--message", "Merge it", "side")
+    made.git("tag", "v1")
+    return made
+
+
+async def rows_of(asking: Asking, call: str) -> Any:
+    """Return the lines that a call gives to a script, each as a list of its fields."""
+    script = f"return {call}.split('\\n').filter(Boolean).map(line => line.split('\\t'))"
+    # What its first lines say of other pages is no matter here.
+    return json.loads((await asking("call_tools", script=script)).rstrip().rpartition("\n")[2])
+
+
+async def test_each_commit_stands_for_itself_with_all_that_git_says_of_it(tmp_path: Path) -> None:
+    made = made_history(tmp_path)
+    form = "%H%x00%P%x00%cd%x00%ad%x00%aN%x00%D%x00%s"
+    expected = made.git("log", f"--format={form}", "--date=format-local:%Y-%m-%dT%H:%M:%SZ", TZ="UTC")
+    expected = expected.replace("HEAD -> ", "*").replace("\t", "\\t")
+    async with serving(made.path) as asking:
+        rows = await rows_of(asking, "list_commits()")
+        found = await rows_of(asking, "list_commits({author: 'grace'})")
+        for_models = await asking("list_commits")
+    assert rows == [line.split("\0") for line in expected.splitlines()]
+    assert [row[3:5] for row in found] == [["2026-02-01T04:30:00Z", "Grace Hopper"]]
+    # All of one day and by one author each: a model reads that once.
+    assert "all of 2026-01-31" in for_models and _LONG not in for_models
+
+
+async def test_a_graph_is_drawn_for_scripts_too(tmp_path: Path) -> None:
+    made = made_history(tmp_path)
+    async with serving(made.path) as asking:
+        rows = await rows_of(asking, "list_commits({graph: true, limit: 2})")
+    assert rows[0][0].startswith("*   ") and rows[1][0].startswith("|\\")
+
+
+async def test_a_time_that_no_calendar_has_is_left_empty(tmp_path: Path) -> None:
+    made = made_history(tmp_path)
+    made.git("commit", "--quiet", "--allow-empty", "--message", "Late", "--date=@999999999999 +0000")
+    async with serving(made.path) as asking:
+        [row, *_] = await rows_of(asking, "list_commits()")
+    assert row[2:4] == ["2026-01-31T12:00:00Z", ""]
