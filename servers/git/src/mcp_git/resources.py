@@ -147,7 +147,7 @@ def _read_state(git: Git, parsed: GitResource, cancel: CancelToken) -> Answer:
         case "head":
             return describe_head(git, repository, cancel)
         case "log":
-            return list_commits(git, repository, LogQuery(parsed.revision, TOP_FOLDER), _MAX_COMMITS, None, cancel)
+            return list_commits(git, repository, LogQuery(parsed.revision), _MAX_COMMITS, None, cancel)
         case "diff":
             return read_diff(git, repository, Comparison(None, "all", TOP_FOLDER), None, cancel)
         case "branches":

@@ -20,7 +20,7 @@ from mcp_git.engine.history.refs import RefKind, RefQuery
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.work_tree.status_report import describe_status
 from mcp_git.models import Answer
-from mcp_git.policy import TOP_FOLDER, LineRange, Range, Revision, parse_lines, parse_range, parse_ref
+from mcp_git.policy import LineRange, Range, Revision, parse_lines, parse_range, parse_ref
 from mcp_git.tools.arguments import FilePath, LineNumber, OptionalFilePath, OptionalRevision, Repo, Rev
 from mcp_git.tools.views import CHANGES, HISTORY
 
@@ -110,25 +110,9 @@ def list_commits(
     `hash date author: (refs) subject`. A script of `call_tools` gets, by tabs, hash, parents, committed, authored
     (UTC), author, refs, subject. To see what one changed use `read_diff`, who last wrote a line `get_blame`.
     """
-    if regex and not (text or author or message):
-        raise Invalid("`regex` says how to read a text, and there is none.", "Give one, or leave `regex` out.")
-    if lines is not None and (path is None or text or all_branches):
-        raise Invalid("`lines` are of one `path`, without `text` and `all_branches`.", "Name the file alone.")
-    if follow and (path is None or lines is not None):
-        raise Invalid("`follow` is of one file in `path`, without `lines`.", "Name the file, or leave `follow` out.")
-    if not_picked and (lines is not None or all_branches or not (isinstance(rev, Range) and rev.dots == "..")):
-        raise Invalid(
-            "`not_picked` is about a `rev` like `a..b`, without `lines` and `all_branches`.", "Name such a range."
-        )
-    if not_picked and (since or until):
-        # Git compares no changes of commits outside of the dates.
-        raise Invalid(
-            "`not_picked` compares whole sides, so it takes neither `since` nor `until`.",
-            "Leave the dates out: the answer has them.",
-        )
     query = LogQuery(
         revision=rev,
-        path=path or TOP_FOLDER,
+        named_path=path,
         author=author,
         message=message,
         text=text,

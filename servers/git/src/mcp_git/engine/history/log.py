@@ -26,7 +26,7 @@ from mcp_git.engine.program.output import clip, select_options, split_lines, spl
 from mcp_git.engine.program.revisions import explained_failures, head_has_commit, resolve_commits
 from mcp_git.models import Answer
 from mcp_git.path_quoting import escape_line_breaks
-from mcp_git.policy import LineRange, Range, Repository, RepositoryPath, Revision
+from mcp_git.policy import TOP_FOLDER, LineRange, Range, Repository, RepositoryPath, Revision
 from mcp_git.remote_addresses import hide_password
 
 __all__ = ["LogQuery", "describe_head", "list_commits", "list_reflog"]
@@ -43,6 +43,7 @@ class LogQuery:
     """Says which commits are listed.
 
     Attributes:
+        named_path: the file or folder that they changed; None if none was named.
         text: only those that add or remove it; with `is_regex` those with a changed line that matches.
         is_regex: whether text, author and message are regular expressions.
         all_branches: those of all branches, tags and remotes.
@@ -52,7 +53,7 @@ class LogQuery:
     """
 
     revision: Revision | Range
-    path: RepositoryPath
+    named_path: RepositoryPath | None = None
     author: str | None = None
     message: str | None = None
     text: str | None = None
@@ -66,17 +67,62 @@ class LogQuery:
     not_picked: bool = False
 
     def validate(self) -> None:
-        """Check the texts that git is to look for.
+        """Check that its conditions go together, and that git can look for its texts.
 
         Raises:
-            Invalid: git can't look for one of them.
+            Invalid: they do not, or git can't look for one of them.
         """
+        self._check_regex()
+        self._check_lines()
+        self._check_follow()
+        self._check_not_picked()
+        self._check_texts()
+
+    def _check_regex(self) -> None:
+        if self.is_regex and not (self.text or self.author or self.message):
+            raise Invalid("`regex` says how to read a text, and there is none.", "Give one, or leave `regex` out.")
+
+    def _check_lines(self) -> None:
+        if self.lines is None:
+            return
+        if self.named_path is None or self.text or self.all_branches:
+            raise Invalid("`lines` are of one `path`, without `text` and `all_branches`.", "Name the file alone.")
+
+    def _check_follow(self) -> None:
+        if not self.follow:
+            return
+        if self.named_path is None or self.lines is not None:
+            raise Invalid(
+                "`follow` is of one file in `path`, without `lines`.", "Name the file, or leave `follow` out."
+            )
+
+    def _check_not_picked(self) -> None:
+        if not self.not_picked:
+            return
+        has_sides = isinstance(self.revision, Range) and self.revision.dots == ".."
+        if not has_sides or self.lines is not None or self.all_branches:
+            raise Invalid(
+                "`not_picked` is about a `rev` like `a..b`, without `lines` and `all_branches`.", "Name such a range."
+            )
+        if self.since or self.until:
+            # Git compares no changes of commits outside of the dates.
+            raise Invalid(
+                "`not_picked` compares whole sides, so it takes neither `since` nor `until`.",
+                "Leave the dates out: the answer has them.",
+            )
+
+    def _check_texts(self) -> None:
         for value in (self.author, self.message, self.text, self.since, self.until):
             if value and "\0" in value:
                 raise Invalid("A `text` to look for holds no NUL.", "Leave it out.")
         if self.is_regex:
             for pattern in (self.author, self.message, self.text):
                 refuse_foreign_syntax(pattern or "")
+
+    @property
+    def path(self) -> RepositoryPath:
+        """The file or folder that they changed; the top folder if none was named."""
+        return self.named_path or TOP_FOLDER
 
     @property
     def options(self) -> list[str]:
