@@ -149,7 +149,7 @@ class Asker:
                 dots = ".."
             rev = f"{rev}{dots}{other}"
         elif kind == 1:
-            arguments["path"] = quote_path(os.fsencode(path := self.path()))
+            arguments["path"] = _as_no_glob(path := self.path())
             words = ["--", path]
         elif kind == 2:
             arguments |= {"regex": True}
@@ -232,7 +232,7 @@ class Asker:
             words = ["diff", *([one, other] if dots == ".." else [f"{one}...{other}"])]
         words[1:1] = [_SUBMODULES, "--find-renames"]
         if self.chance.random() < 0.25:
-            arguments["path"] = quote_path(os.fsencode(path := self.path()))
+            arguments["path"] = _as_no_glob(path := self.path())
             words += ["--", path]
         else:
             words += ["--"]
@@ -510,6 +510,12 @@ def _taken(kind: str, row: str) -> str:
             :100
         ].rstrip()
     return row[:100].rstrip()
+
+
+def _as_no_glob(path: str) -> str:
+    """`path` as answers have it, and in quotes where it would be taken for a glob."""
+    name = quote_path(os.fsencode(path))
+    return f'"{name}"' if re.search(r"[*?]", name) and not name.startswith('"') else name
 
 
 def _at(entry: str) -> str:

@@ -218,7 +218,7 @@ async def test_every_merge_is_marked(tmp_path: Path) -> None:
         assert "(merge) Merge branch 'main' into other" in answer and answer.count("(merge)") == 2, answer
         found = await asking("list_commits", message="search")
         assert "(merge) fix: join the search" in found
-        missing = await asking("list_commits", path="*.txt")
+        missing = await asking("get_blame", path="*.txt")
         assert missing.endswith("A path is no pattern: name a file or folder, or leave it out."), missing
 
 

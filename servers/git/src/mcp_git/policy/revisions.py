@@ -31,6 +31,7 @@ __all__ = [
     "parse_message",
     "parse_new_name",
     "parse_path",
+    "parse_path_or_glob",
     "parse_paths",
     "parse_range",
     "parse_ref",
@@ -45,6 +46,9 @@ _ABSOLUTE = re.compile(r"/|[A-Za-z]:|(?ai:file:/)")
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 _EXPECTATION = re.compile(r"(HEAD|files|index|ref) (?:([^ ]+) )?([0-9a-f]{7,64})")
 _AUTHOR = re.compile(r"[^\x00-\x1f\x7f<>]*[^\s\x00-\x1f\x7f<>] <[^\s\x00-\x1f\x7f<>]+>")
+_GLOB = re.compile(r"[*?]")
+# What git takes for more than a letter in a glob, beside the signs of ours.
+_SPECIAL_IN_GLOB = re.compile(r"[\[\\]")
 _NAME = re.compile(r"[^\x00-\x20\x7f:?*\[\\]+")
 
 
@@ -86,9 +90,15 @@ class Range:
 
 @dataclass(frozen=True)
 class RepositoryPath:
-    """A file or folder of a repository, by its path from the top; empty for the top."""
+    """A file or folder of a repository, by its path from the top; empty for the top.
+
+    Attributes:
+        is_glob: whether it stands for all paths that it matches: `*` and `?` stop at a slash, `**` does not, and a name
+            without a slash is meant at any depth.
+    """
 
     text: str
+    is_glob: bool = False
 
     @property
     def display(self) -> str:
@@ -96,7 +106,11 @@ class RepositoryPath:
 
     @property
     def pathspec(self) -> str:
-        return self.text or "."
+        """What names it to git, which is to take only a glob for more than a path."""
+        if not self.is_glob:
+            return self.text or "."
+        pattern = _SPECIAL_IN_GLOB.sub(r"\\\g<0>", self.text)
+        return f":(glob){pattern}" if "/" in pattern else f":(glob)**/{pattern}"
 
 
 @dataclass(frozen=True)
@@ -252,6 +266,17 @@ def parse_path(path: str) -> RepositoryPath:
     if any(map(_is_git_dir, parts)):
         raise Refused(f"{quote(path)} is inside of the git directory.", "The tools show what is in it.")
     return RepositoryPath("/".join(parts))
+
+
+def parse_path_or_glob(path: str) -> RepositoryPath:
+    """Return the file or folder at `path`, or the glob that it is; one in quotes, as answers have them, is none.
+
+    Raises:
+        Problem: as `parse_path`.
+    """
+    parsed = parse_path(path)
+    is_glob = _GLOB.search(path) is not None and not path.startswith('"')
+    return RepositoryPath(parsed.text, is_glob)
 
 
 def parse_paths(paths: list[str]) -> list[RepositoryPath]:

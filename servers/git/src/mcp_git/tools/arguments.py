@@ -20,6 +20,7 @@ from mcp_git.policy import (
     WritableRepository,
     parse_new_name,
     parse_path,
+    parse_path_or_glob,
     parse_ref,
     parse_revision,
 )
@@ -28,10 +29,11 @@ __all__ = [
     "FetchableRepo",
     "FilePath",
     "LineNumber",
-    "OptionalFilePath",
     "OptionalName",
+    "OptionalPathOrGlob",
     "OptionalRef",
     "OptionalRevision",
+    "PathOrGlob",
     "PullableRepo",
     "PushableRepo",
     "Repo",
@@ -40,6 +42,7 @@ __all__ = [
 ]
 
 _PATH = Field(description="From the repository's root.")
+_PATH_OR_GLOB = Field(description="From the repository's root, or a glob.")
 # Its name says all; which there are stands in the instructions, and in the error where none is named.
 _REPO = Field(json_schema_extra=in_header("Repo"))
 
@@ -55,5 +58,6 @@ OptionalRevision = Annotated[Revision | None, trusted(parse_revision)]
 OptionalRef = Annotated[Revision | None, trusted(parse_ref)]
 OptionalName = Annotated[NewName | None, trusted(parse_new_name)]
 FilePath = Annotated[RepositoryPath, trusted(parse_path), _PATH]
-OptionalFilePath = Annotated[RepositoryPath | None, trusted(parse_path), _PATH]
+PathOrGlob = Annotated[RepositoryPath, trusted(parse_path_or_glob), _PATH_OR_GLOB]
+OptionalPathOrGlob = Annotated[RepositoryPath | None, trusted(parse_path_or_glob), _PATH_OR_GLOB]
 LineNumber = Annotated[int, Field(ge=1)]

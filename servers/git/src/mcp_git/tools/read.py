@@ -21,7 +21,7 @@ from mcp_git.engine.program.git import Git
 from mcp_git.engine.work_tree.status_report import describe_status
 from mcp_git.models import Answer
 from mcp_git.policy import LineRange, Range, Revision, parse_lines, parse_range, parse_ref
-from mcp_git.tools.arguments import FilePath, LineNumber, OptionalFilePath, OptionalRevision, Repo, Rev
+from mcp_git.tools.arguments import FilePath, LineNumber, OptionalPathOrGlob, OptionalRevision, PathOrGlob, Repo, Rev
 from mcp_git.tools.views import CHANGES, HISTORY
 
 __all__ = [
@@ -67,7 +67,7 @@ def _adapt_diff(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @tool("Get status", effect="read", adapt=_adapt, work="The status", also=("git_status",))
 def get_status(
-    git: Git, cancel: CancelToken, *, repo: Repo = default(""), path: FilePath = default(""), limit: Limit = 100
+    git: Git, cancel: CancelToken, *, repo: Repo = default(""), path: PathOrGlob = default(""), limit: Limit = 100
 ) -> Answer:
     """Get the branch, a merge or rebase in progress, conflicts, and staged, changed and untracked files.
 
@@ -86,7 +86,7 @@ def list_commits(
     rev: Annotated[Revision | Range, trusted(parse_range), Field(description="Revision or range `a..b`.")] = default(
         "HEAD"
     ),
-    path: OptionalFilePath = None,
+    path: OptionalPathOrGlob = None,
     lines: Annotated[
         LineRange | None, trusted(parse_lines), Field(description="Of `path`: `10-20`, or a function.")
     ] = None,
@@ -152,7 +152,7 @@ def read_diff(
         Field(description="A commit (its message and changes), `a..b`, or `a...b`: what b changed since it left a."),
     ] = None,
     only: Annotated[UncommittedPart, Field(description="Which uncommitted changes.")] = "all",
-    path: FilePath = default(""),
+    path: PathOrGlob = default(""),
     context: Annotated[int, Field(ge=0, le=100)] = 3,
     files_only: Annotated[bool, Field(description="Leave out the patch.")] = False,
     cursor: Cursor = None,
@@ -291,7 +291,7 @@ def search_text(
     pattern: Annotated[FreeText, Field(description="POSIX extended regular expression.")],
     repo: Repo = default(""),
     rev: Rev = default("HEAD"),
-    path: FilePath = default(""),
+    path: PathOrGlob = default(""),
     literal: Annotated[bool, Field(description="`pattern` is plain text.")] = False,
     ignore_case: Annotated[bool, Field(description="`A` matches `a` too.")] = False,
     limit: Limit = 100,

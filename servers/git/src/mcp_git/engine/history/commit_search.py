@@ -97,6 +97,7 @@ class CommitSearch:
         walk: the arguments of `git log` that list the commits, up to the options of their format.
         frontier: commits at which an earlier walk ended and this one begins; none if it is the first.
         paths: what follows the `--`.
+        literal_paths: whether no path is a glob.
         commit_options: those that say whose a commit is, and what its message has.
         change_options: those that say what a change has to have.
         row_format: how a commit that matches is printed, with its hash first behind a byte of 1.
@@ -108,6 +109,7 @@ class CommitSearch:
     change_options: Sequence[str]
     row_format: str
     frontier: Sequence[str] = ()
+    literal_paths: bool = True
 
     def run(self, git: Git, repository: Repository, limit: int, cancel: CancelToken) -> SearchedCommits:
         """Return the first `limit` matches, or as many as were found in the time there is.
@@ -121,7 +123,7 @@ class CommitSearch:
             end = min(end, (start + cancel.deadline) / 2)
         size = _FIRST_BATCH
         arguments = ["log", "--parents", f"--format={_WALK_FORMAT}", *self.walk, "--", *self.paths]
-        with git.stream(repository, arguments, cancel) as pieces:
+        with git.stream(repository, arguments, cancel, literal_paths=self.literal_paths) as pieces:
             commits = map(_WalkedCommit.parse, split_records(pieces, b"\n"))
             while len(searched.rows) < limit and _read_clock() < end:
                 batch_start = _read_clock()
@@ -165,27 +167,27 @@ class CommitSearch:
         rows: list[bytes] = []
         if self.commit_options and hashes:
             arguments = ["log", "--no-walk=unsorted", "--stdin", f"--format={self.row_format}", *self.commit_options]
-            rows = _run_on_hashes(git, repository, arguments, hashes, cancel)
+            rows = self._run_on_hashes(git, repository, arguments, hashes, cancel)
             hashes = [_read_hash(row) for row in rows]
         if self.change_options and hashes:
             arguments = ["diff-tree", "--stdin", "--no-patch", "--root", "--find-renames", "--abbrev"]
             arguments += [f"--format={self.row_format}", *self.change_options, "--", *self.paths]
-            rows = _run_on_hashes(git, repository, arguments, hashes, cancel)
+            rows = self._run_on_hashes(git, repository, arguments, hashes, cancel)
         return rows
+
+    def _run_on_hashes(
+        self, git: Git, repository: Repository, arguments: Sequence[str], hashes: Sequence[str], cancel: CancelToken
+    ) -> list[bytes]:
+        """Return the rows that a command prints which reads hashes."""
+        stdin = "".join(f"{oid}\n" for oid in hashes).encode()
+        output = git.run(repository, arguments, cancel, stdin=stdin, literal_paths=self.literal_paths)
+        lines = split_lines(output)
+        return [line.encode("utf-8", "surrogateescape") for line in lines if line.startswith("\x01")]
 
 
 def _read_clock() -> float:
     """Return the time in seconds, from the clock by which a token ends."""
     return time.monotonic()
-
-
-def _run_on_hashes(
-    git: Git, repository: Repository, arguments: Sequence[str], hashes: Sequence[str], cancel: CancelToken
-) -> list[bytes]:
-    """Return the rows that a command prints which reads hashes."""
-    output = git.run(repository, arguments, cancel, stdin="".join(f"{oid}\n" for oid in hashes).encode())
-    lines = split_lines(output)
-    return [line.encode("utf-8", "surrogateescape") for line in lines if line.startswith("\x01")]
 
 
 def _read_hash(row: bytes) -> str:

@@ -91,8 +91,8 @@ class Comparison:
         return title
 
     @property
-    def paths(self) -> list[str]:
-        return [self.path.text] if self.path.text else []
+    def pathspecs(self) -> list[str]:
+        return [self.path.pathspec] if self.path.text else []
 
     @property
     def revisions(self) -> Sequence[str]:
@@ -113,7 +113,7 @@ class Comparison:
     def scope(self) -> list[Any]:
         """What the cursors of this comparison are bound to."""
         revision = self.revision.text if self.revision else None
-        return [revision, self.part, self.path.text, self.context, self.files_only]
+        return [revision, self.part, *self.pathspecs, self.context, self.files_only]
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +270,9 @@ def _describe_omitted(git: Git, repository: Repository, comparison: Comparison, 
     untracked: list[bytes] = []
     # A file in conflict has a record for each of its sides.
     conflicts: dict[bytes, None] = {}
-    for record in git.run(repository, [*arguments, "--", *comparison.paths], cancel).stdout.split(b"\0")[:-1]:
+    arguments += ["--", *comparison.pathspecs]
+    output = git.run(repository, arguments, cancel, literal_paths=not comparison.path.is_glob)
+    for record in output.stdout.split(b"\0")[:-1]:
         if record.startswith(b"? "):
             untracked.append(record[2:])
         elif record.startswith(b"M "):
@@ -330,7 +332,8 @@ class _Page:
         is_committed = self._comparison.revision is not None
         reads_both = is_first and is_committed and not self._comparison.files_only
         counts_arguments = patch_arguments if reads_both else arguments
-        with self._stream([*counts_arguments, *_LIST_OPTIONS, "--", *self._comparison.paths]) as pieces:
+        counts_arguments = [*counts_arguments, *_LIST_OPTIONS, "--", *self._comparison.pathspecs]
+        with self._stream(counts_arguments, literal_paths=not self._comparison.path.is_glob) as pieces:
             reader = _RecordReader(pieces)
             self._read_list(reader, is_first)
             if self._comparison.files_only:
@@ -350,8 +353,16 @@ class _Page:
             self.file_index = len(self.files)
             self.line_offset = 0
 
-    def _stream(self, arguments: Sequence[str]) -> AbstractContextManager[Generator[bytes]]:
-        return self._git.stream(self._repository, arguments, self._cancel, scratch_index=self._scratch_index)
+    def _stream(
+        self, arguments: Sequence[str], *, literal_paths: bool = True
+    ) -> AbstractContextManager[Generator[bytes]]:
+        return self._git.stream(
+            self._repository,
+            arguments,
+            self._cancel,
+            literal_paths=literal_paths,
+            scratch_index=self._scratch_index,
+        )
 
     def _read_list(self, reader: _RecordReader, is_first: bool) -> None:
         """Read the commit and the list of files, and show them on the first page."""

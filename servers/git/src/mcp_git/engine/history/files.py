@@ -296,18 +296,20 @@ def search_text(
 ) -> Answer:
     """Return a page of the lines that match in the files of a commit: `path:line:text`, or several below their path."""
     search.validate()
-    scope = [revision.text, path.text, search.pattern, search.is_literal, search.ignores_case]
+    scope = [revision.text, path.pathspec, search.pattern, search.is_literal, search.ignores_case]
     position = decode_position("search", cursor, scope)
     source = position.first_hash or revision.text
     arguments = ["grep", "-I", "-n", "-z", "--no-color", *search.options, source, "--"]
     if path.text:
-        arguments.append(path.text)
+        arguments.append(path.pathspec)
     page = _MatchPage()
     next_cursor = None
     stderr: list[str] = []
     with (
         explained_failures(git, repository, revision, cancel),
-        git.stream(repository, arguments, cancel, exit_codes=(0, 1), remarks=stderr) as pieces,
+        git.stream(
+            repository, arguments, cancel, exit_codes=(0, 1), literal_paths=not path.is_glob, remarks=stderr
+        ) as pieces,
     ):
         page.read(_split_matches(pieces), os.fsencode(f"{source}:"), position.skip, limit)
         if page.is_full:

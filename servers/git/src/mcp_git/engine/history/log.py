@@ -85,13 +85,13 @@ class LogQuery:
     def _check_lines(self) -> None:
         if self.lines is None:
             return
-        if self.named_path is None or self.text or self.all_branches:
+        if self.named_path is None or self.path.is_glob or self.text or self.all_branches:
             raise Invalid("`lines` are of one `path`, without `text` and `all_branches`.", "Name the file alone.")
 
     def _check_follow(self) -> None:
         if not self.follow:
             return
-        if self.named_path is None or self.lines is not None:
+        if self.named_path is None or self.path.is_glob or self.lines is not None:
             raise Invalid(
                 "`follow` is of one file in `path`, without `lines`.", "Name the file, or leave `follow` out."
             )
@@ -125,13 +125,24 @@ class LogQuery:
         return self.named_path or TOP_FOLDER
 
     @property
+    def pathspecs(self) -> list[str]:
+        """What follows the `--` of a command."""
+        return [self.path.pathspec] if self.path.text else []
+
+    @property
     def options(self) -> list[str]:
         return [*self.walk_options, *self.commit_options, *self.change_options]
 
     @property
     def walk_options(self) -> list[str]:
         """The options by which git walks through the history."""
-        flags = select_options({"--all": self.all_branches, "--graph": self.graph, "--follow": self.follow})
+        flags = select_options(
+            {
+                "--all": self.all_branches,
+                "--graph": self.graph,
+                "--follow": self.follow,
+            }
+        )
         if self.not_picked:
             flags += ["--cherry-pick", "--right-only"]
         return [*flags, *self.date_options]
@@ -204,7 +215,7 @@ class LogQuery:
         lines: list[Any] = []
         if self.lines is not None:
             lines = [self.lines.first, self.lines.last, self.lines.function]
-        return [self.revision.text, self.path.text, *self.options, *lines]
+        return [self.revision.text, *self.pathspecs, *self.options, *lines]
 
 
 @dataclass
@@ -352,11 +363,18 @@ def _search_commits(
     cancel: CancelToken,
 ) -> SearchedCommits:
     """Search from where the page before ended; where that can't be told, pass over the commits before it."""
-    paths = [query.path.text] if query.path.text else []
     walk = [f"--skip={position.skip}", *query.walk_options, *_choose_revisions(query, start.tips)]
     if position.next_hashes:
         walk = [*query.date_options, *position.next_hashes, *(oid for oid in start.tips if oid.startswith("^"))]
-    search = CommitSearch(walk, paths, query.commit_options, query.change_options, ROW_FORMAT, position.next_hashes)
+    search = CommitSearch(
+        walk,
+        query.pathspecs,
+        query.commit_options,
+        query.change_options,
+        ROW_FORMAT,
+        position.next_hashes,
+        literal_paths=not query.path.is_glob,
+    )
     return search.run(git, repository, limit, cancel)
 
 
@@ -395,7 +413,8 @@ def _describe_limits(
     facts: list[str] = []
     if boundary and (not page.has_more or not page.commits.keys().isdisjoint(boundary)):
         facts.append(describe_boundary(boundary, page.commits))
-    if query.path.text and not query.follow and query.lines is None and page.commits and not page.has_more:
+    is_one_path = bool(query.path.text) and not query.path.is_glob
+    if is_one_path and not query.follow and query.lines is None and page.commits and not page.has_more:
         earlier = find_earlier_name(git, repository, list(page.commits)[-1], query.path, cancel)
         if earlier:
             facts.append(f"renamed from {earlier} there: with `follow` the commits before too")
@@ -434,7 +453,7 @@ def _read_page(
     git: Git, repository: Repository, command: _LogCommand, page: _CommitPage, limit: int, cancel: CancelToken
 ) -> list[str]:
     """Read a page, and return its rows."""
-    with git.stream(repository, command.arguments, cancel) as pieces:
+    with git.stream(repository, command.arguments, cancel, literal_paths=command.literal_paths) as pieces:
         lines = split_records(pieces, b"\n")
         page.read(lines, command.ignored_commits, limit)
         rows = _format_rows(page)
@@ -464,11 +483,13 @@ class _LogCommand:
     Attributes:
         ignored_commits: how many of the first commits that it prints are those of earlier pages.
         described_lines: what the answer says of the lines of a file.
+        literal_paths: whether the path that it names is no glob.
     """
 
     arguments: Sequence[str]
     ignored_commits: int
     described_lines: str = ""
+    literal_paths: bool = True
 
     @classmethod
     def build(
@@ -490,10 +511,8 @@ class _LogCommand:
             span = resolve_lines(git, repository, query.path, query.newest, query.lines, cancel, next(iter(tips), ""))
             arguments += [f"-L{span.numbers}:{query.path.text}", "--no-patch", *revisions, "--"]
             return cls(arguments, ignored, span.description)
-        operands = [*revisions, "--"]
-        if query.path.text:
-            operands.append(query.path.text)
-        return cls([*arguments, *operands], ignored)
+        operands = [*revisions, "--", *query.pathspecs]
+        return cls([*arguments, *operands], ignored, literal_paths=not query.path.is_glob)
 
 
 def _choose_revisions(query: LogQuery, tips: Sequence[str]) -> Sequence[str]:
@@ -611,8 +630,9 @@ def _refuse_missing_path(git: Git, repository: Repository, query: LogQuery, canc
 
 def _has_history(git: Git, repository: Repository, query: LogQuery, names: Sequence[str], cancel: CancelToken) -> bool:
     arguments = ["log", "--format=%H", "--max-count=1", *select_options({"--all": query.all_branches})]
-    arguments += [*names, "--", query.path.text]
-    return bool(git.run(repository, arguments, cancel, exit_codes=(0, 128)).stdout)
+    arguments += [*names, "--", *query.pathspecs]
+    literal_paths = not query.path.is_glob
+    return bool(git.run(repository, arguments, cancel, exit_codes=(0, 128), literal_paths=literal_paths).stdout)
 
 
 def describe_head(git: Git, repository: Repository, cancel: CancelToken) -> Answer:

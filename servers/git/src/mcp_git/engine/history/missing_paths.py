@@ -36,6 +36,9 @@ def refuse_missing_path(
     """
     if not path.text:
         return
+    if path.is_glob:
+        _refuse_unmatched_glob(git, repository, path, revisions, cancel)
+        return
     if any(_is_in_revision(git, repository, revision, path, cancel) for revision in revisions):
         return
     places = [quote(escape_line_breaks(revision)) for revision in dict.fromkeys(revisions)]
@@ -47,6 +50,30 @@ def refuse_missing_path(
         suggested_revision = None
     fix = suggest_path(git, repository, path, suggested_revision, cancel)
     raise NotFound(f"There is no {quote(path.display)} in {' or '.join(places)}.", fix)
+
+
+def _refuse_unmatched_glob(
+    git: Git, repository: Repository, glob: RepositoryPath, revisions: Sequence[str], cancel: CancelToken
+) -> None:
+    """Check that a glob matches something in the index, in the work tree, or in the history of one of `revisions`.
+
+    Raises:
+        NotFound: it matches nothing.
+    """
+    commands = [["log", "--max-count=1", "--format=%H", revision, "--", glob.pathspec] for revision in revisions]
+    places = [quote(escape_line_breaks(revision)) for revision in dict.fromkeys(revisions)]
+    if git.layout(repository).work_tree is not None:
+        commands.insert(0, ["ls-files", "-z", "--cached", "--others", "--directory", "--", glob.pathspec])
+        places.insert(0, "the work tree")
+    for command in commands:
+        try:
+            output = git.run(repository, command, cancel, max_bytes=1, literal_paths=False)
+        except GitFailed:
+            return  # Of a partial clone the folders are not here, so nobody can tell.
+        if output.stdout:
+            return
+    fix = "`*` stops at a slash, `**` does not; `list_files` has what there is."
+    raise NotFound(f"Nothing matches {quote(glob.display)} in {' or '.join(places)}.", fix)
 
 
 def _is_in_work_tree(git: Git, repository: Repository, path: RepositoryPath, cancel: CancelToken) -> bool:

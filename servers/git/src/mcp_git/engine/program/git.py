@@ -100,7 +100,7 @@ class Git:
             stdin: what it reads.
             exit_codes: how it may end.
             writes: whether it writes, so that no link may lie where it does.
-            literal_paths: whether paths are not patterns; a pattern is never a caller's.
+            literal_paths: whether paths are not patterns; one of a caller begins with the `:(glob)` of the policy.
             scratch_index: a folder with an `index` and `objects` that it uses and writes in the place of the
                 repository's, as `copy_index` makes one. `git diff` with the work tree writes the index whatever the
                 environment says, so it gets one.

@@ -27,22 +27,30 @@ def read_status(
     if layout is None:
         layout = git.layout(repository)
     arguments = ["status", "--porcelain=v2", "--branch", "--show-stash", "-z", "--ignore-submodules=dirty", "--"]
+    literal_paths = True
     if path is not None and path.text:
-        arguments.append(path.text)
+        arguments.append(path.pathspec)
+        literal_paths = not path.is_glob
     try:
-        return _run_status(git, repository, layout, arguments, cancel)
+        return _run_status(git, repository, layout, arguments, literal_paths, cancel)
     except GitFailed as failure:
         if not is_of_missing_contents(failure, git, repository):
             raise
         # By contents git finds what was renamed, and this partial clone lacks some.
-        return _run_status(git, repository, layout, ["status", "--no-renames", *arguments[1:]], cancel)
+        arguments.insert(1, "--no-renames")
+        return _run_status(git, repository, layout, arguments, literal_paths, cancel)
 
 
 def _run_status(
-    git: Git, repository: Repository, layout: Layout, arguments: Sequence[str], cancel: CancelToken
+    git: Git,
+    repository: Repository,
+    layout: Layout,
+    arguments: Sequence[str],
+    literal_paths: bool,
+    cancel: CancelToken,
 ) -> Status:
     status = Status()
-    with git.stream(repository, arguments, cancel, layout=layout) as pieces:
+    with git.stream(repository, arguments, cancel, literal_paths=literal_paths, layout=layout) as pieces:
         status.in_progress = find_operations_in_progress(git, repository, layout, cancel)
         records = split_records(pieces)
         for record in records:

@@ -88,7 +88,7 @@ def _describe_counts(counts: Counter[str]) -> str:
 
 def _fold(entries: Sequence[StatusEntry], path: RepositoryPath) -> list[str]:
     """Return a line for each folder, opened as deep as there is room for."""
-    top = os.fsencode(path.text).strip(b"/")
+    top = b"" if path.is_glob else os.fsencode(path.text).strip(b"/")
     if top:
         top += b"/"
     groups = _group_by_name(entries, top)

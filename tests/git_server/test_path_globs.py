@@ -1,0 +1,109 @@
+"""Globs in the place of a path, as git itself matches them."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from git_server.made import Made
+from git_server.serving import Asking, serving
+
+pytestmark = pytest.mark.anyio
+
+# Each glob of a caller, and the pathspec by which git means the same.
+GLOBS = [
+    ("*.py", ":(glob)**/*.py"),
+    ("?.py", ":(glob)**/?.py"),
+    ("src/*", ":(glob)src/*"),
+    ("src/*.py", ":(glob)src/*.py"),
+    ("src/**/*.py", ":(glob)src/**/*.py"),
+    ("src/**", ":(glob)src/**"),
+    ("**/deep/*", ":(glob)**/deep/*"),
+    ("web/[id]/*.js", r":(glob)web/\[id]/*.js"),
+    ("./src/*.py", ":(glob)src/*.py"),
+]
+FILES = ("a.py", "src/b.py", "src/deep/c.py", "src/deep/d.txt", "web/[id]/e.js", "web/i/f.js", "notes.md")
+
+
+def made_files(folder: Path) -> Made:
+    """Return a repository with a commit for each file."""
+    made = Made(folder / "app")
+    for name in FILES:
+        made.commit(f"Add {name}", {name: "word one\n"})
+    return made
+
+
+async def subjects(asking: Asking, path: str, **arguments: object) -> list[str]:
+    return re.findall(r"Add (\S+)", await asking("list_commits", path=path, **arguments))
+
+
+@pytest.mark.parametrize(("glob", "pathspec"), GLOBS)
+async def test_a_glob_means_what_it_means_to_git(glob: str, pathspec: str, tmp_path: Path) -> None:
+    made = made_files(tmp_path)
+    listed = re.findall(r"Add (\S+)", made.git("log", "--format=%s", "--", pathspec))
+    assert listed
+    root = made.git("rev-list", "--max-parents=0", "HEAD").strip()
+    changed = made.git("diff", "--name-only", root, "HEAD", "--", pathspec).split()
+    found = [line.partition(":")[2] for line in made.git("grep", "-l", "word", "HEAD", "--", pathspec).split()]
+    for name in FILES:
+        made.write(name, "word two\n")
+    async with serving(made.path) as asking:
+        assert await subjects(asking, glob) == listed
+        assert await subjects(asking, glob, text="word") == listed
+        assert await subjects(asking, glob, author="ada", limit=500) == listed
+        diff = await asking("read_diff", rev=f"{root}..HEAD", path=glob)
+        assert sorted(re.findall(r"(?m)^\+\+\+ b/(\S+)", diff)) == sorted(changed)
+        status = await asking("get_status", path=glob)
+        assert sorted(re.findall(r"(?m)^ M (\S+)", status)) == sorted(found)
+        uncommitted = await asking("read_diff", path=glob)
+        assert sorted(re.findall(r"(?m)^\+\+\+ b/(\S+)", uncommitted)) == sorted(found)
+        script = f"print(search_text({{pattern: 'word', path: {glob!r}}}))"
+        matches = await asking("call_tools", script=script)
+        assert sorted(re.findall(r"(?m)^(\S+):1:word", matches)) == sorted(found)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="names of files are a Linux file system's")
+async def test_a_name_in_quotes_and_one_without_signs_are_no_globs(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("Add :(glob)one", {"[ab].txt": "", ":(top)x": ""})
+    made.commit("Add another", {"a.txt": ""})
+    async with serving(made.path) as asking:
+        assert await subjects(asking, "[ab].txt") == [":(glob)one"]
+        assert await subjects(asking, ":(top)x") == [":(glob)one"]
+        assert await subjects(asking, ":(icase)A.TXT") == []
+        assert "There is no `*.txt`" in await asking("list_commits", path='"*.txt"')
+
+
+async def test_a_glob_that_matches_nothing_is_refused_and_one_of_deleted_files_is_not(tmp_path: Path) -> None:
+    made = made_files(tmp_path)
+    (made.path / "notes.md").unlink()
+    made.commit("Delete the notes")
+    made.write("src/deep/new.txt", "")
+    made.write("src/deep/other.txt", "")
+    async with serving(made.path) as asking:
+        for tool, arguments in (
+            ("get_status", {}),
+            ("list_commits", {}),
+            ("read_diff", {}),
+            ("search_text", {"pattern": "word"}),
+        ):
+            answer = await asking(tool, path="src/*.rs", **arguments)
+            assert answer.startswith("failed: Nothing matches `src/*.rs` in the work tree"), answer
+            assert "`**` does not" in answer
+        assert "no commits of HEAD" in await asking("list_commits", path="*.md", author="nobody")
+        assert "*.py is clean" in await asking("get_status", path="*.py")
+        many = await asking("get_status", path="src/**/*.txt", limit=1)
+        assert "?? src/deep/new.txt" in many and "folded" in many, many
+        assert "0 matches" in await asking("search_text", pattern="word", path="*.md")
+        assert "Name the file" in await asking("list_commits", path="*.py", follow=True)
+        assert "Name the file alone" in await asking("list_commits", path="*.py", lines="1-2")
+
+
+async def test_pages_of_a_glob_go_on_and_belong_to_it(tmp_path: Path) -> None:
+    made = made_files(tmp_path)
+    async with serving(made.path) as asking:
+        first = await asking("list_commits", path="*.py", limit=2)
+        [cursor] = re.findall(r'cursor="([^"]+)"', first)
+        assert await subjects(asking, "*.py", limit=2, cursor=cursor) == ["a.py"]
+        assert (await asking("list_commits", path='"*.py"', limit=2, cursor=cursor)).startswith("failed")
