@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import re
 import sys
 from pathlib import Path
 
@@ -207,3 +208,27 @@ def made_skewed_history(folder: Path, chance: random.Random, skew: int = 400) ->
         stream.append(f"M 100644 inline a.txt\ndata {len(words)}\n{words}\n")
     made.git("fast-import", "--quiet", "--force", given="".join(stream).encode())
     return made
+
+
+async def test_merges_are_left_out_in_every_page(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("Add first")
+    for number in range(4):
+        made.git("switch", "--quiet", "--create", f"side{number}")
+        made.commit(f"Add side{number}", {f"side{number}": "word"})
+        made.git("switch", "--quiet", "main")
+        made.commit(f"Add main{number}")
+        made.git("merge", "--quiet", "--no-ff", "--message", f"Add merge{number}", f"side{number}")
+    expected = re.findall(r"Add (\S+)", made.git("log", "--no-merges", "--format=%s"))
+    async with serving(made.path) as asking:
+        for condition in ({}, {"author": "ada"}, {"message": "add"}):
+            found: list[str] = []
+            cursor: dict[str, str] = {}
+            while True:
+                answer = await asking("list_commits", no_merges=True, limit=2, **condition, **cursor)
+                found += re.findall(r"Add (\S+)", answer)
+                match = re.search(r'cursor="([^"]+)"', answer)
+                if match is None:
+                    break
+                cursor = {"cursor": match[1]}
+            assert found == expected, condition

@@ -47,6 +47,7 @@ class LogQuery:
         text: only those that add or remove it; with `is_regex` those with a changed line that matches.
         is_regex: whether text, author and message are regular expressions.
         all_branches: those of all branches, tags and remotes.
+        no_merges: only those with at most one parent.
         lines: only those that changed these lines of the file, or the function.
         follow: through renames of the file.
         not_picked: only those of the range whose change its start does not have too.
@@ -61,6 +62,7 @@ class LogQuery:
     since: str | None = None
     until: str | None = None
     all_branches: bool = False
+    no_merges: bool = False
     graph: bool = False
     lines: LineRange | None = None
     follow: bool = False
@@ -139,6 +141,7 @@ class LogQuery:
         flags = select_options(
             {
                 "--all": self.all_branches,
+                "--no-merges": self.no_merges,
                 "--graph": self.graph,
                 "--follow": self.follow,
             }
@@ -181,8 +184,10 @@ class LogQuery:
     def walk_can_go_on(self) -> bool:
         """Whether the commits that a walk did not come to can be told from those that it did.
 
-        Commits behind `until`, and branches that did not change the path, are passed over, and would be again.
+        Commits behind `until`, branches that did not change the path, and merges are passed over, and would be again.
         """
+        if self.no_merges:
+            return False
         if self.all_branches:
             return not (self.until or self.path.text or isinstance(self.revision, Range))
         return not (self.until or self.not_picked)
