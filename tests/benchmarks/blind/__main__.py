@@ -1,7 +1,7 @@
 """Give an agent that has not seen the servers tasks and one way to do them; note what it takes.
 
     cd tests/benchmarks
-    python -m blind begin SESSION GROUP tools|shell --log LOG    # GROUP: files, databases, git or github
+    python -m blind begin SESSION GROUP tools|shell --log LOG [--mount]    # GROUP: files, databases, git or github
     python -m blind ask SESSION next | tools | call TOOL ARGUMENTS | sh COMMAND | answer TEXT | end
     python -m blind table LOG...
     python -m blind check GROUP    # whether the verifiers accept right ends and refuse wrong ones
@@ -39,15 +39,18 @@ def main() -> None:
 @click.argument("side", type=click.Choice(["tools", "shell"]))
 @click.option("--log", type=_PATH, required=True)
 @click.option("--option", "options", multiple=True, help="An argument that every server gets; repeatable.")
+@click.option("--mount", is_flag=True, help="All servers of a task in one process, as `mcp-batteries` has them.")
 @click.option("--wait", is_flag=True, hidden=True)
-def begin(session: Path, group: str, side: str, log: Path, options: tuple[str, ...], wait: bool) -> None:
+def begin(session: Path, group: str, side: str, log: Path, options: tuple[str, ...], mount: bool, wait: bool) -> None:
     """Open the door of a new session."""
     if wait:
-        Door(group, side, session, log.resolve(), options).serve(session / "door")
+        Door(group, side, session, log.resolve(), options, mount).serve(session / "door")
         return
     session.mkdir(parents=True)
     command = [sys.executable, "-m", "blind", "begin", str(session.resolve()), group, side, "--log", str(log.resolve())]
     command += [f"--option={option}" for option in options]
+    if mount:
+        command.append("--mount")
     nothing = subprocess.DEVNULL
     with (session / "trouble").open("w") as trouble:
         subprocess.Popen(

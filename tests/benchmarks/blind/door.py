@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,7 @@ class Door:
         side: "tools" or "shell".
         log: a file with one JSON object a line, of calls and verdicts.
         options: that every server gets, such as `--tools=call_tools`.
+        is_mounted: whether all servers of a task are one process, where a script reaches all of them.
     """
 
     group: str
@@ -72,6 +73,7 @@ class Door:
     folder: Path
     log: Path
     options: Sequence[str] = ()
+    is_mounted: bool = False
     _task: Task | None = None
     _place: Place | None = None
     _done: list[str] = field(default_factory=list[str])
@@ -117,6 +119,8 @@ class Door:
         self._task = waiting[0]
         folder = Path(tempfile.mkdtemp(prefix="task", dir=self.folder))
         self._place = self._task.make(folder)
+        if self.is_mounted:
+            self._place = _mount_servers(self._place, self.options)
         about = [f"The task's folder is {self._place.folder}.", _HOW[self.side]]
         if self.side == "shell":
             about.append(shell_hint_of(self.group))
@@ -127,7 +131,9 @@ class Door:
 
     def _server(self, name: str, place: Place) -> Server:
         if name not in self._open:
-            command = [*place.servers[name], *self.options]
+            command = list(place.servers[name])
+            if not self.is_mounted:
+                command += self.options
             server = Server(command, revision=MODERN, seconds=120, variables=place.variables)
             self._open[name] = self._ends.enter_context(server)
             server.open()
@@ -186,6 +192,15 @@ class Door:
         about = {"group": self.group, "side": self.side, "time": round(time.time())}
         with self.log.open("a") as file:
             file.write(json.dumps({**about, **asdict(entry)}, ensure_ascii=False) + "\n")
+
+
+def _mount_servers(place: Place, options: Sequence[str]) -> Place:
+    """Return the place with all of its servers in one process, which has the options before the first one."""
+    [first, *_] = place.servers.values()
+    command = [*first[: first.index("-m")], "-m", "mcp_batteries.mount", *options]
+    for name, words in place.servers.items():
+        command += ["--", name, *words[words.index("-m") + 2 :]]
+    return replace(place, servers={"mounted": command})
 
 
 def ask(address: Path, words: list[str]) -> str:

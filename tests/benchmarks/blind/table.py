@@ -61,7 +61,7 @@ def _reasons(calls: Sequence[dict[str, Any]]) -> Iterable[str]:
     has_changed = False
     for number, call in enumerate(calls):
         arguments = call["arguments"]
-        is_look = all(name.startswith(_LOOKS) for name in _called_tools(call))
+        is_look = all(_is_look(name) for name in _called_tools(call))
         if call["tool"] == "sh":
             yield "shell"
         elif call["is_error"]:
@@ -77,6 +77,11 @@ def _reasons(calls: Sequence[dict[str, Any]]) -> Iterable[str]:
             yield "look after a change"
         else:
             yield "look" if number + 1 < len(calls) else "last look"
+
+
+def _is_look(name: str) -> bool:
+    """Return whether a tool changes nothing; in one process with others, its name has that of its server in front."""
+    return name.startswith(_LOOKS) or name.partition("_")[2].startswith(_LOOKS)
 
 
 def _called_tools(call: dict[str, Any]) -> list[str]:
