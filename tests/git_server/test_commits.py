@@ -1,5 +1,6 @@
 """What a commit takes and what it leaves, and that its answer tells both."""
 
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -269,3 +270,24 @@ async def test_a_commit_keeps_the_author_that_is_named(tmp_path: Path) -> None:
         assert made.git("log", "-1", "--format=%an <%ae>") == f"{ada}\n"
         await asking("create_commit", message="y", amend=True, author="Zoë Ünal <zoe@example.org>")
         assert made.git("log", "-1", "--format=%an") == "Zoë Ünal\n"
+
+
+async def test_a_commit_that_is_picked_says_how_much_it_changes(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.git("config", "user.name", "Grace Hopper")
+    made.git("config", "user.email", "grace@example.org")
+    made.commit("Begin", {"a.txt": "one\ntwo\n"})
+    made.git("branch", "topic")
+    made.commit("Change both", {"a.txt": "one\n", "b.txt": "new\nnew\n"})
+    made.commit(" 1 file changed, 2 insertions(+)", {"a.txt": "one\nthree\n"})
+    made.commit("Add a picture", {"c.png": b"\x89PNG\0"})
+    async with serving("--write", made.path) as asking:
+        picked = await asking("run_cherry_pick", rev="main~3..main", into="topic")
+        reverted = await asking("revert_commit", rev="HEAD~1")
+    subjects = re.findall(r"(?m)^[0-9a-f]{7,} +(.*)$", picked)
+    assert subjects == [
+        "Add a picture (1 file, +0 -0)",
+        "1 file changed, 2 insertions(+) (1 file, +1 -0)",
+        "Change both (2 files, +2 -1)",
+    ]
+    assert "(1 file, +0 -1)" in reverted, reverted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -57,6 +58,13 @@ _MAX_STATUS_LINES = 10
 _COMMANDS_WITHOUT_NEWS = frozenset({"commit", "switch"})
 # Ways of undoing in which git reads the commit before into the index.
 _KINDS_THAT_READ_TREES = frozenset({UndoKind.KEEP, UndoKind.MIXED, UndoKind.HARD, UndoKind.CARRIED})
+# Commands whose commits are to be compared with those that they repeat.
+_COMMANDS_WITH_COUNTS = frozenset({"cherry-pick", "revert"})
+# Before each commit, so that no subject is taken for counts.
+_COMMIT_MARK = "\x01"
+_SHORT_COUNTS = re.compile(
+    r" (?P<files>\d+) files? changed(?:, (?P<added>\d+) insertions?\(\+\))?(?:, (?P<removed>\d+) deletions?\(-\))?"
+)
 _LINK_MODE = "120000"
 # What the two letters of a conflict say, in git's words; `UU` is the usual one.
 _CONFLICT_KINDS = {
@@ -147,12 +155,25 @@ class _Report:
         span = self.after.oid
         if self.before.head:
             span = f"{self.before.status.oid}..{self.after.oid}"
-        arguments = ["log", "--format=%h %s", f"--max-count={_MAX_LISTED}", span]
+        revisions = [span]
         if isinstance(self.operation, CommitOperation | PickOperation) and self.operation.base:
-            arguments.append(f"^{self.operation.base}")
-        arguments.append("--")
-        for line in split_lines(self.git.run(self.repository, arguments, self.cancel)):
-            self.lines.append(clip(escape_line_breaks(line), _MAX_ROW_BYTES))
+            revisions.append(f"^{self.operation.base}")
+        for line in self._list_commits(revisions):
+            counts = _SHORT_COUNTS.fullmatch(line)
+            if counts is not None:
+                self.lines[-1] += _format_counts(counts)
+            elif line:
+                self.lines.append(clip(escape_line_breaks(line.removeprefix(_COMMIT_MARK)), _MAX_ROW_BYTES))
+
+    def _list_commits(self, revisions: Sequence[str]) -> list[str]:
+        """Return what git prints of commits; of those that were made once more also how much they change."""
+        arguments = ["log", "--format=%x01%h %s", f"--max-count={_MAX_LISTED}", *revisions, "--"]
+        if self.operation.command in _COMMANDS_WITH_COUNTS:
+            try:
+                return split_lines(self.git.run(self.repository, [*arguments[:-1], "--shortstat", "--"], self.cancel))
+            except GitFailed:
+                pass  # Of a partial clone the contents are not here.
+        return split_lines(self.git.run(self.repository, arguments, self.cancel))
 
     @property
     def _is_commit(self) -> bool:
@@ -459,6 +480,12 @@ class _Report:
         # Somebody else's file in a folder, seen before the operation or not, is not taken away with it.
         others = set(list_untracked(self.git, self.repository, folders, self.cancel)) - created
         return [folder for folder in folders if not _holds_any(folder, others)]
+
+
+def _format_counts(counts: re.Match[str]) -> str:
+    """Return how much a commit changes, as it stands behind its subject."""
+    files = count(int(counts["files"]), "file")
+    return f" ({files}, +{counts['added'] or 0} -{counts['removed'] or 0})"
 
 
 def _holds_any(folder: bytes, paths: Iterable[bytes]) -> bool:
