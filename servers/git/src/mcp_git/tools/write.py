@@ -14,6 +14,7 @@ from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
 from mcp_git.engine.operation.operation import CommitOperation, FileOperation, GitInput, Operation, UndoKind
 from mcp_git.engine.operation.plan import OperationPlanner
 from mcp_git.engine.operation.run import OperationRunner
+from mcp_git.engine.operation.side_choice import SideChoice
 from mcp_git.engine.work_tree.worktrees import Worktrees
 from mcp_git.models import Answer
 from mcp_git.policy import (
@@ -400,16 +401,23 @@ def continue_operation(
     paths: Annotated[
         PathList, Field(max_length=1000, description="To continue: resolved ones to stage first.")
     ] = default([]),
+    ours: Annotated[
+        PathList, Field(max_length=1000, description="To continue: in these our lines (`:2`) win where both changed.")
+    ] = default([]),
+    theirs: Annotated[PathList, Field(max_length=1000, description="In these theirs (`:3`) win.")] = default([]),
     repo: WritableRepo = default(""),
 ) -> Answer:
     """Continue a merge, rebase, cherry-pick or revert once its conflicts are staged, or abort it.
 
     `abort` leads back to before it began, `skip` leaves out the commit at hand.
     """
-    if paths and action != "continue":
-        raise Invalid(f"To `{action}` stages nothing.", "Leave `paths` out.")
+    if (paths or ours or theirs) and action != "continue":
+        raise Invalid(f"To `{action}` stages nothing.", "Leave `paths`, `ours` and `theirs` out.")
     stage_first = _stage_commands(paths, "")
-    return operations.plan_and_run(repo, lambda planner: planner.step(action, stage_first, _pathspecs(paths)), cancel)
+    choice = SideChoice(ours, theirs)
+    return operations.plan_and_run(
+        repo, lambda planner: planner.step(action, stage_first, _pathspecs(paths), choice), cancel
+    )
 
 
 @tool(

@@ -12,7 +12,7 @@ from mcp_git.engine.work_tree.status import Status, is_conflict
 from mcp_git.path_quoting import quote_path
 from mcp_git.policy import Repository
 
-__all__ = ["is_empty_pick", "list_conflicts", "list_new_conflicts", "refuse_conflict_marks"]
+__all__ = ["is_at_or_below", "is_empty_pick", "list_conflicts", "list_new_conflicts", "refuse_conflict_marks"]
 
 _MARKS = ["-e", "^<<<<<<< ", "-e", "^>>>>>>> "]
 
@@ -48,7 +48,7 @@ def refuse_conflict_marks(
         Conflict: one has.
     """
     resolved = [os.fsencode(path).rstrip(b"/") for path in resolved_paths]
-    files = [os.fsdecode(path) for path in list_conflicts(status) if _is_at_or_below(path, resolved)]
+    files = [os.fsdecode(path) for path in list_conflicts(status) if is_at_or_below(path, resolved)]
     if not files:
         return
     arguments = ["grep", "-l", "-z", "-I", "--no-color", "--all-match", *_MARKS, "--", *files]
@@ -64,5 +64,6 @@ def refuse_conflict_marks(
     )
 
 
-def _is_at_or_below(path: bytes, folders: Sequence[bytes]) -> bool:
+def is_at_or_below(path: bytes, folders: Sequence[bytes]) -> bool:
+    """Whether a path is one of `folders`, or in one of them; `.` has all."""
     return any(folder in (b".", path) or path.startswith(folder + b"/") for folder in folders)

@@ -163,15 +163,23 @@ class CommitOperation(Operation):
     Attributes:
         stage_first: commands that stage something before it. They are taken back where it fails, if HEAD and the
             operation in progress stay as before.
+        chosen_paths: files in conflict that these commands also write, as one side has them. Where it fails they stay
+            so, and all stays staged: with the index of before they would pass for files that nobody touched.
         resolved_paths: paths whose files it takes for resolved if they are in conflict.
         git_options: options of git itself, before the command.
         base: the commit on which a rebase in progress puts others, so that what it has is no news; empty otherwise.
     """
 
     stage_first: Sequence[GitInput] = ()
+    chosen_paths: Sequence[str] = ()
     resolved_paths: Sequence[str] = ()
     git_options: Sequence[str] = ()
     base: str = ""
+
+    @property
+    def is_taken_back(self) -> bool:
+        """Whether what it staged is taken back where it fails."""
+        return bool(self.stage_first) and not self.chosen_paths
 
     @property
     def is_of_paths(self) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
 from mcp_git import git_config
+from mcp_git.engine.operation.conflicts import is_at_or_below, list_conflicts
 from mcp_git.engine.operation.later_state import branch_of
 from mcp_git.engine.operation.operation import (
     BEFORE_IT_BEGAN,
@@ -24,6 +25,7 @@ from mcp_git.engine.operation.operation import (
     UndoKind,
     refuse_program_steps,
 )
+from mcp_git.engine.operation.side_choice import SideChoice, plan_choice
 from mcp_git.engine.operation.untracked_files import (
     describe_sparse_files,
     list_untracked_of_stash,
@@ -34,6 +36,7 @@ from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import select_options, split_names
 from mcp_git.engine.program.revisions import find_commits
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
+from mcp_git.engine.work_tree.status import Status
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import count
 from mcp_git.path_quoting import escape_line_breaks, quote_path, quote_paths
@@ -79,6 +82,7 @@ _HASH = re.compile("[0-9a-f]{7,64}")
 _SCISSORS = re.compile(r"(?m)^. -+ >8 -+$")
 # Lets git write that line at a conflict, and heed it; otherwise it takes lines with `#` for its own remarks.
 _SCISSORS_OPTIONS = ["-c", "commit.cleanup=scissors"]
+_NO_CHOICE = SideChoice()
 
 
 class _ConfiguredUpstream(NamedTuple):
@@ -508,8 +512,15 @@ class OperationPlanner:
         action: Literal["continue", "skip", "abort"],
         stage_first: Sequence[GitInput] = (),
         resolved_paths: Sequence[str] = (),
+        choice: SideChoice = _NO_CHOICE,
     ) -> CommitOperation:
-        """Plan to continue, skip or abort what is in progress; to continue, `stage_first` stages what is resolved."""
+        """Plan to continue, skip or abort what is in progress.
+
+        Args:
+            stage_first: to continue: the commands that stage what is resolved.
+            resolved_paths: what they stage.
+            choice: of other files in conflict, which side is taken.
+        """
         layout = self.git.layout(self.repository)
         in_progress = find_operations_in_progress(self.git, self.repository, layout, self.cancel)
         if in_progress and in_progress[0].startswith("bisect"):
@@ -520,6 +531,13 @@ class OperationPlanner:
         if action == "abort":
             return CommitOperation([command, "--abort"], undo_calls=tuple)
         refuse_program_steps(layout)
+        chosen_paths: Sequence[str] = ()
+        if not choice.is_empty:
+            status = read_status(self.git, self.repository, self.cancel, layout=layout)
+            sides = choice.find_sides(status)
+            chosen_paths = list(sides)
+            stage_first = [*plan_choice(self.git, self.repository, layout, sides, self.cancel), *stage_first]
+            resolved_paths = _list_other_conflicts(status, resolved_paths, sides)
         start = self._find_start(layout)[:HASH_LENGTH]
         undo_calls = [format_call("run_reset", rev=start, mode="keep").with_remark(BEFORE_IT_BEGAN)]
         arguments = [command, f"--{action}"]
@@ -533,6 +551,7 @@ class OperationPlanner:
             arguments,
             undo_calls=lambda: undo_calls,
             stage_first=stage_first,
+            chosen_paths=chosen_paths,
             resolved_paths=resolved_paths,
             git_options=git_options,
             base=_find_rebase_base(layout),
@@ -654,6 +673,23 @@ def _find_return(git_dir: str, branch: str) -> str:
         if not set(names).isdisjoint(lines):
             return file.participle
     return ""
+
+
+def _list_other_conflicts(status: Status, paths: Sequence[str], chosen: Collection[str]) -> list[str]:
+    """Return the files in conflict that are not chosen, all of them at or below some paths.
+
+    Raises:
+        Conflict: one of them is not, so that nothing could go on.
+    """
+    folders = [os.fsencode(path).rstrip(b"/") for path in paths]
+    others = [path for path in list_conflicts(status) if os.fsdecode(path) not in chosen]
+    for path in others:
+        if not is_at_or_below(path, folders):
+            raise Conflict(
+                f"{quote(quote_path(path))} is still in conflict.",
+                "Nothing was changed. Name it too, in `paths`, `ours` or `theirs`.",
+            )
+    return [os.fsdecode(path) for path in others]
 
 
 def _find_rebase_base(layout: Layout) -> str:

@@ -360,7 +360,7 @@ class _Run:
             Problem: git refused, and what was staged before is no longer.
         """
         backup = None
-        if isinstance(self.operation, CommitOperation) and self.operation.stage_first:
+        if isinstance(self.operation, CommitOperation) and self.operation.is_taken_back:
             backup = IndexBackup(self.layout)
         try:
             cancel = self.cancel

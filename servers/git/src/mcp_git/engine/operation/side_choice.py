@@ -1,0 +1,199 @@
+"""Resolves files in conflict by a side: the lines that conflict become its own, all others stay as they are."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.errors import Conflict, Invalid, quote
+from mcp_git.engine.operation.conflicts import is_at_or_below, list_conflicts
+from mcp_git.engine.operation.operation import GitInput
+from mcp_git.engine.program.git import Git
+from mcp_git.engine.work_tree.status import Status
+from mcp_git.path_quoting import quote_path
+from mcp_git.policy import Repository, RepositoryPath
+from mcp_git.repository_paths import Layout
+
+__all__ = ["SideChoice", "plan_choice"]
+
+# A conflict as git writes it; with the lines before both sides only where a configuration asks for them.
+_CONFLICT = re.compile(
+    rb"^<{7} [^\n]*\n(?P<OURS>.*?)(?:^\|{7}[^\n]*\n.*?)?^={7}\r?\n(?P<THEIRS>.*?)^>{7} [^\n]*(?:\n|\Z)", re.M | re.S
+)
+_MARK = re.compile(rb"^(?:<{7}|\|{7}|={7}|>{7})(?: |\r?$)", re.M)
+_FILE_MODES = ("100644", "100755")
+_SUBMODULE_MODE = "160000"
+
+
+class Stage(IntEnum):
+    """A side of a conflict, by its number in the index."""
+
+    BASE = 1
+    OURS = 2
+    THEIRS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SideChoice:
+    """Says of which files in conflict, or folders with such, which side is taken."""
+
+    ours: Sequence[RepositoryPath] = ()
+    theirs: Sequence[RepositoryPath] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.ours or self.theirs)
+
+    def find_sides(self, status: Status) -> dict[str, Stage]:
+        """Return by its path the side of each file in conflict that is named.
+
+        Raises:
+            Invalid: a path names none, or one is named for both sides.
+        """
+        sides: dict[str, Stage] = {}
+        for stage, paths in ((Stage.OURS, self.ours), (Stage.THEIRS, self.theirs)):
+            for path in paths:
+                for name in _list_conflicts_below(status, path):
+                    if sides.setdefault(name, stage) != stage:
+                        raise Invalid(f"{_quote(name)} is named in `ours` and in `theirs`.", "Name it in one of them.")
+        return sides
+
+
+class _Entry(NamedTuple):
+    """A file as the index has it."""
+
+    mode: str
+    oid: str
+
+
+def plan_choice(
+    git: Git, repository: Repository, layout: Layout, sides: Mapping[str, Stage], cancel: CancelToken
+) -> list[GitInput]:
+    """Return the commands that write and stage the files of `sides`; only objects are written yet.
+
+    Raises:
+        Conflict: it can't be told which lines of a file conflict.
+    """
+    if not sides:
+        return []
+    names = list(sides)
+    entries: list[str] = []
+    written: list[str] = []
+    deleted: list[str] = []
+    with git.copy_index(layout) as folder:
+        stages = _read_index(git, repository, names, cancel)
+        git.run(repository, ["add", "--all", "--", *names], cancel, scratch_index=folder)
+        files = _read_index(git, repository, names, cancel, folder)
+        for name, stage in sides.items():
+            chosen = stages[name].get(stage)
+            if chosen is None:
+                deleted.append(name)
+                continue
+            file = files.get(name, {}).get(0)
+            if _has_lines_of_both(stages[name], file):
+                assert file is not None
+                text = _Resolution(git, repository, name, stages[name], stage, cancel).resolve(file, folder)
+                if text is not None:
+                    oid = git.run(repository, ["hash-object", "-w", "--stdin"], cancel, stdin=text, writes=True)
+                    chosen = _Entry(file.mode, oid.text.strip())
+            written.append(name)
+            entries.append(f"{chosen.mode} {chosen.oid}\t{name}\0")
+    commands: list[GitInput] = []
+    if deleted:
+        commands.append(GitInput(["rm", "--quiet", "--force", "--", *deleted]))
+    if written:
+        stdin = os.fsencode("".join(entries))
+        commands.append(GitInput(["update-index", "-z", "--index-info"], stdin))
+        commands.append(GitInput(["checkout-index", "--force", "--quiet", "--", *written]))
+        # Whether their contents can be staged at all is checked where something is added.
+        commands.append(GitInput(["add", "--", *written]))
+    return commands
+
+
+@dataclass(frozen=True)
+class _Resolution:
+    """How the lines of one file become those of a side."""
+
+    git: Git
+    repository: Repository
+    name: str
+    stages: Mapping[int, _Entry]
+    side: Stage
+    cancel: CancelToken
+
+    def resolve(self, file: _Entry, scratch_index: str) -> bytes | None:
+        """Return the text of the file with the lines of the side where they conflict; None for one without lines.
+
+        Raises:
+            Conflict: it can't be told which these are.
+        """
+        text = self._read(file.oid, scratch_index)
+        versions = {stage: self._read(entry.oid) for stage, entry in self.stages.items()}
+        if any(b"\0" in version for version in versions.values()):
+            return None
+        if any(_MARK.search(version) for version in versions.values()):
+            raise Conflict(
+                f"{_quote(self.name)} has lines that look like the marks of a conflict.",
+                "Nothing was changed. Resolve it in the file, and name it in `paths`.",
+            )
+        resolved, conflict_count = _CONFLICT.subn(lambda match: match[self.side.name], text)
+        if not conflict_count or _MARK.search(resolved):
+            raise Conflict(
+                f"{_quote(self.name)} has no longer the marks of a conflict that git wrote.",
+                "Nothing was changed. Name it in `paths` if it is resolved.",
+            )
+        # Git ends the last line of a side where a mark follows.
+        if text.rstrip(b"\r\n").rpartition(b"\n")[2].startswith(b">" * 7) and not versions[self.side].endswith(b"\n"):
+            resolved = resolved.removesuffix(b"\n").removesuffix(b"\r")
+        return resolved
+
+    def _read(self, oid: str, scratch_index: str = "") -> bytes:
+        return self.git.run(self.repository, ["cat-file", "blob", oid], self.cancel, scratch_index=scratch_index).stdout
+
+
+def _has_lines_of_both(stages: Mapping[int, _Entry], file: _Entry | None) -> bool:
+    """Whether both sides have a file, and git wrote a third one of their lines."""
+    entries = [stages.get(Stage.OURS), stages.get(Stage.THEIRS), file]
+    return all(entry is not None and entry.mode in _FILE_MODES for entry in entries)
+
+
+def _list_conflicts_below(status: Status, path: RepositoryPath) -> list[str]:
+    folder = os.fsencode(path.pathspec)
+    names = [os.fsdecode(name) for name in list_conflicts(status) if is_at_or_below(name, [folder])]
+    if not names:
+        raise Invalid(f"{quote(path.display)} is not in conflict.", "`get_status` has what is.")
+    return names
+
+
+def _read_index(
+    git: Git, repository: Repository, names: Sequence[str], cancel: CancelToken, scratch_index: str = ""
+) -> dict[str, dict[int, _Entry]]:
+    """Return by path and stage what the index has of some files.
+
+    Raises:
+        Conflict: one of them is a submodule.
+    """
+    arguments = ["ls-files", "-z", "--stage", "--", *names]
+    output = git.run(repository, arguments, cancel, scratch_index=scratch_index).stdout
+    stages: dict[str, dict[int, _Entry]] = {}
+    for name, stage, entry in _split_entries(output):
+        if entry.mode == _SUBMODULE_MODE:
+            raise Conflict(f"{_quote(name)} is a submodule.", "Nothing was changed. `stage_files` takes it as it is.")
+        stages.setdefault(name, {})[stage] = entry
+    return stages
+
+
+def _split_entries(output: bytes) -> Generator[tuple[str, int, _Entry]]:
+    for record in output.split(b"\0")[:-1]:
+        description, _, name = record.partition(b"\t")
+        mode, oid, stage = description.decode().split(" ")
+        yield os.fsdecode(name), int(stage), _Entry(mode, oid)
+
+
+def _quote(name: str) -> str:
+    return quote(quote_path(os.fsencode(name)))
