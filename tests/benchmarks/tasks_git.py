@@ -163,7 +163,6 @@ _HUNK = """--- a/shop/prices.py
 
  def tax(price, reduced=False):
 """.replace("\n\n", "\n \n").replace("\n\n", "\n \n")
-_SIDES = '<<<<<<< HEAD\nREDUCED = Decimal("0.075")\n=======\nREDUCED = Decimal("0.05")\n>>>>>>> feature\n'
 _WEEK = "--since=2026-10-12 --until=2026-10-19"
 
 
@@ -209,17 +208,10 @@ TASKS = [
         ["git merge feature; git diff",
          "git checkout --theirs shop/prices.py && git commit -qa --no-edit && git log --oneline -3; git status -sb;"
          " grep -n REDUCED shop/prices.py"],
-        [("run_merge", {"rev": "feature"}),
-         ("fs:edit_file", {"path": "shop/prices.py",
-                           "edits": [{"old_text": _SIDES, "new_text": 'REDUCED = Decimal("0.05")\n'}]}),
-         ("continue_operation", {"action": "continue", "paths": ["shop/prices.py"]})],
+        [("run_merge", {"rev": "feature"}), ("continue_operation", {"action": "continue", "theirs": ["."]})],
         [r"0\.075.*0\.05"],
         "git log -1 --format='%s %p'; grep -n REDUCED shop/prices.py; git status -s",
         [r"^Merge branch 'feature' \w+ \w+\n4:REDUCED = Decimal\(.0.05.\)\n12:[^\n]*\n$"],
-        [("both:git_run_merge", {"rev": "feature"}),
-         _several(fs_edit_file={"path": "shop/prices.py",
-                                "edits": [{"old_text": _SIDES, "new_text": 'REDUCED = Decimal("0.05")\n'}]},
-                  git_continue_operation={"action": "continue", "paths": ["shop/prices.py"]})],
     ),
     Task(
         "on a branch of its own change the VAT to 21 %, commit it and merge it without fast-forward",
