@@ -128,10 +128,18 @@ def really(words: Sequence[str], repository: str, scratch: Path) -> list[str]:
     if words[:2] == ("docker", "run"):
         words = contained(words, server)
     stand_ins = {CHECKOUT: str(ROOT), INSTALLED: str(SCRIPTS), f"git+{REPOSITORY}": f"git+{repository}"} | data(scratch)
-    words = [_replaced(word, stand_ins) for word in words]
+    words = [_replaced_behind_name(word, stand_ins) for word in words]
     if words[0] == "uvx":
         return [UV, "tool", "run", "--python", sys.executable, *words[1:]]
     return [*([UV] if words[0] == "uv" else [str(SCRIPTS / Path(words[0]).name)]), *words[1:]]
+
+
+def _replaced_behind_name(word: str, stand_ins: Mapping[str, str]) -> str:
+    """`word`, whose example may have a name before it, as in `shop=/path/to/shop.db`."""
+    name, sign, example = word.partition("=")
+    if sign and name.isalpha():
+        return f"{name}={_replaced(example, stand_ins)}"
+    return _replaced(word, stand_ins)
 
 
 def _replaced(word: str, stand_ins: Mapping[str, str]) -> str:
@@ -166,9 +174,10 @@ def contained(words: Sequence[str], server: Member) -> list[str]:
 
 
 def data(scratch: Path) -> dict[str, str]:
-    """What stands for the examples: a folder with a file, a database with a table."""
+    """What stands for the examples: a repository with a file, a database with a table."""
     folder = scratch / "served"
     installing.data(folder)
+    subprocess.run(["git", "init", "--quiet", str(folder)], check=True)
     return {example: str(folder) for example in FOLDERS} | {name: str(folder / name) for name in ("app.db", "other.db")}
 
 

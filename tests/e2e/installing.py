@@ -41,10 +41,10 @@ def run(*command: str | Path, cwd: Path | None = None) -> str:
 
 
 def data(folder: Path) -> None:
-    """Fill `folder` with what a server can be shown: a text file and two databases."""
+    """Fill `folder` with what a server can be shown: a text file and databases."""
     folder.mkdir(exist_ok=True)
     (folder / "notes.txt").write_text("one\n", "utf-8")
-    for name in ("app.db", "other.db"):
+    for name in ("app.db", "other.db", "shop.db", "blog.db"):
         with closing(sqlite3.connect(folder / name)) as database:
             database.execute("CREATE TABLE IF NOT EXISTS notes (text)")
 

@@ -152,6 +152,37 @@ def test_a_tool_that_would_end_each_start_is_refused(
     assert not audit.exists()
 
 
+@pytest.mark.parametrize(
+    ("package", "words", "why"),
+    [
+        ("mcp_fs", "{file}", "Name a folder that exists."),
+        ("mcp_sqlite", "{file}", "is not a SQLite database"),
+        ("mcp_sqlite", "--demo --files {file}", "is not a folder"),
+        ("mcp_postgres", "nonsense", "A database's address is neither a URL"),
+        ("mcp_batteries.mount", "weather -- fs {file}", "Name a folder that exists."),
+    ],
+)
+def test_what_would_end_each_start_is_not_installed(
+    package: str,
+    words: str,
+    why: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A printed entry may be for another machine."""
+    monkeypatch.setattr("gc.disable", lambda: None)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
+    file = tmp_path / "notes.txt"
+    file.write_text("no database, and no folder\n")
+    for action, status in (("--install", 1), ("--print-config", 0)):
+        with pytest.raises(SystemExit) as caught:
+            run(package, [action, "cursor", *words.format(file=file).split()])
+        assert caught.value.code == status
+        assert (why in capsys.readouterr().err) is (action == "--install")
+    assert not (tmp_path / "home").exists()
+
+
 BEARER = {
     "amp": "${MCP_TOKEN_WORK}",
     "claude-code": "${MCP_TOKEN_WORK}",

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tomllib
+from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ from mcp_git.settings import Settings as Git
 from mcp_github.settings import Settings as Github
 from mcp_postgres.settings import Settings as Database
 from mcp_sqlite.settings import Settings as Sqlite
+from mcp_weather.settings import Settings as Weather
 from shared.host_files import STRICT, container
 
 HOSTS = [host for host in HOST_NAMES if host not in ("cherry-studio", "jetbrains")]
@@ -62,8 +64,21 @@ def parsed(host: str, text: str) -> dict[str, Any]:
 ACTION = ("--install", "cursor")
 
 
+# A folder that is there, and a repository: nothing else is installed. It lies in a folder of its own.
+SERVED = ""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _served(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    folder = tmp_path_factory.mktemp("data") / "served"
+    (folder / ".git").mkdir(parents=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules[__name__], "SERVED", str(folder))
+        yield
+
+
 def settings(*words: str) -> Settings:
-    return load(Settings, [*ACTION, *words, os.sep + "served"])
+    return load(Settings, [*ACTION, *words, SERVED])
 
 
 EXISTING = {
@@ -440,12 +455,44 @@ def test_what_the_environment_has_to_hold_is_told_with_its_place(host: str, tmp_
 
 
 @pytest.mark.parametrize("create", [False, True])
-def test_what_is_not_there_is_named(create: bool, tmp_path: Path) -> None:
+def test_what_is_not_there_is_not_installed(create: bool, tmp_path: Path) -> None:
     (tmp_path / "here.db").touch()
     flags = ["--create"] * create
-    given = load(Sqlite, [*flags, str(tmp_path / "here.db"), str(tmp_path / "gone.db")])
-    said = install("cursor", given, places(tmp_path))
-    assert ("needs it" in said and "gone.db" in said) is not create and "here.db" not in said
+    here, gone = tmp_path / "here.db", tmp_path / "gone.db"
+    given = load(Sqlite, [*flags, f"shop={here}", f"blog={gone}"])
+    if create:
+        install("cursor", given, places(tmp_path))
+        return
+    with pytest.raises(Invalid) as raised:
+        install("cursor", given, places(tmp_path))
+    assert str(raised.value) == (
+        f"Not there, and the server needs it: `{gone}`. Nothing was changed: correct that first. "
+        "--print-config cursor prints the entry anyway."
+    )
+    assert not places(tmp_path).file("cursor").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Settings, "{gone}"), (Settings, "--audit-file {gone}/log {here}"), (Git, "{here}"), (Git, "{gone}"),
+        (Sqlite, "--demo --queries {gone}"), (Sqlite, "--demo --files {gone}"),
+        (Database, "--password-file {gone} postgresql://reader@localhost/shop"), (Database, "--demo --queries {gone}"),
+        (Github, "--token-file {gone}"), (Weather, "--places {gone}"), (Mounted, "weather -- fs {gone}"),
+        (Mounted, "fs {here} -- git {here}"),
+    ],
+)  # fmt: skip
+def test_a_working_entry_stays_if_its_successor_would_not_work(kind: type[Common], words: str, tmp_path: Path) -> None:
+    where = places(tmp_path)
+    (here := tmp_path / "here").mkdir()
+    given = load(kind, words.format(here=here, gone=tmp_path / "gone").split())
+    works = {Settings: [str(here)], Git: [SERVED], Sqlite: ["--demo"], Database: ["--demo"], Mounted: ["weather"]}
+    install("cursor", load(kind, works.get(kind, [])), where)
+    before = where.file("cursor").read_bytes()
+    for action in ("", "--dry-run"):
+        with pytest.raises(Invalid, match="--print-config cursor prints the entry anyway"):
+            install("cursor", given.model_copy(update={"dry_run": bool(action)}), where)
+    assert where.file("cursor").read_bytes() == before
 
 
 def test_a_folder_that_is_no_repository_is_named_when_it_is_installed(tmp_path: Path) -> None:
@@ -453,7 +500,9 @@ def test_a_folder_that_is_no_repository_is_named_when_it_is_installed(tmp_path: 
     for folder in (top / ".git", bare, other):
         folder.mkdir(parents=True)
     (bare / "HEAD").write_text("ref: refs/heads/main\n")
-    message = install("cursor", load(Git, [*ACTION, str(top), str(bare), str(other)]), places(tmp_path))
+    with pytest.raises(Invalid) as raised:
+        install("cursor", load(Git, [*ACTION, str(top), str(bare), str(other)]), places(tmp_path))
+    message = str(raised.value)
     assert f"`{other}` is not a Git repository" in message and message.count("is not a Git repository") == 1
 
 
@@ -595,7 +644,7 @@ def test_two_installations_at_once_both_end_in_the_file(tmp_path: Path) -> None:
         "install('cursor', load(kind, sys.argv[3:]), eval(sys.argv[2]))\n"
     )
     spelled = repr(where).replace("PosixPath", "Path").replace("WindowsPath", "Path")
-    given = {"mcp_fs": ["/served"], "mcp_git": ["/served"], "mcp_weather": [], "mcp_github": []}
+    given = {"mcp_fs": [SERVED], "mcp_git": [SERVED], "mcp_weather": [], "mcp_github": []}
     processes = [
         subprocess.Popen([sys.executable, "-c", script, package, spelled, *words], stdin=subprocess.PIPE)
         for package, words in given.items()
@@ -822,12 +871,15 @@ def test_one_host_has_several_entries_of_a_server(host: str, tmp_path: Path) -> 
     path = where.file(host)
     path.parent.mkdir(parents=True)
     path.write_bytes(existing(host).encode())
-    first = install(host, load(Settings, [os.sep + "a"]), where)
-    again = install(host, load(Settings, [os.sep + "b"]), where)
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    first = install(host, load(Settings, [str(one)]), where)
+    again = install(host, load(Settings, [str(other)]), where)
     assert (
         "--name NAME" not in first and "To have both in this host, give each a name of its own: --name NAME." in again
     )
-    message = install(host, load(Settings, [*ACTION, "--name", "work", os.sep + "a"]), where)
+    message = install(host, load(Settings, [*ACTION, "--name", "work", str(one)]), where)
     assert "Before: " not in message
     assert message.splitlines()[-1].endswith(f"--name work --uninstall {host}")
     servers = parsed(host, path.read_text("utf-8"))[container(host)]
@@ -838,7 +890,7 @@ def test_one_host_has_several_entries_of_a_server(host: str, tmp_path: Path) -> 
     uninstall(host, load(Settings, [*ACTION, "--name", "work"]), where)
     assert path.read_bytes() == existing(host).encode()
     (notes,) = folders(where.notes)
-    assert [file.name for file in notes.iterdir()] == ["fs.backup"], "it has the entry for `a`"
+    assert [file.name for file in notes.iterdir()] == ["fs.backup"], "it has the entry for `one`"
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../x", "x" * 65, "é", "-a", 'a"b'])
@@ -912,7 +964,7 @@ def test_another_server_of_this_machine_is_not_taken_for_ours(tmp_path: Path) ->
     with pytest.raises(NotFound, match="No file of a host has an entry of mcp-git"):
         uninstall_all(load(Git, ["--uninstall", "all"]), where)
     with pytest.raises(Conflict, match="another server `tools`"):
-        install("cursor", load(Git, [*ACTION, "--name", "tools", str(tmp_path)]), where)
+        install("cursor", load(Git, [*ACTION, "--name", "tools", SERVED]), where)
     with pytest.raises(NotFound, match="change into that and add --workspace"):
         uninstall("cursor", load(Git, ["--uninstall", "cursor"]), where)
     assert path.read_bytes() == before
@@ -928,11 +980,11 @@ def test_all_entries_of_a_server_are_taken_out_at_once(word: str, tmp_path: Path
         where.file(host).parent.mkdir(parents=True)
         where.file(host).write_bytes(existing(host).encode())
         before[where.file(host)] = existing(host).encode()
-        install(host, load(Git, [os.sep + "served"]), where)
+        install(host, load(Git, [SERVED]), where)
         install(host, settings(), where)
     install("cursor", settings("--name", "work"), where)
     install("cursor", settings("--workspace"), one)
-    install("vscode", load(Settings, ["--transport", "http", os.sep + "served"]), where)
+    install("vscode", load(Settings, ["--transport", "http", SERVED]), where)
     unnoted = where.file("zed")
     unnoted.parent.mkdir(parents=True)
     unnoted.write_text('{"context_servers": {"x/y": {"command": "mcp-fs"}, "z": {"command": "node"}}}', "utf-8")

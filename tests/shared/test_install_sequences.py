@@ -42,6 +42,12 @@ SERVERS: dict[str, list[Settings]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _paths_of_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the entries serve need not be there: this is about the hosts' files."""
+    monkeypatch.setattr("mcp_batteries.cli.install.refuse_unusable", lambda host, settings: None)
+
+
 def places(folder: Path) -> Places:
     home = folder / "home"
     data = home / "AppData"

@@ -199,7 +199,7 @@ async def test_after_the_documented_steps_nothing_private_is_left(home: Path, tm
 
 def test_both_at_once(home: Path) -> None:
     filled(UNDO)
-    set_up(load(Files, ["--install", "cursor", os.sep + "served"]))
+    set_up(load(Files, ["--install", "cursor", str(home)]))
     said = set_up(load(Files, ["--uninstall", "cursor", "--purge"]))
     assert "Took the entry `fs` out" in said and "Removed:" in said and not left(home)
     filled(UNDO)
@@ -213,7 +213,7 @@ def test_backups_go_and_what_other_servers_need_stays(home: Path) -> None:
     path = Places.of_this_user().file("cursor")
     path.parent.mkdir(parents=True)
     path.write_text("{ }", "utf-8")
-    set_up(load(Files, ["--install", "cursor", os.sep + "served"]))
+    set_up(load(Files, ["--install", "cursor", str(home)]))
     set_up(load(Weather, ["--install", "cursor"]))
     said = set_up(load(Files, ["--purge"]))
     assert "fs.backup" in said and f"still in {path}: --uninstall all" in said
@@ -229,8 +229,8 @@ def test_backups_go_and_what_other_servers_need_stays(home: Path) -> None:
 def test_a_backup_that_was_kept_goes_with_the_rest(is_other_installed: bool, home: Path) -> None:
     if is_other_installed:
         set_up(load(Weather, ["--install", "cursor"]))
-    set_up(load(Files, ["--install", "cursor", os.sep + "served"]))
-    set_up(load(Files, ["--install", "cursor", "--read-only", os.sep + "served"]))
+    set_up(load(Files, ["--install", "cursor", str(home)]))
+    set_up(load(Files, ["--install", "cursor", "--read-only", str(home)]))
     set_up(load(Files, ["--uninstall", "cursor"]))
     (backup,) = NOTES.find().rglob("fs.backup")
     assert f"{backup}: " in set_up(load(Files, ["--purge"]))
@@ -242,7 +242,7 @@ def test_notes_of_a_newer_version_stay(home: Path) -> None:
     path = Places.of_this_user().file("cursor")
     path.parent.mkdir(parents=True)
     path.write_text("{}", "utf-8")
-    set_up(load(Files, ["--install", "cursor", os.sep + "served"]))
+    set_up(load(Files, ["--install", "cursor", str(home)]))
     (journal,) = NOTES.find().rglob("journal.json")
     journal.write_text(json.dumps({**json.loads(journal.read_text("utf-8")), "made_in": "2030"}), "utf-8")
     before = left(home)
@@ -254,7 +254,7 @@ def test_notes_that_cannot_be_read_go_with_the_file_beside_them(home: Path) -> N
     path = Places.of_this_user().file("cursor")
     path.parent.mkdir(parents=True)
     path.write_text(f'{{"token": "{CANARY}"}}', "utf-8")
-    set_up(load(Files, ["--install", "cursor", os.sep + "served"]))
+    set_up(load(Files, ["--install", "cursor", str(home)]))
     (journal,) = NOTES.find().rglob("journal.json")
     journal.write_text("{", "utf-8")
     assert len(left(home)) == 3

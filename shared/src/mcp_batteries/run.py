@@ -88,7 +88,7 @@ def _run(program: Program, settings: Settings, handover: replay.Handover | None)
         return prepared
     settings = prepared
     if settings.print_config or settings.install:
-        mistake = _find_unknown_tool(program, settings)
+        mistake = _find_start_failure(program, settings)
         if mistake:
             return _fail(settings, mistake)
     if settings.print_config:
@@ -120,21 +120,35 @@ def _print_new_token(settings: Settings, request: str) -> int:
     return 0
 
 
-def _find_unknown_tool(program: Program, settings: Settings) -> str:
-    """Return why `--tools` or `--exclude-tools` would end each start by a host; empty if they would not."""
-    if settings.transport != "stdio" or not (settings.tools or settings.exclude_tools):
+def _find_start_failure(program: Program, settings: Settings) -> str:
+    """Return why the server would end at each start by a host; empty if it would not.
+
+    A printed entry may be for another machine, so of that only the names of tools count.
+    """
+    is_for_this_machine = settings.install and not settings.dry_run
+    if settings.transport != "stdio" or not (is_for_this_machine or settings.tools or settings.exclude_tools):
         return ""
+    import logging
+
     from mcp_batteries.errors import Problem
+    from mcp_batteries.program import program_of
     from mcp_batteries.server.tool_filter import UnknownTool
 
+    # What a member warns of at its start is for the host's log.
+    logging.disable(logging.CRITICAL)
     try:
         # The server would make the audit file.
         program.build(settings.model_copy(update={"audit_file": None}))
+        if is_for_this_machine:
+            # One process for several leaves out those that can't start.
+            for member in settings.parts()[1:]:
+                program_of(member.package()).build(member)
     except UnknownTool as problem:
         return str(problem)
-    except Problem:
-        # What is missing now may be there when the host starts it.
-        return ""
+    except Problem as problem:
+        return str(problem) if is_for_this_machine else ""
+    finally:
+        logging.disable(logging.NOTSET)
     return ""
 
 

@@ -139,6 +139,9 @@ class Settings(Common):
         """The database, unless the sample is what is served."""
         return () if self.demo else self.INSTALL_QUESTIONS
 
+    def needed_paths(self) -> list[str]:
+        return [*super().needed_paths(), *filter(None, [self.password_file, self.files, self.queries])]
+
     def preparation(self) -> str | None:
         return "reader_role" if self.create_reader is not None else None
 

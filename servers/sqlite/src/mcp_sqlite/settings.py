@@ -85,11 +85,19 @@ class Settings(Common):
     def unanswered(self) -> InstallQuestion | None:
         return None if self.demo else super().unanswered()
 
-    def absent(self) -> list[str]:
-        return [] if self.create else super().absent()
+    def needed_paths(self) -> list[str]:
+        paths = [*super().needed_paths(), *self._paths(), *filter(None, [self.files, self.queries])]
+        if not self.create:
+            return paths
+        made = self._paths()
+        return [path for path in paths if path not in made]
 
     def depends_on(self) -> Dependencies | None:
         # Saved queries become tools as their files come and go.
-        return (
-            None if self.queries or self.demo else Dependencies(places=(*self.databases, *filter(None, [self.files])))
-        )
+        if self.queries or self.demo:
+            return None
+        return Dependencies(places=(*self._paths(), *filter(None, [self.files])))
+
+    def _paths(self) -> list[str]:
+        """Return the paths of the databases, without the names before them."""
+        return [split_named_path(text)[1] for text in self.databases]

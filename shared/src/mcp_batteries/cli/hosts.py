@@ -35,6 +35,7 @@ __all__ = [
     "make_url_entry",
     "place",
     "refuse_incomplete",
+    "refuse_unusable",
     "server_url",
     "token_hint",
     "token_question",
@@ -372,8 +373,23 @@ def describe_unusable_paths(settings: Settings) -> str:
         missing.extend(quote(path) for path in member.absent())
         sentences.extend(member.unusable())
     if missing:
-        sentences.insert(0, f"Not there yet, and the server needs it: {', '.join(missing)}.")
+        sentences.insert(0, f"Not there, and the server needs it: {', '.join(missing)}.")
     return "\n".join(sentences)
+
+
+def refuse_unusable(host: str, settings: Settings) -> None:
+    """Refuse settings that name what is not there or can't be served: `host` would start the server in vain.
+
+    Raises:
+        Invalid: they do.
+    """
+    if settings.transport != "stdio":
+        return
+    sentences = describe_unusable_paths(settings)
+    if sentences:
+        raise Invalid(
+            sentences, f"Nothing was changed: correct that first. --print-config {host} prints the entry anyway."
+        )
 
 
 def refuse_incomplete(settings: Settings) -> None:

@@ -33,10 +33,10 @@ from mcp_batteries.cli.entries import (
 )
 from mcp_batteries.cli.formats import ConfigFormat, Malformed, format_of
 from mcp_batteries.cli.hosts import (
-    describe_unusable_paths,
     entry,
     environment,
     refuse_incomplete,
+    refuse_unusable,
     server_url,
     token_hint,
     token_question,
@@ -145,11 +145,13 @@ def install(host: str, settings: Settings, places: Places) -> str:
     An entry of the same server that is there already is replaced; what a person has added to it stays.
 
     Raises:
-        Invalid: the host has no such file or cannot reach a server with these settings, or they name nothing to serve.
+        Invalid: the host has no such file or cannot reach a server with these settings, or they name nothing that can
+            be served.
         Conflict: there is another server of that name.
         Unavailable: the file cannot be read, understood or written; then nothing has changed.
     """
     refuse_incomplete(settings)
+    refuse_unusable(host, settings)
     text = entry(host, settings, absolute=True)
     if load_host(host).install_link and not settings.workspace:
         return _link_message(host, settings.entry_name, text, settings)
@@ -417,9 +419,6 @@ def _describe_plan(target: _Target, text: str, edit: _Edit) -> str:
     if target.file.contents is None:
         lines = [f"Would make {target.file.path} with this entry:"]
     lines += [text, *edit.replacement]
-    unusable = describe_unusable_paths(target.settings)
-    if unusable:
-        lines.append(unusable)
     return "\n".join(lines)
 
 
@@ -438,8 +437,6 @@ def _report(target: _Target, text: str, places: Places, edit: _Edit, problems: S
         names = ", ".join(sorted(str(question.variable) for question in variables))
         lines.append(f"No password or key was written. Set {names} {location}.")
     lines += _describe_token(target, text)
-    if unusable := describe_unusable_paths(settings):
-        lines.append(unusable)
     if settings.workspace:
         lines.append("It belongs to the project, and names programs and paths of this machine: mind that in a commit.")
     lines.append(f"Then {load_host(target.host).restart}.")

@@ -389,8 +389,13 @@ class Settings(BaseModel):
 
     def absent(self) -> list[str]:
         """The places and files named in these settings that do not exist."""
+        return [path for path in dict.fromkeys(self.needed_paths()) if not os.path.exists(path)]
+
+    def needed_paths(self) -> list[str]:
+        """The places and files named in these settings that must be there when the server starts."""
         needed = self.depends_on() or Dependencies()
-        return [path for path in (*needed.places, *needed.files) if not os.path.exists(path)]
+        written = [os.path.dirname(path) for path in (self.audit_file, self.wire_log) if path is not None]
+        return [*needed.places, *needed.files, *written]
 
     def unusable(self) -> Sequence[str]:
         """A sentence for each place in these settings that is there and has nothing that the server can serve."""
