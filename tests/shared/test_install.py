@@ -24,7 +24,7 @@ import yaml
 from mcp_batteries.cli.config_file import ConfigFile
 from mcp_batteries.cli.formats import format_of
 from mcp_batteries.cli.install import install, uninstall, uninstall_all
-from mcp_batteries.cli.journal import folders
+from mcp_batteries.cli.journal import backup_of, backups_of, folders
 from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable
 from mcp_batteries.executables import find_executable
@@ -226,6 +226,39 @@ def test_a_replaced_entry_can_be_had_back(host: str, tmp_path: Path) -> None:
     message = uninstall(host, settings(), where)
     assert message.endswith(f"\nThe one that it replaced is in {backup}, until --purge.")
     assert backup.read_bytes() == replaced
+
+
+def test_what_a_person_wrote_outlives_every_further_installation(tmp_path: Path) -> None:
+    where = places(tmp_path)
+    path = where.file("cursor")
+    path.parent.mkdir(parents=True)
+    path.write_text(own := json.dumps({"mcpServers": {"fs": {"command": "mcp-fs", "args": ["/mine"]}}}), "utf-8")
+    for number in range(1, 14):
+        before = path.read_bytes()
+        message = install("cursor", settings("--tools", f"read{number}"), where)
+        backup = Path(message.partition("The file as it was: ")[2].partition(".\n")[0])
+        assert backup.read_bytes() == before
+        oldest = message.partition("The oldest copy of it: ")[2].partition(".\n")[0]
+        assert bool(oldest) is (number > 1)
+        if oldest:
+            assert Path(oldest).read_text("utf-8") == own
+    (notes,) = folders(where.notes)
+    assert len([*notes.glob("*.backup")]) == 10
+    install("cursor", settings("--tools", "read13"), where)
+    install("cursor", settings("--tools", "read13"), where)
+    message = uninstall("cursor", settings(), where)
+    oldest = message.partition("The oldest that it replaced is in ")[2].removesuffix(".")
+    assert Path(oldest).read_text("utf-8") == own
+
+
+def test_copies_of_two_entries_are_told_apart(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name, number in (("fs", 1), ("fs", 10), ("fs", 2), ("fs+2", 1), ("fs.2", 1), ("f", 1)):
+        (folder / backup_of(name, number)).touch()
+    (folder / "fs+x.backup").touch()
+    assert [path.name for path in backups_of(folder, "fs").values()] == ["fs.backup", "fs+2.backup", "fs+10.backup"]
+    assert len(backups_of(folder, "fs+2")) == 1
 
 
 def test_a_backup_with_nothing_but_the_removed_entry_goes(tmp_path: Path) -> None:
@@ -890,7 +923,7 @@ def test_one_host_has_several_entries_of_a_server(host: str, tmp_path: Path) -> 
     uninstall(host, load(Settings, [*ACTION, "--name", "work"]), where)
     assert path.read_bytes() == existing(host).encode()
     (notes,) = folders(where.notes)
-    assert [file.name for file in notes.iterdir()] == ["fs.backup"], "it has the entry for `one`"
+    assert [file.name for file in notes.iterdir()] == ["fs+2.backup"], "it has the entry for `one`"
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../x", "x" * 65, "é", "-a", 'a"b'])

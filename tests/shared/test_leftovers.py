@@ -232,7 +232,7 @@ def test_a_backup_that_was_kept_goes_with_the_rest(is_other_installed: bool, hom
     set_up(load(Files, ["--install", "cursor", str(home)]))
     set_up(load(Files, ["--install", "cursor", "--read-only", str(home)]))
     set_up(load(Files, ["--uninstall", "cursor"]))
-    (backup,) = NOTES.find().rglob("fs.backup")
+    (backup,) = NOTES.find().rglob("fs*.backup")
     assert f"{backup}: " in set_up(load(Files, ["--purge"]))
     assert not backup.exists()
     assert any(NOTES.find().rglob("journal.json")) is is_other_installed

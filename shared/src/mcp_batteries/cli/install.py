@@ -48,7 +48,7 @@ from mcp_batteries.cli.journal import (
     Installed,
     Journal,
     NoteFiles,
-    backup_of,
+    backups_of,
     folder_of,
     locked,
 )
@@ -219,8 +219,10 @@ def _uninstall(host: str, path: Path, settings: Settings, places: Places) -> str
             return f"Would take the entry `{target.name}` out of {target.file.path}, and change nothing else there."
         _commit(target, edit)
         lines = [f"Took the entry `{target.name}` out of {target.file.path}."]
-        if edit.earlier is not None:
-            lines.append(f"The one that it replaced is in {edit.earlier}, until --purge.")
+        if edit.backups:
+            lines.append(f"The one that it replaced is in {edit.backups[-1]}, until --purge.")
+        if len(edit.backups) > 1:
+            lines.append(f"The oldest that it replaced is in {edit.backups[0]}.")
         return "\n".join(lines)
 
     return _attempt(attempt, host, path, settings, places)
@@ -334,12 +336,13 @@ class _Edit:
     Attributes:
         contents: None if the file is to go.
         replacement: what the entry started before and what it starts now; empty if that is the same.
-        earlier: the backup that stays, because it holds what the removed entry replaced.
+        backups: copies of the file as it was, the oldest first: of an installation the oldest and the new one, of a
+            removal all that stay because they hold what the removed entry replaced.
     """
 
     contents: bytes | None
     replacement: Sequence[str] = ()
-    earlier: Path | None = None
+    backups: Sequence[Path] = ()
 
 
 def _plan_installation(target: _Target, text: str) -> _Edit:
@@ -366,7 +369,18 @@ def _plan_installation(target: _Target, text: str) -> _Edit:
     added = {str(item["id"]) for item in new.inputs} - _known_inputs(document)
     installed = Installed(target.settings.COMMAND, own_value, sorted(added | (set(earlier.inputs) & set(input_names))))
     _note_installed(target, document, new, installed, contents)
-    return _Edit(contents, _describe_replacement(target, current, new.value))
+    return _Edit(contents, _describe_replacement(target, current, new.value), _keep_backup(target))
+
+
+def _keep_backup(target: _Target) -> Sequence[Path]:
+    """Have the file as it was kept; returns the oldest copy, if that is another, and this one."""
+    if target.file.contents is None:
+        return []
+    oldest = [*backups_of(target.notes.folder, target.name).values()][:1]
+    backup = target.notes.keep_backup(target.name, target.file.contents)
+    if backup in oldest:
+        return oldest
+    return [*oldest, backup]
 
 
 def _describe_replacement(target: _Target, current: dict[str, Any] | None, value: dict[str, Any]) -> Sequence[str]:
@@ -408,8 +422,6 @@ def _note_installed(
     journal.made_keys += [key for key in keys if key not in document and key not in journal.made_keys]
     journal.entries[target.name] = installed
     journal.note_written(contents)
-    if before is not None:
-        target.notes.put(backup_of(target.name), before)
     target.notes.put(JOURNAL, journal.dumped())
 
 
@@ -426,11 +438,7 @@ def _report(target: _Target, text: str, places: Places, edit: _Edit, problems: S
     """Return the message for the person who installed it."""
     settings = target.settings
     lines = [f"Wrote the entry `{target.name}` into {target.file.path}.", *edit.replacement]
-    if target.file.contents is not None:
-        if problems:
-            lines.append(f"The file as it was is not kept: {problems[0]}")
-        else:
-            lines.append(f"The file as it was: {target.notes.folder / backup_of(target.name)}.")
+    lines += _describe_backups(edit, problems)
     if variables := environment(settings):
         has_example = any(question.example in text for question in variables)
         location = "in its place in that file" if has_example else "where the host finds it"
@@ -449,6 +457,18 @@ def _report(target: _Target, text: str, places: Places, edit: _Edit, problems: S
         lines.append(f"To undo: copy the entry `{target.name}` from the file as it was into {target.file.path}.")
     lines.append(f"To take it out{removal}")
     return "\n".join(lines)
+
+
+def _describe_backups(edit: _Edit, problems: Sequence[str]) -> Sequence[str]:
+    """Return where the file as it was is kept, or why it is not."""
+    if not edit.backups:
+        return []
+    if problems:
+        return [f"The file as it was is not kept: {problems[0]}"]
+    lines = [f"The file as it was: {edit.backups[-1]}."]
+    if len(edit.backups) > 1:
+        lines.append(f"The oldest copy of it: {edit.backups[0]}.")
+    return lines
 
 
 def _describe_token(target: _Target, text: str) -> Sequence[str]:
@@ -494,22 +514,23 @@ def _plan_removal(target: _Target) -> _Edit:
         contents = original
     elif target.journal.made_file and _is_empty(target.config_format, after):
         contents = None
-    earlier = None
-    if _has_replaced(target, doomed):
-        earlier = target.notes.folder / backup_of(target.name)
-    else:
-        target.notes.remove(backup_of(target.name))
+    kept: list[Path] = []
+    for backup in backups_of(target.notes.folder, target.name).values():
+        if _has_replaced(target, doomed, backup):
+            kept.append(backup)
+        else:
+            target.notes.remove(backup.name)
     _note_uninstalled(target, contents)
-    return _Edit(contents, earlier=earlier)
+    return _Edit(contents, backups=kept)
 
 
-def _has_replaced(target: _Target, doomed: Entry) -> bool:
-    """Return whether the backup has an entry of that name which starts something else than the doomed one."""
-    backup = target.notes.read(backup_of(target.name))
-    if backup is None:
+def _has_replaced(target: _Target, doomed: Entry, backup: Path) -> bool:
+    """Return whether a copy has an entry of that name which starts something else than the doomed one."""
+    contents = target.notes.read(backup.name)
+    if contents is None:
         return False
     try:
-        text = target.config_format.repair(ConfigFile(target.file.path, backup).text)
+        text = target.config_format.repair(ConfigFile(target.file.path, contents).text)
         servers: Any = target.config_format.read_leniently(text).get(doomed.container)
     except (Problem, Malformed):
         return False

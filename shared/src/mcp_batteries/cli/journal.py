@@ -21,12 +21,25 @@ from mcp_batteries.cli.config_file import Changed, ConfigFile, NewFile, give_to_
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.hosts import HOST_NAMES
 
-__all__ = ["JOURNAL", "ORIGINAL", "Installed", "Journal", "NoteFiles", "backup_of", "folder_of", "folders", "locked"]
+__all__ = [
+    "JOURNAL",
+    "ORIGINAL",
+    "Installed",
+    "Journal",
+    "NoteFiles",
+    "backup_of",
+    "backups_of",
+    "folder_of",
+    "folders",
+    "locked",
+]
 
 # The files in the folder for one file of a host: the notes, and that file as it was before the first installation.
 JOURNAL = "journal.json"
 ORIGINAL = "original"
 
+# Copies of a host's file for one entry.
+_MAX_BACKUPS = 10
 _LOCK_SECONDS = 30.0
 
 
@@ -146,10 +159,28 @@ def folders(notes: Path) -> list[Path]:
     return sorted(path for path in notes.glob("*-*") if path.is_dir())
 
 
-def backup_of(name: str) -> str:
-    """Return the name of the file that keeps the host's file as it was before the last change of an entry."""
-    # A person may have given it any name.
-    return f"{urlquote(name, safe='')}.backup"
+def backup_of(name: str, number: int = 1) -> str:
+    """Return the name of a copy of the host's file as it was before a change of an entry, counted from the first."""
+    # A person may have given it any name; in what is left of it after this there is no plus.
+    quoted = urlquote(name, safe="")
+    if number == 1:
+        return f"{quoted}.backup"
+    return f"{quoted}+{number}.backup"
+
+
+def backups_of(folder: Path, name: str) -> dict[int, Path]:
+    """Return the copies that are kept for an entry, by their numbers, the oldest first."""
+    quoted = urlquote(name, safe="")
+    backups: dict[int, Path] = {}
+    for path in folder.glob("*.backup"):
+        entry, plus, number = path.name.removesuffix(".backup").partition("+")
+        if entry != quoted:
+            continue
+        if not plus:
+            backups[1] = path
+        elif number.isdecimal():
+            backups[int(number)] = path
+    return dict(sorted(backups.items()))
 
 
 class NoteFiles:
@@ -179,6 +210,22 @@ class NoteFiles:
     def remove(self, name: str) -> None:
         """Have a file removed."""
         self._doomed.append(name)
+
+    def keep_backup(self, name: str, contents: bytes) -> Path:
+        """Have a copy of the host's file kept for an entry; returns where it will be, or is.
+
+        The oldest may be what a person wrote, and stays; of the others the oldest goes when there are too many.
+        """
+        backups = backups_of(self._folder, name)
+        for path in backups.values():
+            if _read(path) == contents:
+                return path
+        if len(backups) >= _MAX_BACKUPS:
+            _, second, *_ = backups.values()
+            self.remove(second.name)
+        new = backup_of(name, max(backups, default=0) + 1)
+        self.put(new, contents)
+        return self._folder / new
 
     @contextmanager
     def staged(self) -> Generator[list[str]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_batteries.cli.hosts import typed_command
-from mcp_batteries.cli.journal import ORIGINAL, Journal, backup_of, folder_of, folders, locked
+from mcp_batteries.cli.journal import ORIGINAL, Journal, backups_of, folder_of, folders, locked
 from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Problem, describe_os_error
 from mcp_batteries.settings import Settings
@@ -154,8 +154,10 @@ def _remove_backups(settings: Settings, places: Places) -> list[str]:
         folder = folder_of(places.notes, journal.host, Path(journal.file))
         own = {name for name, installed in journal.entries.items() if installed.command in commands}
         # With these go those that `--uninstall` kept, which are of no entry.
-        needed = {backup_of(name) for name in journal.entries.keys() - own}
-        doomed = sorted(path.name for path in folder.glob("*.backup") if path.name not in needed)
+        needed: list[Path] = []
+        for name in journal.entries.keys() - own:
+            needed.extend(backups_of(folder, name).values())
+        doomed = sorted(path.name for path in folder.glob("*.backup") if path not in needed)
         if own == journal.entries.keys():
             doomed.append(ORIGINAL)
         with suppress(Problem), locked(places.notes, journal.host):
