@@ -129,6 +129,25 @@ def test_who_prints_an_entry_learns_that_it_needs_a_token(
     assert ("Bearer ${env:MCP_TOKEN_FS}" in printed.out) is is_said
 
 
+@pytest.mark.parametrize(
+    ("host", "hint"),
+    [
+        ("vscode", "VS Code asks you for MCP_POSTGRES_DATABASES when it starts the server."),
+        ("cursor", "set MCP_POSTGRES_DATABASES where the host finds it."),
+        ("claude-desktop", "set MCP_POSTGRES_DATABASES in its place there."),
+    ],
+)
+def test_who_prints_an_entry_learns_where_its_password_goes(
+    host: str, hint: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gc.disable", lambda: None)
+    with pytest.raises(SystemExit):
+        run("mcp_postgres", ["--print-config", host, "postgresql://reader:c4n4ry@localhost/shop"])
+    printed = capsys.readouterr()
+    assert f"The entry holds no password or key: {hint}\n" in printed.err
+    assert "c4n4ry" not in printed.out + printed.err
+
+
 @pytest.mark.parametrize("action", ["--print-config", "--install"])
 @pytest.mark.parametrize("option", ["--tools", "--exclude-tools"])
 def test_a_tool_that_would_end_each_start_is_refused(

@@ -481,10 +481,16 @@ def test_no_password_is_written(host: str, tmp_path: Path) -> None:
 def test_what_the_environment_has_to_hold_is_told_with_its_place(host: str, tmp_path: Path) -> None:
     where = places(tmp_path)
     said = install(host, load(Github, []), where)
-    in_the_file = "github_pat_..." in where.file(host).read_text("utf-8")
-    place = "in its place in that file" if in_the_file else "where the host finds it"
-    assert f"Set GITHUB_TOKEN {place}." in said
-    assert "Set " not in install(host, settings(), where)
+    written = where.file(host).read_text("utf-8")
+    hint = "set GITHUB_TOKEN where the host finds it"
+    if '"inputs"' in written:
+        hint = f"{load_host(host).title} asks you for GITHUB_TOKEN when it starts the server; left empty, the server"
+    elif "github_pat_..." in written:
+        hint = "set GITHUB_TOKEN in its place in that file"
+    assert f"No password or key was written: {hint}" in said
+    assert "No password" not in install(host, settings(), where)
+    said = install(host, load(Database, []), where)
+    assert "left empty" not in said and "MCP_POSTGRES_DATABASES" in said
 
 
 @pytest.mark.parametrize("create", [False, True])
@@ -541,7 +547,7 @@ def test_a_folder_that_is_no_repository_is_named_when_it_is_installed(tmp_path: 
 
 @pytest.mark.parametrize("host", ["vscode", "codex"])
 def test_a_url_needs_no_variables(host: str, tmp_path: Path) -> None:
-    assert "Set " not in install(host, load(Github, ["--transport", "http"]), places(tmp_path))
+    assert "No password" not in install(host, load(Github, ["--transport", "http"]), places(tmp_path))
 
 
 def test_a_link_of_a_dotfile_manager_stays_a_link(tmp_path: Path) -> None:

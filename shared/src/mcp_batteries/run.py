@@ -154,7 +154,14 @@ def _find_start_failure(program: Program, settings: Settings) -> str:
 
 def _print_config(settings: Settings, host: str) -> int:
     """Print the entry for `host`, and how to complete it."""
-    from mcp_batteries.cli.hosts import describe_unusable_paths, entry, place, refuse_incomplete
+    from mcp_batteries.cli.hosts import (
+        describe_unusable_paths,
+        entry,
+        environment,
+        place,
+        refuse_incomplete,
+        secrets_hint,
+    )
     from mcp_batteries.errors import Problem
 
     try:
@@ -168,14 +175,11 @@ def _print_config(settings: Settings, host: str) -> int:
     if unusable:
         print(unusable, file=sys.stderr)  # noqa: T201
     _say_how_to_send_a_token(settings, host, text)
-    secrets = [name for name in settings.secrets() if name in text]
-    if secrets:
-        hint = f"The entry holds no password or key: set {', '.join(secrets)} where the host finds it"
-        if "***" in text:
-            hint += ", or write it in place of ***."
-        else:
-            hint += "."
-        print(hint, file=sys.stderr)  # noqa: T201
+    secrets = settings.secrets()
+    variables = [question for question in environment(settings) if question.variable in secrets]
+    if variables:
+        hint = secrets_hint(host, variables, text, "in its place there")
+        print(f"The entry holds no password or key: {hint}.", file=sys.stderr)  # noqa: T201
     return 0
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "place",
     "refuse_incomplete",
     "refuse_unusable",
+    "secrets_hint",
     "server_url",
     "token_hint",
     "token_question",
@@ -488,6 +489,24 @@ def _variable_form(definition: HostDefinition, question: InstallQuestion) -> str
     if variables.optional_form and not question.required:
         form = variables.optional_form
     return form.replace("NAME", str(question.variable))
+
+
+def secrets_hint(host: str, variables: Sequence[InstallQuestion], text: str, place: str) -> str:
+    """Say what a person has to do so that the server gets the values that no entry holds.
+
+    Args:
+        place: where an example stands for them in the entry `text`, in hosts that take no variable.
+    """
+    definition = load_host(host)
+    names = ", ".join(sorted(str(question.variable) for question in variables))
+    if definition.asks_inputs:
+        hint = f"{definition.title} asks you for {names} when it starts the server"
+        if not any(question.required for question in variables):
+            hint += "; left empty, the server does without"
+        return hint
+    if any(question.example in text for question in variables):
+        return f"set {names} {place}"
+    return f"set {names} where the host finds it"
 
 
 def token_hint(host: str, token: InstallQuestion, text: str) -> str:

@@ -37,6 +37,7 @@ from mcp_batteries.cli.hosts import (
     environment,
     refuse_incomplete,
     refuse_unusable,
+    secrets_hint,
     server_url,
     token_hint,
     token_question,
@@ -440,10 +441,8 @@ def _report(target: _Target, text: str, places: Places, edit: _Edit, problems: S
     lines = [f"Wrote the entry `{target.name}` into {target.file.path}.", *edit.replacement]
     lines += _describe_backups(edit, problems)
     if variables := environment(settings):
-        has_example = any(question.example in text for question in variables)
-        location = "in its place in that file" if has_example else "where the host finds it"
-        names = ", ".join(sorted(str(question.variable) for question in variables))
-        lines.append(f"No password or key was written. Set {names} {location}.")
+        hint = secrets_hint(target.host, variables, text, "in its place in that file")
+        lines.append(f"No password or key was written: {hint}.")
     lines += _describe_token(target, text)
     if settings.workspace:
         lines.append("It belongs to the project, and names programs and paths of this machine: mind that in a commit.")
