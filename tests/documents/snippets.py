@@ -285,6 +285,8 @@ def _shell(block: Block) -> list[Meaning]:
 
 def _command(block: Block, words: list[str], folder: Path) -> list[Meaning]:
     commands = {server.command for server in (*SERVERS, EXAMPLE, MOUNT)}
+    if "--workspace" in words and any(word.startswith("./") for word in words):
+        raise Wrong(f"{block}: it runs in a project's folder, where no path in the clone is found")
     match words:
         case ["uvx", *_] | ["docker", "run", *_]:
             return [Start(placed(words))]

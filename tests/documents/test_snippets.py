@@ -260,6 +260,7 @@ WRONG: dict[str, str] = {
     "no language": "```\nuvx\n```",
     "an unknown command": "    mcp-nothing --check",
     "a verb that the justfile lacks": "    just nothing",
+    "a path in the clone in another folder": "    uvx --from ./servers/git mcp-git --install vscode --workspace /path",
     "a file that is not there": "    uv run pytest tests/nothing",
     "a folder that is not there": "    uv tool install ./servers/nothing",
 }
