@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from mcp_batteries.errors import Conflict, Refused, Unavailable
+from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable
 from mcp_batteries.executables import quote_command
 from mcp_batteries.run import run
 from mcp_batteries.settings import load
@@ -311,6 +311,17 @@ def test_what_does_not_go_together(arguments: list[str], why: str, capsys: pytes
     with pytest.raises(SystemExit):
         settings_for(*arguments)
     assert why in capsys.readouterr().err
+
+
+def test_a_second_database_is_not_taken_for_one_that_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = settings_for("--create-reader", "postgresql:///shop", "postgresql://a:c4n4ry@localhost/blog")
+    with pytest.raises(Invalid, match=r"takes one database.*Repeat the command for each") as raised:
+        prepare(settings, tmp_path)
+    assert "localhost/blog" in str(raised.value) and "c4n4ry" not in str(raised.value)
+    monkeypatch.setenv("MCP_POSTGRES_DATABASES", "postgresql:///blog")
+    unreachable = f"postgresql://admin@127.0.0.1:{free_port()}/shop"
+    with pytest.raises(Unavailable, match="can't be reached"):
+        prepare(settings_for("--create-reader", unreachable), tmp_path)
 
 
 @pytest.mark.anyio

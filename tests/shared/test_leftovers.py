@@ -24,10 +24,20 @@ from mcp_batteries.remote.disk import DiskStore
 from mcp_batteries.remote.entry import Entry
 from mcp_batteries.settings import Settings, load
 from mcp_batteries.transports.stdio.cached_handshake import replay
-from mcp_batteries.user_folders import FIRST_ANSWERS, FOLDERS, NOTES, UNDO, UserFolder, cache_folder, table
+from mcp_batteries.user_folders import (
+    FIRST_ANSWERS,
+    FOLDERS,
+    NOTES,
+    READER_PASSWORDS,
+    UNDO,
+    UserFolder,
+    cache_folder,
+    table,
+)
 from mcp_fs.server import build
 from mcp_fs.settings import Settings as Files
 from mcp_github.settings import Settings as Github
+from mcp_postgres.settings import Settings as Postgres
 from mcp_weather.settings import Settings as Weather
 
 CANARY = "c4n4ry"
@@ -195,6 +205,20 @@ async def test_after_the_documented_steps_nothing_private_is_left(home: Path, tm
     set_up(load(Files, ["--purge"]))
     assert left(home) == [path]
     assert path.read_bytes() == before.replace(b'"x"', f'"{CANARY}"'.encode())
+
+
+def test_a_role_that_stays_in_the_database_is_told_with_how_to_remove_it(home: Path) -> None:
+    settings = load(Postgres, ["--uninstall", "cursor"])
+    set_up(load(Postgres, ["--install", "cursor"]))
+    assert "mcp_reader" not in set_up(settings)
+    for words in (["--uninstall", "cursor"], ["--purge"]):
+        shutil.rmtree(READER_PASSWORDS.find(), ignore_errors=True)
+        filled(READER_PASSWORDS)
+        set_up(load(Postgres, ["--install", "cursor"]))
+        assert "DROP OWNED BY mcp_reader in each database that it reads, then DROP ROLE mcp_reader." in set_up(
+            load(Postgres, words)
+        )
+    assert "mcp_reader" not in set_up(load(Postgres, ["--purge"]))
 
 
 def test_both_at_once(home: Path) -> None:

@@ -16,6 +16,7 @@ __all__ = [
     "FIRST_ANSWERS",
     "FOLDERS",
     "NOTES",
+    "READER_PASSWORDS",
     "UNDO",
     "UserFolder",
     "cache_folder",
@@ -66,6 +67,7 @@ class UserFolder:
         servers: whose it is; empty if all servers share it.
         find: returns its path for this user.
         linux, macos, windows: its path in the documents.
+        elsewhere: what its contents belong to and --purge can't remove, with how a person does; empty for nothing.
     """
 
     contents: str
@@ -74,6 +76,7 @@ class UserFolder:
     linux: str
     macos: str
     windows: str
+    elsewhere: str = ""
 
     def is_of(self, command: str) -> bool:
         """Return whether a server keeps something here."""
@@ -125,6 +128,8 @@ READER_PASSWORDS = UserFolder(
     "~/.local/share/mcp-batteries/readers",
     "~/Library/Application Support/mcp-batteries/readers",
     r"%LOCALAPPDATA%\mcp-batteries\readers",
+    "The role `mcp_reader` stays in PostgreSQL. To remove it, connect as an administrator: DROP OWNED BY mcp_reader in "
+    "each database that it reads, then DROP ROLE mcp_reader.",
 )
 
 FOLDERS = (

@@ -21,8 +21,10 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from mcp_batteries.errors import Conflict, Refused, Unavailable, describe_os_error
+from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable, describe_os_error
+from mcp_batteries.errors import quote as quote_text
 from mcp_batteries.executables import quote_command
+from mcp_batteries.settings import masked
 from mcp_batteries.sql.language.qualified_names import parse_qualified_names
 from mcp_postgres.engine.connection.errors import unreachable_problem
 from mcp_postgres.engine.connection.passwords import Passwords, reader_password_file
@@ -130,9 +132,11 @@ def prepare(settings: Settings, data_folder: Path) -> tuple[Settings, str]:
 
     Raises:
         Conflict: the role is there already, with a password that is not known here.
+        Invalid: the command names another database besides.
         Refused: the role that is there could do more than read.
         Unavailable: the server can't be reached, or does not let this user make roles.
     """
+    _refuse_further_databases(settings)
     target = _parse_target(settings)
     file = reader_password_file(target.words, data_folder / "readers")
     with _connect_as_administrator(target, settings) as connection:
@@ -156,6 +160,18 @@ def prepare(settings: Settings, data_folder: Path) -> tuple[Settings, str]:
             "The same command with `--install HOST` writes a host's entry, with `--print-config HOST` shows it."
         )
     return settings, "\n".join(lines)
+
+
+def _refuse_further_databases(settings: Settings) -> None:
+    """Refuse databases beside the one of `--create-reader`, to which the role would get no right.
+
+    A variable is not judged: it may be set for the server without a reader.
+    """
+    if settings.origins.get("databases") == "command line":
+        raise Invalid(
+            f"`--create-reader` takes one database, and {quote_text(masked(settings.databases[0]))} is another.",
+            "Repeat the command for each database, with `--name` for an entry of its own; the role is the same.",
+        )
 
 
 def _parse_target(settings: Settings) -> _Target:

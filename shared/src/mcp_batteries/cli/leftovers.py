@@ -51,6 +51,7 @@ def leftovers(settings: Settings) -> str:
     if not remains:
         return ""
     lines = ["Still on this machine:", *(one.described() for one in remains)]
+    lines += _describe_elsewhere(remains)
     lines.append(f"To remove that too, close the hosts that run it and enter: {typed_command(settings, '--purge')}")
     return "\n".join(lines)
 
@@ -62,7 +63,8 @@ def purge(settings: Settings, places: Places) -> str:
     """
     removed: list[str] = []
     failures: list[str] = []
-    for leftover in _find(settings):
+    remains = _find(settings)
+    for leftover in remains:
         problem = _remove(leftover.path)
         if problem:
             failures.append(f"- {leftover.path}: {problem}")
@@ -74,6 +76,7 @@ def purge(settings: Settings, places: Places) -> str:
         lines += ["Removed:", *removed]
     if failures:
         lines += ["Left alone:", *failures]
+    lines += _describe_elsewhere(remains)
     if not lines:
         lines.append(f"{settings.COMMAND} has left nothing on this machine.")
     files = _files_with(settings, places)
@@ -82,6 +85,11 @@ def purge(settings: Settings, places: Places) -> str:
     if removed:
         lines.append("A server that still runs starts such folders anew, and can undo nothing from before.")
     return "\n".join(lines)
+
+
+def _describe_elsewhere(remains: Sequence[_Leftover]) -> list[str]:
+    """Return what stays in other systems, and how a person removes it there."""
+    return [one.folder.elsewhere for one in remains if one.folder.elsewhere and one.files]
 
 
 def _commands(settings: Settings) -> list[str]:
