@@ -13,6 +13,7 @@ from mcp import Client
 from pydantic import Field
 
 from contract.test_contract import FOLDERS
+from mcp_batteries.mount.settings import Settings as Mounted
 from mcp_batteries.server.assemble import assemble
 from mcp_batteries.server.settings_resource import SettingsResource
 from mcp_batteries.settings import (
@@ -195,6 +196,41 @@ def test_a_word_that_a_server_does_not_take_is_answered_with_its_place(
     with pytest.raises(SystemExit) as caught:
         load(kind, [word])
     assert caught.value.code == 2 and hint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "said"),
+    [
+        (Files, "install vscode", "'install' has no dashes. Did you mean --install? A path of that name is ./install."),
+        (Files, "/folder Check", "'Check' has no dashes. Did you mean --check? A path of that name is ./Check."),
+        (Files, "help", "Did you mean --help?"),
+        (Git, "print_config vscode", "Did you mean --print-config?"),
+        (Sqlite, "tools", "Did you mean --tools?"),
+        (Database, "check", "'check' has no dashes. Did you mean --check?\n"),
+        (Mounted, "install vscode", "'install' has no dashes. Did you mean --install?\n"),
+        (Github, "install vscode", "'install' is none. Did you mean --install?\n"),
+        (Weather, "check", "'check' is none. Did you mean --check?\n"),
+    ],
+)
+def test_an_option_without_its_dashes_is_no_path(
+    kind: type[Settings],
+    words: str,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as caught:
+        load(kind, words.split())
+    assert caught.value.code == 2 and said in capsys.readouterr().err
+
+
+def test_a_folder_may_have_the_name_of_an_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tools").mkdir()
+    for words in (["tools"], ["./install"], ["folders"]):
+        assert load(Files, words).folders == (str(tmp_path / words[0].removeprefix("./")),)
 
 
 def test_help_all_shows_every_setting_and_the_variables(capsys: pytest.CaptureFixture[str]) -> None:

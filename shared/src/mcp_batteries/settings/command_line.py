@@ -94,6 +94,7 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
         _refuse_other_dashes(arguments)
         with command.make_context(kind.COMMAND, list(arguments), default_map=_secrets_in_files(kind)) as context:
             _refuse_plain_arguments(kind, context.args)
+            _refuse_options_without_dashes(kind, context)
             try:
                 settings = kind(**context.params)
                 settings.origins.update(
@@ -120,15 +121,55 @@ def _refuse_plain_arguments(kind: type[Settings], arguments: Sequence[str]) -> N
     """Refuse arguments of a server that takes none, and say where such a word belongs."""
     if arguments:
         hint = kind.PLAIN_HINT.format(argument=arguments[0])
+        option = _option_like(kind, arguments[0])
+        if option:
+            hint = f"Did you mean {option}?"
         raise click.UsageError(f"{kind.COMMAND} takes options only, and '{arguments[0]}' is none. {hint}".strip())
+
+
+def _refuse_options_without_dashes(kind: type[Settings], context: click.Context) -> None:
+    """Refuse the name of an option without its dashes, which would be taken for a folder or file.
+
+    What is there is meant: a folder may have such a name.
+    """
+    for name, field in kind.model_fields.items():
+        is_typed = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if not is_typed or not _is_positional(field):
+            continue
+        words: Sequence[str] = context.params[name]
+        if kind.OPTIONS_FIRST:
+            # The others are for the servers that it names.
+            words = words[:1]
+        for word in words:
+            option = _option_like(kind, word)
+            if option and not os.path.lexists(word):
+                path = f" A path of that name is ./{word}." if _takes_paths(kind) else ""
+                raise click.UsageError(f"'{word}' has no dashes. Did you mean {option}?{path}")
+
+
+def _takes_paths(kind: type[Settings]) -> bool:
+    """Return whether plain arguments are folders or files."""
+    return any(question.variable is None and question.kind != "string" for question in kind.INSTALL_QUESTIONS)
+
+
+def _option_like(kind: type[Settings], word: str) -> str:
+    """Return the option that has a word as its name; empty if none has."""
+    name = word.lower().replace("-", "_")
+    field = kind.model_fields.get(name)
+    if name not in ("help", "help_all") and (field is None or _is_positional(field)):
+        return ""
+    return _flag(name)
+
+
+def _is_positional(field: FieldInfo) -> bool:
+    return any(isinstance(item, Positional) for item in field.metadata)
 
 
 def _origin(context: click.Context, kind: type[Settings], name: str) -> str | None:
     """The source of the value of setting `name`; None for its default."""
     match context.get_parameter_source(name):
         case click.core.ParameterSource.COMMANDLINE:
-            plain = any(isinstance(item, Positional) for item in kind.model_fields[name].metadata)
-            return "command line" if plain else "--" + name.replace("_", "-")
+            return "command line" if _is_positional(kind.model_fields[name]) else _flag(name)
         case click.core.ParameterSource.ENVIRONMENT:
             return variable(kind, name)
         case click.core.ParameterSource.DEFAULT_MAP:
@@ -288,7 +329,7 @@ def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Param
         annotation = alternatives[0]
     common: dict[str, Any] = {"default": field.default, "envvar": variable(kind, name)}
     flag = "--" + name.replace("_", "-")
-    if any(isinstance(item, Positional) for item in field.metadata):
+    if _is_positional(field):
         metavar = f"[{placeholder(name)}]..."
         words = _Words(next(item.separator for item in field.metadata if isinstance(item, Positional)))
         return click.Argument([name], nargs=-1, type=words, metavar=metavar, **common)
