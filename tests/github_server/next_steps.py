@@ -125,6 +125,11 @@ STEPS = (
         "always for less: each call has the whole time",
         f"{_FAULTS}::test_a_call_has_one_time_for_all_its_requests",
     ),
+    Step(
+        "Try again in a moment; if that ends alike, the operator can check network, proxy and --api-url.",
+        "GitHub is there again; else it is for the operator, who is told what to look at",
+        f"{_FAULTS}::test_nobody_there",
+    ),
     Step("Try again in a moment.", _ANSWERS, f"{_FAULTS}::test_what_is_no_json_is_said"),
     Step(
         "Try again in {} s.",

@@ -453,7 +453,9 @@ async def test_nobody_there(waited: list[float], oracle: Oracle) -> None:
     with Oracle() as gone:
         pass
     async with served(gone) as client:
-        assert "refused the connection, and no proxy is set" in await refused(client, "get_issue", **ASK)
+        said = await refused(client, "get_issue", **ASK)
+        assert "refused the connection, and no proxy is set. Try again in a moment; if that ends alike" in said
+        assert said.rstrip().endswith("the operator can check network, proxy and --api-url.")
 
 
 @pytest.mark.anyio

@@ -54,6 +54,11 @@ STEPS = (
         f"{_CHAOS}::test_a_backend_killed_in_the_middle_is_said_and_over",
     ),
     Step(
+        "Try again later; if that ends alike, the operator can check host and port, and start PostgreSQL there.",
+        "PostgreSQL runs there again; else it is for the operator, who is told what to look at",
+        "tests/postgres/test_addresses.py::test_a_list_of_databases_that_are_all_down_fails",
+    ),
+    Step(
         "Try again later: the server connects as soon as that works.",
         "the database, or the way to it, works again; what time does not mend is for the operator",
         f"{_CHAOS}::test_a_cut_network_is_said_and_over",

@@ -100,6 +100,7 @@ async def test_a_list_of_databases_that_are_all_down_fails() -> None:
     nowhere = ["one=host=127.0.0.1 port=1 user=u", "two=host=127.0.0.1 port=1 user=u"]
     async with inside(*nowhere) as wire:
         done = await wire.call("list_objects")
+        assert "the operator can check host and port, and start PostgreSQL there." in text_of(done)
         assert done["isError"] and all(
             f"The database `{name}` can't be reached" in text_of(done) for name in ("one", "two")
         )

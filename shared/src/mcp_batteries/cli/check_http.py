@@ -148,7 +148,8 @@ async def bus_answers(url: str) -> str:
     finally:
         log.removeHandler(reasons)
         log.propagate = True
-    raise RuntimeError(f"{masked(url)} is not there: {reasons.last}")
+    advice = "check its host and port, and that it runs and listens there"
+    raise RuntimeError(f"{masked(url)} is not there ({reasons.last}): {advice}")
 
 
 class _Reasons(logging.Handler):

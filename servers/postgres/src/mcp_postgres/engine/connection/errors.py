@@ -30,6 +30,9 @@ _VALUES_HIDDEN: ContextVar[bool] = ContextVar("terse", default=False)
 _CONNECTION_LOST_STATES = ("57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04")
 
 _OUTAGE_FIX = "Try again later: the server connects as soon as that works."
+# Nobody answers at the address: PostgreSQL is down, or somewhere else.
+_SILENCE = re.compile(r"refused|timeout|timed out|No such file|No route|unreachable")
+_SILENCE_FIX = "Try again later; if that ends alike, the operator can check host and port, and start PostgreSQL there."
 # What libpq or the server says of a fault that time does not heal, and what the operator can do.
 _REMEDIES = (
     ("certificate verify failed", "name the certificate of its authority as `sslrootcert`, or renew the server's"),
@@ -184,11 +187,11 @@ def locate_problem(problem: Problem, prefix: str) -> Problem:
     return type(problem)(f"{prefix}{problem.failure}", problem.fix)
 
 
-def unreachable_problem(database: str, error: Exception, *, outage_fix: str = _OUTAGE_FIX) -> Unavailable:
+def unreachable_problem(database: str, error: Exception, *, outage_fix: str = "") -> Unavailable:
     """Return the problem for a connection that could not be made; libpq's words hold no password.
 
     Args:
-        outage_fix: the next move where the reason may pass.
+        outage_fix: the next move where the reason may pass; empty for that of a model that calls.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     message = next((line for line in lines if "failed" in line or "FATAL" in line), lines[0] if lines else "no answer")
@@ -197,6 +200,8 @@ def unreachable_problem(database: str, error: Exception, *, outage_fix: str = _O
     for words, remedy in _REMEDIES:
         if re.search(words, message):
             return Unavailable(failure, f"The operator can {remedy}.")
+    if not outage_fix:
+        outage_fix = _SILENCE_FIX if _SILENCE.search(message) else _OUTAGE_FIX
     return outage_problem(failure, outage_fix)
 
 
