@@ -403,8 +403,13 @@ async def test_calls_are_understood_as_models_write_them(calls: Any, said: list[
     assert not answer.is_error and room.said == said, answer.content
 
 
+_FORM = '. Write `calls` as `[{"TOOL": {ARGUMENTS}}, ...]`.'
 _NO_CALLS: list[tuple[Any, str]] = [
-    ([{}], "names no tool"),
+    ([{}], f"names no tool{_FORM}"),
+    ([{"tool": "say_it", "args": {"word": "a"}}], f'`calls[0].tool` must be an object, not `"say_it"`{_FORM}'),
+    ([{"tool_name": "say_it", "arguments": {}}], f'`calls[0].tool_name` must be an object, not `"say_it"`{_FORM}'),
+    (["say_it"], f'`calls[0]` must be an object, not `"say_it"`{_FORM}'),
+    ([["say_it", {"word": "a"}]], f"`calls[0]` must be an object, not an array{_FORM}"),
     ([], "Neither `calls` nor `script` says anything"),
     ([{"say_it": {"word": "a"}}, {"call_tools": {"calls": []}}], "not itself"),
     ([{"say_it": {"word": "a"}}, {"say_it": "b"}], "`calls[1].say_it` must be an object"),
@@ -427,7 +432,8 @@ _NO_CALLS: list[tuple[Any, str]] = [
 async def test_what_is_no_list_of_calls_does_nothing(calls: Any, why: str) -> None:
     async with served() as (client, room):
         answer = await client.call_tool("call_tools", {"calls": calls})
-    assert answer.is_error and room.said == [] and why in str(answer.content), answer.content
+    (block,) = answer.content
+    assert answer.is_error and room.said == [] and isinstance(block, TextContent) and why in block.text, answer.content
 
 
 async def test_the_list_under_another_spelling_is_no_way_around_its_length() -> None:

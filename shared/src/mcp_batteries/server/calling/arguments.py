@@ -29,6 +29,8 @@ _EMPTY_DEFAULTS: tuple[Any, ...] = ([], {}, "")
 _NOTHING_WORDS = ("", "null", "None")
 _LOWER_BOUNDS = ("minimum", "minItems", "minLength")
 _MIN_FAR_BOUND = 1000
+# An array or object in a description, such as `{source: target}`.
+_FORM = re.compile(r"`[\[{][^`]*`")
 
 
 def slim_schema(schema: Schema) -> Schema:
@@ -145,16 +147,27 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
             continue
         values[name] = _interpret(value, properties[name])
         mistakes.extend(_booleans_for_numbers(values[name], properties[name], f"`{name}`"))
+    advice = f"Its arguments are: {', '.join(f'`{name}`' for name in properties) or 'none'}."
     if not mistakes:
         try:
             checked = model.model_validate(values)
         except ValidationError as error:
-            mistakes = [_describe_mistake(dict(item), schema) for item in error.errors(include_url=False)]
+            errors = error.errors(include_url=False)
+            mistakes = [_describe_mistake(dict(item), schema) for item in errors]
+            forms = [_describe_form(str(item["loc"][0]), properties) for item in errors if item["loc"]]
+            advice = " ".join(dict.fromkeys(filter(None, forms))) or advice
         else:
             fields = type(checked).model_fields.items()
             return {field.alias or name: getattr(checked, name) for name, field in fields}
-    valid = ", ".join(f"`{name}`" for name in properties) or "none"
-    raise Invalid(f"`{tool}` was not run: {'; '.join(dict.fromkeys(mistakes))}.", f"Its arguments are: {valid}.")
+    raise Invalid(f"`{tool}` was not run: {'; '.join(dict.fromkeys(mistakes))}.", advice)
+
+
+def _describe_form(name: str, properties: Mapping[str, Schema]) -> str:
+    """Return how an argument is written, if its description begins with that; else nothing."""
+    form = _FORM.match(str(properties.get(name, {}).get("description", "")))
+    if form is None:
+        return ""
+    return f"Write `{name}` as {form[0]}."
 
 
 def _name_mistakes(arguments: Mapping[str, Any], schema: Schema) -> list[str]:

@@ -70,9 +70,9 @@ def _shorten_call(call: Any) -> Any:
             return call
 
 
+_FORM_OF_CALLS = '`[{"TOOL": {ARGUMENTS}}, ...]`'
 _Calls = Annotated[
-    list[dict[str, dict[str, Any]]],
-    Field(min_length=1, max_length=MAX_CALLS, description='`[{"TOOL": {ARGUMENTS}}, ...]`'),
+    list[dict[str, dict[str, Any]]], Field(min_length=1, max_length=MAX_CALLS, description=_FORM_OF_CALLS)
 ]
 _ScriptText = Annotated[
     str,
@@ -144,7 +144,7 @@ class _Batch:
         for named in objects:
             calls.extend(Call(name, arguments) for name, arguments in named.items())
         if not calls:
-            raise Invalid("`calls` names no tool.", "Give each as an object: the tool's name, and its arguments below.")
+            raise Invalid("`calls` names no tool.", f"Write `calls` as {_FORM_OF_CALLS}.")
         if any(call.name == CALL_TOOLS for call in calls):
             raise Invalid(f"`{CALL_TOOLS}` calls other tools, not itself.", "Put all calls into one list.")
         began = time.monotonic()
