@@ -102,6 +102,13 @@ HOSTS: dict[str, Schema] = dict.fromkeys(HOST_NAMES, _COMMON) | {
     "windsurf": closed(
         "mcpServers", mcpServers=named(one_of(PLAIN, closed("serverUrl", serverUrl=URL, headers=STRINGS)))
     ),
+    "devin": closed(
+        "mcpServers",
+        mcpServers=named(one_of(PLAIN, closed("url", url=URL, headers=STRINGS, transport=kind("http", "sse")))),
+    ),
+    "antigravity": closed(
+        "mcpServers", mcpServers=named(one_of(PLAIN, closed("serverUrl", serverUrl=URL, headers=STRINGS)))
+    ),
     "copilot-cli": closed(
         "mcpServers",
         mcpServers=named(

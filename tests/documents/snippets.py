@@ -294,7 +294,9 @@ def _command(block: Block, words: list[str], folder: Path) -> list[Meaning]:
             return [Start(placed(words))]
         case ["uv", "run", program, *_] if program in commands:
             return [Start(placed(words))]
-        case ["claude" | "codex" | "gemini", "mcp", "add", name, *rest] if "--" in rest and name.isidentifier():
+        case ["claude" | "codex" | "devin" | "gemini", "mcp", "add", name, *rest] if (
+            "--" in rest and name.isidentifier()
+        ):
             return [Start(placed(rest[rest.index("--") + 1 :]))]
         case ["uv", "tool", "install", path]:
             _exists(block, path)

@@ -24,8 +24,8 @@ CONTAINERS = {
     "goose": "extensions",
     "opencode": "mcp",
 }
-STRICT = ("claude-desktop", "claude-code", "cline")
-NO_TRAILING_COMMAS = (*STRICT, "gemini-cli", "continue")
+STRICT = ("antigravity", "claude-desktop", "claude-code", "cline")
+NO_TRAILING_COMMAS = (*STRICT, "gemini-cli", "continue", "devin")
 
 
 def container(host: str) -> str:

@@ -33,6 +33,8 @@ VARIABLES = (
     "gemini-cli",
     "amp",
     "kiro",
+    "devin",
+    "antigravity",
     "cline",
     "continue",
 )

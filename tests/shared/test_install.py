@@ -964,7 +964,7 @@ def test_every_file_of_a_host_gets_its_own_bytes_back(host: str, tmp_path: Path)
 
 def test_a_project_is_needed_for_its_file(tmp_path: Path) -> None:
     where = places(tmp_path)
-    with pytest.raises(Invalid, match=r"claude-desktop reads no file of a project.*name one of claude-code, "):
+    with pytest.raises(Invalid, match=r"claude-desktop reads no file of a project.*name one of antigravity, "):
         install("claude-desktop", settings("--workspace"), project(where, "one"))
     with pytest.raises(Invalid, match="is your home folder"):
         install("cursor", settings("--workspace"), dataclasses.replace(where, project=where.home))
