@@ -221,6 +221,14 @@ def test_a_role_that_stays_in_the_database_is_told_with_how_to_remove_it(home: P
     assert "mcp_reader" not in set_up(load(Postgres, ["--purge"]))
 
 
+def test_both_at_once_point_to_no_copy_that_is_gone(home: Path) -> None:
+    set_up(load(Files, ["--install", "cursor", str(home)]))
+    set_up(load(Files, ["--install", "cursor", "--read-only", str(home)]))
+    said = set_up(load(Files, ["--uninstall", "cursor", "--purge"]))
+    assert "until --purge" not in said and "fs.backup: " in said
+    assert not [*NOTES.find().rglob("*.backup")]
+
+
 def test_both_at_once(home: Path) -> None:
     filled(UNDO)
     set_up(load(Files, ["--install", "cursor", str(home)]))

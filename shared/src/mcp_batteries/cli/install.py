@@ -220,6 +220,9 @@ def _uninstall(host: str, path: Path, settings: Settings, places: Places) -> str
             return f"Would take the entry `{target.name}` out of {target.file.path}, and change nothing else there."
         _commit(target, edit)
         lines = [f"Took the entry `{target.name}` out of {target.file.path}."]
+        if settings.purge:
+            # It removes the copies in the same breath, and says so.
+            return lines[0]
         if edit.backups:
             lines.append(f"The one that it replaced is in {edit.backups[-1]}, until --purge.")
         if len(edit.backups) > 1:
