@@ -115,7 +115,7 @@ async def test_few_tables_are_listed_with_types_and_functions() -> None:
             "id (key), at timestamptz, name varchar(20), mood mood('fine','it''s'), many many('label 0',"
         ), said
         assert line[1].endswith(
-            "'label 11',…), hue far.hue, far d, sums numeric(10,2)[], up -> typed, double float8, code char(3)"
+            "'label 11',...), hue far.hue, far d, sums numeric(10,2)[], up -> typed, double float8, code char(3)"
         ), said
         assert "- public.add(a integer, b integer) returns integer (function)" in said, said
         assert "add(" not in text_of(await wire.call("list_objects", name="typed"))

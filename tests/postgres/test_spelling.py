@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import anyio
 import psycopg
 import pytest
 
@@ -334,6 +335,54 @@ async def test_text_that_is_no_utf_8_is_read_as_the_error_says() -> None:
         assert "- public.t " in listed and '"Ma�" text' in listed, listed
         assert "public.t.name text" in text_of(await wire.call("search_schema", query="name"))
         assert "- name: text" in text_of(await wire.call("get_table", table="t"))
+
+
+async def test_connections_that_are_opened_together_read_text_that_is_no_utf_8() -> None:
+    base = Base("bytes_together")
+    with Base("postgres").connect() as connection:
+        connection.execute(f"CREATE DATABASE {base.name} ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE 'C'".encode())
+    base.run("CREATE TABLE t (name text); INSERT INTO t VALUES (E'Z\\374rich'); GRANT SELECT ON t TO PUBLIC")
+    answers: list[str] = []
+
+    async def query() -> None:
+        # Each takes so long that the next needs a connection of its own.
+        sql = "SELECT name FROM t, pg_sleep(0.2)"
+        answers.append(text_of(await wire.call("query_rows", sql=sql)))
+
+    async with inside(base.url("reader")) as wire, anyio.create_task_group() as tasks:
+        for _ in range(4):
+            tasks.start_soon(query)
+    assert all('["Z�rich"]' in said for said in answers), answers
+
+
+async def test_a_database_in_another_encoding_is_read_in_every_way(tmp_path: Path) -> None:
+    base = Base("letters_of_old")
+    with Base("postgres").connect() as connection:
+        connection.execute(f"CREATE DATABASE {base.name} ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'".encode())
+    labels = ", ".join(f"'label {number}'" for number in range(20))
+    with psycopg.connect(base.url("postgres"), autocommit=True, client_encoding="UTF8") as connection:
+        connection.execute(
+            f"""CREATE TYPE state AS ENUM ({labels}); CREATE TABLE t (id integer PRIMARY KEY, "größe" text, s state);
+            INSERT INTO t VALUES (1, 'Zürich', 'label 3'); GRANT SELECT ON t TO PUBLIC;
+            CREATE TABLE parent (id integer); GRANT SELECT ON parent TO PUBLIC""".encode()
+        )
+        for number in range(60):
+            connection.execute(f"CREATE TABLE child{number} () INHERITS (parent)".encode())
+    async with inside("--files", tmp_path, "--dba", base.url("postgres")) as wire:
+        assert "größe" in text_of(await wire.call("list_objects", name="t"))
+        assert "child1" in text_of(await wire.call("get_table", table="parent"))
+        assert '[1,"Zürich","label 3"]' in text_of(await wire.call("get_table", table="t", sample=1))
+        assert "Zürich" in await wire.read(f"postgres://{base.name}/public/t?column=gr%C3%B6%C3%9Fe&value=Z%C3%BCrich")
+        assert "größe" in await wire.read(f"postgres://{base.name}/.schema")
+        for tool in ("get_health", "list_sessions", "list_settings"):
+            said = await wire.call(tool)
+            assert not said.get("isError"), text_of(said)
+        for name in ("out.csv", "out.jsonl", "out.parquet"):
+            said = await wire.call("copy_to_file", sql="SELECT * FROM t", file=name)
+            assert not said.get("isError"), text_of(said)
+    async with inside("--files", tmp_path, "--mask", "public.t.größe", base.url("postgres")) as wire:
+        said = await wire.call("copy_to_file", sql="SELECT * FROM t", file="masked.csv")
+        assert (tmp_path / "masked.csv").read_text().splitlines()[1] == "1,***,label 3", text_of(said)
 
 
 async def test_no_byte_is_replaced_in_a_file(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ WITH {LOCKED_RELATIONS} SELECT json_build_object(
       WHERE i.inhrelid = c.oid AND NOT c.relispartition),
   'scans_since', (SELECT s.stats_reset::date::text FROM pg_stat_database s WHERE s.datname = current_database()),
   'inherited_by', (SELECT string_agg(x.name, ', ' ORDER BY x.place) FILTER (WHERE x.place <= {_MAX_CHILDREN})
-      || CASE WHEN count(*) > {_MAX_CHILDREN} THEN format(', … %s more', count(*) - {_MAX_CHILDREN}) ELSE '' END
+      || CASE WHEN count(*) > {_MAX_CHILDREN} THEN format(', ... %s more', count(*) - {_MAX_CHILDREN}) ELSE '' END
       FROM (SELECT i.inhrelid::regclass::text AS name, row_number() OVER (ORDER BY i.inhrelid) AS place
           FROM pg_inherits i WHERE i.inhparent = c.oid AND c.relkind <> 'p') x),
   'foreign_server', (SELECT quote_ident(s.srvname) FROM pg_foreign_table f

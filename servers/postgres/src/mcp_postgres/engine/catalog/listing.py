@@ -80,7 +80,7 @@ _TYPE_OF_COLUMN = f"""CASE WHEN y.typtype IN ('e', 'd') AND y.typnamespace = c.r
     ELSE format_type(a.atttypid, a.atttypmod) END
     || CASE WHEN y.typtype = 'e' AND y.typnamespace = c.relnamespace AND {WHOLE_SCHEMA_LISTED} THEN
     (SELECT format('(%s%s)', string_agg(quote_literal(e.enumlabel), ',' ORDER BY e.place) FILTER
-            (WHERE e.place <= {_MAX_LABELS}), CASE WHEN count(*) > {_MAX_LABELS} THEN ',…' END)
+            (WHERE e.place <= {_MAX_LABELS}), CASE WHEN count(*) > {_MAX_LABELS} THEN ',...' END)
         FROM (SELECT l.enumlabel, row_number() OVER (ORDER BY l.enumsortorder) AS place FROM pg_enum l
             WHERE l.enumtypid = y.oid) e) ELSE '' END"""
 

@@ -342,9 +342,11 @@ class ConnectionPool:
             Unavailable: it can't be reached, or the address is wrong.
         """
         try:
-            connection = await self._connect_with(self._client_encoding)
+            # Another connection that is opened meanwhile may change the one to ask for.
+            client_encoding = self._client_encoding
+            connection = await self._connect_with(client_encoding)
             server_encoding = connection.info.parameter_status("server_encoding")
-            if server_encoding != NO_ENCODING or self._client_encoding == NO_ENCODING:
+            if server_encoding != NO_ENCODING or client_encoding == NO_ENCODING:
                 return connection
             # PostgreSQL would refuse every answer with one name in it that is not UTF-8.
             await connection.close()

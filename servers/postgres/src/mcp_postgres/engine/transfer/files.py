@@ -44,7 +44,7 @@ from mcp_postgres.engine.catalog.description import find_table
 from mcp_postgres.engine.change.commit import CHECK_CONSTRAINTS, COMMIT, FIND_CHANGED_CATALOGS, READ_TRANSACTION_ID
 from mcp_postgres.engine.connection.errors import MissingName, locate_problem, to_problem
 from mcp_postgres.engine.connection.pool import run_shielded
-from mcp_postgres.engine.connection.result_values import MASK, Column
+from mcp_postgres.engine.connection.result_values import MASK, NO_ENCODING, Column
 from mcp_postgres.engine.connection.session import Session, fetch_json, use_catalog_path
 from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.engine.query.pages import stream_statement
@@ -65,6 +65,9 @@ _ESCAPED_ENDS = {"\\.": '"\\."'}
 _NOT_OF_THE_TYPE = ("22P02", "22007", "22008")
 # Records that are read at once.
 _BATCH_RECORDS = 500
+# Other encodings of databases lack the characters of `MASK`.
+_ENCODINGS_WITH_MASK = ("UTF8", NO_ENCODING)
+_ASCII_MASK = "***"
 _AS_CSV = "COPY (\n{sql}\n) TO STDOUT (FORMAT csv, HEADER, ENCODING 'UTF8')"
 # JSON escapes control characters, so no value holds what would be quoted, and line ends stand between its parts only.
 _AS_JSON = (
@@ -101,7 +104,7 @@ async def _export_rows(pools: ConnectionPools, statement: ReadStatement, file: N
     async with pools.session(statement.database) as session:
         columns = await admit(session, statement)
         if any(column.masked for column in columns):
-            sql = _mask_columns(sql, columns)
+            sql = _mask_columns(session, sql, columns)
         if not is_csv and len({column.name for column in columns}) < len(columns):
             raise Invalid("Two columns have the same name, and an object has each field once.", "Name them with AS.")
         with create_file(file.folder, file.name, _make_problem, describe_os_error) as output:
@@ -137,12 +140,15 @@ async def _export_text(session: Session, form: str, sql: str, output: BinaryIO) 
     return max(0, cursor.rowcount)
 
 
-def _mask_columns(sql: str, columns: Sequence[Column]) -> str:
+def _mask_columns(session: Session, sql: str, columns: Sequence[Column]) -> str:
     """Return the query with a word in the place of each masked value."""
+    mask = MASK
+    if session.connection.info.parameter_status("server_encoding") not in _ENCODINGS_WITH_MASK:
+        mask = _ASCII_MASK
     names = [f"c{number}" for number in range(len(columns))]
     outputs: list[str] = []
     for name, column in zip(names, columns, strict=True):
-        value = f"'{MASK}'::pg_catalog.text" if column.masked else f"q.{name}"
+        value = f"'{mask}'::pg_catalog.text" if column.masked else f"q.{name}"
         outputs.append(f"{value} AS {quote_identifier(column.name)}")
     return f"SELECT {', '.join(outputs)} FROM (\n{sql}\n) AS q({', '.join(names)})"
 
