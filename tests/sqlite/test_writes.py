@@ -94,6 +94,20 @@ async def test_statements_are_all_kept_or_none(tmp_path: Path) -> None:
         assert rows(path)[0] == (1, "x;y")
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize("what", ["TABLE", "VIEW", "INDEX", "TRIGGER"])
+async def test_a_script_may_drop_what_is_not_there(what: str, tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db")
+    script = f"DROP {what} IF EXISTS gone; CREATE TABLE made (a)"
+    async with served("--ddl", path) as wire:
+        said = text_of(await wire.call("edit_schema", sql=script, dry_run=True))
+        assert f"1. DROP {what}\n2. CREATE TABLE\n" in said and 'DROP TABLE "made";' in said, said
+        said = text_of(await wire.call("edit_schema", sql=script))
+        assert f"1. DROP {what}\n2. CREATE TABLE\nSchema:\n+ table made" in said, said
+        said = text_of(await wire.call("edit_schema", sql=f"DROP {what} IF EXISTS gone"))
+        assert said.rstrip() == f"Done and committed.\nDROP {what}\nSchema:\nnothing", said
+
+
 @pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("word", ["COMMIT", "ROLLBACK", "BEGIN IMMEDIATE", "PRAGMA query_only = ON"])

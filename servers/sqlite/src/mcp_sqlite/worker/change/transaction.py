@@ -366,7 +366,10 @@ def _run_once(database: Database, mode: Mode, statement: dict[str, Any]) -> _Ste
     written = dict(database.authorizer.tables_written)
     changes_schema = database.authorizer.changes_schema
     if cursor.description is None and not written and not changes_schema:
-        raise Failure("invalid", "There is a statement that does nothing.", "A comment alone is none.")
+        if mode is Mode.WRITE:
+            raise Failure("invalid", "There is a statement that does nothing.", "Leave it out.")
+        # DROP ... IF EXISTS where there is no such thing, with which many scripts begin.
+        changes_schema = True
     visible = _select_visible(database, written)
     action = _name_action(sql) if changes_schema else ""
     row_count = _count_changed_rows(database, cursor, has_written=bool(written))
