@@ -240,3 +240,20 @@ async def test_a_file_of_excel_comes_in_by_its_encoding_and_its_words_for_null(t
     rows = [(1, "Müller €", "1.50", "2025-01-31"), (2, "Café", None, None), (3, None, "2.25", "2025-02-01")]
     for table in ("prices", "made"):
         assert base.rows(f"SELECT id, name, price::text, day::text FROM {table} ORDER BY id") == rows, table
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+async def test_records_that_a_trigger_leaves_out_are_counted(tmp_path: Path, ending: str) -> None:
+    base = make("""
+        CREATE TABLE picky (k text);
+        CREATE FUNCTION pick() RETURNS trigger LANGUAGE plpgsql AS
+            'BEGIN IF NEW.k = $$b$$ THEN RETURN NULL; END IF; RETURN NEW; END';
+        CREATE TRIGGER pick BEFORE INSERT ON picky FOR EACH ROW EXECUTE FUNCTION pick();
+    """)
+    records = {"csv": "k\na\nb\nc\n", "jsonl": '{"k": "a"}\n{"k": "b"}\n{"k": "c"}\n'}
+    (tmp_path / f"in.{ending}").write_text(records[ending], "utf-8")
+    async with inside("--write", "--files", tmp_path, f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("copy_from_file", file=f"in.{ending}", table="picky"))
+    assert said.startswith("Inserted 2 rows into `public.picky`"), said
+    assert "Left out by a trigger or constraint of the table: 1 of the file's 3 records." in said
+    assert base.rows("SELECT count(*) FROM picky") == [(2,)]

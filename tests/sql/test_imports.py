@@ -18,6 +18,7 @@ from mcp_batteries.sql.transfer import records as records_module
 from mcp_batteries.sql.transfer.records import (
     ColumnSummary,
     CsvDialect,
+    build_record,
     detect_dialect,
     read_csv_lines,
     read_csv_records,
@@ -249,3 +250,12 @@ def test_a_field_of_whole_numbers_and_others_is_no_exception_to_either() -> None
     )
     assert list(summary.through(iter([["n"], ["1"], ["2"], ["2.5"]])))
     assert summary.describe() == ["all different, 1 to 2.5"]
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, "b": 2, "a": 3}\n', '[{"a": 1}, {"a": 1, "a": 2}]'])
+def test_a_field_that_stands_twice_is_not_dropped(text: str) -> None:
+    def loads(document: str) -> Any:
+        return json.loads(document, object_pairs_hook=build_record)
+
+    with pytest.raises(AssertionError, match=r"has a field twice"):
+        list(read_json_records(io.BytesIO(text.encode()), lambda *words: AssertionError(words), loads))

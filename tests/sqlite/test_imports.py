@@ -156,3 +156,43 @@ async def test_a_file_of_excel_comes_in_by_its_encoding_and_its_words_for_null(t
         assert "Inserted 3 rows" in await copy(encoding="cp1252", nulls=["N/A", "-"])
         said = text_of(await wire.call("query_rows", sql="SELECT * FROM prices"))
         assert '[1,"Müller €",1.5]\n[2,"Café",null]\n[3,null,2.25]' in said, said
+
+
+async def test_records_that_the_table_leaves_out_are_counted(tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "a.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("""
+            CREATE TABLE first_wins (k text UNIQUE ON CONFLICT IGNORE);
+            CREATE TABLE picky (k text);
+            CREATE TRIGGER pick BEFORE INSERT ON picky WHEN NEW.k = 'b' BEGIN SELECT RAISE(IGNORE); END;
+            CREATE VIEW all_picky AS SELECT k FROM picky;
+            CREATE TRIGGER all_in INSTEAD OF INSERT ON all_picky BEGIN INSERT INTO picky VALUES (NEW.k || '!'); END;
+        """)
+    (folder / "in.csv").write_text("k\na\nb\na\n", "utf-8")
+    async with served("--write", "--files", folder, path) as wire:
+        for table in ("first_wins", "picky"):
+            said = text_of(await wire.call("copy_from_file", file="in.csv", table=table))
+            assert said.startswith(f"Inserted 2 rows into `{table}`"), said
+            assert "Left out by a trigger or constraint of the table: 1 of the file's 3 records." in said
+        said = text_of(await wire.call("copy_from_file", file="in.csv", table="all_picky"))
+        assert said.startswith("Inserted 3 rows") and "Left out" not in said, said
+    assert rows(path, "SELECT count(*) FROM first_wins") == [(2,)]
+    assert rows(path, "SELECT count(*) FROM picky") == [(5,)]
+
+
+@pytest.mark.parametrize("kind", ["integer", "bigint", "numeric", "decimal(20, 0)"])
+async def test_an_integer_beyond_64_bits_is_not_rounded(kind: str, tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "a.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(f"CREATE TABLE t (n {kind}); CREATE TABLE loose (n, t text, f real);")
+    (folder / "in.csv").write_text("n\n9223372036854775807\n18446744073709551615\n", "utf-8")
+    (folder / "in.jsonl").write_text('{"n": 18446744073709551615}\n', "utf-8")
+    (folder / "any.jsonl").write_text('{"n": 18446744073709551615, "t": 18446744073709551616, "f": 1}\n', "utf-8")
+    async with served("--write", "--files", folder, path) as wire:
+        for file, record in (("in.csv", 2), ("in.jsonl", 1)):
+            said = await wire.call("copy_from_file", file=file, table="t")
+            assert said["isError"]
+            assert text_of(said).startswith(f"Record {record}: `n` would round 18446744073709551615, which is beyond")
+        await wire.call("copy_from_file", file="any.jsonl", table="loose")
+    assert rows(path, "SELECT * FROM t") == []
+    assert rows(path, "SELECT * FROM loose") == [("18446744073709551615", "18446744073709551616", 1.0)]

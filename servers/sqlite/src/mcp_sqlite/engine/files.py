@@ -51,6 +51,7 @@ async def import_rows(pool: WorkerPool, table: ImportTable, file: ServedFile, *,
         answer["new_columns"],
         answer["contents"],
         answer["dialect"],
+        records=answer["records"],
     )
 
 

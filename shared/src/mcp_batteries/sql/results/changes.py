@@ -223,6 +223,7 @@ class Import:
         made: the definitions of its columns, if the table was created.
         seen: what the values of each column are like; in a dry run.
         written: the form of the file, if it is unusual.
+        records: how many the file has: the table's triggers or constraints may let fewer in.
     """
 
     table: str
@@ -232,9 +233,16 @@ class Import:
     new_columns: Sequence[str] = ()
     descriptions: Sequence[str] = ()
     written: str = ""
+    records: int | None = None
 
     def text(self) -> str:
-        return self._said() + (f"\nIn the file {to_one_line(self.written)}." if self.written else "")
+        lines = [self._said()]
+        if self.records is not None and self.rows < self.records:
+            left_out = f"{self.records - self.rows:,} of the file's {format_count(self.records, 'record')}"
+            lines.append(f"Left out by a trigger or constraint of the table: {left_out}.")
+        if self.written:
+            lines.append(f"In the file {to_one_line(self.written)}.")
+        return "\n".join(lines)
 
     def _said(self) -> str:
         verb = "Dry run, nothing was changed; it would insert" if self.dry_run else "Inserted"

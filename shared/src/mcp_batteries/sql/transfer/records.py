@@ -22,6 +22,7 @@ from mcp_batteries.sql.transfer.files import Fails
 __all__ = [
     "ColumnSummary",
     "CsvDialect",
+    "build_record",
     "describe_file",
     "detect_dialect",
     "infer_column_kinds",
@@ -377,6 +378,18 @@ def _separate_by_commas(row: list[str], decimals: frozenset[int], written: str, 
     return ",".join(texts)
 
 
+class _RepeatingRecord(dict[str, Any]):
+    """A JSON object that has a name twice, of whose values it holds the last."""
+
+
+def build_record(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object so that `read_json_records` can tell if it has a field twice; for `object_pairs_hook`."""
+    record = dict(fields)
+    if len(record) < len(fields):
+        return _RepeatingRecord(record)
+    return record
+
+
 def read_json_records(
     raw: BinaryIO,
     fails: Fails,
@@ -389,6 +402,7 @@ def read_json_records(
     """The fields' names, then the values: from an array or lines of objects, or from lines of arrays after the names.
 
     Args:
+        loads: reads a document, its objects with `build_record`.
         names: the fields of objects, if known.
         grows: whether to add later fields to the names instead of refusing them.
         encoding: the one that the caller named.
@@ -399,6 +413,8 @@ def read_json_records(
     has_started = False
     try:
         for number, item in enumerate(_documents(_open_text(raw, encoding), fails, loads), 1):
+            if isinstance(item, _RepeatingRecord):
+                raise fails("invalid", f"Record {number} has a field twice.", "Give each a name of its own.")
             if isinstance(item, dict):
                 fields = cast("dict[str, Any]", item)
                 if names is None:

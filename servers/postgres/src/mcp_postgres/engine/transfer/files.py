@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing, closing
 from dataclasses import dataclass
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import psycopg
 
@@ -180,6 +180,13 @@ class _ImportSource:
         return open_served_file(self.file.folder, self.file.name, _make_problem, describe_os_error)
 
 
+class _Copied(NamedTuple):
+    """How many rows came of how many records: a trigger may leave some out."""
+
+    rows: int
+    records: int
+
+
 async def import_rows(pools: ConnectionPools, table: ImportTable, file: ServedFile, *, dry_run: bool) -> Import:
     """Insert the rows of a file into a table, all or none; into a new one, if `make` allows it.
 
@@ -202,7 +209,7 @@ async def _import_rows(pools: ConnectionPools, table: ImportTable, file: ServedF
         if added is None:
             _keep_texts(source, columns)
         try:
-            count = await _copy_into(session, table, target, columns, source)
+            copied = await _copy_into(session, table, target, columns, source)
             if added is None:
                 await _refuse_other_changes(session, transaction_id)
         except psycopg.Error as error:
@@ -218,7 +225,8 @@ async def _import_rows(pools: ConnectionPools, table: ImportTable, file: ServedF
     if source.summary:
         summary = source.summary.describe()
     names = [column["name"] for column in columns]
-    return Import(target["spelled"], names, count, dry_run, added or [], summary, source.dialect.describe(header))
+    written = source.dialect.describe(header)
+    return Import(target["spelled"], names, copied.rows, dry_run, added or [], summary, written, records=copied.records)
 
 
 async def _find_or_create_table(
@@ -305,7 +313,7 @@ async def _copy_into(
     target: Mapping[str, str],
     columns: Sequence[dict[str, Any]],
     source: _ImportSource,
-) -> int:
+) -> _Copied:
     """Copy the file's records into the table, and return how many there were."""
     names = ", ".join(column["spelled"] for column in columns)
     nulls = ", ".join(["NULL"] * len(columns))
@@ -315,14 +323,14 @@ async def _copy_into(
     copy_target = f"{target['spelled']} ({names}) FROM STDIN"
     with source.open() as raw:
         if source.is_csv:
-            count = await _copy_csv(session, copy_target, raw, source.dialect, columns)
+            copied = await _copy_csv(session, copy_target, raw, source.dialect, columns)
         else:
             # Parquet has JSON as text, where JSON has texts.
             records = _open_records(raw, source.file, source.dialect, source.fields)
-            count = await _copy_records(session, copy_target, records, columns, json_as_text=source.is_parquet)
+            copied = await _copy_records(session, copy_target, records, columns, json_as_text=source.is_parquet)
     await session.run(CHECK_CONSTRAINTS)
     await use_catalog_path(session)
-    return count
+    return copied
 
 
 async def _refuse_other_changes(session: Session, transaction_id: str) -> None:
@@ -396,7 +404,7 @@ def _infer_table(
 
 async def _copy_csv(
     session: Session, target: str, raw: BinaryIO, dialect: CsvDialect, columns: Sequence[dict[str, Any]]
-) -> int:
+) -> _Copied:
     """Copy the records of a CSV file, and return how many there were.
 
     An empty field is NULL, but text where the column takes no NULL. An empty text is NULL where no type has one.
@@ -418,7 +426,7 @@ async def _copy_csv(
             f"PostgreSQL reads {cursor.rowcount:,} of {sent_records - 1:,} records.",
             "A line that is `\\.` ends them: change it.",
         )
-    return cursor.rowcount
+    return _Copied(cursor.rowcount, sent_records - 1)
 
 
 def _csv_options(columns: Sequence[dict[str, Any]]) -> list[str]:
@@ -444,18 +452,20 @@ async def _copy_records(
     columns: Sequence[dict[str, Any]],
     *,
     json_as_text: bool,
-) -> int:
+) -> _Copied:
     cursor = session.cursor()
+    sent_records = 0
     with closing(records):
         await run_in_thread(lambda cancel: next(records))
         async with cursor.copy(f"COPY {target}".encode()) as copy:
             while batch := await run_in_thread(lambda cancel: list(itertools.islice(records, _BATCH_RECORDS))):
+                sent_records += len(batch)
                 for row in batch:
                     pairs = zip(row, columns, strict=True)
                     await copy.write_row(
                         [_encode_value(value, column, json_as_text=json_as_text) for value, column in pairs]
                     )
-    return cursor.rowcount
+    return _Copied(cursor.rowcount, sent_records)
 
 
 def _encode_value(value: Any, column: dict[str, Any], *, json_as_text: bool) -> str | None:

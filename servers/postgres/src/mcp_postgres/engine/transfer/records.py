@@ -10,7 +10,7 @@ from typing import Any
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.sql.language.identifiers import quote_identifier
-from mcp_batteries.sql.transfer.records import infer_column_kinds, refuse_unusable_names
+from mcp_batteries.sql.transfer.records import build_record, infer_column_kinds, refuse_unusable_names
 
 __all__ = ["RELATED_KINDS", "choose_classifier", "column_name", "design_table", "parse_json"]
 
@@ -51,7 +51,7 @@ class _ExactNumber(float):
 
 def parse_json(text: str) -> Any:
     """Return a JSON document, its numbers as they stand there."""
-    return json.loads(text, parse_float=_ExactNumber, parse_constant=_refuse_constant)
+    return json.loads(text, parse_float=_ExactNumber, parse_constant=_refuse_constant, object_pairs_hook=build_record)
 
 
 def _refuse_constant(word: str) -> str:

@@ -179,7 +179,7 @@ def _insert_records(
     database: Database, name: str, source: RecordFile, table: InferredTable, records: Iterator[list[Any]]
 ) -> None:
     marks = ", ".join("?" * len(table.fields))
-    values = (parse_parameters(source.to_column_values(record, is_new=True)) for record in records)
+    values = (parse_parameters(source.to_column_values(record)) for record in records)
     database.run_internal(f"PRAGMA temp.max_page_count = {_MAX_TABLE_PAGES}")
     database.run_internal("SAVEPOINT file")
     try:

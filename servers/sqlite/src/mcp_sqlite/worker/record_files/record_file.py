@@ -10,7 +10,13 @@ from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, NamedTuple
 
 from mcp_batteries.sql.transfer.files import open_served_file
-from mcp_batteries.sql.transfer.records import CsvDialect, detect_dialect, read_csv_records, read_json_records
+from mcp_batteries.sql.transfer.records import (
+    CsvDialect,
+    build_record,
+    detect_dialect,
+    read_csv_records,
+    read_json_records,
+)
 from mcp_sqlite.worker.connection.interrupt import Interrupt
 from mcp_sqlite.worker.language.failure import Failure, describe_os_error
 from mcp_sqlite.worker.record_files.parquet import read_column_types, read_parquet
@@ -114,15 +120,11 @@ class RecordFile(NamedTuple):
             return records
         return (_replace_empty(record, nullable) for record in records)
 
-    def to_column_values(self, record: list[Any], *, is_new: bool) -> list[Any]:
-        """Return a record as a table takes it.
-
-        Args:
-            is_new: whether the table is made for the file.
-        """
+    def to_column_values(self, record: list[Any]) -> list[Any]:
+        """Return a record as a table takes it."""
         if self.is_csv or self.is_parquet:
             return record
-        return [_to_column_value(value, is_new) for value in record]
+        return list(map(_to_column_value, record))
 
 
 def _replace_empty(record: list[Any], nullable: list[bool]) -> list[Any]:
@@ -130,7 +132,7 @@ def _replace_empty(record: list[Any], nullable: list[bool]) -> list[Any]:
 
 
 def _parse_json(text: str) -> Any:
-    return json.loads(text, parse_constant=_parse_constant)
+    return json.loads(text, parse_constant=_parse_constant, object_pairs_hook=build_record)
 
 
 def _parse_constant(word: str) -> float:
@@ -139,14 +141,14 @@ def _parse_constant(word: str) -> float:
     return float(word)
 
 
-def _to_column_value(value: Any, is_new: bool) -> Any:
-    """Return a JSON value as a table takes it: objects and arrays as text, in a new one long integers too."""
+def _to_column_value(value: Any) -> Any:
+    """Return a JSON value as a table takes it: objects, arrays and integers beyond 64 bits as text."""
     match value:
         case {"base64": str()}:
             return value
         case dict() | list():
             return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        case int() if is_new and not -(2**63) <= value < 2**63:
+        case int() if not -(2**63) <= value < 2**63:
             return str(value)
         case _:
             return value

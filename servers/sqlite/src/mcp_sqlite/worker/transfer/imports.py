@@ -32,8 +32,13 @@ __all__ = ["import_rows"]
 
 _MAX_LISTED_COLUMNS = 50
 _MAX_QUOTED_NAME = 100
+_IS_VIEW = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'view' AND name = ?1 COLLATE NOCASE)"
 _UNCHANGED = "Nothing was changed."
+# What SQLite reads as an integer, and Python too; shorter ones have no more than 64 bits.
+_INTEGER = re.compile(r"\s*[-+]?[0-9]{1,1000}\s*", re.ASCII)
+_MIN_LONG_DIGITS = 19
 _INTEGER_TYPE = re.compile("INT", re.IGNORECASE)
+_REAL_OR_ANY_TYPE = re.compile("REAL|FLOA|DOUB|^ANY$", re.IGNORECASE)
 _TEXT_OR_BLOB_TYPE = re.compile("CHAR|CLOB|TEXT|BLOB", re.IGNORECASE)
 
 
@@ -59,7 +64,8 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
     with source.open() as file, Transaction(database, keep=not request["dry_run"]):
         importer.run(file)
     answer: dict[str, Any] = {
-        "rows": importer.record_count,
+        "rows": importer.row_count,
+        "records": importer.record_count,
         "table": table,
         "columns": importer.columns,
         "new_columns": [],
@@ -108,7 +114,9 @@ class _Import:
     Attributes:
         fields: the names of the fields in the file.
         columns: the columns that these are for.
+        integer_positions: the fields for columns that keep an integer beyond 64 bits only about.
         record_count: the number of the record that is inserted now; of all at the end.
+        row_count: how many rows came of them: a trigger or a constraint may leave some out.
     """
 
     database: Database
@@ -119,7 +127,9 @@ class _Import:
     dialect: CsvDialect = field(default_factory=CsvDialect)
     fields: list[Any] = field(default_factory=list[Any])
     columns: list[str] = field(default_factory=list[str])
+    integer_positions: list[int] = field(default_factory=list[int])
     record_count: int = 0
+    row_count: int = 0
 
     def run(self, file: BinaryIO) -> None:
         """Insert the records of a file."""
@@ -132,6 +142,10 @@ class _Import:
         columns = read_table_info(self.database, self.table)
         self.database.authorizer.shadow_tables = find_shadow_tables(self.database)
         records = self._read_records(file, columns)
+        types = {str(column.name): str(column.type) for column in columns}
+        self.integer_positions = [
+            position for position, name in enumerate(self.columns) if _rounds_long_integers(types[name])
+        ]
         required = {str(column.name) for column in columns if column.not_null}
         records = self.source.with_nulls(records, [name not in required for name in self.columns])
         if not self.columns:
@@ -187,10 +201,15 @@ class _Import:
         database.authorizer.begin(Mode.WRITE)
         try:
             with database.interrupt.reach(database.connection):
-                database.connection.executemany(
+                cursor = database.connection.executemany(
                     f"INSERT INTO main.{quote_identifier(self.table)} ({columns}) VALUES ({marks})",
                     self._count_and_convert(records),
-                ).close()
+                )
+                self.row_count = cursor.rowcount
+                cursor.close()
+            if database.read_internal(_IS_VIEW, [self.table]):
+                # SQLite counts no row of a view, and its triggers may do with a record what they like.
+                self.row_count = self.record_count
         except Failure as failure:
             # Other failures name the place in the file themselves.
             raise self._locate(failure, names_record=failure.message.startswith("Parameter")) from None
@@ -198,10 +217,28 @@ class _Import:
             raise self._locate(explain_error(database, error), names_record=True) from None
 
     def _count_and_convert(self, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
-        is_new = self.new_table is not None
         for record in self.source.until_interrupted(records):
             self.record_count += 1
-            yield cast("list[Any]", parse_parameters(self.source.to_column_values(record, is_new=is_new)))
+            values = self.source.to_column_values(record)
+            for position in self.integer_positions:
+                self._check_integer(position, values[position])
+            yield cast("list[Any]", parse_parameters(values))
+
+    def _check_integer(self, position: int, value: Any) -> None:
+        """Check that a column keeps an integer with all of its digits.
+
+        Raises:
+            Failure: it is beyond 64 bits, so that SQLite would make a real of it.
+        """
+        if not isinstance(value, str) or len(value) < _MIN_LONG_DIGITS:
+            return
+        if _INTEGER.fullmatch(value) and not -(2**63) <= int(value) < 2**63:
+            raise Failure(
+                "invalid",
+                f"Record {self.record_count}: `{self.columns[position]}` would round {value.strip()}, which is beyond "
+                "64 bits.",
+                "A column of type TEXT keeps all digits.",
+            )
 
     def _locate(self, failure: Failure, *, names_record: bool) -> Failure:
         message = failure.message
@@ -212,6 +249,14 @@ class _Import:
 
 def _list_names(names: Sequence[Any]) -> str:
     return ", ".join(f"`{str(name)[:_MAX_QUOTED_NAME]}`" for name in names[:_MAX_LISTED_COLUMNS])
+
+
+def _rounds_long_integers(type_name: str) -> bool:
+    """Return whether a column of a declared type makes a real of an integer beyond 64 bits, without being for reals."""
+    if _INTEGER_TYPE.search(type_name):
+        return True
+    # ANY is the type of STRICT tables that keeps a text.
+    return _is_numeric(type_name) and _REAL_OR_ANY_TYPE.search(type_name) is None
 
 
 def _is_numeric(type_name: str) -> bool:
