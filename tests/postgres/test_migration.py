@@ -478,3 +478,45 @@ async def test_options_that_postgresql_keeps_for_itself_are_no_change() -> None:
         sql = "ALTER TABLE wide ALTER b SET (n_distinct = 5); COMMENT ON TABLE wide IS '(pg_attver=1)'"
         said = text_of(await client.call("edit_schema", sql=sql, dry_run=True))
         assert "~ column public.wide.c\n" in said, "an option that a statement names is shown"
+
+
+_FAMILY = """
+CREATE TABLE parent (id integer PRIMARY KEY, name text); INSERT INTO parent VALUES (1, 'a'), (2, 'b');
+CREATE TABLE child (id integer PRIMARY KEY, parent_id integer REFERENCES parent ON DELETE CASCADE);
+INSERT INTO child VALUES (1, 1), (2, 1), (3, 2);
+CREATE TABLE audit (id serial, word text);
+CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN INSERT INTO public.audit (word) VALUES (TG_OP); RETURN NULL; END';
+CREATE TRIGGER note AFTER UPDATE ON parent FOR EACH ROW EXECUTE FUNCTION note();
+"""
+
+
+async def test_what_cascades_and_triggers_did_is_told_of_what_is_kept_too() -> None:
+    base = make()
+    base.run(_FAMILY, "owner")
+    async with inside("--write", f"app={base.url('owner')}") as wire:
+
+        async def write(sql: str) -> str:
+            return text_of(await wire.call("write_rows", sql=sql)).rstrip()
+
+        said = await write("DELETE FROM parent WHERE id = 1")
+        assert said.startswith("Done and committed.\nDELETE: 1 row\nRows, by triggers and cascades too:\n"), said
+        assert {"public.parent: 1 out", "public.child: 2 out"} == {*said.splitlines()[3:]}, said
+        # Counts of the connection go on from call to call; each tells of its own.
+        said = await write("UPDATE parent SET name = 'c'")
+        assert {"public.parent: 1 changed", "public.audit: 1 in"} == {*said.splitlines()[3:]}, said
+        assert await write("DELETE FROM audit") == "Done and committed.\nDELETE: 1 row"
+        said = await write("TRUNCATE parent CASCADE")
+        assert said == "Done and committed.\nTRUNCATE TABLE\nEmptied:\npublic.parent\npublic.child", said
+
+
+async def test_a_change_tells_nothing_of_tables_that_are_not_served() -> None:
+    base = make()
+    base.run(_FAMILY)
+    arguments = ("--write", "--only", "public.parent", f"app={base.url('postgres')}")
+    async with inside(*arguments) as wire:
+        for dry_run in (True, False):
+            for sql in ("UPDATE parent SET name = 'c'", "DELETE FROM parent WHERE id = 1"):
+                said = text_of(await wire.call("write_rows", sql=sql, dry_run=dry_run))
+                assert "row" in said and not re.search("child|audit", said), said
+    assert base.rows("SELECT count(*) FROM child") == [(1,)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,15 +16,16 @@ import psycopg
 
 from mcp_batteries.sql.results.changes import Sample
 from mcp_batteries.sql.results.rows import format_size
+from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED
 from mcp_postgres.engine.catalog.relation_sql import RELATION_WORD, USER_SCHEMA
 from mcp_postgres.engine.change.catalog_diff import CatalogTraces, read_changed_objects, read_traces, start_tracing
 from mcp_postgres.engine.change.database_object import ObjectKind, ObjectsByKey, has_kind
 from mcp_postgres.engine.change.objects import array_literal, diff_objects, read_dependencies
 from mcp_postgres.engine.change.row_samples import MAX_SAMPLED_TABLES, TableNames, sample_changed_rows
 from mcp_postgres.engine.change.schema_undo import build_undo
-from mcp_postgres.engine.connection.session import Session
+from mcp_postgres.engine.connection.session import Session, fetch_json
 
-__all__ = ["Effects"]
+__all__ = ["Effects", "RowChanges"]
 
 logger = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
@@ -32,8 +33,12 @@ _Result = TypeVar("_Result")
 # Seconds from which a lock is told that every change of rows takes.
 _MIN_LOCK_SECONDS = 1.0
 
+# A sequence of a column is listed with its table.
+_LISTED = f"""({RELATION_LISTED} OR EXISTS (SELECT 1 FROM pg_depend d JOIN pg_class c ON c.oid = d.refobjid
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE d.objid = l.relation AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') AND {RELATION_LISTED}))"""
 _LOCKS = f"""
-SELECT coalesce(json_agg(json_build_array(l.relation::text, l.mode, CASE WHEN c.oid IS NOT NULL THEN
+SELECT coalesce(json_agg(json_build_array(l.relation::text, l.mode, CASE WHEN c.oid IS NOT NULL AND {_LISTED} THEN
     format('%s %I.%I', {RELATION_WORD}, n.nspname, c.relname) END)), '[]')::text
 FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted AND l.mode <> 'AccessShareLock'
@@ -49,15 +54,26 @@ _BLOCKED_BY_LOCK = {
 }  # fmt: skip
 _SIZES = "SELECT coalesce(json_object_agg(oid, pg_relation_size(oid)), '{}')::text FROM unnest($1::oid[]) oid"
 _ROW_COUNTERS = f"""
-SELECT coalesce(json_object_agg(x.oid, json_build_array(x.name, x.made, x.changed, x.gone, x.looked)), '{{}}')::text
+SELECT coalesce(json_object_agg(x.oid, json_build_array(x.name, x.made, x.changed, x.gone, x.looked)), '{{{{}}}}')::text
 FROM (SELECT c.oid, format('%I.%I', n.nspname, c.relname) AS name, pg_stat_get_xact_tuples_inserted(c.oid) AS made,
     pg_stat_get_xact_tuples_updated(c.oid) AS changed, pg_stat_get_xact_tuples_deleted(c.oid) AS gone,
     pg_stat_get_xact_tuples_returned(c.oid) AS looked
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE {USER_SCHEMA} AND c.relkind IN ('r', 'p', 'm')) x WHERE x.made + x.changed + x.gone + x.looked > 0
+    WHERE {USER_SCHEMA} AND c.relkind IN ('r', 'p', 'm') AND {RELATION_LISTED}{{condition}}) x
+WHERE x.made + x.changed + x.gone + x.looked > 0
+"""
+# Who changes rows holds this lock until the end, which spares a look at every relation.
+_IS_CHANGED = """ AND c.oid IN (SELECT l.relation FROM pg_locks l
+        WHERE l.pid = pg_backend_pid() AND l.mode IN ('RowExclusiveLock', 'AccessExclusiveLock'))"""
+# Where only rows may be changed, TRUNCATE alone takes this lock.
+_EMPTIED = f"""
+SELECT coalesce(json_agg(format('%I.%I', n.nspname, c.relname) ORDER BY c.oid), '[]')::text
+FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE l.pid = pg_backend_pid() AND l.mode = 'AccessExclusiveLock' AND c.relkind IN ('r', 'p') AND {RELATION_LISTED}
 """
 # Relations with contents that a change of the schema replaces, and that no change of the catalog shows.
 _REFILLED = ("sequence ", "materialized view ")
+_CHANGED_ROWS_TITLE = "Rows, by triggers and cascades too:"
 # The mode that taking a number from a sequence has, and that every change of rows takes.
 _ROW_LOCK = "RowExclusiveLock"
 
@@ -122,7 +138,7 @@ class Effects:
     async def start(self) -> None:
         """Look before the first statement."""
         await self._guarded(start_tracing(self.session, objects=self.changes_schema))
-        self.row_counters = await self._read_row_counters()
+        self.row_counters = await _read_row_counters(self.session)
 
     async def record_statement(self, began: float) -> Sequence[str]:
         """Look behind one statement: the tables it locked, for what says of nothing else what it was about."""
@@ -157,7 +173,7 @@ class Effects:
         findings = [
             ("Locks, each until the end:", _describe_locks(locks, now)),
             ("Written anew, whole:", await self._describe_rewritten()),
-            ("Rows, by triggers and cascades too:", self._describe_changed_rows(counted, statement_rows, sql.lower())),
+            (_CHANGED_ROWS_TITLE, self._describe_changed_rows(counted, statement_rows, sql)),
             ("Read whole:", self._describe_reads(counted)),
             ("Moved on, which stays so after a dry run:", _find_moved_sequences(locks)),
         ]
@@ -221,43 +237,15 @@ class Effects:
         sizes: dict[str, int] = await self._fetch_json(_SIZES, array_literal(self.rewritten))
         return [f"{self.new_traces.relations[oid][0]}, {format_size(sizes[oid])}" for oid in self.rewritten]
 
-    async def _read_row_counters(self) -> dict[str, _RowCounters]:
-        rows: dict[str, list[Any]] = await self._fetch_json(_ROW_COUNTERS)
-        return {oid: _RowCounters(*counters) for oid, counters in rows.items()}
-
     async def _count_rows(self) -> dict[str, _RowCounters]:
         """Return how many rows of each relation were changed and read since `start`."""
-        counted: dict[str, _RowCounters] = {}
-        for oid, now in (await self._read_row_counters()).items():
-            was = self.row_counters.get(oid, _UNTOUCHED)
-            counted[oid] = _RowCounters(
-                now.name,
-                now.inserted - was.inserted,
-                now.updated - was.updated,
-                now.deleted - was.deleted,
-                now.read - was.read,
-            )
-        return counted
+        return _subtract(await _read_row_counters(self.session), self.row_counters)
 
     def _describe_changed_rows(self, counted: Mapping[str, _RowCounters], statement_rows: int, sql: str) -> list[str]:
         """Return what came of the rows of each table, unless the statements say so themselves."""
-        lines: list[str] = []
-        has_unnamed_table = False
-        total_changes = 0
-        for oid, relation in counted.items():
-            total_changes += sum(relation.changes)
-            if not any(relation.changes):
-                continue
-            lines.append(f"{relation.name}: {_describe_changes(relation)}")
-            if self._is_old(oid):
-                self.changes_rows = True
-            # Rows behind a view, or in a partition, are those of a table that the caller did not name.
-            if relation.name.rpartition(".")[2].strip('"').lower() not in sql:
-                has_unnamed_table = True
-        self.has_counted_rows = total_changes >= statement_rows
-        if has_unnamed_table or total_changes != statement_rows:
-            return lines
-        return []
+        self.changes_rows = any(any(rows.changes) and self._is_old(oid) for oid, rows in counted.items())
+        self.has_counted_rows = sum(sum(rows.changes) for rows in counted.values()) >= statement_rows
+        return _describe_rows(counted.values(), statement_rows, sql)
 
     def _describe_reads(self, counted: Mapping[str, _RowCounters]) -> list[str]:
         """Return the tables that were read as a whole.
@@ -275,7 +263,7 @@ class Effects:
         Ends by going back to the savepoint `keep`.
         """
         changed: list[TableNames] = []
-        for oid, now in (await self._read_row_counters()).items():
+        for oid, now in (await _read_row_counters(self.session)).items():
             if now.changes != self.row_counters.get(oid, _UNTOUCHED).changes:
                 changed.append(TableNames(self._old_name(oid, now.name), now.name))
         return await sample_changed_rows(
@@ -311,6 +299,79 @@ class Effects:
 
     async def _fetch_json(self, sql: str, *values: str) -> Any:
         return json.loads(await self.session.fetch_value(sql, *values) or "null")
+
+
+class RowChanges:
+    """What came of rows in a change that is kept and of whose effects nothing else is looked at."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._counters: dict[str, _RowCounters] = {}
+
+    async def start(self) -> None:
+        """Look before the first statement: PostgreSQL's counts begin in earlier transactions of the connection."""
+        self._counters = await _read_row_counters(self._session)
+
+    async def finish(self, *, statement_rows: int, sql: str) -> Sequence[tuple[str, Sequence[str]]]:
+        """Return what came of the rows of each table, unless the statements say so themselves.
+
+        Args:
+            statement_rows: how many rows the statements themselves say they changed.
+            sql: the statements.
+        """
+        findings: list[tuple[str, Sequence[str]]] = []
+        counters = await _read_row_counters(self._session, _IS_CHANGED)
+        changed_rows = _describe_rows(_subtract(counters, self._counters).values(), statement_rows, sql)
+        if changed_rows:
+            findings.append((_CHANGED_ROWS_TITLE, changed_rows))
+        emptied: list[str] = await fetch_json(self._session, _EMPTIED)
+        if any(not _is_named(table, sql) for table in emptied):
+            findings.append(("Emptied:", emptied))
+        return findings
+
+
+async def _read_row_counters(session: Session, condition: str = "") -> dict[str, _RowCounters]:
+    rows: dict[str, list[Any]] = await fetch_json(session, _ROW_COUNTERS.format(condition=condition))
+    return {oid: _RowCounters(*counters) for oid, counters in rows.items()}
+
+
+def _subtract(
+    counters: Mapping[str, _RowCounters], old_counters: Mapping[str, _RowCounters]
+) -> dict[str, _RowCounters]:
+    """Return how many rows of each relation were changed and read since `old_counters`."""
+    counted: dict[str, _RowCounters] = {}
+    for oid, now in counters.items():
+        was = old_counters.get(oid, _UNTOUCHED)
+        counted[oid] = _RowCounters(
+            now.name,
+            now.inserted - was.inserted,
+            now.updated - was.updated,
+            now.deleted - was.deleted,
+            now.read - was.read,
+        )
+    return counted
+
+
+def _is_named(table: str, sql: str) -> bool:
+    """Return whether the caller named a table: rows behind a view, or in a partition, are those of another one."""
+    return table.rpartition(".")[2].strip('"').lower() in sql.lower()
+
+
+def _describe_rows(counted: Iterable[_RowCounters], statement_rows: int, sql: str) -> list[str]:
+    """Return what came of the rows of each table, unless the statements say so themselves."""
+    lines: list[str] = []
+    has_unnamed_table = False
+    total_changes = 0
+    for relation in counted:
+        if not any(relation.changes):
+            continue
+        total_changes += sum(relation.changes)
+        lines.append(f"{relation.name}: {_describe_changes(relation)}")
+        if not _is_named(relation.name, sql):
+            has_unnamed_table = True
+    if has_unnamed_table or total_changes != statement_rows:
+        return lines
+    return []
 
 
 def _explain_failure(error: Exception) -> str:

@@ -22,7 +22,7 @@ from mcp_postgres.engine.change.commit import (
     READ_TRANSACTION_ID,
     can_reach_server,
 )
-from mcp_postgres.engine.change.effects import Effects
+from mcp_postgres.engine.change.effects import Effects, RowChanges
 from mcp_postgres.engine.change.non_transactional import NON_TRANSACTIONAL, run_non_transactional
 from mcp_postgres.engine.change.objects import NAMED_OPTIONS_SETTING
 from mcp_postgres.engine.change.row_statements import ROW_VERBS, RowStatements, is_row_statement
@@ -118,6 +118,7 @@ class _ChangeRun:
         self.dry_run = dry_run
         self.rows = RowStatements(session, request, pages, limit)
         self.changes_schema = isinstance(request, Migration)
+        self.row_changes = RowChanges(session)
         self.effects: Effects | None = None
         if dry_run or self.changes_schema:
             self.effects = Effects(session, self.changes_schema)
@@ -141,7 +142,9 @@ class _ChangeRun:
         options = " ".join(sorted(_named_options(request)))
         if options:
             await session.fetch_value("SELECT pg_catalog.set_config($1, $2, true)", NAMED_OPTIONS_SETTING, options)
-        if self.effects is not None:
+        if self.effects is None:
+            await self.row_changes.start()
+        else:
             await self.effects.start()
         await session.run("SAVEPOINT mcp_before")
 
@@ -227,13 +230,14 @@ class _ChangeRun:
         await session.run(CHECK_CONSTRAINTS)
         await use_catalog_path(session)
         await self._check_allowed_effects(steps)
+        statement_rows = _count_changed_rows(steps)
+        sql = " ".join(part.sql for part in self.request.parts)
         if self.effects is None:
+            findings = await self.row_changes.finish(statement_rows=statement_rows, sql=sql)
             await session.commit(COMMIT)
-            return Change(steps, self.dry_run)
+            return Change(steps, self.dry_run, findings=findings)
         objects, findings = await self.effects.finish(
-            wants_undo=self.dry_run and self.changes_schema,
-            statement_rows=_count_changed_rows(steps),
-            sql=" ".join(part.sql for part in self.request.parts),
+            wants_undo=self.dry_run and self.changes_schema, statement_rows=statement_rows, sql=sql
         )
         changed_objects = self._select_reported(objects, steps)
         if not self.dry_run:
