@@ -8,6 +8,7 @@ import random
 import sqlite3
 import tracemalloc
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +26,9 @@ from mcp_batteries.sql.transfer.records import (
     read_json_records,
     refuse_unusable_names,
 )
+from postgres import serving as postgres
 from sql.prove_imports import prove
+from sqlite import serving as sqlite
 
 
 @pytest.mark.anyio
@@ -259,3 +262,26 @@ def test_a_field_that_stands_twice_is_not_dropped(text: str) -> None:
 
     with pytest.raises(AssertionError, match=r"has a field twice"):
         list(read_json_records(io.BytesIO(text.encode()), lambda *words: AssertionError(words), loads))
+
+
+@pytest.mark.anyio
+async def test_integers_without_a_sign_keep_all_digits(tmp_path: Path) -> None:
+    from arro3.core import Array, DataType, Field, RecordBatch, Schema, Table
+    from arro3.io import write_parquet
+
+    schema = Schema([Field("id", DataType.uint64(), nullable=True)])
+    ids = {"id": Array([1, 2**64 - 1, None], DataType.uint64())}
+    batch = RecordBatch.from_pydict(ids, schema=schema)  # pyright: ignore[reportUnknownMemberType]
+    write_parquet(Table.from_batches([batch]), tmp_path / "ids.parquet")
+    sqlite.run(tmp_path / "a.db", "CREATE TABLE other (a integer)")
+    async with sqlite.served("--write", "--ddl", "--files", tmp_path, tmp_path / "a.db") as wire:
+        said = sqlite.text_of(await wire.call("copy_from_file", file="ids.parquet", table="ids"))
+        assert said.startswith("Inserted 3 rows"), said
+        for source in ("ids", '"ids.parquet"'):
+            said = sqlite.text_of(await wire.call("query_rows", sql=f"SELECT * FROM {source}"))
+            assert said.splitlines()[-3:] == ["[1]", '["18446744073709551615"]', "[null]"], said
+    base = postgres.make("CREATE TABLE other (a integer)")
+    async with postgres.inside("--write", "--ddl", "--files", tmp_path, base.url("owner")) as wire:
+        said = postgres.text_of(await wire.call("copy_from_file", file="ids.parquet", table="ids"))
+        assert "Inserted 3 rows" in said and '"id" numeric' in said, said
+    assert base.rows("SELECT id FROM ids") == [(1,), (2**64 - 1,), (None,)]

@@ -53,6 +53,8 @@ class ColumnKind(StrEnum):
     REAL = "real"
     TEXT = "text"
     BYTES = "bytes"
+    # Only read: integers of which some may be beyond 64 bits with a sign.
+    UNSIGNED = "unsigned"
     # The column holds nothing but NULL.
     NOTHING = "nothing"
 
@@ -109,6 +111,8 @@ def column_types(file: BinaryIO) -> list[str]:
 def _kind_of_type(type_: Any) -> ColumnKind:
     if type_.is_boolean(type_):
         return ColumnKind.BOOLEAN
+    if type_.is_unsigned_integer(type_) and type_.bit_width == 64:
+        return ColumnKind.UNSIGNED
     if type_.is_integer(type_):
         return ColumnKind.INTEGER
     if type_.is_floating(type_):

@@ -36,7 +36,8 @@ _MIN_LOCK_SECONDS = 1.0
 # A sequence of a column is listed with its table.
 _LISTED = f"""({RELATION_LISTED} OR EXISTS (SELECT 1 FROM pg_depend d JOIN pg_class c ON c.oid = d.refobjid
     JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE d.objid = l.relation AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') AND {RELATION_LISTED}))"""
+    WHERE d.objid = l.relation AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+    AND {RELATION_LISTED}))"""
 _LOCKS = f"""
 SELECT coalesce(json_agg(json_build_array(l.relation::text, l.mode, CASE WHEN c.oid IS NOT NULL AND {_LISTED} THEN
     format('%s %I.%I', {RELATION_WORD}, n.nspname, c.relname) END)), '[]')::text

@@ -23,6 +23,7 @@ _BATCH_ROWS = 500
 _TYPE_NAMES = {
     ColumnKind.BOOLEAN: "boolean",
     ColumnKind.INTEGER: "bigint",
+    ColumnKind.UNSIGNED: "numeric",
     ColumnKind.REAL: "double precision",
     ColumnKind.BYTES: "bytea",
 }

@@ -30,6 +30,8 @@ def read_column_types(file: BinaryIO) -> list[str]:
         ColumnKind.BOOLEAN: "INTEGER",
         ColumnKind.INTEGER: "INTEGER",
         ColumnKind.REAL: "REAL",
+        # Without a type it keeps the integers, and as text those that SQLite has no integer for.
+        ColumnKind.UNSIGNED: "",
         ColumnKind.BYTES: "BLOB",
     }
     try:

@@ -122,7 +122,7 @@ class RecordFile(NamedTuple):
 
     def to_column_values(self, record: list[Any]) -> list[Any]:
         """Return a record as a table takes it."""
-        if self.is_csv or self.is_parquet:
+        if self.is_csv:
             return record
         return list(map(_to_column_value, record))
 
@@ -142,7 +142,7 @@ def _parse_constant(word: str) -> float:
 
 
 def _to_column_value(value: Any) -> Any:
-    """Return a JSON value as a table takes it: objects, arrays and integers beyond 64 bits as text."""
+    """Return a value of JSON or Parquet as a table takes it: objects, arrays and integers beyond 64 bits as text."""
     match value:
         case {"base64": str()}:
             return value
