@@ -1,8 +1,11 @@
 """What users reported of other servers and tools for PostgreSQL, tried on mcp-postgres with tables of our own."""
 
+from pathlib import Path
+
+import psycopg
 import pytest
 
-from postgres.serving import inside, make, text_of
+from postgres.serving import Base, inside, make, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -182,3 +185,73 @@ async def test_a_name_in_another_schema_or_with_capitals_is_told_as_it_is_writte
         ):  # fmt: skip
             done = await wire.call("query_rows", sql=sql)
             assert done["isError"] and f"Did you mean {name}?" in text_of(done), sql
+
+
+def _make_encoded(encoding: str, word: bytes) -> Base:
+    """A database in another encoding, with a table of one word."""
+    base = Base(f"reported_{encoding.lower()}")
+    with Base("postgres").connect() as connection:
+        connection.execute(f"CREATE DATABASE {base.name} ENCODING '{encoding}' TEMPLATE template0 LOCALE 'C'".encode())
+    with psycopg.connect(base.url("postgres"), autocommit=True, client_encoding=encoding) as connection:
+        connection.execute(b"CREATE TABLE people (name text); GRANT SELECT ON people TO PUBLIC")
+        connection.execute(b"INSERT INTO people VALUES ('" + word + b"')")
+    return base
+
+
+@pytest.mark.reported("hasura/graphql-engine#7315")
+@pytest.mark.reported("graphile/crystal#1513")
+async def test_a_latin1_database_is_listed_and_read() -> None:
+    base = _make_encoded("LATIN1", "Zürich".encode("latin-1"))
+    async with inside(base.url()) as wire:
+        assert "- public.people " in text_of(await wire.call("list_objects"))
+        assert '["Zürich"]' in text_of(await wire.call("get_table", table="people", sample=1))
+        said = await wire.call("query_rows", sql="SELECT count(*) FROM people WHERE name = $1", parameters=["Zürich"])
+        assert text_of(said).endswith("[1]\n")
+
+
+@pytest.mark.reported("TeamSQL/desktop-app#259")
+async def test_a_database_without_an_encoding_is_listed_and_read() -> None:
+    base = _make_encoded("SQL_ASCII", b"se\xed\x61 ")
+    async with inside(base.url()) as wire:
+        assert "- public.people " in text_of(await wire.call("list_objects"))
+        assert '["se\ufffda "]' in text_of(await wire.call("query_rows", sql="SELECT * FROM people"))
+
+
+@pytest.mark.reported("bytebase/dbhub#416")
+@pytest.mark.reported("modelcontextprotocol/servers#2158")
+@pytest.mark.reported("dbcodeio/public#482")
+async def test_times_are_what_is_stored_wherever_the_server_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/Chicago")
+    base = make("CREATE TABLE t (a timestamp, b date, c timestamptz); GRANT SELECT ON t TO PUBLIC;")
+    base.run("INSERT INTO t VALUES ('2026-03-01 00:30', '2026-03-01', '2026-03-01 00:30+00')")
+    base.run("INSERT INTO t VALUES ('-infinity', 'infinity', NULL)")
+    async with inside(base.url()) as wire:
+        said = text_of(await wire.call("query_rows", sql="SELECT a, b, c AT TIME ZONE 'UTC' FROM t"))
+        assert '["2026-03-01 00:30:00","2026-03-01","2026-03-01 00:30:00"]' in said, said
+        assert '["-infinity","infinity",null]' in said, said
+
+
+@pytest.mark.reported("cweijan/vscode-database-client#1671")
+async def test_json_in_a_csv_file_stays_json(tmp_path: Path) -> None:
+    base = make("CREATE TABLE audit (id integer, input jsonb, output json);")
+    (tmp_path / "audit.csv").write_text('id,input,output\n1,"{""a"": [1, ""x""]}","[{}]"\n2,,\n', "utf-8")
+    async with inside("--write", "--files", tmp_path, base.url("owner")) as wire:
+        said = text_of(await wire.call("copy_from_file", file="audit.csv", table="audit"))
+        assert said.startswith("Inserted 2 rows"), said
+    assert base.rows("SELECT id, input, output FROM audit ORDER BY id") == [(1, {"a": [1, "x"]}, [{}]), (2, None, None)]
+
+
+@pytest.mark.reported("pgEdge/pgedge-postgres-mcp#74")
+@pytest.mark.reported("tconbeer/harlequin-postgres#40")
+async def test_partitions_stay_behind_their_table_and_materialized_views_are_listed() -> None:
+    parts = "".join(
+        f"CREATE TABLE day_{day} PARTITION OF events FOR VALUES FROM ({day}) TO ({day + 1});" for day in range(40)
+    )
+    base = make(
+        f"CREATE TABLE events (day integer, word text) PARTITION BY RANGE (day); {parts}"
+        "CREATE MATERIALIZED VIEW words AS SELECT DISTINCT word FROM events;"
+    )
+    async with inside(base.url()) as wire:
+        listed = text_of(await wire.call("list_objects"))
+        assert "public.events" in listed and "public.words" in listed and "day_7" not in listed, listed
+        assert "- day_1 FOR VALUES" in text_of(await wire.call("get_table", table="events"))

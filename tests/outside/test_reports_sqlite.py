@@ -179,3 +179,85 @@ async def test_what_reads_is_read_in_any_form_and_nothing_behind_it_writes(tmp_p
         for sql in (f"SELECT 1; ATTACH DATABASE '{other}' AS other", f"VACUUM INTO '{other}'"):
             assert (await wire.call("query_rows", sql=sql))["isError"]
     assert not other.exists()
+
+
+@pytest.mark.reported("emilpriver/geni#29")
+@pytest.mark.reported("spences10/mcp-sqlite-tools#16")
+async def test_a_script_of_a_schema_runs_whole_and_again(tmp_path: Path) -> None:
+    run(tmp_path / "app.db", "CREATE TABLE t (id integer)")
+    script = """
+    DROP INDEX IF EXISTS by_mail;
+    DROP TABLE IF EXISTS people; -- the first time there is none
+    /* people; and how to find them */
+    CREATE TABLE IF NOT EXISTS people (id text PRIMARY KEY, mail text DEFAULT 'a;b');
+    CREATE INDEX IF NOT EXISTS by_mail ON people (mail);
+    """
+    async with served("--ddl", tmp_path / "app.db") as wire:
+        for schema in ("+ index by_mail\n+ table people", "nothing"):
+            said = text_of(await wire.call("edit_schema", sql=script))
+            assert f"4. CREATE INDEX\nSchema:\n{schema}" in said, said
+
+
+@pytest.mark.reported("TablePlus/TablePlus#3899")
+async def test_as_many_rows_come_in_each_time_as_the_file_has(tmp_path: Path) -> None:
+    run(tmp_path / "a.db", "CREATE TABLE t (id integer)")
+    records = [f'{number},"grade ""{number % 7}""\r\nand, more",{number * 1.5}' for number in range(30_011)]
+    (tmp_path / "grades.csv").write_bytes("\r\n".join(["id,text,points", *records]).encode())
+    async with served("--write", "--ddl", "--files", tmp_path, tmp_path / "a.db") as wire:
+        for table in ("one", "two", "three"):
+            said = text_of(await wire.call("copy_from_file", file="grades.csv", table=table))
+            assert said.startswith(f"Inserted {len(records):,} rows"), said
+            counted = text_of(await wire.call("query_rows", sql=f"SELECT count(*), count(DISTINCT id) FROM {table}"))
+            assert counted.endswith(f"[{len(records)},{len(records)}]\n"), counted
+
+
+@pytest.mark.reported("nao1215/filesql#475")
+@pytest.mark.reported("simonw/sqlite-utils#605")
+async def test_no_type_that_is_chosen_for_a_file_rounds_its_integers(tmp_path: Path) -> None:
+    run(tmp_path / "a.db", "CREATE TABLE t (id integer)")
+    (tmp_path / "mixed.csv").write_text("v\n9007199254740993\n0.5\n", "utf-8")
+    (tmp_path / "long.csv").write_text("v\n11040320260000000001\n", "utf-8")
+    (tmp_path / "long.jsonl").write_text('{"v": 11040320260000000001}\n', "utf-8")
+    async with served("--write", "--ddl", "--files", tmp_path, tmp_path / "a.db") as wire:
+        for file in ("mixed.csv", "long.csv", "long.jsonl"):
+            await wire.call("copy_from_file", file=file, table=file)
+            for source in (f'main."{file}"', f'"{file}"'):
+                said = text_of(await wire.call("query_rows", sql=f"SELECT v FROM {source}"))
+                assert '["9007199254740993"]' in said or '["11040320260000000001"]' in said, said
+
+
+@pytest.mark.reported("pawelsalawa/letos#3148")
+@pytest.mark.reported("berthubert/sqlitewrite#3")
+@pytest.mark.reported("sqlitebrowser/sqlitebrowser#3895")
+async def test_a_text_goes_on_behind_characters_that_nobody_sees(tmp_path: Path) -> None:
+    run(tmp_path / "a.db", "CREATE TABLE t (id integer PRIMARY KEY, word text)")
+    word = "a\0b\x1fc"
+    async with served("--write", "--files", tmp_path, tmp_path / "a.db") as wire:
+        await wire.call("write_rows", sql="INSERT INTO t (word) VALUES (?)", parameters=[word])
+        shown = r'[1,"a\u0000b\u001fc"]'
+        assert shown in text_of(await wire.call("query_rows", sql="SELECT * FROM t"))
+        assert shown in text_of(await wire.call("get_table", table="t", sample=1))
+        said = text_of(await wire.call("query_rows", sql="SELECT count(*) FROM t WHERE word = ?", parameters=[word]))
+        assert said.endswith("[1]\n")
+        await wire.call("copy_to_file", sql="SELECT id + 1 AS id, word FROM t", file="t.jsonl")
+        await wire.call("copy_from_file", file="t.jsonl", table="t")
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        assert connection.execute("SELECT word FROM t").fetchall() == [(word,), (word,)]
+
+
+@pytest.mark.reported("WingedGuardian/GENesis-AGI#1720")
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+async def test_a_write_that_met_a_lock_holds_up_none_behind_it(tmp_path: Path, journal: str) -> None:
+    path = tmp_path / "busy.db"
+    run(path, f"PRAGMA journal_mode = {journal}; CREATE TABLE t (id integer)")
+    async with served("--write", "--timeout", "1", "--workers", "1", path) as wire:
+        with closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as writer:
+            for _ in range(3):
+                writer.execute("BEGIN IMMEDIATE")
+                writer.execute("INSERT INTO t VALUES (1)")
+                assert (await wire.call("write_rows", sql="INSERT INTO t VALUES (2)"))["isError"]
+                writer.execute("COMMIT")
+                said = text_of(await wire.call("write_rows", sql="INSERT INTO t VALUES (3)"))
+                assert said.startswith("Done and committed."), said
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT id FROM t").fetchall() == [(1,), (3,)] * 3
