@@ -191,6 +191,37 @@ async def test_a_check_that_damage_stops_tells_the_damage(tmp_path: Path, quick:
 
 
 @pytest.mark.anyio
+async def test_an_index_that_lacks_rows_is_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("""
+            CREATE TABLE t (v text, w text); INSERT INTO t VALUES ('a', 'x'), ('b', NULL); CREATE INDEX i ON t (v);
+            PRAGMA writable_schema = 1; UPDATE sqlite_master SET sql = 'CREATE INDEX i ON t (w)' WHERE name = 'i';
+        """)
+    async with served("--ddl", path) as wire:
+        answer = text_of(await wire.call("run_check"))
+        assert "row 1 missing from index i" in answer and "`REINDEX` makes" in answer and "backup" not in answer
+        await wire.call("edit_schema", sql="REINDEX")
+        assert "is whole" in text_of(await wire.call("run_check"))
+
+
+@pytest.mark.anyio
+async def test_rows_that_a_later_rule_forbids_are_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    changed = "CREATE TABLE t (v text NOT NULL, w text CHECK (w <> ''x''))"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(f"""
+            CREATE TABLE t (v text, w text); INSERT INTO t VALUES (NULL, 'x');
+            PRAGMA writable_schema = 1; UPDATE sqlite_master SET sql = '{changed}' WHERE name = 't';
+        """)
+    async with served("--write", path) as wire:
+        answer = text_of(await wire.call("run_check"))
+        assert "NULL value in t.v" in answer and "Change them." in answer and "backup" not in answer, answer
+        await wire.call("write_rows", sql="UPDATE t SET v = '', w = ''")
+        assert "is whole" in text_of(await wire.call("run_check"))
+
+
+@pytest.mark.anyio
 async def test_every_mistake_is_answered_with_the_next_move(tmp_path: Path) -> None:
     path = make(tmp_path / "a.db")
     async with Client(build(load(Settings, [str(path)]))) as client:

@@ -6,6 +6,7 @@ show only structured content fall back to the text where there is none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -412,6 +413,11 @@ class Plan:
         return clip("\n".join(lines), _MAX_LENGTH, "explain a part of the statement")
 
 
+# What integrity_check says of indexes that lack a row or have one too many, and of rows that no constraint would let in.
+_INDEX_COMPLAINT = re.compile(r"row \d+ missing from index |wrong # of entries in index ")
+_ROW_COMPLAINT = re.compile(r"(?:NULL|non-\w+) value in |CHECK constraint failed in ")
+
+
 @dataclass(frozen=True)
 class Check:
     """The result of an integrity check.
@@ -431,8 +437,15 @@ class Check:
             return f"`{self.database}` is whole: no damage, no foreign key points nowhere."
         lines = [f"`{self.database}` has problems:", *self.complaints, *self.broken_keys]
         if self.complaints:
-            lines.append("A backup is the remedy; `.recover` of the sqlite3 shell saves what it can.")
+            lines.append(self._remedy())
         return "\n".join(lines)
+
+    def _remedy(self) -> str:
+        if all(map(_INDEX_COMPLAINT.match, self.complaints)):
+            return "The rows are whole: `REINDEX` makes the indexes anew (`edit_schema`, or the operator)."
+        if all(map(_ROW_COMPLAINT.match, self.complaints)):
+            return "The file is whole: these rows broke a rule that came later. Change them."
+        return "A backup is the remedy; `.recover` of the sqlite3 shell saves what it can."
 
 
 @dataclass(frozen=True)
