@@ -95,6 +95,29 @@ async def test_statements_are_all_kept_or_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
+async def test_an_answer_names_no_table_that_did_not_change(tmp_path: Path) -> None:
+    path = tmp_path / "app.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("""
+            CREATE TABLE parent (id integer PRIMARY KEY); INSERT INTO parent VALUES (1), (2), (3);
+            CREATE TABLE child (parent_id integer REFERENCES parent ON DELETE CASCADE); INSERT INTO child VALUES (2);
+            CREATE TABLE log (word text);
+            CREATE TRIGGER note AFTER DELETE ON parent WHEN OLD.id = 3 BEGIN INSERT INTO log VALUES ('gone'); END;
+        """)
+    async with served("--write", "--ddl", path) as wire:
+
+        async def write(sql: str) -> str:
+            return text_of(await wire.call("write_rows", sql=sql)).splitlines()[1]
+
+        assert await write("DELETE FROM parent WHERE id = 1") == "1 row in parent"
+        said = await write("DELETE FROM parent WHERE id = 2")
+        assert said == "1 row, and 1 more by triggers and foreign keys in parent, log (trigger note), child"
+        # What a table of a module writes for itself is none of the caller's rows.
+        said = text_of(await wire.call("edit_schema", sql="CREATE VIRTUAL TABLE words USING fts5 (word)"))
+        assert "by triggers" not in said, said
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("what", ["TABLE", "VIEW", "INDEX", "TRIGGER"])
 async def test_a_script_may_drop_what_is_not_there(what: str, tmp_path: Path) -> None:
     path = make(tmp_path / "app.db")

@@ -413,7 +413,7 @@ class Plan:
         return clip("\n".join(lines), _MAX_LENGTH, "explain a part of the statement")
 
 
-# What integrity_check says of indexes that lack a row or have one too many, and of rows that no constraint would let in.
+# What integrity_check says of indexes that lack rows or have too many, and of rows that no constraint would let in.
 _INDEX_COMPLAINT = re.compile(r"row \d+ missing from index |wrong # of entries in index ")
 _ROW_COMPLAINT = re.compile(r"(?:NULL|non-\w+) value in |CHECK constraint failed in ")
 

@@ -373,11 +373,14 @@ def _run_once(database: Database, mode: Mode, statement: dict[str, Any]) -> _Ste
     visible = _select_visible(database, written)
     action = _name_action(sql) if changes_schema else ""
     row_count = _count_changed_rows(database, cursor, has_written=bool(written))
-    # What a virtual table writes for itself is counted too, and is nobody's business.
+    # What a virtual table writes for itself is counted too, and is nobody's business; nor is what a new one begins with.
     total_row_count = row_count
-    if visible == written:
-        total_row_count = database.connection.total_changes - changes_before
     table_phrases = [_describe_written_table(table, trigger) for table, trigger in visible.items()]
+    if visible == written and not changes_schema:
+        total_row_count = database.connection.total_changes - changes_before
+        if total_row_count == row_count:
+            # The others are those that a trigger or a foreign key would have changed; its own table comes first.
+            del table_phrases[1:]
     return _Step(action, row_count, total_row_count, table_phrases, list(visible), _seconds_if_slow(started), returned)
 
 
