@@ -373,7 +373,7 @@ def _run_once(database: Database, mode: Mode, statement: dict[str, Any]) -> _Ste
     visible = _select_visible(database, written)
     action = _name_action(sql) if changes_schema else ""
     row_count = _count_changed_rows(database, cursor, has_written=bool(written))
-    # What a virtual table writes for itself is counted too, and is nobody's business; nor is what a new one begins with.
+    # What a virtual table writes for itself is counted too, or begins with, and is nobody's business.
     total_row_count = row_count
     table_phrases = [_describe_written_table(table, trigger) for table, trigger in visible.items()]
     if visible == written and not changes_schema:
