@@ -12,7 +12,7 @@ _GROWS = "what it needs grows with what is asked for"
 # What the operator is told of a file and of a role, and what a model reads beside an answer.
 NO_STEPS = (
     "mend the password; its file is read again at each connect",
-    "read again from row {} on: what changed meanwhile may be missing or twice",
+    "read again from row {} on: what changed meanwhile, or has no ORDER BY a key, may be missing or twice",
     "; it did not read {} before: REVOKE SELECT ON ... FROM {} takes a table away again",
 )
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -446,3 +447,18 @@ async def test_a_plan_is_shown_as_if_the_planner_had_other_settings() -> None:
             ):  # fmt: skip
                 assert why in await planned(**{name: value}), await planned(**{name: value})
             assert "Seq Scan on many" in await planned(), "no setting outlives a call"
+
+
+@pytest.mark.anyio
+async def test_the_pages_of_a_large_table_hold_each_row_once() -> None:
+    base = make()
+    # PostgreSQL begins a scan of a table where the last one stopped if it is larger than a quarter of its buffers.
+    base.run("CREATE TABLE large AS SELECT i AS id, repeat('x', 400) AS pad FROM generate_series(1, 100000) i", "owner")
+    ids: list[int] = []
+    async with inside(f"app={base.url('owner')}") as wire:
+        arguments: dict[str, Any] = {"sql": "SELECT id FROM large"}
+        for _ in range(6):
+            said = text_of(await wire.call("query_rows", limit=1500, **arguments))
+            ids += [json.loads(line)[0] for line in said.splitlines() if re.fullmatch(r"\[\d+\]", line)]
+            arguments = {"cursor": said.partition("cursor=")[2].partition("]")[0]}
+    assert ids == [*range(1, len(ids) + 1)] and len(ids) > 5000

@@ -91,6 +91,8 @@ def transaction_opening(limits: TransactionLimits, *, write: bool = False, same_
         "DateStyle": "ISO, YMD", "IntervalStyle": "postgres", "bytea_output": "hex", "extra_float_digits": 1,
         "xmloption": "content", "standard_conforming_strings": "on", "array_nulls": "on",
         "quote_all_identifiers": "off", "exit_on_error": "off",
+        # Else a large table is read from where the last scan of it stopped, and pages that are read again lack rows.
+        "synchronize_seqscans": "off",
     }  # fmt: skip
     mode = "READ WRITE" if write else "READ ONLY"
 

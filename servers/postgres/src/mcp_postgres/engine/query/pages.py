@@ -218,7 +218,10 @@ class ResultPages:
         statement = result.statement
         async with self._pools.session(statement.database) as session:
             read = await _read_result(session, statement, limit, max_bytes, result.max_cell, shown_rows)
-        read.notes.append(f"read again from row {shown_rows + 1} on: what changed meanwhile may be missing or twice")
+        read.notes.append(
+            f"read again from row {shown_rows + 1} on: what changed meanwhile, or has no ORDER BY a key, may be missing "
+            "or twice"
+        )
         return read
 
     async def compile(self, statement: ReadStatement) -> None:
