@@ -219,8 +219,8 @@ class ResultPages:
         async with self._pools.session(statement.database) as session:
             read = await _read_result(session, statement, limit, max_bytes, result.max_cell, shown_rows)
         read.notes.append(
-            f"read again from row {shown_rows + 1} on: what changed meanwhile, or has no ORDER BY a key, may be missing "
-            "or twice"
+            f"read again from row {shown_rows + 1} on: what changed meanwhile, or has no ORDER BY a key, may be "
+            "missing or twice"
         )
         return read
 
