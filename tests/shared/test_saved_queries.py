@@ -18,6 +18,12 @@ def test_a_parameter_that_can_be_no_argument_is_refused_with_its_line(name: str)
     assert "small letters" in str(refused.value)
 
 
+@pytest.mark.parametrize("kind", ["integer[] = 1", "text(9) = 'x'", "real, = 1"])
+def test_no_default_is_lost_behind_a_type_that_there_is_not(kind: str) -> None:
+    with pytest.raises(Invalid, match="is not understood"):
+        parse("q", f"-- Books.\n-- :most {kind}\nSELECT 1")
+
+
 def test_a_query_is_kept_letter_by_letter() -> None:
     sql = "SELECT 'a\u2028b\x0cc\x85'\nFROM t"
     assert parse("q", f"-- Books.\n\n{sql}\n").sql == sql

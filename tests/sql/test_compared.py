@@ -251,6 +251,7 @@ async def test_odd_tables_are_compared(what: str, server: str, tmp_path: Path) -
         (("integer[]", "'{1}'"), ("integer", "1"), '"{1}" | 1: 1'),
         (("really", "'x'"), ("real", "1"), '"x" | 1: 1'),
         (("numeric(9, 2)", "1.50"), ("double precision", "1.5"), "No row differs."),
+        (("json", "'[1,2]'"), ("json", "'[1, 2]'"), "[1,2] | the same JSON, written otherwise: 1"),
     ],
 )
 async def test_postgresql_compares_what_is_of_two_kinds(

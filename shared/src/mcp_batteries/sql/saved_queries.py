@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 _MAX_FILES = 100
 _MAX_BYTES = 100_000
 _ARGUMENT = re.compile(r"(?!model_)[a-z][a-z0-9_]*")
-_DECLARED = re.compile(r":(?P<name>\w+)\s+(?P<kind>\w+)(?:\s*=\s*(?P<default>'[^']*'|\S+))?\s*(?P<words>.*)")
+_DECLARED = re.compile(r":(?P<name>\w+)\s+(?P<kind>\w+)(?:\s*=\s*(?P<default>'[^']*'|\S+))?(?:\s+(?P<words>.*))?")
 
 
 @dataclass(frozen=True)

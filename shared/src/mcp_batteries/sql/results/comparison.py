@@ -175,6 +175,8 @@ def _shorten(cell: Any) -> Any:
 def _show_difference(old: str, new: str) -> str:
     """Return two values beside each other; long ones from where they begin to differ."""
     if max(len(old), len(new)) <= _MAX_SHOWN_CHARACTERS + len('""'):
+        if old == new:
+            return f"{old} | the same JSON, written otherwise"
         return f"{old} | {new}"
     if old == new:
         return f"{old[:_MAX_SHOWN_CHARACTERS]}…[cut] | begins alike, differs behind the part that was read"
