@@ -11,7 +11,7 @@ import re
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -63,6 +63,11 @@ _SHOW = re.compile(
 )
 _NO_QUERY = re.compile(LEADING_COMMENTS + r"(?:SHOW|EXPLAIN)\b", re.I)
 _TEXT = 25
+# What took longer is not read a second time so that its rows come in an order.
+_MAX_READ_TWICE_SECONDS = 2.0
+_SERIAL = "SELECT pg_catalog.set_config('max_parallel_workers_per_gather', '0', true)"
+# Nodes of a plan behind which rows are in an order, or few: below them it does not matter which worker was first.
+_ORDERS = re.compile(r"(?:Incremental )?Sort\b|.*Aggregate\b|WindowAgg\b|.*Unique\b")
 
 
 @dataclass
@@ -73,6 +78,7 @@ class _Result:
         first_row: how many rows there are before those kept.
         lines: the rows kept.
         executed_sql: what PostgreSQL was asked for.
+        is_serial: whether PostgreSQL is known to read the rows in the same order again.
     """
 
     statement: ReadStatement
@@ -84,6 +90,7 @@ class _Result:
     cut_cells: int = 0
     notes: list[str] = field(default_factory=list[str])
     executed_sql: str = ""
+    is_serial: bool = False
 
 
 class _RunKey(NamedTuple):
@@ -137,9 +144,12 @@ class ResultPages:
 
         connections = self._pools.of(statement.database)
         async with connections.session(first, seconds=seconds, role=role, prefetch=prefetch) as session:
+            started = time.monotonic()
             result = await _read_result(session, statement, limit, max_bytes, max_cell)
             if not session.role.is_judged:
                 self._remember(key, result.executed_sql)
+            if result.has_more and time.monotonic() - started < _MAX_READ_TWICE_SECONDS:
+                result = await _read_in_order(session, result, limit, max_bytes)
         return self._make_page(result, None, 0, limit, max_bytes)
 
     async def _first_pages(self, reads: Reads, *, limit: int, max_bytes: int, max_cell: int) -> Results:
@@ -217,7 +227,10 @@ class ResultPages:
         """Return a result as it is now, from a row on."""
         statement = result.statement
         async with self._pools.session(statement.database) as session:
+            if result.is_serial:
+                await session.run(_SERIAL)
             read = await _read_result(session, statement, limit, max_bytes, result.max_cell, shown_rows)
+            read.is_serial = result.is_serial
         read.notes.append(
             f"read again from row {shown_rows + 1} on: what changed meanwhile, or has no ORDER BY a key, may be "
             "missing or twice"
@@ -356,6 +369,40 @@ async def _read_result(
         await reader.read(sql, skipped_rows)
     result.cut_cells = writer.cut_count
     return result
+
+
+async def _read_in_order(session: Session, result: _Result, limit: int, max_bytes: int) -> _Result:
+    """Return a result whose later pages will be read again, by a plan that gives the rows in one order each time.
+
+    Parallel workers give them as they find them, unless they are ordered or counted behind that.
+    """
+    statement = result.statement
+    await session.run("ROLLBACK TO SAVEPOINT mcp_start")
+    try:
+        await apply_settings_of(session, statement)
+        await use_role_path(session)
+        await act_as_role(session)
+        explain = f"EXPLAIN (COSTS OFF) {result.executed_sql}"
+        (plan,) = await session.run_pipeline((explain, statement.parameters))
+        if _comes_as_found(str(row[0]) for row in plan.rows()):
+            await session.run(f"ROLLBACK TO SAVEPOINT mcp_start; {_SERIAL}")
+            result = await _read_result(session, statement, limit, max_bytes, result.max_cell)
+    except (Problem, psycopg.Error):
+        # There may be no time left for it.
+        return result
+    result.is_serial = True
+    return result
+
+
+def _comes_as_found(plan: Iterable[str]) -> bool:
+    """Return whether the rows of a plan come in the order in which parallel workers happen to find them."""
+    for line in plan:
+        node = line.strip().removeprefix("->").strip()
+        if node == "Gather":
+            return True
+        if _ORDERS.match(node):
+            return False
+    return False
 
 
 class _RowReader:
