@@ -191,6 +191,27 @@ async def test_a_check_that_damage_stops_tells_the_damage(tmp_path: Path, quick:
 
 
 @pytest.mark.anyio
+async def test_a_full_text_index_out_of_step_is_no_damaged_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("""
+            CREATE TABLE t (id integer PRIMARY KEY, word text); INSERT INTO t (word) VALUES ('one'), ('two');
+            CREATE VIRTUAL TABLE f USING fts5 (word, content = 't', content_rowid = 'id');
+            INSERT INTO f (f) VALUES ('rebuild'); DELETE FROM t WHERE id = 1;
+        """)
+    async with served("--write", path) as wire:
+        for tool, arguments in (
+            ("query_rows", {"sql": "SELECT * FROM f WHERE f MATCH 'one'"}), ("search_text", {"query": "one"}),
+        ):  # fmt: skip
+            answer = await wire.call(tool, **arguments)
+            assert answer["isError"] and "does not fit its rows" in text_of(answer), text_of(answer)
+            assert "damaged" not in text_of(answer)
+        await wire.call("write_rows", sql="INSERT INTO f(f) VALUES ('rebuild')")
+        assert '["two"]' in text_of(await wire.call("query_rows", sql="SELECT * FROM f WHERE f MATCH 'two'"))
+        assert "[0 rows]" in text_of(await wire.call("search_text", query="one"))
+
+
+@pytest.mark.anyio
 async def test_an_index_that_lacks_rows_is_made_anew(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with closing(sqlite3.connect(path)) as connection:

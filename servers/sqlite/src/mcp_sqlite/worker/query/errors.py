@@ -114,6 +114,12 @@ def _explain_state(error: BaseException, message: str, path_to_write: str | None
         return Failure("locked", "The database is locked", "Try again in a moment.")
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
         return _explain_refused_access(message, path_to_write)
+    if extended_code(error) == sqlite3.SQLITE_CORRUPT_VTAB:
+        return Failure(
+            "unavailable",
+            f"The index of a virtual table does not fit its rows: {message}.",
+            "`INSERT INTO name(name) VALUES ('rebuild')` makes that of a full-text table anew (`write_rows`).",
+        )
     if is_damage(error):
         return Failure("unavailable", f"The file is damaged or no database: {message}.", "`run_check` tells more.")
     return None
