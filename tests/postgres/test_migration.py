@@ -508,6 +508,10 @@ async def test_what_cascades_and_triggers_did_is_told_of_what_is_kept_too() -> N
         assert await write("DELETE FROM audit") == "Done and committed.\nDELETE: 1 row"
         said = await write("TRUNCATE parent CASCADE")
         assert said == "Done and committed.\nTRUNCATE TABLE\nEmptied:\npublic.parent\npublic.child", said
+        # A letter of another word is no name of a table.
+        base.run("CREATE TABLE a (id integer); CREATE VIEW things AS SELECT id FROM a", "owner")
+        said = await write("INSERT INTO things VALUES (1)")
+        assert said.endswith("INSERT: 1 row\nRows, by triggers and cascades too:\npublic.a: 1 in"), said
 
 
 async def test_a_change_tells_nothing_of_tables_that_are_not_served() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -355,7 +356,8 @@ def _subtract(
 
 def _is_named(table: str, sql: str) -> bool:
     """Return whether the caller named a table: rows behind a view, or in a partition, are those of another one."""
-    return table.rpartition(".")[2].strip('"').lower() in sql.lower()
+    name = re.escape(table.rpartition(".")[2].strip('"'))
+    return re.search(rf"(?<!\w){name}(?!\w)", sql, re.IGNORECASE) is not None
 
 
 def _describe_rows(counted: Iterable[_RowCounters], statement_rows: int, sql: str) -> list[str]:
