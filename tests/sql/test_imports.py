@@ -285,3 +285,15 @@ async def test_integers_without_a_sign_keep_all_digits(tmp_path: Path) -> None:
         said = postgres.text_of(await wire.call("copy_from_file", file="ids.parquet", table="ids"))
         assert "Inserted 3 rows" in said and '"id" numeric' in said, said
     assert base.rows("SELECT id FROM ids") == [(1,), (2**64 - 1,), (None,)]
+
+
+@pytest.mark.parametrize("first", ["sep=;", "\ufeffsep=;\r", '"sep=;"', "SEP=;"])
+def test_a_line_that_names_the_separator_is_no_header(first: str) -> None:
+    def fails(*words: str) -> Exception:
+        return AssertionError(words)
+
+    raw = io.BytesIO(f"{first}\nid;amount\n1;2,5\n".encode())
+    dialect = detect_dialect(raw, fails, through=lambda rows: rows)
+    assert list(read_csv_records(raw, fails, dialect)) == [["id", "amount"], ["1", "2.5"]]
+    assert [text for _, text in read_csv_lines(raw, fails, dialect)] == ["id,amount", "1,2.5"]
+    assert list(read_csv_records(io.BytesIO(b"sep=a\n1\n"), fails)) == [["sep=a"], ["1"]]

@@ -62,6 +62,8 @@ Loads = Callable[[str], Any]
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 # The delimiter is detected in so many characters of a file.
 _SAMPLE_CHARACTERS = 1 << 16
+_SEPARATOR_LINE = re.compile(r'"?sep=[^\w\s"]?"?\t?\s*', re.IGNORECASE)
+_MAX_SEPARATOR_LINE = 12
 # A number with a decimal comma. Numbers with leading zeros do not count: those are codes.
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,2}(?:\.[0-9]{3})+|[1-9][0-9]*)(?:,[0-9]+)?")
 # 1,234 may be either: where no comma of the file is surely a decimal one, such fields stay texts.
@@ -150,7 +152,7 @@ def detect_dialect(
 
 def _count_lines_above(raw: BinaryIO, dialect: CsvDialect) -> int:
     """Return how many lines of nothing but separators stand above the header; whoever reads it reports errors."""
-    text = _open_text(raw, dialect.encoding)
+    text = _open_csv(raw, dialect.encoding)
     count = 0
     try:
         for row in csv.reader(text, delimiter=dialect.delimiter, strict=True):
@@ -187,7 +189,7 @@ def _is_decimal(value: str) -> bool:
 
 
 def _delimiter(raw: BinaryIO, encoding: str, among: str) -> str:
-    text = _open_text(raw, encoding)
+    text = _open_csv(raw, encoding)
     try:
         sample = text.read(_SAMPLE_CHARACTERS)
     except ValueError:
@@ -264,7 +266,7 @@ def read_csv_records(
     csv.field_size_limit(_MAX_LINE_CHARACTERS)
     number = 0
     width = 0
-    text = _open_text(raw, dialect.encoding)
+    text = _open_csv(raw, dialect.encoding)
 
     def note_lines(lines: list[str]) -> Iterator[str]:
         for line in text:
@@ -480,6 +482,18 @@ def _is_whole(line: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _open_csv(raw: BinaryIO, encoding: str) -> io.TextIOWrapper:
+    """The text of a CSV file, behind the line with which some of them name the separator to Excel."""
+    text = _open_text(raw, encoding)
+    try:
+        first = text.readline(_MAX_SEPARATOR_LINE)
+    except ValueError:
+        first = ""  # Whoever reads the file reports the error.
+    if _SEPARATOR_LINE.fullmatch(first) is None:
+        text.seek(0)
+    return text
 
 
 def _open_text(raw: BinaryIO, encoding: str) -> io.TextIOWrapper:
