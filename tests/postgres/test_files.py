@@ -257,3 +257,11 @@ async def test_records_that_a_trigger_leaves_out_are_counted(tmp_path: Path, end
     assert said.startswith("Inserted 2 rows into `public.picky`"), said
     assert "Left out by a trigger or constraint of the table: 1 of the file's 3 records." in said
     assert base.rows("SELECT count(*) FROM picky") == [(2,)]
+
+
+async def test_an_export_that_wants_values_says_where_they_go(tmp_path: Path) -> None:
+    base = make("CREATE TABLE t (id integer)")
+    async with inside("--files", tmp_path, f"app={base.url('owner')}") as wire:
+        said = await wire.call("copy_to_file", sql="SELECT * FROM t WHERE id > $1", file="t.csv")
+    assert said["isError"] and text_of(said) == "`copy_to_file` takes no `parameters`. Write the values into `sql`."
+    assert not (tmp_path / "t.csv").exists()

@@ -68,6 +68,7 @@ _BATCH_RECORDS = 500
 # Other encodings of databases lack the characters of `MASK`.
 _ENCODINGS_WITH_MASK = ("UTF8", NO_ENCODING)
 _ASCII_MASK = "***"
+_WANTS_VALUES = "08P01"
 _AS_CSV = "COPY (\n{sql}\n) TO STDOUT (FORMAT csv, HEADER, ENCODING 'UTF8')"
 # JSON escapes control characters, so no value holds what would be quoted, and line ends stand between its parts only.
 _AS_JSON = (
@@ -102,7 +103,7 @@ async def _export_rows(pools: ConnectionPools, statement: ReadStatement, file: N
     name = file.name.lower()
     is_csv = name.endswith(".csv")
     async with pools.session(statement.database) as session:
-        columns = await admit(session, statement)
+        columns = await _admit(session, statement)
         if any(column.masked for column in columns):
             sql = _mask_columns(session, sql, columns)
         if not is_csv and len({column.name for column in columns}) < len(columns):
@@ -116,6 +117,20 @@ async def _export_rows(pools: ConnectionPools, statement: ReadStatement, file: N
             except psycopg.Error as error:
                 raise to_problem(error, statement.database.name) from error
             return Export(file.name, [column.name for column in columns], count, output.tell())
+
+
+async def _admit(session: Session, statement: ReadStatement) -> list[Column]:
+    """Return the columns of a query that only reads.
+
+    Raises:
+        Problem: it does more, or it wants a value for what stands as `$1`.
+    """
+    try:
+        return await admit(session, statement)
+    except Problem as problem:
+        if isinstance(problem.__cause__, psycopg.Error) and problem.__cause__.sqlstate == _WANTS_VALUES:
+            raise Invalid("`copy_to_file` takes no `parameters`.", "Write the values into `sql`.") from problem
+        raise
 
 
 async def _export_parquet(
