@@ -283,25 +283,13 @@ class Api:
         """
         if repo is not None and not internal and not writes:
             self.taint.record_read(repo.key)
-        body = {"query": query, "variables": dict(variables)}
-        response = await self.client.send(Request("POST", GRAPHQL, description, not writes, body=body))
-        if writes:
-            current_call().has_written = True
-        _note_hidden(response)
+        response = await self._send_query(query, variables, description, writes=writes)
         answer = _parse_graphql(response.body, description, writes=writes)
         self._judge_repository(answer.data, variables, description)
         if answer.is_missing:
             raise self._graphql_problem(answer.errors, response, description, writes=writes)
-        if writes and not _names_what_changed(answer.data):
-            raise Conflict(
-                f"GitHub answered without an error and changed nothing: {description}.",
-                "See what is there now, and whether what you named is a part of it.",
-            )
         if writes:
-            asked = expects or variables.get("input")
-            for payload in answer.data.values():
-                for selected in payload.values():
-                    _report_unset(asked, selected, description, "PATCH" if expects else "POST")
+            _judge_mutation(answer.data, variables, expects, description)
         if answer.errors and not internal:
             current_call().add_note(partial_data_note(answer.errors, description))
         self._note_rename(repo)
@@ -381,6 +369,17 @@ class Api:
         if current_call().has_written:
             fix = MAYBE_DONE
         return Unavailable("GitHub's answer can't be understood.", fix)
+
+    async def _send_query(
+        self, query: str, variables: Mapping[str, Any], description: str, *, writes: bool
+    ) -> Response:
+        """Send a query or mutation, and note what GitHub's headers say of its answer."""
+        body = {"query": query, "variables": dict(variables)}
+        response = await self.client.send(Request("POST", GRAPHQL, description, not writes, body=body))
+        if writes:
+            current_call().has_written = True
+        _note_hidden(response)
+        return response
 
     async def _get_unless_cached(self, request: Request, repo: Repo | None) -> ApiResponse:
         """Return the answer to `request`, or the one that GitHub says is still true."""
@@ -501,6 +500,29 @@ def _report_unset(asked: Any, answered: Any, description: str, method: str) -> N
     if is_everything_unset(asked, unset) and not only_adds:
         raise Conflict(f"GitHub answered without an error and changed nothing: {description}. {sentence}", fix)
     current_call().add_note(f"{sentence} {fix}")
+
+
+def _judge_mutation(
+    data: Any, variables: Mapping[str, Any], expects: Mapping[str, Any] | None, description: str
+) -> None:
+    """Compare what a mutation answered with what was asked for; have the client told what was not set.
+
+    Raises:
+        Conflict: nothing was changed.
+    """
+    if not _names_what_changed(data):
+        raise Conflict(
+            f"GitHub answered without an error and changed nothing: {description}.",
+            "See what is there now, and whether what you named is a part of it.",
+        )
+    asked = variables.get("input")
+    method = "POST"
+    if expects:
+        asked = expects
+        method = "PATCH"
+    for payload in data.values():
+        for selected in payload.values():
+            _report_unset(asked, selected, description, method)
 
 
 def _note_hidden(response: Response) -> None:
