@@ -83,6 +83,33 @@ def test_an_entry_asks_for_a_token_only_if_the_server_would_use_it(words: str, i
     assert ("GITHUB_TOKEN" in entry(host, load(Settings, words.split()))) is is_asked
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("shell", "batch", "said"),
+    [
+        (None, "", "`gh` program is not in a folder of `PATH`. The operator can install it"),
+        ("exit 1", "exit 1", "`gh` program has no token for `127.0.0.1`. The user can run `gh auth login --hostname"),
+        ("exec sleep 60", ":again\ngoto again", "`gh` program does not answer (TimeoutExpired)"),
+    ],
+    ids=["missing", "not logged in", "silent"],
+)
+async def test_gh_that_gives_no_token_says_why(
+    shell: str | None, batch: str, said: str, oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(credentials, "_GH_TIMEOUT_SECONDS", 5 if shell == "exit 1" else 0.1)
+    if shell is not None:
+        # The script's own programs are found by the PATH that is set there.
+        path = "PATH=/bin:/usr/bin"
+        fake_gh(tmp_path, f"{path}; {shell}", batch)
+    async with served(oracle, "--auth", "gh") as client:
+        assert said in await refused(client, "get_repository", repo="octo/app")
+    monkeypatch.delenv("GITHUB_TOKEN")
+    async with served(oracle) as client:
+        await call(client, "get_repository", repo="octo/app")
+    assert "authorization" not in oracle.seen[-1].headers
+
+
 @pytest.mark.slow
 @pytest.mark.anyio
 async def test_the_token_is_taken_from_where_it_is(

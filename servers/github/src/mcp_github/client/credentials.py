@@ -249,12 +249,12 @@ class Credentials:
         """Ask the gh program for its token, if the settings allow that."""
         if self._settings.auth not in ("auto", "gh"):
             return None
-        token = _ask_gh(self._api_url.host)
-        if token:
-            return _token_credential("gh", token)
-        if self._settings.auth == "gh":
-            raise Unavailable("The `gh` program has no token for this host.", "The user can run `gh auth login`.")
-        return None
+        try:
+            return _token_credential("gh", _ask_gh(self._api_url.host))
+        except Unavailable:
+            if self._settings.auth == "gh":
+                raise
+            return None
 
     def _open_app(self, app_id: str) -> RequestSigner:
         """Return what signs as an installation of a GitHub App: the one that the settings name, or the only one."""
@@ -344,19 +344,33 @@ def _read_variable(variable: str) -> str:
     return token
 
 
-def _ask_gh(host: str) -> str | None:
-    """Return the token of the `gh` program for `host`; None if it has none, or is not installed."""
+def _ask_gh(host: str) -> str:
+    """Return the token of the `gh` program for `host`.
+
+    Raises:
+        Unavailable: it is not installed, does not answer, or has none.
+    """
     program = find_executable("gh", scripts=True)
     if program is None:
-        return None
+        raise Unavailable(
+            "The `gh` program is not in a folder of `PATH`.",
+            "The operator can install it, add its folder to `PATH`, or use another `--auth`.",
+        )
     try:
         result = subprocess.run(
             [program, "auth", "token", "--hostname", host],
             capture_output=True, text=True, timeout=_GH_TIMEOUT_SECONDS, stdin=subprocess.DEVNULL, check=False,
             creationflags=NO_WINDOW,
         )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return None
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Unavailable(
+            f"The `gh` program does not answer ({type(error).__name__}).",
+            f"The operator can run `gh auth token --hostname {host}` to see why.",
+        ) from None
     token = result.stdout.strip()
+    if not token:
+        raise Unavailable(
+            f"The `gh` program has no token for `{host}`.", f"The user can run `gh auth login --hostname {host}`."
+        )
     add_secrets([token])
-    return token or None
+    return token
