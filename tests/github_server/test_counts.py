@@ -1,11 +1,12 @@
 """Figures in answers: those of a part say that they are of a part."""
 
+import json
 from typing import Any
 
 import pytest
 
 from github_server.oracle import Oracle
-from github_server.serving import call, refused, served
+from github_server.serving import call, refused, served, text_of
 from github_server.world import SHA, changed, issue, sample
 
 O = {"repo": "octo/app"}  # noqa: E741
@@ -129,3 +130,46 @@ async def test_a_branch_that_is_missing_leads_to_the_default_one(oracle: Oracle)
             said = await refused(client, tool, **O, **more, ref="main")
             assert "at `main`" in said or "of `main`" in said
             assert "without `ref` it is the default branch" in said
+
+
+@pytest.mark.anyio
+async def test_the_last_page_of_a_list_says_how_many_there_are(oracle: Oracle) -> None:
+    issues = [issue(number) for number in range(1, 75)]
+    pull = {**issue(75), "pull_request": {"url": "x"}}
+    oracle.pages(f"{HERE}/issues", [*issues, pull])
+    async with served(oracle) as client:
+        totals: list[int | None] = []
+        cursor = None
+        while cursor or not totals:
+            page = await call(client, "list_issues", **O, fields="number", cursor=cursor)
+            totals.append(page.get("total"))
+            cursor = page.get("cursor")
+        assert totals == [None, None, 74]
+        found = await call(client, "list_issues", **O, fields="number", limit=100)
+        assert (found["total"], len(found["rows"]), "note" in found) == (74, 74, False)
+        oracle.pages(f"{HERE}/issues", [])
+        assert (await call(client, "list_issues", **O))["total"] == 0
+
+
+@pytest.mark.anyio
+async def test_a_search_that_ran_out_of_time_counts_no_more_than_github_does(oracle: Oracle) -> None:
+    hit = {
+        **sample("search/issues-and-pull-requests")["items"][0],
+        "repository_url": "https://api.github.com/repos/o/x",
+    }
+    answer = {"total_count": 1, "incomplete_results": True, "items": [hit]}
+    oracle.answer("GET", "/search/issues", answer)
+    async with served(oracle, "--repos", "octo/app") as client:
+        found = await call(client, "search_github", kind="issues", query="x")
+    assert found["rows"] == [] and "total" not in found and "ran out of time" in found["note"]
+
+
+@pytest.mark.anyio
+async def test_a_note_is_a_part_of_the_json_that_it_is_about(oracle: Oracle) -> None:
+    oracle.answer("GET", f"{HERE}/issues/3", issue(3, labels=[]))
+    oracle.answer("PATCH", f"{HERE}/issues/3", {**issue(3), "labels": []})
+    async with served(oracle, "--write") as client:
+        result = await client.call_tool("edit_issue", {**O, "number": 3, "labels": ["bug"], "state": "open"})
+    assert len(result.content) == 1
+    assert json.loads(text_of(result)) == result.structured_content
+    assert "GitHub did not set: labels `bug`" in text_of(result)

@@ -34,7 +34,7 @@ class Listing(_Answer):
 
     Attributes:
         cursor: for the next page; None after the last.
-        total: the number of all objects, if GitHub reports it.
+        total: the number of all objects, if GitHub reports it or the last of them are here.
         removed: the number of removed invisible characters.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from importlib.metadata import version
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ from mcp_types import TextContent
 
 from mcp_batteries.observability.audit import caller_key
 from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_batteries.server.calling.results import clean
 from mcp_batteries.server.list_changes import ChangeFeedConfig
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_github.call_context import CallContext, active_call
@@ -155,14 +157,22 @@ class _CallBinding:
 
 
 def _with_note(result: dict[str, Any], text: str) -> dict[str, Any]:
-    """Return a call's result with a note, for hosts that show its text and for those that show its data."""
-    block = TextContent(type="text", text=text)
-    result = {**result, "content": [*result["content"], block.model_dump(exclude_none=True)]}
+    """Return a call's result with a note.
+
+    Of an answer that is data, the note is a part of the data and of their JSON, which scripts parse whole.
+    """
     data = result.get("structuredContent")
-    if isinstance(data, dict):
-        notes = join_notes(cast("dict[str, Any]", data).get("note"), text)
-        result["structuredContent"] = {**data, "note": notes}
-    return result
+    if not isinstance(data, dict):
+        return {**result, "content": [*result["content"], _text_block(text)]}
+    members = cast("dict[str, Any]", data)
+    noted = clean({**members, "note": join_notes(members.get("note"), text)})
+    _, *others = result["content"]
+    json_text = json.dumps(noted, ensure_ascii=False, separators=(",", ":"))
+    return {**result, "content": [_text_block(f"{json_text}\n"), *others], "structuredContent": noted}
+
+
+def _text_block(text: str) -> dict[str, Any]:
+    return TextContent(type="text", text=text).model_dump(exclude_none=True)
 
 
 def _instructions(policy: Policy) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, cast
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
@@ -86,20 +86,23 @@ class _Position:
     Attributes:
         limit: how many rows the caller wants at most.
         paging: the parameters of GitHub's page.
-        skip: how many objects of that page were shown before.
+        skip: how many objects of that page were listed before.
+        shown: how many rows all pages before have.
     """
 
     limit: int
     paging: Mapping[str, str] = field(default_factory=dict[str, str])
     skip: int = 0
+    shown: int = 0
 
     @classmethod
     def decode(cls, cursor: str, scope: Sequence[Any]) -> _Position:
         value: dict[str, Any] = Cursor.decode("page", cursor, scope)
-        return cls(value["n"], value["q"], value["skip"])
+        return cls(value["n"], value["q"], value["skip"], value["shown"])
 
     def encode(self, scope: Sequence[Any]) -> str:
-        return Cursor.encode("page", {"n": self.limit, "q": self.paging, "skip": self.skip}, scope)
+        value = {"n": self.limit, "q": self.paging, "skip": self.skip, "shown": self.shown}
+        return Cursor.encode("page", value, scope)
 
     @property
     def page_size(self) -> int:
@@ -122,6 +125,7 @@ class _Page:
 
     Attributes:
         position: of the page of GitHub's that was read last.
+        shown_before: how many rows the caller has of pages before this one.
         next_position: where the next answer begins; None after the last.
         members: the names of all members that the objects had.
         hidden_count: how many objects are not shown.
@@ -137,6 +141,7 @@ class _Page:
     query: ListQuery
     columns: list[str]
     position: _Position
+    shown_before: int = 0
     next_position: _Position | None = None
     rows: list[list[Any]] = field(default_factory=list[list[Any]])
     size: int = 0
@@ -176,18 +181,40 @@ class _Page:
             row = self.query.projection.to_row(item, self.columns)
             self.size += count_bytes(row)
             if self.rows and (self.size > DEFAULT_PAGE_BYTES or self._has_all_rows):
-                self.next_position = _Position(self.position.limit, self.position.paging, number)
+                self.next_position = replace(self.position, skip=number, shown=self.shown_count)
                 self.is_full = True
                 return
             self.rows.append(row)
             self.members |= item.keys()
         if response.next_page:
-            self.next_position = _Position(self.position.limit, response.next_page)
+            self.next_position = _Position(self.position.limit, response.next_page, shown=self.shown_count)
 
     @property
     def may_grow(self) -> bool:
         """Whether GitHub has another page, and this one has room for rows of it."""
         return self.next_position is not None and not self.is_full and not self._has_all_rows
+
+    @property
+    def shown_count(self) -> int:
+        """How many rows the caller has with this page."""
+        return self.shown_before + len(self.rows)
+
+    def count_all(self) -> int | None:
+        """Return how many objects there are for the caller; None where nobody knows."""
+        if self.total is not None and not self.hidden_count:
+            return self.total
+        is_incomplete = self.note is not None or self._is_cut_by_github
+        if self.next_position is not None or is_incomplete:
+            return None
+        return self.shown_count
+
+    @property
+    def _is_cut_by_github(self) -> bool:
+        """Whether GitHub lists no more, however many there are."""
+        max_items = self.query.max_items
+        if max_items is not None and self.position.items_before + self.listed_count >= max_items:
+            return True
+        return self._reachable_total is not None and (self.total or 0) > self._reachable_total
 
     @property
     def _has_all_rows(self) -> bool:
@@ -226,13 +253,13 @@ class _Page:
         """Return how many objects are to come, or that GitHub lists no more of them."""
         if self.next_position is not None:
             return self._remaining_note(self.next_position)
-        max_items = self.query.max_items
-        if max_items is not None and self.position.items_before + self.listed_count >= max_items:
-            return f"GitHub lists the first {max_items} only."
-        total = self.total or 0
-        if self._reachable_total is not None and total > self._reachable_total:
-            return f"GitHub shows the first {self._reachable_total:,} of {total:,} only: search for something narrower."
-        return None
+        if not self._is_cut_by_github:
+            return None
+        if self.query.max_items is not None:
+            return f"GitHub lists the first {self.query.max_items} only."
+        return (
+            f"GitHub shows the first {self._reachable_total:,} of {self.total:,} only: search for something narrower."
+        )
 
     @property
     def _reachable_total(self) -> int | None:
@@ -280,7 +307,7 @@ async def fetch_page(api: Api, query: ListQuery, options: PageOptions) -> Listin
     position = _Position(options.limit)
     if options.cursor:
         position = _Position.decode(options.cursor, scope)
-    page = _Page(query, query.projection.choose_columns(options.fields), position)
+    page = _Page(query, query.projection.choose_columns(options.fields), position, position.shown)
     await _read_upstream_page(api, page, position)
     for _ in range(_MAX_UPSTREAM_PAGES - 1):
         # A page of which most is not shown would look like the end.
@@ -296,13 +323,10 @@ async def fetch_page(api: Api, query: ListQuery, options: PageOptions) -> Listin
     cursor = None
     if page.next_position is not None:
         cursor = page.next_position.encode(scope)
-    total = page.total
-    if page.hidden_count:
-        total = None
     return Listing(
         cursor=cursor,
         note=page.compose_note(options.fields),
-        total=total,
+        total=page.count_all(),
         removed=page.removed or None,
         columns=page.columns,
         rows=page.rows,

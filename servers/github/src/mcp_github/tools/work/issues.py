@@ -558,7 +558,7 @@ async def _list_of_organisation(api: Api, repo: Repo, kind: IssueOption, path: s
     response = await api.get(f"/orgs/{repo.account}/{path}", description, repo=repo)
     columns = projection.choose_columns(None)
     rows = [projection.to_row(item, columns) for item in response.data if item]
-    return Listing(removed=response.removed or None, columns=columns, rows=rows)
+    return Listing(total=len(rows), removed=response.removed or None, columns=columns, rows=rows)
 
 
 async def _resolve_custom_fields(api: Api, repo: Repo, custom: Mapping[str, Any]) -> Sequence[_FieldValue]:
