@@ -69,6 +69,7 @@ ISSUE = Projection(
         "custom": lambda item: _custom_fields(item),
     },
     ("number", "title", "state", "author", "trust", "labels", "assignees", "comments", "updated_at"),
+    ("body", "milestone", "state_reason", "type", "created_at", "closed_at", "url"),
 )
 COMMENT = Projection(
     {
@@ -105,7 +106,11 @@ PULL = Projection(
         "url": "html_url",
     },
     ("number", "title", "state", "draft", "author", "trust", "head", "base", "labels", "updated_at"),
-)
+    (
+        "body", "milestone", "merged", "merged_at", "merged_by", "head_sha", "mergeable", "reviewers",
+        "review_decision", "verdicts", "checks", "closes", "assignees", "created_at", "closed_at", "url",
+    ),
+)  # fmt: skip
 REPOSITORY = Projection(
     {
         "repo": "full_name",
@@ -139,6 +144,7 @@ COMMIT = Projection(
         "url": "html_url",
     },
     ("sha", "message", "author", "name", "date"),
+    ("subject",),
 )
 COMMIT_HIT = Projection({"repo": "repository.full_name", **COMMIT.getters}, ("repo", *COMMIT.default))
 TREE = Projection({**same_names("path", "type", "size", "sha", "mode")}, ("path", "type", "size"))

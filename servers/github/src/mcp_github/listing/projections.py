@@ -48,10 +48,26 @@ class Projection:
     Attributes:
         getters: where each column's value is.
         default: columns shown unless the caller chooses.
+        named: others that descriptions name, because callers often choose them.
     """
 
     getters: Mapping[str, Getter]
     default: Sequence[str]
+    named: Sequence[str] = ()
+
+    def describe_columns(self, noun: str = "") -> str:
+        """Return in words which columns there are, for the description of an argument.
+
+        Args:
+            noun: whose columns they are, in a tool that lists several kinds.
+        """
+        of = ""
+        if noun:
+            of = f" of {noun}"
+        text = f"Columns{of}, else {','.join(self.default)}"
+        if self.named:
+            text = f"{text}; also {','.join(self.named)}"
+        return text
 
     def choose_columns(self, fields: Sequence[str] | None) -> list[str]:
         """Return the columns for the caller's `fields`.

@@ -23,6 +23,7 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declaration.fields import EMPTY_COUNTS, in_header
 from mcp_batteries.server.declaration.trusted import FreeText, trusted
 from mcp_github.client.polling import MAX_WAIT_SECONDS, Poller
+from mcp_github.listing.projections import Projection
 from mcp_github.number_forms import REPO_ADDRESS, leave_out_zero
 from mcp_github.policy import (
     DeleteReleaseRepo,
@@ -45,8 +46,8 @@ __all__ = [
     "ForceRepoName", "Limit", "Login", "MergeRepoName", "NameList", "Names", "OptionalBody", "OptionalDryRun",
     "OptionalOwnerName", "OptionalPath", "OptionalRefName", "OptionalRepoName", "OptionalTitle",
     "OptionalWriteRepoName", "OwnerName", "PathName", "RefName", "ReleaseRepoName", "RepoName", "RunRepoName",
-    "Since", "Title", "Until", "Waiting", "WriteOwnerName", "WriteRepoName", "check_message", "drop_unset",
-    "one_of", "refuse_beside",
+    "Since", "Title", "Until", "Waiting", "WriteOwnerName", "WriteRepoName", "check_message", "choosing", "choosing_as",
+    "drop_unset", "one_of", "refuse_beside",
 ]  # fmt: skip
 
 _REF_IN_ADDRESS = re.compile(r"/(?:tree|blob|raw|blame|edit|commits?|compare|releases/tag)/([^?#]+)")
@@ -245,6 +246,22 @@ Fields = Annotated[
     # One text is what models write with the fewest tokens; a list is taken as well.
     WithJsonSchema({"type": "string", "description": "Only these: `a,b`"}),
 ]
+
+
+def choosing_as(list_tool: str) -> WithJsonSchema:
+    """Return the schema of `Fields` of a tool that shows one object of those that another lists."""
+    return WithJsonSchema({"type": "string", "description": f"Those of `{list_tool}`"})
+
+
+def choosing(projection: Projection, noun: str = "") -> WithJsonSchema:
+    """Return the schema of `Fields` of a tool that shows `projection`; it names the columns.
+
+    Args:
+        noun: what `projection` is of, in a tool that lists several kinds.
+    """
+    return WithJsonSchema({"type": "string", "description": projection.describe_columns(noun)})
+
+
 Limit = Annotated[int, BeforeValidator(leave_out_zero), AfterValidator(_check_limit)]
 _LOGIN_FIELD = Field(description="Login")
 Login = Annotated[FreeText | None, _LOGIN_FIELD]

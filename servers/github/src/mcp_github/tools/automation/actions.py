@@ -33,6 +33,7 @@ from mcp_github.tools.arguments import (
     RepoName,
     RunRepoName,
     Waiting,
+    choosing,
     one_of,
     refuse_beside,
 )
@@ -150,7 +151,7 @@ async def list_actions(
     branch: Annotated[FreeText | None, Field(description="Runs of it")] = None,
     status: RunStatus = None,
     event: Annotated[FreeText | None, Field(description="Of runs, such as push")] = None,
-    fields: Fields = None,
+    fields: Annotated[Fields, choosing(_RUN, "runs")] = None,
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listing:

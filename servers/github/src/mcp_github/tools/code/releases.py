@@ -27,6 +27,7 @@ from mcp_github.tools.arguments import (
     OptionalTitle,
     ReleaseRepoName,
     RepoName,
+    choosing,
     drop_unset,
 )
 
@@ -39,7 +40,12 @@ Tag = Annotated[Ref, trusted(Policy.ref), Field(description="Its tag")]
 
 @tool("List releases", toolset=("repos", "releases"), open_world=True)
 async def list_releases(
-    api: Api, *, repo: RepoName, fields: Fields = None, limit: Limit = 20, cursor: Cursor = None
+    api: Api,
+    *,
+    repo: RepoName,
+    fields: Annotated[Fields, choosing(RELEASE)] = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
 ) -> Listing:
     """List a repository's releases, newest first.
 

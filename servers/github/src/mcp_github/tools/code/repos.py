@@ -16,7 +16,7 @@ from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
 from mcp_github.call_context import current_call
 from mcp_github.client.api import Api
-from mcp_github.listing.columns import BRANCH, COMMIT, DATED_BRANCH, REPOSITORY, TAG
+from mcp_github.listing.columns import BRANCH, COMMIT, DATED_BRANCH, REPOSITORY, TAG, TREE
 from mcp_github.listing.graphql_pages import GraphqlQuery, fetch_graphql_page
 from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_notes
 from mcp_github.listing.projections import Projection, clip, pick
@@ -54,6 +54,7 @@ from mcp_github.tools.arguments import (
     Until,
     WriteRepoName,
     check_message,
+    choosing,
     drop_unset,
     refuse_beside,
 )
@@ -94,7 +95,7 @@ def _check_limit(limit: int) -> int:
 
 @tool("Get a repository", toolset="repos", open_world=True)
 async def get_repository(api: Api, *, repo: RepoName, fields: Fields = None) -> Record:
-    """Get a repository: description, default branch, visibility, your permission.
+    """Get a repository: description, default_branch, visibility, your permissions.
 
     A private one may read as not found. To find one: `search_github`.
     """
@@ -115,7 +116,7 @@ async def list_files(
     ref: OptionalRefName = None,
     recursive: bool = False,
     pattern: Annotated[FreeText | None, Field(description="As *.py")] = None,
-    fields: Fields = None,
+    fields: Annotated[Fields, choosing(TREE)] = None,
     limit: Annotated[int, AfterValidator(_check_limit)] = 200,
     cursor: Cursor = None,
 ) -> Listing:
@@ -188,7 +189,7 @@ async def list_commits(
     author: Annotated[FreeText | None, Field(description="Login or email")] = None,
     since: Since = None,
     until: Until = None,
-    fields: Fields = None,
+    fields: Annotated[Fields, choosing(COMMIT)] = None,
     limit: Limit = 30,
     cursor: Cursor = None,
 ) -> Listing:
@@ -226,7 +227,7 @@ async def list_commits(
 
 @tool("Get a commit", toolset="repos", open_world=True)
 async def get_commit(api: Api, *, repo: RepoName, ref: RefName) -> Record:
-    """Get a commit: message, author, and its files (60 at most) with counts. Changes: `read_diff`."""
+    """Get a commit: message, author and files (60 at most, as `a.py modified +2 -1`). Changes: `read_diff`."""
     response = await api.get(
         f"{repo.path}/commits/{ref.path}",
         f"commit {quote(ref.name)} of `{repo.full_name}`",
@@ -253,7 +254,7 @@ async def list_refs(
     *,
     repo: RepoName,
     kind: RefKind = "branches",
-    fields: Fields = None,
+    fields: Annotated[Fields, choosing(BRANCH)] = None,
     limit: Limit = 30,
     cursor: Cursor = None,
 ) -> Listing:

@@ -20,7 +20,7 @@ from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_no
 from mcp_github.listing.projections import Item, Projection, pick
 from mcp_github.models import Listing
 from mcp_github.requests.pull_facts import add_pull_facts
-from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepoName
+from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepoName, choosing
 
 __all__ = ["search_github"]
 
@@ -111,7 +111,7 @@ async def search_github(
     repo: OptionalRepoName = None,
     sort: Annotated[FreeText | None, Field(description="stars, updated, comments ...")] = None,
     order: Literal["asc", "desc"] | None = None,
-    fields: Fields = None,
+    fields: Annotated[Fields, choosing(_ISSUE_HIT, "issues")] = None,
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listing:

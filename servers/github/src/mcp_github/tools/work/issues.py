@@ -46,6 +46,8 @@ from mcp_github.tools.arguments import (
     Since,
     Title,
     WriteRepoName,
+    choosing,
+    choosing_as,
     drop_unset,
     one_of,
     refuse_beside,
@@ -141,13 +143,13 @@ async def list_issues(
     since: Since = None,
     sort: Annotated[FreeText | None, _SORT, Field(description="created, updated, comments")] = None,
     order: Literal["asc", "desc"] | None = None,
-    fields: Fields = None,
+    fields: Annotated[Fields, choosing(ISSUE)] = None,
     limit: Limit = _DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Listing:
     """List a repository's issues by state, label or person, without pull requests, newest first.
 
-    Texts: fields=number,body. By words: `search_github`.
+    By words: `search_github`.
     """
     if numbers:
         refuse_beside(
@@ -180,7 +182,9 @@ async def list_issues(
 
 
 @tool("Get an issue", toolset="issues", open_world=True)
-async def get_issue(api: Api, *, repo: RepoName, number: Number, fields: Fields = None) -> Record:
+async def get_issue(
+    api: Api, *, repo: RepoName, number: Number, fields: Annotated[Fields, choosing_as("list_issues")] = None
+) -> Record:
     """Get an issue: text, state, labels, parent, sub-issues and what it waits for.
 
     Comments: `list_comments`. A pull request: `get_pull_request`.
@@ -211,7 +215,8 @@ async def list_issue_options(
 ) -> Listing:
     """List the values an issue of `repo` can have, by `kind`: labels, milestones, assignees, types, custom fields.
 
-    The last two in organisations only. Issues with one: `list_issues`.
+    Of milestones number, title, state, open_issues, closed_issues, due_on. The last two kinds in organisations only.
+    Issues with one: `list_issues`.
     """
     match kind:
         case "types":
@@ -237,7 +242,7 @@ async def list_comments(
     kind: Literal["comments", "timeline"] = "comments",
     order: Literal["asc", "desc"] = "asc",
     since: Since = None,
-    fields: Fields = None,
+    fields: Annotated[Fields, choosing(COMMENT, "comments")] = None,
     limit: Limit = 30,
     cursor: Cursor = None,
 ) -> Listing:

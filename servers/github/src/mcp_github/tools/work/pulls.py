@@ -46,6 +46,8 @@ from mcp_github.tools.arguments import (
     Title,
     Waiting,
     WriteRepoName,
+    choosing,
+    choosing_as,
     drop_unset,
     one_of,
     refuse_beside,
@@ -122,14 +124,13 @@ async def list_pull_requests(
     commit: Annotated[Ref | None, trusted(Policy.ref), Field(description="Those it is of")] = None,
     sort: Annotated[FreeText | None, _SORT, Field(description="created, updated, popularity ...")] = None,
     order: Literal["asc", "desc"] | None = None,
-    fields: Fields = None,
+    fields: Annotated[Fields, choosing(PULL)] = None,
     limit: Limit = 30,
     cursor: Cursor = None,
 ) -> Listing:
     """List a repository's pull requests by state or branch, newest first, or those of a `commit`.
 
-    `fields` also has body, milestone, merged_at, mergeable, review_decision, verdicts, checks, closes. By author,
-    label, words or merge date: `search_github`.
+    By author, words or merge date: `search_github`.
     """
     if commit is not None:
         refuse_beside("`commit`", head=head, base=base, sort=sort, order=order)
@@ -156,7 +157,9 @@ async def list_pull_requests(
 
 
 @tool("Get a pull request", toolset="pull_requests", open_world=True, view=views.PULL)
-async def get_pull_request(api: Api, *, repo: RepoName, number: Number, fields: Fields = None) -> Record:
+async def get_pull_request(
+    api: Api, *, repo: RepoName, number: Number, fields: Annotated[Fields, choosing_as("list_pull_requests")] = None
+) -> Record:
     """Get a pull request: text, branches, reviewers, what it closes, whether it can be merged or is queued.
 
     `mergeable` is null while GitHub works it out. Changes: `read_diff`.
@@ -187,7 +190,7 @@ async def list_reviews(
     unresolved: bool = False,
     thread: Annotated[NodeId | None, trusted(Policy.node), Field(description="All its comments")] = None,
     order: Literal["asc", "desc"] = "asc",
-    fields: Fields = None,
+    fields: Annotated[Fields, choosing(REVIEW, "reviews")] = None,
     limit: Limit = 30,
     cursor: Cursor = None,
 ) -> Listing:
@@ -224,7 +227,8 @@ async def list_checks(
 ) -> Listing:
     """List the CI checks of a pull request (`number`) or commit (`ref`), failures first, and whether all is green.
 
-    `note` counts all, with required ones that are missing; `wait` waits for running ones. Why one failed: `get_run`.
+    Columns: name, status, conclusion, app, title, job. `note` counts all, with required ones that are missing; `wait`
+    waits for running ones. Why one failed: `get_run`.
     """
     options = PageOptions(limit=limit, cursor=cursor)
     wishes = CheckFilter(state, name)
