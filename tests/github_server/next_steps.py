@@ -85,6 +85,11 @@ STEPS = (
         f"{_HERE}test_several_issues.py::test_the_first_call_only_shows_what_would_change",
     ),
     Step(
+        "Call again without `add_comment`.",
+        "what GitHub refused is mended: the comment is not made twice",
+        f"{_HERE}test_several_issues.py::test_a_change_that_fails_after_its_comment_is_made_without_another",
+    ),
+    Step(
         "Nothing was posted: move or drop these, and call again.",
         "always: the others are where GitHub takes them",
         f"{_HERE}test_review_places.py::test_the_comment_outside_of_the_difference_is_named",

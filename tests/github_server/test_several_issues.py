@@ -42,9 +42,9 @@ async def test_the_first_call_only_shows_what_would_change(oracle: Oracle) -> No
         shown = await call(client, "edit_issue", **NUMBERS, **wishes)
         assert shown["data"]["columns"] == ["number", "title", "would_change"]
         assert shown["data"]["rows"] == [
-            [3, "Issue 3", "state: open -> closed; labels: +bug; milestone: none -> 2"],
-            [4, "Issue 4", "state: open -> closed; labels: +bug -old; milestone: none -> 2"],
-            [5, "Issue 5", "state: open -> closed; labels: +bug; milestone: none -> 2"],
+            [3, "Issue 3", "state: open -> closed; labels: +bug; milestone: none -> v1.0"],
+            [4, "Issue 4", "state: open -> closed; labels: +bug -old; milestone: none -> v1.0"],
+            [5, "Issue 5", "state: open -> closed; labels: +bug; milestone: none -> v1.0"],
         ]
         assert "dry_run=false" in shown["done"] and not oracle.sent("PATCH")
         done = await call(client, "edit_issue", **NUMBERS, **wishes, dry_run=False)
@@ -165,7 +165,9 @@ async def test_forms_of_several_numbers(oracle: Oracle) -> None:
         for numbers in ("4,5", "#4 #5", ["octo/app#4", "https://github.com/octo/app/issues/5"], [4, 5]):
             shown = await call(client, "edit_issue", **O, number=3, numbers=numbers, state="closed")
             assert [row[0] for row in shown["data"]["rows"]] == [3, 4, 5]
-        assert "`title`" in await refused(client, "edit_issue", **NUMBERS, title="T")
+        said = await refused(client, "edit_issue", **NUMBERS, title="T")
+        assert "`title` and `body` are those of one issue. Give them in `each`" in said
+        assert "One of `number`, `numbers` and `each`" in await refused(client, "edit_issue", **O, state="open")
         assert "100" in await refused(client, "edit_issue", **O, number=3, numbers=list(range(1, 102)), state="open")
         assert "1 or more" in await refused(client, "edit_issue", **O, number=3, numbers=[0], state="open")
 
@@ -193,16 +195,31 @@ async def test_a_comment_goes_with_the_change_or_alone(oracle: Oracle) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_change_whose_comment_fails_says_what_is_done(oracle: Oracle) -> None:
+async def test_a_comment_that_fails_leaves_the_issue_as_it_was(oracle: Oracle) -> None:
     world(oracle)
     oracle.answer("POST", f"{HERE}/3/comments", {"message": "Issue is locked"}, status=403)
     async with served(oracle, "--write") as client:
-        said = await refused(client, "edit_issue", **O, number=3, state="closed", add_comment="C")
-        assert "#3 is changed, the rest is not" in said and "`create_comment` comments on it." in said
+        assert "locked" in await refused(client, "edit_issue", **O, number=3, state="closed", add_comment="C")
         oracle.answer("POST", f"{HERE}/4/comments", status=502)
         said = await refused(client, "edit_issue", **O, number=4, state="closed", add_comment="C")
-        assert "#4 is changed, the rest perhaps not" in said and "look before you try again" in said
-        assert "create_comment" not in said and len(oracle.sent("POST", "/4/comments")) == 1
+        assert "look before you try again" in said and len(oracle.sent("POST", "/4/comments")) == 1
+    assert not oracle.sent("PATCH")
+
+
+@pytest.mark.anyio
+async def test_a_change_that_fails_after_its_comment_is_made_without_another(oracle: Oracle) -> None:
+    issues = world(oracle)
+    oracle.answer("PATCH", f"{HERE}/3", {"message": "Validation Failed"}, status=422)
+    oracle.answer("PATCH", f"{HERE}/4", status=502)
+    async with served(oracle, "--write") as client:
+        said = await refused(client, "edit_issue", **O, number=3, state="closed", add_comment="C")
+        assert "#3 has the comment, the rest is not" in said and "Call again without `add_comment`." in said
+        said = await refused(client, "edit_issue", **O, number=4, state="closed", add_comment="C")
+        assert "#4 has the comment, the rest perhaps not" in said and "Call again" not in said
+        oracle.respond("PATCH", f"{HERE}/3", lambda seen: Reply(200, {**issues[3], **seen.json}))
+        assert (await call(client, "edit_issue", **O, number=3, state="closed"))["data"]["state"] == "closed"
+    assert [seen.verb for seen in oracle.seen if seen.verb != "GET"][:2] == ["POST", "PATCH"]
+    assert len(oracle.sent("POST", "/3/comments")) == 1
 
 
 @pytest.mark.anyio
@@ -247,3 +264,94 @@ async def test_a_milestone_goes_by_its_title(oracle: Oracle) -> None:
         assert "`octo/app` has no milestone `2.999`. There are: `2.1`, `2.2`," in said
         found = await call(client, "list_issues", **O, labels="none", fields="number")
         assert found["rows"] == [[7]] and "labels" not in oracle.sent("GET", "/issues$")[-1].query
+
+
+@pytest.mark.anyio
+async def test_each_issue_may_have_values_of_its_own(oracle: Oracle) -> None:
+    issues = world(oracle)
+    each = {
+        "#4": {"labels": "+wish, -old", "add_comment": "Thanks!"},
+        "https://github.com/octo/app/issues/5": {"labels": ["question"], "state": "Closed", "milestone": 1},
+    }
+    async with served(oracle, "--write") as client:
+        wishes: dict[str, Any] = {**O, "number": 3, "each": each, "labels": "+bug", "add_comment": "Sorted."}
+        shown = await call(client, "edit_issue", **wishes)
+        assert [row[2] for row in shown["data"]["rows"]] == [
+            "labels: +bug; comment: Sorted.",
+            "labels: +wish -old; comment: Thanks!",
+            "state: open -> closed; labels: +question; milestone: none -> v1.0; comment: Sorted.",
+        ]
+        assert {seen.verb for seen in oracle.seen} == {"GET"}
+        done = await call(client, "edit_issue", **wishes, dry_run=False)
+    assert done["done"] == "Changed and commented on 3 of 3 issues."
+    assert done["data"]["columns"] == ["number", "result", "labels", "state", "milestone"]
+    assert [row[:4] for row in done["data"]["rows"]] == [
+        [3, "done", ["bug"], "open"], [4, "done", ["wish"], "open"], [5, "done", ["question"], "closed"],
+    ]  # fmt: skip
+    assert issues[5]["milestone"] == 1
+    assert [seen.json["body"] for seen in oracle.sent("POST")] == ["Sorted.", "Thanks!", "Sorted."]
+    assert [seen.verb for seen in oracle.seen if seen.verb != "GET"] == ["POST", "PATCH"] * 3
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("each", "said"),
+    [
+        ({"4": {"label": ["bug"]}}, "`each.4` has no field `label`"),
+        ({"4": {"state": "shut"}}, "`each.4.state` must be 'open' or 'closed', not `\"shut\"`"),
+        ({"4": {}}, "Nothing was given to change."),
+        ({"four": {"state": "open"}}, "`each.four` must be a valid integer"),
+        ({"0": {"state": "open"}}, "1 or more"),
+        ({"4": {"milestone": "-1"}}, "must be a title"),
+        ({"4": {"add_comment": " "}}, "must not be empty"),
+        ({str(number): {"state": "open"} for number in range(1, 102)}, "at most 100"),
+    ],
+    ids=["name", "value", "nothing", "number", "zero", "milestone", "comment", "many"],
+)
+async def test_values_of_one_issue_are_checked_before_any_is_changed(
+    each: dict[str, Any], said: str, oracle: Oracle
+) -> None:
+    world(oracle)
+    async with served(oracle, "--write") as client:
+        ask = {**O, "each": {"3": {"state": "closed"}, **each}, "dry_run": False}
+        assert said in await refused(client, "edit_issue", **ask)
+    assert not oracle.sent("PATCH") and not oracle.sent("POST")
+
+
+@pytest.mark.anyio
+async def test_values_of_one_issue_alone_are_shown_first_too(oracle: Oracle) -> None:
+    world(oracle)
+    async with served(oracle, "--write") as client:
+        shown = await call(client, "edit_issue", **O, each={"4": {"title": "New", "body": "B"}})
+        assert shown["data"]["rows"][0][2].startswith("title: Issue 4 -> New; body: ") and not oracle.sent("PATCH")
+        done = await call(client, "edit_issue", **O, each={"4": {"title": "New"}}, dry_run=False)
+    assert done["data"]["rows"] == [[4, "done"]] and oracle.sent("PATCH")[0].json == {"title": "New"}
+
+
+@pytest.mark.anyio
+async def test_none_takes_all_names_away(oracle: Oracle) -> None:
+    issues = world(oracle)
+    issues[4]["assignees"] = [{"login": "ada"}]
+    async with served(oracle, "--write") as client:
+        shown = await call(client, "edit_issue", **O, number=4, labels="none", assignees="None", dry_run=True)
+        assert shown["data"]["rows"][0][2] == "labels: -old; assignees: -ada"
+        await call(client, "edit_issue", **O, number=4, labels="none")
+        assert oracle.sent("PATCH")[-1].json == {"labels": []}
+        # A label may be called so, too.
+        await call(client, "edit_issue", **O, number=3, labels="+none")
+        assert oracle.sent("PATCH")[-1].json == {"labels": ["none"]}
+
+
+@pytest.mark.anyio
+async def test_a_milestone_is_shown_by_its_title(oracle: Oracle) -> None:
+    issues = world(oracle)
+    milestones = [{**sample("issues/get-milestone"), "number": n, "title": f"2.{n}"} for n in (1, 2)]
+    oracle.answer("GET", "/repos/octo/app/milestones", milestones)
+    issues[4]["milestone"] = milestones[0]
+    async with served(oracle, "--write") as client:
+        for name, said in (
+            ("2.2", "milestone: 2.1 -> 2.2"), (2, "milestone: 2.1 -> 2.2"), ("#2", "milestone: 2.1 -> #2"),
+            ("none", "milestone: 2.1 -> none"), (0, "milestone: 2.1 -> none"), ("2.1", "nothing"),
+        ):  # fmt: skip
+            shown = await call(client, "edit_issue", **O, number=4, milestone=name, dry_run=True)
+            assert shown["data"]["rows"][0][2] == said

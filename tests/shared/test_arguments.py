@@ -1,9 +1,10 @@
 """The argument check: what is refused, in which words, and what is let through."""
 
+import re
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.calling.arguments import check_arguments, publish_schema, slim_schema
@@ -198,3 +199,21 @@ def test_a_wrong_name_beside_a_missing_argument_is_taken_for_that_one() -> None:
     assert "no argument `place`; there is no argument `other`; `path` is required (a string" in said
     # A name that is little alike is no better than none.
     assert "(did you mean" not in refusal(path="a", length=3)
+
+
+def test_a_mistake_in_an_object_without_shown_members_is_told_with_its_place() -> None:
+    model = create_model(
+        "Hidden",
+        edits=(Annotated[dict[int, Edit], WithJsonSchema({"type": "object"})], {}),
+    )
+    schema = slim_schema(model.model_json_schema())
+    edit = {"old_text": "a", "new_text": "b"}
+    for edits, said in (
+        ({"1": {**edit, "new_text": 5}}, "`edits.1.new_text` must be a valid string, not `5`"),
+        ({"1": {**edit, "other": 5}, "x": edit}, "`edits.x` must be a valid integer"),
+        ({"1": 7}, "`edits.1` must be "),
+        ({"1": {"old_text": "a"}}, "`edits.1.new_text` is required"),
+        (7, "`edits` must be an object, not `7`"),
+    ):
+        with pytest.raises(Invalid, match=re.escape(said)):
+            check_arguments("edit", model, schema, {"edits": edits})

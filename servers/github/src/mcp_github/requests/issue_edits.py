@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -17,7 +17,7 @@ from mcp_github.policy import Repo, WriteRepo
 from mcp_github.requests.batches import apply_to_each
 from mcp_github.requests.name_changes import has_signs, merge_names
 
-__all__ = ["IssueEdit", "describe_issue", "issue_done", "issue_path"]
+__all__ = ["IssueEdit", "apply_edits", "describe_issue", "issue_done", "issue_path", "preview_edits"]
 
 # Lists of names in which +name adds and -name removes, with what names an object in GitHub's answer.
 _NAME_LISTS = {"labels": "name", "assignees": "login"}
@@ -34,53 +34,40 @@ _NOT_SHOWN = frozenset({"duplicate_issue_id", "issue_field_values"})
 
 @dataclass(frozen=True)
 class IssueEdit:
-    """What is to be different, as a request has it; lists of names may have signs.
+    """What is to be different of an issue, as a request has it; lists of names may have signs.
 
     Attributes:
-        shown: in words, what the request names by numbers of GitHub's own.
-        comment: what is to be said beneath the issue then.
+        words: what the request names by numbers of GitHub's own, as people call it, by field.
+        comment: what is said beneath the issue before it is changed.
     """
 
     repo: WriteRepo
     changes: Mapping[str, Any]
-    shown: Mapping[str, str]
+    words: Mapping[str, str]
     comment: str | None = None
 
     async def apply(self, api: Api, number: int) -> Done:
         """Change one issue."""
-        issue = await self._apply(api, number)
-        columns = dict.fromkeys([*_DONE_COLUMNS, *self._changed_columns])
+        issue = await self.send(api, number)
+        columns = dict.fromkeys([*_DONE_COLUMNS, *self.changed_columns])
         data = ISSUE.to_record(issue, list(columns))
         uri = f"{self.repo.uri}/issues/{number}"
-        return Done(done=f"{self._verb} #{number}.", uri=uri, url=issue.get("html_url"), data=data)
+        return Done(done=f"{_verb_of([self])} #{number}.", uri=uri, url=issue.get("html_url"), data=data)
 
-    async def apply_to_all(self, api: Api, numbers: Sequence[int]) -> Done:
-        """Change several issues, each as far as GitHub does."""
-        values: dict[int, list[Any]] = {}
-        columns = self._changed_columns
-
-        async def change(number: int) -> str:
-            values[number] = ISSUE.to_row(await self._apply(api, number), columns)
-            return _DONE
-
-        results = await apply_to_each(api, numbers, change, lambda number: f"#{number}")
-        done_count = sum(result.startswith(_DONE) for result in results.values())
-        rows = [[number, result, *values.get(number, [None] * len(columns))] for number, result in results.items()]
-        return Done(
-            done=f"{self._verb} {done_count} of {len(results)} issues.",
-            uri=self.repo.uri,
-            data={"columns": ["number", "result", *columns], "rows": rows},
-        )
-
-    async def _apply(self, api: Api, number: int) -> Mapping[str, Any]:
-        """Change an issue and comment on it; return what GitHub's answer says of it."""
+    async def send(self, api: Api, number: int) -> Mapping[str, Any]:
+        """Comment on an issue, then change it; return what GitHub's answer says of it."""
         if not self.changes:
             return {"number": number, "html_url": await self._add_comment(api, number)}
+        changes = await self._resolve(api, number)
+        if self.comment is None:
+            return await self._change(api, number, changes)
+        await self._add_comment(api, number)
+        with partial_success(f"#{number} has the comment", "Call again without `add_comment`."):
+            return await self._change(api, number, changes)
+
+    async def _change(self, api: Api, number: int, changes: Mapping[str, Any]) -> Mapping[str, Any]:
         path, description = issue_path(self.repo, number), describe_issue(self.repo, number)
-        response = await api.write("PATCH", path, description, await self._resolve(api, number), repo=self.repo)
-        if self.comment is not None:
-            with partial_success(f"#{number} is changed", "`create_comment` comments on it."):
-                await self._add_comment(api, number)
+        response = await api.write("PATCH", path, description, changes, repo=self.repo)
         return response.data
 
     async def _add_comment(self, api: Api, number: int) -> str | None:
@@ -91,37 +78,10 @@ class IssueEdit:
         return response.data.get("html_url")
 
     @property
-    def _verb(self) -> str:
-        if self.comment is None:
-            return "Changed"
-        if not self.changes:
-            return "Commented on"
-        return "Changed and commented on"
-
-    @property
-    def _changed_columns(self) -> list[str]:
+    def changed_columns(self) -> list[str]:
         """The columns of an issue that show what was changed, but for texts, which the caller has."""
         names = [_COLUMNS_OF_FIELDS.get(name, name) for name in self.changes]
         return [name for name in names if name in ISSUE.getters and name not in _TEXTS]
-
-    async def preview(self, api: Api, numbers: Sequence[int]) -> Done:
-        """Say what would be different of each issue; nothing is changed."""
-        rows: list[list[Any]] = []
-        for number in numbers:
-            report_progress(len(rows), len(numbers), f"#{number}")
-            current_call().github_seconds = 0.0
-            try:
-                path, description = issue_path(self.repo, number), describe_issue(self.repo, number)
-                issue = (await api.get(path, description, repo=self.repo)).data
-            except Problem as problem:
-                rows.append([number, None, str(problem)])
-                continue
-            rows.append([number, issue.get("title"), "; ".join(self._differences(issue)) or "nothing"])
-        return Done(
-            done="Nothing was changed: this is what would be. Call again with dry_run=false.",
-            uri=self.repo.uri,
-            data={"columns": ["number", "title", "would_change"], "rows": rows},
-        )
 
     async def _resolve(self, api: Api, number: int) -> dict[str, Any]:
         """Return the changes with all names that there are to be in the place of +name and -name."""
@@ -135,20 +95,82 @@ class IssueEdit:
                 changes[field] = merge_names(_current_names(issue.data, field), changes[field])
         return changes
 
-    def _differences(self, issue: Mapping[str, Any]) -> list[str]:
+    def list_differences(self, issue: Mapping[str, Any]) -> list[str]:
         """Return what would be different of an issue, each as a few words."""
         differences: list[str] = []
         for field, value in self.changes.items():
-            if field in _NAME_LISTS:
-                words = _name_difference(_current_names(issue, field), cast("Sequence[str]", value))
-            else:
-                words = _value_difference(field, _current_value(issue, field), value)
-            if words and field not in _NOT_SHOWN:
+            if field in _NOT_SHOWN:
+                continue
+            words = self._describe_difference(issue, field, value)
+            if words:
                 differences.append(f"{field}: {words}")
-        differences += [f"{field}: {words}" for field, words in self.shown.items()]
+        differences += [f"{field}: {words}" for field, words in self.words.items() if field not in self.changes]
         if self.comment is not None:
             differences.append(f"comment: {_cut(self.comment, 0)}")
         return differences
+
+    def _describe_difference(self, issue: Mapping[str, Any], field: str, value: Any) -> str:
+        """Return how a field would differ; empty if it is as it shall be."""
+        if field in _NAME_LISTS:
+            return _name_difference(_current_names(issue, field), cast("Sequence[str]", value))
+        if field == "milestone":
+            if pick(issue, "milestone.number") == value:
+                return ""
+            return f"{pick(issue, 'milestone.title') or 'none'} -> {self.words[field]}"
+        return _value_difference(field, _current_value(issue, field), value)
+
+
+async def apply_edits(api: Api, repo: WriteRepo, edits: Mapping[int, IssueEdit]) -> Done:
+    """Change several issues, each as far as GitHub does."""
+    issues: dict[int, Mapping[str, Any]] = {}
+
+    async def change(number: int) -> str:
+        issues[number] = await edits[number].send(api, number)
+        return _DONE
+
+    results = await apply_to_each(api, list(edits), change, lambda number: f"#{number}")
+    done_count = sum(result.startswith(_DONE) for result in results.values())
+    columns = list(dict.fromkeys(column for edit in edits.values() for column in edit.changed_columns))
+    rows = [[number, result, *_changed_row(issues.get(number), columns)] for number, result in results.items()]
+    return Done(
+        done=f"{_verb_of(edits.values())} {done_count} of {len(results)} issues.",
+        uri=repo.uri,
+        data={"columns": ["number", "result", *columns], "rows": rows},
+    )
+
+
+async def preview_edits(api: Api, repo: WriteRepo, edits: Mapping[int, IssueEdit]) -> Done:
+    """Say what would be different of each issue; nothing is changed."""
+    rows: list[list[Any]] = []
+    for number, edit in edits.items():
+        report_progress(len(rows), len(edits), f"#{number}")
+        current_call().github_seconds = 0.0
+        try:
+            issue = (await api.get(issue_path(repo, number), describe_issue(repo, number), repo=repo)).data
+        except Problem as problem:
+            rows.append([number, None, str(problem)])
+            continue
+        rows.append([number, issue.get("title"), "; ".join(edit.list_differences(issue)) or "nothing"])
+    return Done(
+        done="Nothing was changed: this is what would be. Call again with dry_run=false.",
+        uri=repo.uri,
+        data={"columns": ["number", "title", "would_change"], "rows": rows},
+    )
+
+
+def _verb_of(edits: Collection[IssueEdit]) -> str:
+    """Return what edits do, as the first word of a sentence."""
+    if all(edit.comment is None for edit in edits):
+        return "Changed"
+    if not any(edit.changes for edit in edits):
+        return "Commented on"
+    return "Changed and commented on"
+
+
+def _changed_row(issue: Mapping[str, Any] | None, columns: Sequence[str]) -> list[Any]:
+    if issue is None:
+        return [None] * len(columns)
+    return ISSUE.to_row(issue, columns)
 
 
 def issue_path(repo: Repo, number: int) -> str:
@@ -174,8 +196,7 @@ def _current_value(issue: Mapping[str, Any], field: str) -> Any:
     value = issue.get(field)
     if not isinstance(value, dict):
         return value
-    item = cast("dict[str, Any]", value)
-    return item.get("number") or item.get("name")
+    return cast("dict[str, Any]", value).get("name")
 
 
 def _name_difference(current: Sequence[str], wished: Sequence[str]) -> str:

@@ -3,26 +3,42 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_github.client.api import Api
 from mcp_github.policy import Repo
 
-__all__ = ["find_milestone"]
+__all__ = ["NO_MILESTONE", "Milestone", "find_milestone"]
 
 _MAX_NAMED = 20
 _MAX_QUOTED_CHARACTERS = 60
 
 
-async def find_milestone(api: Api, repo: Repo, milestone: str) -> int:
-    """Return the number of the milestone with this title, or this number, which may stand behind `#`.
+class Milestone(NamedTuple):
+    """A milestone of a repository.
+
+    Attributes:
+        number: None stands for having no milestone.
+        title: how people call it; its number if that is all that was said.
+    """
+
+    number: int | None
+    title: str
+
+
+NO_MILESTONE = Milestone(None, "none")
+
+
+async def find_milestone(api: Api, repo: Repo, milestone: str) -> Milestone:
+    """Return the milestone with this title, or this number, which may stand behind `#`.
 
     Raises:
         Invalid: it is the title of one, and the number of another.
         NotFound: no milestone, open or closed, has this title or number.
     """
     if re.fullmatch(r"#\d+", milestone):
-        return int(milestone[1:])
+        return Milestone(int(milestone[1:]), milestone)
     titles = await _fetch_titles(api, repo)
     matches = [number for number, title in titles.items() if title.casefold() == milestone.casefold()]
     if milestone.isdecimal() and int(milestone) in titles:
@@ -38,7 +54,7 @@ async def find_milestone(api: Api, repo: Repo, milestone: str) -> int:
             f"`{milestone}` is the title of milestone #{matches[0]} and the number of {quote(titles[matches[-1]])}.",
             f"Name it by its number: `#{matches[0]}` or `#{matches[-1]}`.",
         )
-    return matches[0]
+    return Milestone(matches[0], titles[matches[0]])
 
 
 async def _fetch_titles(api: Api, repo: Repo) -> dict[int, str]:

@@ -29,7 +29,7 @@ class Consent:
         dry_run = values.get("dry_run")
         if dry_run is None:
             # The first call for several issues only shows what would be.
-            dry_run = bool(values.get("numbers"))
+            dry_run = bool(values.get("numbers") or values.get("each"))
         if dry_run:
             return None
         public = None

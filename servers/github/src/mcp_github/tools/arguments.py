@@ -119,6 +119,13 @@ def _split_names(names: list[str] | None) -> list[str] | None:
     return [re.sub(r'([+-]?)"(.*,.*)"', r"\1\2", part) for part in parts if part]
 
 
+def _empty_for_none(names: list[str] | None) -> list[str] | None:
+    """Return no names for the word `none`, as it is written in filters; `+none` is the name."""
+    if names is not None and [name.lower() for name in names] == ["none"]:
+        return []
+    return names
+
+
 def _ref_of_address(value: object, info: ValidationInfo) -> object:
     """Return what the address of a repository says about the branch; dropped, another branch would be shown as that."""
     repo = info.data.get("repo")
@@ -284,4 +291,6 @@ Body = Annotated[FreeText, _BODY_FIELD, AfterValidator(_check_not_empty), _BODY_
 CommentText = Annotated[FreeText | None, _BODY_FIELD, AfterValidator(_check_not_empty), _BODY_FITS]
 OptionalBody = Annotated[FreeText | None, _BODY_FIELD, _BODY_FITS, EMPTY_COUNTS]
 NameList = Annotated[list[FreeText] | None, AfterValidator(_split_names)]
-Names = Annotated[NameList, Field(description="All, or +name and -name"), EMPTY_COUNTS]
+Names = Annotated[
+    NameList, AfterValidator(_empty_for_none), Field(description="All, none, or +name and -name"), EMPTY_COUNTS
+]

@@ -31,6 +31,8 @@ _LOWER_BOUNDS = ("minimum", "minItems", "minLength")
 _MIN_FAR_BOUND = 1000
 # An array or object in a description, such as `{source: target}`.
 _FORM = re.compile(r"`[\[{][^`]*`")
+# What pydantic puts behind the place of a key that is wrong itself.
+_KEY_STEP = "[key]"
 
 
 def slim_schema(schema: Schema) -> Schema:
@@ -368,9 +370,13 @@ def _booleans_for_numbers(value: Any, schema: Schema, location: str) -> list[str
 
 
 def _describe_mistake(error: dict[str, Any], schema: Schema) -> str:
-    """Say in one line what pydantic's `error` means, in the words of the schema that the client was shown."""
+    """Say in one line what pydantic's `error` means, in the words of the schema that the client was shown.
+
+    Where an object is shown without its members, what is wrong with one of them is said in pydantic's words.
+    """
     location = ""
     node: Schema = schema
+    is_shown = True
     for step in cast("tuple[str | int, ...]", error["loc"]):
         if isinstance(step, int):
             location += f"[{step}]"
@@ -380,13 +386,26 @@ def _describe_mistake(error: dict[str, Any], schema: Schema) -> str:
         if child is not None:
             location = f"{location}.{step}" if location else step
             node = child
-        elif error["type"] == "extra_forbidden":
+        elif error["type"] == "extra_forbidden" and step == error["loc"][-1]:
             return f"`{location}` has no field {quote(step)}"
+        elif not is_shown or _is_of_any_members(node):
+            is_shown = False
+            node = {}
+            if step != _KEY_STEP:
+                location += f".{step}"
     if error["type"] == "missing":
         return f"`{location}` is required ({_describe_schema(node)})"
     if error["type"] in ("value_error", "assertion_error"):
         return f"`{location}`: {_describe_refusal(str(error['msg']), error['input'])}"
-    return f"`{location}` must be {_describe_schema(node)}, not {_describe_value(error['input'])}"
+    expected = str(error["msg"]).removeprefix("Input should be ")
+    if is_shown:
+        expected = _describe_schema(node)
+    return f"`{location}` must be {expected}, not {_describe_value(error['input'])}"
+
+
+def _is_of_any_members(schema: Schema) -> bool:
+    """Return whether an object is shown without its members."""
+    return schema.get("type") == "object" and not schema.get("properties")
 
 
 def _member_schema(schema: Schema, name: str) -> Schema | None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
-from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote
+from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable
 from mcp_batteries.server.declaration.decorators import tool
-from mcp_batteries.server.declaration.fields import EMPTY_COUNTS, DryRun
+from mcp_batteries.server.declaration.fields import DryRun
 from mcp_batteries.server.declaration.trusted import FreeText, trusted
 from mcp_github.client.api import Api, partial_success
 from mcp_github.listing.columns import COMMENT, ISSUE, LABEL, MILESTONE, PERSON
@@ -23,8 +21,8 @@ from mcp_github.number_forms import Comment, Number, OptionalComment, OptionalNu
 from mcp_github.policy import NodeId, Policy, Repo, WriteRepo
 from mcp_github.requests.batches import MAX_BATCH_SECONDS
 from mcp_github.requests.conversation import list_newest_comments, list_timeline
-from mcp_github.requests.issue_edits import IssueEdit, describe_issue, issue_done, issue_path
-from mcp_github.requests.milestones import find_milestone
+from mcp_github.requests.issue_edits import apply_edits, describe_issue, issue_done, issue_path, preview_edits
+from mcp_github.requests.milestones import NO_MILESTONE, find_milestone
 from mcp_github.requests.name_changes import resolve_names
 from mcp_github.requests.related_issues import to_related_row
 from mcp_github.requests.review.threads import reply_in_thread
@@ -53,7 +51,19 @@ from mcp_github.tools.arguments import (
     refuse_beside,
 )
 from mcp_github.tools.drafts import draft_result
-from mcp_github.tools.work.issue_relations import COPILOT_AGENT
+from mcp_github.tools.work.issue_values import (
+    Custom,
+    IssueState,
+    IssueType,
+    IssueValues,
+    MilestoneName,
+    StateReason,
+    ValuesByNumber,
+    build_edits,
+    resolve_assignee,
+    resolve_custom_fields,
+    resolve_milestone,
+)
 
 __all__ = [
     "create_comment", "create_issue", "create_reaction", "delete_comment", "edit_comment", "edit_issue",
@@ -77,12 +87,6 @@ _CUSTOM_FIELD = Projection(
 _LOGIN = Projection(PERSON.getters, ("login",))
 
 
-def _check_milestone(text: str | None) -> str | None:
-    if text is not None and re.fullmatch(r"#?-\d+", text):
-        raise ValueError("must be a title, or a number from 0 on")
-    return text
-
-
 def _split_numbers(value: object) -> object:
     """Return the one text, which callers may send alone, as the list of what its commas and spaces divide."""
     match value:
@@ -99,25 +103,9 @@ def _check_numbers(numbers: list[int] | None) -> list[int] | None:
 
 
 _SORT = AfterValidator(one_of("created", "updated", "comments"))
-Type = Annotated[FreeText | None, Field(description="Name"), EMPTY_COUNTS]
-Milestone = Annotated[FreeText | None, AfterValidator(_check_milestone)]
 ManyNumbers = Annotated[list[Number] | None, BeforeValidator(_split_numbers), AfterValidator(_check_numbers)]
 MoreNumbers = Annotated[ManyNumbers, Field(description="More, alike. Only shown unless dry_run=false")]
-Custom = Annotated[dict[FreeText, Any] | None, Field(description="Values by field name")]
 Review = Annotated[bool, Field(description="One on lines of code")]
-
-
-@dataclass(frozen=True)
-class _FieldValue:
-    """A value of a field that the organisation defines.
-
-    Attributes:
-        slug: the field's name in a filter, written as in an address.
-    """
-
-    field_id: int
-    value: Any
-    slug: str
 
 
 class _Target(NamedTuple):
@@ -137,8 +125,8 @@ async def list_issues(
     labels: Annotated[NameList, Field(description="All of these, or none")] = None,
     assignee: Annotated[FreeText | None, Field(description="Login, none, or * for any")] = None,
     creator: Login = None,
-    milestone: Annotated[Milestone, Field(description="Title, none")] = None,
-    type: Type = None,  # noqa: A002 - the word GitHub uses
+    milestone: Annotated[MilestoneName, Field(description="Title, none")] = None,
+    type: IssueType = None,  # noqa: A002 - the word GitHub uses
     custom: Custom = None,
     since: Since = None,
     sort: Annotated[FreeText | None, _SORT, Field(description="created, updated, comments")] = None,
@@ -167,7 +155,7 @@ async def list_issues(
         "direction": order,
     }  # fmt: skip
     if custom:
-        values = await _resolve_custom_fields(api, repo, custom)
+        values = await resolve_custom_fields(api, repo, custom)
         params["issue_field_values"] = ",".join(f"{value.slug}:{value.value}" for value in values)
     # GitHub divides what it is asked for at commas, and a label may have one.
     names = labels or []
@@ -271,16 +259,16 @@ async def create_issue(
     body: OptionalBody = None,
     labels: Annotated[NameList, Field(description="Names")] = None,
     assignees: Annotated[NameList, Field(description="Logins, or copilot")] = None,
-    milestone: Annotated[Milestone, Field(description="Title")] = None,
-    type: Type = None,  # noqa: A002
+    milestone: Annotated[MilestoneName, Field(description="Title")] = None,
+    type: IssueType = None,  # noqa: A002
     parent: OptionalNumber = None,
     dry_run: DryRun = False,
 ) -> Done:
     """Create an issue (under `parent`); labels need push rights. Later: `edit_issue`."""
-    people = await resolve_names(api, assignees, _resolve_assignee)
-    number_of_milestone = await _resolve_milestone(api, repo, milestone) or None
+    people = await resolve_names(api, assignees, resolve_assignee)
+    resolved_milestone = await resolve_milestone(api, repo, milestone) or NO_MILESTONE
     issue = drop_unset(
-        title=title, body=body, labels=labels, assignees=people, milestone=number_of_milestone, type=type
+        title=title, body=body, labels=labels, assignees=people, milestone=resolved_milestone.number, type=type
     )  # fmt: skip
     if dry_run:
         return await draft_result(api.taint, repo, "issue", issue | drop_unset(parent=parent))
@@ -299,52 +287,45 @@ async def edit_issue(
     api: Api,
     *,
     repo: WriteRepoName,
-    number: Number,
+    number: OptionalNumber = None,
     numbers: MoreNumbers = None,
+    each: ValuesByNumber = None,
     title: OptionalTitle = None,
     body: OptionalBody = None,
-    state: Literal["open", "closed"] | None = None,
-    state_reason: Literal["completed", "not_planned", "duplicate", "reopened"] | None = None,
+    state: IssueState | None = None,
+    state_reason: StateReason | None = None,
     labels: Names = None,
     assignees: Names = None,
-    milestone: Annotated[Milestone, Field(description="Title; 0 removes it")] = None,
-    type: Type = None,  # noqa: A002
+    milestone: Annotated[MilestoneName, Field(description="Title; none removes it")] = None,
+    type: IssueType = None,  # noqa: A002
     custom: Custom = None,
     duplicate_of: Annotated[OptionalNumber, Field(description="Closes `number` as one of this")] = None,
     add_comment: CommentText = None,
     dry_run: OptionalDryRun = None,
 ) -> Done:
-    """Change an issue, or several alike; a pull request's labels, assignees, milestone (else `edit_pull_request`)."""
-    if numbers:
-        refuse_beside("`numbers`", title=title, body=body)
-    changes = drop_unset(
-        title=title, body=body, state=state, state_reason=state_reason, labels=labels,
-        assignees=await resolve_names(api, assignees, _resolve_assignee),
-        milestone=await _resolve_milestone(api, repo, milestone), type=type,
+    """Change an issue or several; a pull request's labels, assignees, milestone (else `edit_pull_request`).
+
+    `add_comment` comes before the rest.
+    """
+    is_batch = bool(numbers or each)
+    if is_batch and (title is not None or body is not None):
+        raise Invalid("`title` and `body` are those of one issue.", "Give them in `each`, by its number.")
+    values = IssueValues.model_construct(
+        title=title, body=body, state=state, state_reason=state_reason, labels=labels, assignees=assignees,
+        milestone=milestone, type=type, custom=custom, duplicate_of=duplicate_of, add_comment=add_comment,
     )  # fmt: skip
-    shown: dict[str, str] = {}
-    if changes.get("milestone") == 0:
-        changes["milestone"] = None
-    if custom:
-        values = await _resolve_custom_fields(api, repo, custom)
-        changes["issue_field_values"] = [{"field_id": item.field_id, "value": item.value} for item in values]
-        shown["custom"] = ", ".join(f"{name} = {value}" for name, value in custom.items())
-    if duplicate_of is not None:
-        original = await api.get(issue_path(repo, duplicate_of), describe_issue(repo, duplicate_of), internal=True)
-        changes["state"] = "closed"
-        changes["state_reason"] = "duplicate"
-        changes["duplicate_issue_id"] = int(original.data["id"])
-        shown["duplicate_of"] = f"#{duplicate_of}"
-    if not changes and add_comment is None:
-        raise Invalid("Nothing was given to change.", "Pass what is to be different.")
-    edit = IssueEdit(repo, changes, shown, add_comment)
-    wanted: list[int] = [number, *(numbers or [])]
-    all_numbers = list(dict.fromkeys(wanted))
-    if dry_run or (dry_run is None and numbers):
-        return await edit.preview(api, all_numbers)
-    if numbers:
-        return await edit.apply_to_all(api, all_numbers)
-    return await edit.apply(api, number)
+    all_numbers: list[int] = [*(numbers or [])]
+    if number is not None:
+        all_numbers.insert(0, number)
+    edits = await build_edits(api, repo, all_numbers, values, each or {})
+    if not edits:
+        raise Invalid("One of `number`, `numbers` and `each` has to be given.")
+    if dry_run or (dry_run is None and is_batch):
+        return await preview_edits(api, repo, edits)
+    if is_batch:
+        return await apply_edits(api, repo, edits)
+    ((only_number, edit),) = edits.items()
+    return await edit.apply(api, only_number)
 
 
 @tool("Arrange sub-issues", toolset="issues", effect="write", open_world=True)
@@ -496,31 +477,13 @@ async def _resolve_login(api: Api, name: str | None) -> str | None:
     return await api.resolve_login(name)
 
 
-async def _resolve_milestone(api: Api, repo: Repo, milestone: str | None) -> int | None:
-    """Return the number of a milestone; 0 stands for none."""
-    if not milestone:
-        return None
-    if milestone.lower() in (_NONE, "0"):
-        return 0
-    return await find_milestone(api, repo, milestone)
-
-
 async def _resolve_filter(api: Api, repo: Repo, milestone: str | None) -> int | str | None:
     """Return the number of the milestone whose issues are listed; those without or with any have words of GitHub's."""
     if milestone is None or milestone == "0":
         return None
     if milestone.lower() in (_NONE, _ANY):
         return milestone.lower()
-    return await find_milestone(api, repo, milestone)
-
-
-async def _resolve_assignee(api: Api, name: str) -> str:
-    """Return the login that GitHub knows for `name`."""
-    login = await api.resolve_login(name.lstrip("+-"))
-    api.policy.require_logins([login])
-    if login.lower() == "copilot":
-        return COPILOT_AGENT
-    return login
+    return (await find_milestone(api, repo, milestone)).number
 
 
 async def _add_relations(
@@ -564,24 +527,6 @@ async def _list_of_organisation(api: Api, repo: Repo, kind: IssueOption, path: s
     columns = projection.choose_columns(None)
     rows = [projection.to_row(item, columns) for item in response.data if item]
     return Listing(total=len(rows), removed=response.removed or None, columns=columns, rows=rows)
-
-
-async def _resolve_custom_fields(api: Api, repo: Repo, custom: Mapping[str, Any]) -> Sequence[_FieldValue]:
-    """Return the caller's values with the ids of the fields that they name."""
-    description = f"the custom fields of `{repo.owner}`"
-    response = await api.get(f"/orgs/{repo.account}/issue-fields", description, internal=True)
-    fields = {str(field["name"]).lower(): field for field in response.data}
-    values: list[_FieldValue] = []
-    for name, value in custom.items():
-        field = fields.get(name.lower())
-        if field is None:
-            names = [quote(str(field["name"]), _MAX_QUOTED_NAME_CHARACTERS) for field in response.data]
-            raise NotFound(
-                f"`{repo.owner}` has no custom field {quote(name)}.", f"There are: {', '.join(names) or 'none'}."
-            )
-        slug = field.get("slug") or re.sub(r"\W+", "-", str(field["name"]).lower()).strip("-")
-        values.append(_FieldValue(int(field["id"]), value, str(slug)))
-    return values
 
 
 async def _find_neighbour(
