@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -22,7 +22,8 @@ from mcp_github.policy import NodeId, Policy, Repo, WriteRepo
 from mcp_github.requests.batches import MAX_BATCH_SECONDS
 from mcp_github.requests.conversation import list_newest_comments, list_timeline
 from mcp_github.requests.issue_edits import apply_edits, describe_issue, issue_done, issue_path, preview_edits
-from mcp_github.requests.milestones import NO_MILESTONE, find_milestone
+from mcp_github.requests.issue_filters import LabelFilter, resolve_milestone_filter
+from mcp_github.requests.milestones import NO_MILESTONE
 from mcp_github.requests.name_changes import resolve_names
 from mcp_github.requests.related_issues import to_related_row
 from mcp_github.requests.review.threads import reply_in_thread
@@ -74,9 +75,6 @@ IssueOption = Literal["labels", "milestones", "assignees", "types", "custom"]
 SubIssueAction = Literal["add", "remove", "first", "after"]
 
 _DEFAULT_LIMIT = 30
-# GitHub's words for issues without a milestone, or with whichever.
-_NONE = "none"
-_ANY = "*"
 _MAX_BODY_CHARACTERS = 8000
 _MAX_QUOTED_NAME_CHARACTERS = 60
 _MAX_EDITED = 100
@@ -151,20 +149,20 @@ async def list_issues(
         return await _list_by_number(api, repo, numbers, fields)
     params: dict[str, Any] = {
         "state": state, "assignee": await _resolve_login(api, assignee), "creator": await _resolve_login(api, creator),
-        "milestone": await _resolve_filter(api, repo, milestone), "type": type, "since": since, "sort": sort,
+        "milestone": await resolve_milestone_filter(api, repo, milestone), "type": type, "since": since, "sort": sort,
         "direction": order,
     }  # fmt: skip
     if custom:
         values = await resolve_custom_fields(api, repo, custom)
         params["issue_field_values"] = ",".join(f"{value.slug}:{value.value}" for value in values)
-    # GitHub divides what it is asked for at commas, and a label may have one.
-    names = labels or []
-    unlabelled = [name.lower() for name in names] == [_NONE]
-    if not unlabelled:
-        params["labels"] = ",".join(name for name in names if "," not in name) or None
+    label_filter = LabelFilter(labels or [])
+    params["labels"] = label_filter.param
+
+    def select(items: Sequence[Item]) -> Sequence[Item]:
+        return [item for item in items if "pull_request" not in item and label_filter.matches(item)]
+
     query = ListQuery(
-        f"{repo.path}/issues", f"the issues of `{repo.full_name}`", ISSUE, params=params, repo=repo,
-        select=_issue_selector({name.lower() for name in names if "," in name}, unlabelled=unlabelled),
+        f"{repo.path}/issues", f"the issues of `{repo.full_name}`", ISSUE, params=params, repo=repo, select=select
     )  # fmt: skip
     return await fetch_page(api, query, PageOptions(fields, limit, cursor))
 
@@ -450,40 +448,10 @@ async def _list_by_number(api: Api, repo: Repo, numbers: Sequence[int], fields: 
     return Listing(note=join_notes(*notes, cut_note), removed=removed or None, columns=columns, rows=rows)
 
 
-def _issue_selector(labels: Set[str], *, unlabelled: bool) -> Callable[[Sequence[Item]], Sequence[Item]]:
-    """Return what picks the issues with all of `labels`, in lower case, from a list with pull requests in it.
-
-    Args:
-        unlabelled: whether only those without any label are picked.
-    """
-    get_labels = pluck("labels")
-
-    def select(items: Sequence[Item]) -> Sequence[Item]:
-        selected: list[Item] = []
-        for item in items:
-            item_labels = {str(name).lower() for name in pick(item, get_labels) or ()}
-            if "pull_request" in item or (unlabelled and item_labels):
-                continue
-            if labels <= item_labels:
-                selected.append(item)
-        return selected
-
-    return select
-
-
 async def _resolve_login(api: Api, name: str | None) -> str | None:
     if not name:
         return name
     return await api.resolve_login(name)
-
-
-async def _resolve_filter(api: Api, repo: Repo, milestone: str | None) -> int | str | None:
-    """Return the number of the milestone whose issues are listed; those without or with any have words of GitHub's."""
-    if milestone is None or milestone == "0":
-        return None
-    if milestone.lower() in (_NONE, _ANY):
-        return milestone.lower()
-    return (await find_milestone(api, repo, milestone)).number
 
 
 async def _add_relations(

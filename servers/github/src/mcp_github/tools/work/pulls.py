@@ -26,9 +26,11 @@ from mcp_github.policy import Head, HeadFilter, NodeId, Policy, Ref, Repo, Revie
 from mcp_github.requests.branches import changed_names
 from mcp_github.requests.checks import CheckFilter, CheckState, list_checks_of_commit, list_checks_of_pull
 from mcp_github.requests.graphql_queries import DRAFT, READY
+from mcp_github.requests.issue_filters import LabelFilter, resolve_milestone_filter
 from mcp_github.requests.merge_when_ready import merge_when_ready
 from mcp_github.requests.name_changes import merge_names, resolve_names
 from mcp_github.requests.pull_facts import GRAPHQL_COLUMNS, add_pull_facts, add_pull_links
+from mcp_github.requests.pulls_as_issues import PullsAsIssues
 from mcp_github.requests.review import reviews, threads
 from mcp_github.requests.review.reviews import NewReview, ReviewAction, Verdict
 from mcp_github.tools import views
@@ -53,6 +55,7 @@ from mcp_github.tools.arguments import (
     refuse_beside,
 )
 from mcp_github.tools.drafts import draft_result
+from mcp_github.tools.work.issue_values import MilestoneName
 
 __all__ = [
     "create_pull_request", "create_review", "edit_pull_request", "edit_review", "edit_thread", "get_pull_request",
@@ -66,6 +69,7 @@ COPILOT_REVIEWER = "copilot-pull-request-reviewer[bot]"
 
 _MAX_BODY_CHARACTERS = 8000
 _MAX_CHECKS = 1000
+_SORTS_OF_ISSUES = (None, "created", "updated")
 _DONE_COLUMNS = ("number", "title", "state", "draft", "head", "head_sha", "base")
 
 
@@ -121,6 +125,8 @@ async def list_pull_requests(
     state: Literal["open", "closed", "merged", "all"] = "open",
     head: Annotated[HeadFilter | None, trusted(Policy.head_filter), Field(description="owner:branch")] = None,
     base: OptionalBase = None,
+    labels: Annotated[NameList, Field(description="All of these, or none")] = None,
+    milestone: Annotated[MilestoneName, Field(description="Title, none")] = None,
     commit: Annotated[Ref | None, trusted(Policy.ref), Field(description="Those it is of")] = None,
     sort: Annotated[FreeText | None, _SORT, Field(description="created, updated, popularity ...")] = None,
     order: Literal["asc", "desc"] | None = None,
@@ -128,12 +134,12 @@ async def list_pull_requests(
     limit: Limit = 30,
     cursor: Cursor = None,
 ) -> Listing:
-    """List a repository's pull requests by state or branch, newest first, or those of a `commit`.
+    """List a repository's pull requests by state, branch or label, newest first, or those of a `commit`.
 
     By author, words or merge date: `search_github`.
     """
     if commit is not None:
-        refuse_beside("`commit`", head=head, base=base, sort=sort, order=order)
+        refuse_beside("`commit`", head=head, base=base, labels=labels, milestone=milestone, sort=sort, order=order)
         if state != "open":
             raise Invalid("Pull requests of a commit are listed in all states.", "Leave `state` out.")
         path = f"{repo.path}/commits/{commit.path}/pulls"
@@ -145,6 +151,15 @@ async def list_pull_requests(
     if state == "merged":
         params["state"] = "closed"
         select = _select_merged
+    if labels or milestone:
+        refuse_beside("`labels` and `milestone`", head=head)
+        if sort not in _SORTS_OF_ISSUES:
+            raise Invalid(f"By labels or milestone GitHub does not sort by {sort}.", "Leave `sort` out.")
+        params["milestone"] = await resolve_milestone_filter(api, repo, milestone)
+        pulls = PullsAsIssues(
+            api, repo, LabelFilter(labels or []), params, merged_only=state == "merged", base=base
+        )  # fmt: skip
+        return await fetch_page(api, pulls.to_query(), PageOptions(fields, limit, cursor))
     if head is not None:
         params["head"] = head.text_for(repo)
     if base is not None:

@@ -1,0 +1,65 @@
+"""Pull requests by their labels and milestone, which only GitHub's list of issues can be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_github.client.api import Api
+from mcp_github.listing.columns import PULL
+from mcp_github.listing.pages import ListQuery
+from mcp_github.listing.projections import Item, pick
+from mcp_github.policy import Ref, Repo
+from mcp_github.requests.issue_filters import LabelFilter
+from mcp_github.requests.pull_facts import add_pull_facts
+
+__all__ = ["PullsAsIssues"]
+
+_MERGED_AT = "pull_request.merged_at"
+
+
+@dataclass(frozen=True)
+class PullsAsIssues:
+    """Which pull requests are listed.
+
+    Attributes:
+        params: of the request, without those for labels.
+        merged_only: whether those that were closed without a merge are left out.
+        base: the branch that they go to; None for any.
+    """
+
+    api: Api
+    repo: Repo
+    labels: LabelFilter
+    params: Mapping[str, Any]
+    merged_only: bool
+    base: Ref | None
+
+    def to_query(self) -> ListQuery:
+        """Return the list of these pull requests."""
+        return ListQuery(
+            f"{self.repo.path}/issues", f"the pull requests of `{self.repo.full_name}`", PULL,
+            params={**self.params, "labels": self.labels.param}, repo=self.repo, select=self._select,
+            complete=self._complete,
+        )  # fmt: skip
+
+    def _select(self, items: Sequence[Item]) -> Sequence[Item]:
+        return [item for item in items if self._is_listed(item)]
+
+    def _is_listed(self, item: Item) -> bool:
+        if "pull_request" not in item or not self.labels.matches(item):
+            return False
+        return not self.merged_only or pick(item, _MERGED_AT) is not None
+
+    async def _complete(self, items: Sequence[Item | None], columns: Sequence[str]) -> Sequence[Item | None]:
+        """Add to pull requests what they lack as issues; None takes the place of those of another branch."""
+        pulls: list[Item | None] = []
+        for item in items:
+            if item is not None:
+                item = {**item, "merged_at": pick(item, _MERGED_AT)}
+            pulls.append(item)
+        if self.base is None:
+            return await add_pull_facts(self.api, pulls, columns)
+        completed = await add_pull_facts(self.api, pulls, [*columns, "base"])
+        return [item if pick(item or {}, "base.ref") == self.base.name else None for item in completed]
