@@ -96,7 +96,7 @@ async def test_a_search_stays_within_the_list(query: str, oracle: Oracle) -> Non
         found = await call(client, "search_github", kind="code", query="x")
         assert [row[0] for row in found["rows"]] == ["octo/app"]
         # Not even how many others there would be is told.
-        assert "total" not in found
+        assert found["total"] == 1
         assert oracle.seen[-1].query["q"] == "x repo:octo/app"
         await refused(client, "search_github", kind="code", query="x", repo="other/secret")
 

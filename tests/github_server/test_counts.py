@@ -64,7 +64,7 @@ async def test_a_tree_that_was_cut_has_no_total(oracle: Oracle) -> None:
 async def test_causes_and_jobs_that_are_left_out_are_counted(oracle: Oracle) -> None:
     over = {"status": "completed", "conclusion": "failure"}
     oracle.answer("GET", f"{HERE}/actions/runs/9", {**sample("actions/get-workflow-run"), "id": 9, **over})
-    job = {**sample("actions/get-job-for-workflow-run"), **over, "steps": []}
+    job: dict[str, Any] = {**sample("actions/get-job-for-workflow-run"), **over, "steps": []}
     jobs = [{**job, "id": number, "name": f"job {number}"} for number in range(301)]
     oracle.pages(f"{HERE}/actions/runs/9/jobs", jobs, "jobs")
     oracle.answer("GET", f"{HERE}/actions/jobs/.*/logs", {"message": "Not Found"}, status=404)
@@ -173,3 +173,25 @@ async def test_a_note_is_a_part_of_the_json_that_it_is_about(oracle: Oracle) -> 
     assert len(result.content) == 1
     assert json.loads(text_of(result)) == result.structured_content
     assert "GitHub did not set: labels `bug`" in text_of(result)
+
+
+@pytest.mark.anyio
+async def test_no_page_counts_what_an_earlier_one_did_not_show(oracle: Oracle) -> None:
+    def hit(repo: str, path: str) -> dict[str, Any]:
+        return {"path": path, "sha": SHA, "html_url": "", "repository": {"full_name": repo}}
+
+    hits = [hit("other/secret", "a"), hit("octo/app", "b"), hit("octo/app", "c"), hit("octo/app", "d")]
+    oracle.pages("/search/code", hits, "items")
+    async with served(oracle, "--repos", "octo/app") as client:
+        ask = {"kind": "code", "query": "x", "fields": "path,repo", "limit": 1}
+        totals: list[int | None] = []
+        cursor = None
+        while cursor or not totals:
+            page = await call(client, "search_github", **ask, cursor=cursor)
+            totals.append(page.get("total"))
+            cursor = page.get("cursor")
+        assert totals == [None, None, 3]
+        oracle.pages("/search/code", hits[1:], "items")
+        page = await call(client, "search_github", **ask)
+        assert page["total"] == 3
+        assert (await call(client, "search_github", **ask, cursor=page["cursor"]))["total"] == 3

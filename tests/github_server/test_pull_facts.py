@@ -62,6 +62,8 @@ async def test_a_list_tells_reviews_checks_and_conflicts_with_one_more_request(o
         ]  # fmt: skip
         assert found["note"] == "#5 closes 1 more issues."
         (asked,) = oracle.sent("POST", "/graphql")
+        tools = {tool.name: tool.description or "" for tool in (await client.list_tools()).tools}
+        assert "`ben approved`" in tools["list_pull_requests"]
         variables = asked.json["variables"]
         assert variables["ids"] == ["PR_6", "PR_5"]
         assert [name for name, value in variables.items() if value is False] == ["branches", "size", "requests"]

@@ -98,7 +98,7 @@ class _Position:
     @classmethod
     def decode(cls, cursor: str, scope: Sequence[Any]) -> _Position:
         value: dict[str, Any] = Cursor.decode("page", cursor, scope)
-        return cls(value["n"], value["q"], value["skip"], value["shown"])
+        return cls(value["n"], value["q"], value["skip"], int(value.get("shown", 0)))
 
     def encode(self, scope: Sequence[Any]) -> str:
         value = {"n": self.limit, "q": self.paging, "skip": self.skip, "shown": self.shown}
@@ -124,8 +124,8 @@ class _Page:
     """A page as it grows.
 
     Attributes:
+        start: where it begins.
         position: of the page of GitHub's that was read last.
-        shown_before: how many rows the caller has of pages before this one.
         next_position: where the next answer begins; None after the last.
         members: the names of all members that the objects had.
         hidden_count: how many objects are not shown.
@@ -140,8 +140,8 @@ class _Page:
 
     query: ListQuery
     columns: list[str]
+    start: _Position
     position: _Position
-    shown_before: int = 0
     next_position: _Position | None = None
     rows: list[list[Any]] = field(default_factory=list[list[Any]])
     size: int = 0
@@ -197,16 +197,21 @@ class _Page:
     @property
     def shown_count(self) -> int:
         """How many rows the caller has with this page."""
-        return self.shown_before + len(self.rows)
+        return self.start.shown + len(self.rows)
 
     def count_all(self) -> int | None:
         """Return how many objects there are for the caller; None where nobody knows."""
-        if self.total is not None and not self.hidden_count:
+        if self.total is not None and not self._has_hidden:
             return self.total
         is_incomplete = self.note is not None or self._is_cut_by_github
         if self.next_position is not None or is_incomplete:
             return None
         return self.shown_count
+
+    @property
+    def _has_hidden(self) -> bool:
+        """Whether objects are not shown, here or on pages before."""
+        return self.hidden_count > 0 or self.start.shown != self.start.items_before + self.start.skip
 
     @property
     def _is_cut_by_github(self) -> bool:
@@ -307,7 +312,7 @@ async def fetch_page(api: Api, query: ListQuery, options: PageOptions) -> Listin
     position = _Position(options.limit)
     if options.cursor:
         position = _Position.decode(options.cursor, scope)
-    page = _Page(query, query.projection.choose_columns(options.fields), position, position.shown)
+    page = _Page(query, query.projection.choose_columns(options.fields), position, position)
     await _read_upstream_page(api, page, position)
     for _ in range(_MAX_UPSTREAM_PAGES - 1):
         # A page of which most is not shown would look like the end.

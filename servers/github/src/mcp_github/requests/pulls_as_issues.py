@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_github.client.api import Api
 from mcp_github.listing.columns import PULL
-from mcp_github.listing.pages import ListQuery
+from mcp_github.listing.pages import Complete, ListQuery
 from mcp_github.listing.projections import Item, pick
 from mcp_github.policy import Ref, Repo
 from mcp_github.requests.issue_filters import LabelFilter
-from mcp_github.requests.pull_facts import add_pull_facts
 
 __all__ = ["PullsAsIssues"]
 
@@ -27,14 +25,15 @@ class PullsAsIssues:
         params: of the request, without those for labels.
         merged_only: whether those that were closed without a merge are left out.
         base: the branch that they go to; None for any.
+        add_facts: adds what the list of issues does not tell of pull requests.
     """
 
-    api: Api
     repo: Repo
     labels: LabelFilter
     params: Mapping[str, Any]
     merged_only: bool
     base: Ref | None
+    add_facts: Complete
 
     def to_query(self) -> ListQuery:
         """Return the list of these pull requests."""
@@ -60,6 +59,6 @@ class PullsAsIssues:
                 item = {**item, "merged_at": pick(item, _MERGED_AT)}
             pulls.append(item)
         if self.base is None:
-            return await add_pull_facts(self.api, pulls, columns)
-        completed = await add_pull_facts(self.api, pulls, [*columns, "base"])
+            return await self.add_facts(pulls, columns)
+        completed = await self.add_facts(pulls, [*columns, "base"])
         return [item if pick(item or {}, "base.ref") == self.base.name else None for item in completed]

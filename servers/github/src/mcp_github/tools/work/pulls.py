@@ -62,6 +62,7 @@ __all__ = [
     "list_checks", "list_pull_requests", "list_reviews", "run_merge",
 ]  # fmt: skip
 
+PullState = Literal["open", "closed", "merged", "all"]
 MergeMethod = Literal["merge", "squash", "rebase"]
 
 # Who is asked where Copilot is; as one who was asked it is called `Copilot`.
@@ -122,7 +123,7 @@ async def list_pull_requests(
     api: Api,
     *,
     repo: RepoName,
-    state: Literal["open", "closed", "merged", "all"] = "open",
+    state: PullState = "open",
     head: Annotated[HeadFilter | None, trusted(Policy.head_filter), Field(description="owner:branch")] = None,
     base: OptionalBase = None,
     labels: Annotated[NameList, Field(description="All of these, or none")] = None,
@@ -136,38 +137,29 @@ async def list_pull_requests(
 ) -> Listing:
     """List a repository's pull requests by state, branch or label, newest first, or those of a `commit`.
 
-    By author, words or merge date: `search_github`.
+    `verdicts` are as `ben approved`; a comment is none. By author, words or merge date: `search_github`.
     """
     if commit is not None:
         refuse_beside("`commit`", head=head, base=base, labels=labels, milestone=milestone, sort=sort, order=order)
         if state != "open":
             raise Invalid("Pull requests of a commit are listed in all states.", "Leave `state` out.")
-        path = f"{repo.path}/commits/{commit.path}/pulls"
-        description = f"the pull requests of {quote(commit.name)} in `{repo.full_name}`"
-        query = ListQuery(path, description, PULL, repo=repo, complete=partial(add_pull_facts, api))
-        return await fetch_page(api, query, PageOptions(fields, limit, cursor))
-    params: dict[str, Any] = {"state": state, "sort": sort, "direction": order}
-    select = None
-    if state == "merged":
-        params["state"] = "closed"
-        select = _select_merged
-    if labels or milestone:
+        query = _query_pulls_of_commit(api, repo, commit)
+    elif labels or milestone:
         refuse_beside("`labels` and `milestone`", head=head)
         if sort not in _SORTS_OF_ISSUES:
             raise Invalid(f"By labels or milestone GitHub does not sort by {sort}.", "Leave `sort` out.")
+        params = _params_of_state(state) | {"sort": sort, "direction": order}
         params["milestone"] = await resolve_milestone_filter(api, repo, milestone)
-        pulls = PullsAsIssues(
-            api, repo, LabelFilter(labels or []), params, merged_only=state == "merged", base=base
-        )  # fmt: skip
-        return await fetch_page(api, pulls.to_query(), PageOptions(fields, limit, cursor))
-    if head is not None:
-        params["head"] = head.text_for(repo)
-    if base is not None:
-        params["base"] = base.name
-    query = ListQuery(
-        f"{repo.path}/pulls", f"the pull requests of `{repo.full_name}`", PULL, params=params, repo=repo,
-        select=select, complete=partial(add_pull_facts, api),
-    )  # fmt: skip
+        merged_only = state == "merged"
+        add_facts = partial(add_pull_facts, api)
+        query = PullsAsIssues(repo, LabelFilter(labels or []), params, merged_only, base, add_facts).to_query()
+    else:
+        params = _params_of_state(state) | {"sort": sort, "direction": order}
+        if head is not None:
+            params["head"] = head.text_for(repo)
+        if base is not None:
+            params["base"] = base.name
+        query = _query_pulls(api, repo, params, merged_only=state == "merged")
     return await fetch_page(api, query, PageOptions(fields, limit, cursor))
 
 
@@ -412,6 +404,31 @@ async def run_merge(
     return Done(
         done=f"Merged pull request #{number}.", uri=f"{repo.uri}/pulls/{number}", data={"commit": response.data["sha"]}
     )
+
+
+def _params_of_state(state: PullState) -> dict[str, Any]:
+    """Return how GitHub is asked for pull requests in a state: for it, those that were merged are closed."""
+    if state == "merged":
+        return {"state": "closed"}
+    return {"state": state}
+
+
+def _query_pulls(api: Api, repo: Repo, params: Mapping[str, Any], *, merged_only: bool) -> ListQuery:
+    """Return the list of a repository's pull requests."""
+    select = None
+    if merged_only:
+        select = _select_merged
+    return ListQuery(
+        f"{repo.path}/pulls", f"the pull requests of `{repo.full_name}`", PULL, params=params, repo=repo,
+        select=select, complete=partial(add_pull_facts, api),
+    )  # fmt: skip
+
+
+def _query_pulls_of_commit(api: Api, repo: Repo, commit: Ref) -> ListQuery:
+    """Return the list of the pull requests that brought a commit, or that have it."""
+    path = f"{repo.path}/commits/{commit.path}/pulls"
+    description = f"the pull requests of {quote(commit.name)} in `{repo.full_name}`"
+    return ListQuery(path, description, PULL, repo=repo, complete=partial(add_pull_facts, api))
 
 
 def _select_merged(items: Sequence[Item]) -> Sequence[Item]:
