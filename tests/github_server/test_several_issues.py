@@ -355,3 +355,25 @@ async def test_a_milestone_is_shown_by_its_title(oracle: Oracle) -> None:
         ):  # fmt: skip
             shown = await call(client, "edit_issue", **O, number=4, milestone=name, dry_run=True)
             assert shown["data"]["rows"][0][2] == said
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("tool", "several"),
+    [
+        ("edit_issue", {"number": 3, "numbers": [4], "state": "closed"}),
+        ("edit_issue", {"each": {"4": {"state": "closed"}}}),
+        ("delete_branch", {"branch": "a", "branches": ["b"]}),
+    ],
+    ids=["numbers", "each", "branches"],
+)
+async def test_who_reads_elsewhere_is_asked_before_the_change_and_not_before_the_preview(
+    tool: str, several: dict[str, Any], oracle: Oracle
+) -> None:
+    world(oracle)
+    async with served(oracle, "--write", "--delete") as client:
+        await call(client, "get_issue", repo="octo/other", number=3)
+        shown = await call(client, tool, **O, **several)
+        assert shown["done"].startswith("Nothing was changed")
+        assert "cannot ask" in await refused(client, tool, **O, **several, dry_run=False)
+    assert {seen.verb for seen in oracle.seen} == {"GET"}

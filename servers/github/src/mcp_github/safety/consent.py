@@ -12,6 +12,9 @@ from mcp_github.safety.taint import GISTS, TaintTracker, projects_key
 
 __all__ = ["Consent"]
 
+# Arguments that name several things to change: the first call with one only shows what would be.
+_SEVERAL = ("numbers", "each", "branches")
+
 
 @dataclass(frozen=True)
 class Consent:
@@ -28,8 +31,7 @@ class Consent:
         """
         dry_run = values.get("dry_run")
         if dry_run is None:
-            # The first call for several issues only shows what would be.
-            dry_run = bool(values.get("numbers") or values.get("each"))
+            dry_run = any(values.get(name) for name in _SEVERAL)
         if dry_run:
             return None
         public = None
