@@ -24,7 +24,7 @@ LISTS: dict[str, dict[str, Any]] = {
     "list_releases": O,
     "list_actions": O,
 }
-_COLUMNS = re.compile(r"Columns(?: of \w+)?, else ([\w,]+)(?:; also ([\w,]+))?")
+_COLUMNS = re.compile(r"Columns(?: of \w+)?, by default ([\w,]+)(?:; also ([\w,]+))?")
 
 
 @pytest.mark.anyio

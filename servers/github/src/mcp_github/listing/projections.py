@@ -64,7 +64,7 @@ class Projection:
         of = ""
         if noun:
             of = f" of {noun}"
-        text = f"Columns{of}, else {','.join(self.default)}"
+        text = f"Columns{of}, by default {','.join(self.default)}"
         if self.named:
             text = f"{text}; also {','.join(self.named)}"
         return text

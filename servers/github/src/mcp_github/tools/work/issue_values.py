@@ -95,7 +95,7 @@ ValuesByNumber = Annotated[
     AfterValidator(_check_count),
     WithJsonSchema({
         "type": "object",
-        "description": 'More, or otherwise: `{"7": {"labels": ["+bug"], ...}}`. Only shown unless dry_run=false',
+        "description": 'By number what differs: `{"7": {"labels": ["+bug"], ...}}`. Only shown unless dry_run=false',
     }),
 ]  # fmt: skip
 
