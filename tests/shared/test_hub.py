@@ -17,7 +17,7 @@ from mcp_types import (
     TextContent,
 )
 
-from mcp_batteries.errors import NotFound, Problem
+from mcp_batteries.errors import NotFound, Problem, TooLarge
 from mcp_batteries.protocol import RESOURCE_NOT_FOUND
 from mcp_batteries.sdk import lowlevel
 from mcp_batteries.subscriptions import hub as module
@@ -177,6 +177,26 @@ async def test_what_cannot_be_watched_is_not_promised(caplog: Any) -> None:
     ):
         assert events.honored.resource_subscriptions == ["test://x"]
     assert "cannot watch 1 of what was asked for" in caplog.text
+
+
+async def test_what_a_source_refuses_is_told_and_stops_nothing_else() -> None:
+    class Choosy(Script):
+        async def add(self, keys: Collection[Hashable]) -> None:
+            if "bad" in keys:
+                raise TooLarge("There is too much in it.", "Follow less.")
+            await super().add(keys)
+
+    source = Choosy()
+    server, _ = serve(source)
+    async with (
+        Client(server, mode="2026-07-28") as modern,
+        modern.listen(resource_subscriptions=["s:a", "s:bad", "s:b"]) as events,
+    ):
+        assert events.honored.resource_subscriptions == ["s:a", "s:b"]
+        assert source.watched == {"a", "b"}
+    async with listener(server, "legacy") as client:
+        with pytest.raises(MCPError, match=r"cannot be watched now: There is too much in it\. Follow less\."):
+            await client.subscribe("s:bad")
 
 
 async def test_a_failing_source_ends_nothing_else(caplog: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-from mcp_batteries.errors import Conflict, TooLarge, Unavailable, quote
+from mcp_batteries.errors import Conflict, TooLarge
 from mcp_batteries.subscriptions.subscribers import Subscribers
 from mcp_batteries.subscriptions.topics import Follower
 
@@ -56,8 +56,7 @@ class Followers:
             was_watched = any(follower.uris[uri].unsettled is None for uri in new)
             for uri in new:
                 await follower.uris[uri].wait_settled()
-                if follower.uris[uri].failed:
-                    raise Unavailable(f"{quote(uri)} cannot be followed now.", "Read it again when you need it.")
+                follower.uris[uri].raise_failure(uri)
             if was_watched:
                 await self._subscribers.poll(follower)
         except BaseException:

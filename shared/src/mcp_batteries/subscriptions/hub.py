@@ -45,7 +45,7 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from mcp_batteries.errors import NotFound, Problem, TooLarge, Unavailable, quote, well_formed
+from mcp_batteries.errors import NotFound, Problem, TooLarge, Unavailable, well_formed
 from mcp_batteries.protocol import RESOURCE_NOT_FOUND, VS_CODE
 from mcp_batteries.sdk import announce, connection_of, lowlevel
 from mcp_batteries.subscriptions.followers import Followers
@@ -225,9 +225,11 @@ class Hub:
                 raise TooLarge(f"This connection has {MAX_URIS:,} subscriptions, the limit.", "Unsubscribe from some.")
             topic = self._subscribers.subscribe(subscriber, uri)
             await topic.wait_settled()
-            if topic.failed:
+            try:
+                topic.raise_failure(uri)
+            except Unavailable:
                 self._subscribers.unsubscribe(subscriber, uri)
-                raise Unavailable(f"{quote(uri)} cannot be watched now.", "Read it again when you need it.")
+                raise
         except Problem as problem:
             code = RESOURCE_NOT_FOUND if isinstance(problem, NotFound) else INVALID_PARAMS
             raise MCPError(code=code, message=str(problem), data={"uri": well_formed(uri)}) from problem
@@ -336,5 +338,5 @@ class Hub:
         for topic in list(subscriber.topics):
             await topic.wait_settled()
         for uri, topic in list(subscriber.uris.items()):
-            if topic.failed:
+            if topic.failure is not None:
                 self._subscribers.unsubscribe(subscriber, uri)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
@@ -293,24 +293,36 @@ class Subscribers:
             if unneeded:
                 watched.keys.difference_update(unneeded)
                 watched.source.discard(unneeded)
-            failed = False
+            failures: Mapping[Hashable, Exception] = {}
             if new:
-                failed = not await self._start_to_watch(watched, new)
+                failures = await self._start_to_watch(watched, new)
             for key in dirty:
                 topic = self._topics.get(_Address(watched, key))
                 if topic is not None:
-                    topic.settle(failed=failed and key not in watched.keys)
+                    topic.settle(failures.get(key))
 
-    async def _start_to_watch(self, watched: Watched, keys: Collection[Hashable]) -> bool:
-        """Let the source watch `keys` too; return False if it can't."""
+    async def _start_to_watch(self, watched: Watched, keys: Sequence[Hashable]) -> Mapping[Hashable, Exception]:
+        """Let the source watch `keys` too; return those that it can't watch, with the reason."""
         try:
             await watched.source.add(keys)
-        except Exception:
-            logger.exception("A source of changes cannot watch %d of what was asked for.", len(keys))
+        except Exception as failure:
             watched.source.discard(keys)
-            return False
+            if len(keys) > 1:
+                return await self._start_to_watch_each(watched, keys)
+            if isinstance(failure, Problem):
+                logger.info("Not watched: %s", failure)
+            else:
+                logger.exception("A source of changes cannot watch 1 of what was asked for.")
+            return {keys[0]: failure}
         watched.keys.update(keys)
-        return True
+        return {}
+
+    async def _start_to_watch_each(self, watched: Watched, keys: Sequence[Hashable]) -> Mapping[Hashable, Exception]:
+        """Let the source watch each of `keys` for itself, where one of them can't be watched."""
+        failures: dict[Hashable, Exception] = {}
+        for key in keys:
+            failures.update(await self._start_to_watch(watched, [key]))
+        return failures
 
     def _handle_change(self, topic: Topic | None) -> None:
         """Note what has changed, and announce it."""

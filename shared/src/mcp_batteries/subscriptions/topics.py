@@ -13,6 +13,8 @@ from typing import Protocol, runtime_checkable
 import anyio
 from mcp.shared.subscriptions import ResourceUpdated, ServerEvent
 
+from mcp_batteries.errors import Problem, Unavailable, quote
+
 __all__ = ["Follower", "PerCaller", "Source", "Subscriber", "Topic", "Watched"]
 
 
@@ -173,25 +175,36 @@ async def _send_nothing(_: ServerEvent) -> None:
 class Topic:
     """One thing that can change, and its subscribers with their notices."""
 
-    __slots__ = ("audience", "changed_again", "failed", "key", "resting", "unsettled", "watched")
+    __slots__ = ("audience", "changed_again", "failure", "key", "resting", "unsettled", "watched")
 
     def __init__(self, watched: Watched | None, key: Hashable) -> None:
         self.watched = watched
         self.key = key
         self.audience: dict[Subscriber, tuple[ServerEvent, ...]] = {}
         self.unsettled = None if watched is None else anyio.Event()
-        self.failed = False
+        self.failure: Exception | None = None
         self.resting = False
         self.changed_again = False
 
-    def settle(self, *, failed: bool = False) -> None:
-        self.failed = failed
+    def settle(self, failure: Exception | None = None) -> None:
+        self.failure = failure
         if self.unsettled is not None:
             self.unsettled.set()
             self.unsettled = None
 
+    def raise_failure(self, uri: str) -> None:
+        """Raise Unavailable if it can't be watched, with what the source says of it."""
+        if self.failure is None:
+            return
+        reason = "."
+        fix = ""
+        if isinstance(self.failure, Problem):
+            reason = f": {self.failure.failure}"
+            fix = self.failure.fix
+        raise Unavailable(f"{quote(uri)} cannot be watched now{reason}", fix or "Read it again when you need it.")
+
     async def wait_settled(self) -> None:
-        """Return once it is watched, watching has `failed`, or it is not needed any more."""
+        """Return once it is watched, watching has failed (`failure`), or it is not needed any more."""
         if self.unsettled is not None:
             await self.unsettled.wait()
 
