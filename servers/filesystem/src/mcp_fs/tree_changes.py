@@ -108,7 +108,7 @@ class TreeWatcher:
             self._trees[key] = _WatchedTree(TreeSnapshot(key, self._text_budget))
         self._added_event.set()
         for key in keys:
-            await self._poll(key)
+            await self._poll(key, is_first=True)
 
     def discard(self, keys: Collection[Hashable]) -> None:
         for key in keys:
@@ -166,6 +166,8 @@ class TreeWatcher:
         for left_out in skipped.describe_excluded(named=False):
             examples = ", ".join(skipped.excluded_examples)
             phrases.append(f"{left_out} ({examples}), which a path or a glob that names them follows")
+        if skipped.unread_folders:
+            phrases += skipped.notes()
         phrases += skipped.describe_links()
         return "; ".join(phrases) or None
 
@@ -174,8 +176,12 @@ class TreeWatcher:
             self._touched_keys |= self._keys_by_folder.get(str(folder), set())
         self._touched_event.set()
 
-    async def _poll(self, key: Hashable) -> float:
-        """Check a tree, announce changes and watch its current folders; returns the approximate processor seconds."""
+    async def _poll(self, key: Hashable, *, is_first: bool = False) -> float:
+        """Check a tree, announce changes and watch its current folders; returns the approximate processor seconds.
+
+        Raises:
+            Problem: it can't be read, and this is the first look, for which somebody waits.
+        """
         tree = self._trees.get(key)
         if tree is None:
             return 0.0
@@ -186,7 +192,7 @@ class TreeWatcher:
                 try:
                     tree.changes += await run_in_thread(tree.snapshot.poll, description="Looking", long=True)
                 except Problem as problem:
-                    if not tree.folders:
+                    if is_first:
                         raise
                     _log.info("Not looked at: %s", problem)
                 took += time.perf_counter() - began

@@ -156,6 +156,7 @@ class TreeSnapshot:
                     "Follow a smaller folder.",
                 )
             self._compare_file(file, poll)
+        self._keep_unread(poll)
         for path, before in poll.begun_anew.items():
             poll.changes += self._describe_begun_anew(path, before, poll)
         poll.changes += self._describe_new(poll)
@@ -170,6 +171,16 @@ class TreeSnapshot:
             self._has_polled = True
             return []
         return poll.changes
+
+    def _keep_unread(self, poll: _Poll) -> None:
+        """Keep the files as they were whose folder can't be read now: that does not say that they are gone."""
+        unread_folders = self.skipped.unread_folders
+        if not unread_folders:
+            return
+        for path, snapshot in self._files.items():
+            *folders, _ = path.split("/")
+            if any(tuple(folders[:depth]) in unread_folders for depth in range(1, len(folders) + 1)):
+                poll.files.setdefault(path, snapshot)
 
     def _note_departed(self, poll: _Poll) -> None:
         """Add what is gone to the changes of a poll."""
@@ -198,8 +209,12 @@ class TreeSnapshot:
         before = self._files.get(file.path)
         try:
             status = file.folder.stat(file.name)
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return  # removed since
+        except OSError:
+            if before is not None:
+                poll.files[file.path] = before
+            return
         if before is not None and before.signature == _signature_of(status) and not before.is_uncertain:
             poll.files[file.path] = before
             return

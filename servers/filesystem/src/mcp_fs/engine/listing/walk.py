@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Problem, describe_os_error
+from mcp_batteries.errors import NotFound, Problem, describe_os_error
 from mcp_fs.engine.handles.file_attributes import hidden_among, placeholders_among
-from mcp_fs.engine.handles.path_opening import Folder, open_folder, read_status
+from mcp_fs.engine.handles.path_opening import Folder, open_folder, read_status, to_problem
 from mcp_fs.engine.patterns.ignore import Rules
 from mcp_fs.models import is_one_line
 from mcp_fs.policy import ReadablePath
@@ -73,6 +73,7 @@ class Skipped:
         reads_contents: whether contents were wanted, so that entries are told as protected that no flag brings.
         linked_folders: links to served folders, which no walk follows.
         tells_links: whether such links are looked for.
+        unread_folders: folders that are there and could not be read, by their names from the start on.
     """
 
     deadline: float | None = None
@@ -84,6 +85,7 @@ class Skipped:
     reads_contents: bool = False
     linked_folders: list[str] = field(default_factory=list[str])
     tells_links: bool = False
+    unread_folders: set[tuple[str, ...]] = field(default_factory=set[tuple[str, ...]])
     _checked_links: int = 0
     is_relevant: Callable[[str], bool] | None = None
 
@@ -291,7 +293,7 @@ def _read_pending(
     """Return what is in an open folder; None if it can't be read.
 
     Raises:
-        OSError: it is the start of the walk, and can't be read.
+        Problem: it is the start of the walk, and can't be read.
     """
     rules = pending.rules
     if not pending.parts and not walk_filter.ignored:
@@ -300,8 +302,9 @@ def _read_pending(
         return read_entries(folder, pending.parts, walk_filter, rules)
     except OSError as error:
         if not pending.parts:
-            raise
+            raise to_problem(error, folder.path) from error
         skipped.add(_describe_read_error(error), entry_display_path(folder.path.parent, folder.path.name))
+        skipped.unread_folders.add(pending.parts)
         return None
 
 
@@ -318,8 +321,10 @@ def _add_inner_folders(todo: list[_PendingFolder], entries: FolderEntries, skipp
 def _open_pending(pending: _PendingFolder, skipped: Skipped) -> Folder[ReadablePath] | None:
     try:
         return open_folder(pending.place)
-    except Problem:
+    except Problem as problem:
         skipped.add("could not be opened", entry_display_path(pending.place.parent, pending.place.name))
+        if not isinstance(problem, NotFound):
+            skipped.unread_folders.add(pending.parts)
         return None
 
 
@@ -469,7 +474,10 @@ class _NamesByKind(NamedTuple):
 
 
 def _sort_by_kind(dir_entries: Sequence[os.DirEntry[str]]) -> _NamesByKind:
-    files = [entry.name for entry in dir_entries if entry.is_file(follow_symlinks=False)]
+    try:
+        files = [entry.name for entry in dir_entries if entry.is_file(follow_symlinks=False)]
+    except OSError:
+        files = [entry.name for entry in dir_entries if _may_be_file(entry)]
     names = _NamesByKind(files, [], set(), set())
     if len(files) < len(dir_entries):
         for entry in dir_entries:
@@ -479,12 +487,20 @@ def _sort_by_kind(dir_entries: Sequence[os.DirEntry[str]]) -> _NamesByKind:
     return names
 
 
+def _may_be_file(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a regular file; of one whose kind can't be read, whoever opens it hears why."""
+    try:
+        return entry.is_file(follow_symlinks=False)
+    except OSError:
+        return True
+
+
 def _add_other_kind(names: _NamesByKind, entry: os.DirEntry[str]) -> None:
     """Add the name of what is not a regular file."""
+    if _may_be_file(entry):
+        return
     if entry.is_dir(follow_symlinks=False):
         names.folders.append(entry.name)
-        return
-    if entry.is_file(follow_symlinks=False):
         return
     names.files.append(entry.name)
     if entry.is_symlink():
