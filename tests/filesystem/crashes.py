@@ -441,7 +441,7 @@ def take_back(root: Path, policy: Policy) -> object:
 # What an answer says of a change that went half-way.
 _NOT_CONFIRMED = "does not confirm"
 _NOT_REMOVED = "not all of it could be removed"
-_PARTLY_GONE = "part of it is gone"
+_PARTLY_GONE = "part of it may be gone"
 
 
 def killed(root: Path, scenario: Scenario, prepare: Prepare, at: int, kind: str) -> tuple[bool, str | None]:

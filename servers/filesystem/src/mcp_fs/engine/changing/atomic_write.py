@@ -22,6 +22,7 @@ from mcp_fs.engine.handles.path_opening import (
     Folder,
     ResolvedPath,
     not_a_file_error,
+    open_descriptor,
     open_regular,
     refuse_archived,
     resolve,
@@ -95,7 +96,7 @@ def open_locked(resolved: ResolvedPath[WritablePath], locked_file: LockedFile | 
     """
     if locked_file is None:
         return open_regular(resolved.folder, resolved.name, path)
-    return os.fdopen(locked_file.fd, "rb", buffering=0, closefd=False)
+    return open_descriptor(locked_file.fd, path, closes=False)
 
 
 def check_renamed_text(

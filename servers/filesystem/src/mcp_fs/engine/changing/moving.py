@@ -392,7 +392,7 @@ class Deletion(Operation):
         return [PlannedChange(self.resolved.path, self.folder, None, handover_bytes=self.total_bytes)]
 
     def apply(self, content_path: WritablePath | None) -> None:
-        with translate_errors(self.display_path, "part of it is gone" if self.notes else ""):
+        with translate_errors(self.display_path, "part of it may be gone" if self.notes else ""):
             if content_path is None or not self._hand_over(content_path):
                 remove_all(self.folder, self.name, self.cancel)
 

@@ -23,7 +23,7 @@ from mcp_fs.engine.changing.file_edits import (
 from mcp_fs.engine.changing.notebook_edit import Notebook, substitute_in_cells
 from mcp_fs.engine.document_kinds import HEAD_BYTES, kind_of
 from mcp_fs.engine.handles.open_entries import max_open_entries
-from mcp_fs.engine.handles.path_opening import open_file, refuse_archived
+from mcp_fs.engine.handles.path_opening import describe_cause, open_file, refuse_archived
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.listing.selection import (
     as_file_glob,
@@ -299,7 +299,7 @@ class _Attempt:
             with open_file(path) as file:
                 data = file.read(MAX_EDIT_BYTES + 1)
         except Problem as problem:
-            self.skipped.add(problem.failure.rstrip("."), path.display)
+            self.skipped.add(describe_cause(problem) or problem.failure.rstrip("."), path.display)
             return None
         if len(data) > MAX_EDIT_BYTES:
             self.skipped.add(f"larger than {MAX_EDIT_BYTES:,} bytes, which is as much as can be edited", path.display)

@@ -7,13 +7,14 @@ the handle that is used; no path is looked up twice, so nothing can be swapped i
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import BinaryIO, TypeVar, cast
+from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 
 from mcp_batteries.errors import (
     Conflict,
@@ -36,13 +37,18 @@ else:
     from mcp_fs.engine.handles import posix as _platform
     from mcp_fs.engine.handles.posix import Folder, ResolvedPath
 
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
 __all__ = [
     "Folder",
     "ResolvedPath",
+    "describe_cause",
     "exists",
     "is_held_open",
     "list_readable_names",
     "not_a_file_error",
+    "open_descriptor",
     "open_file",
     "open_folder",
     "open_regular",
@@ -174,10 +180,59 @@ def open_regular(folder: Folder[P], name: str, display_path: ReadablePath | None
         kind = stat.S_IFMT(os.fstat(fd).st_mode)
         if kind != stat.S_IFREG:
             raise not_a_file_error(path, kind)
-        return os.fdopen(fd, "rb", buffering=0)
+        return open_descriptor(fd, path)
     except BaseException:
         os.close(fd)
         raise
+
+
+def open_descriptor(fd: int, path: ReadablePath, *, closes: bool = True) -> BinaryIO:
+    """Return the regular file behind a descriptor, unbuffered.
+
+    Args:
+        path: how the caller knows it, for messages.
+        closes: whether the descriptor is closed with it.
+    """
+    return cast("BinaryIO", _RegularFile(fd, path, closes=closes))
+
+
+class _RegularFile(io.FileIO):
+    """A file open for reading: a read is short only at its end, and names the path when the disk or network fails."""
+
+    def __init__(self, fd: int, path: ReadablePath, *, closes: bool) -> None:
+        super().__init__(fd, "rb", closefd=closes)
+        self._path = path
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0:
+            return self.readall()
+        blocks: list[bytes] = []
+        missing_bytes = size
+        while missing_bytes:
+            block = self._read_block(missing_bytes)
+            if not block:
+                break
+            blocks.append(block)
+            missing_bytes -= len(block)
+        return b"".join(blocks)
+
+    def _read_block(self, size: int) -> bytes | None:
+        try:
+            return super().read(size)
+        except OSError as error:
+            raise to_problem(error, self._path) from error
+
+    def readall(self) -> bytes:
+        try:
+            return super().readall()
+        except OSError as error:
+            raise to_problem(error, self._path) from error
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int | None:
+        try:
+            return super().readinto(buffer)
+        except OSError as error:
+            raise to_problem(error, self._path) from error
 
 
 def open_folder(path: P) -> Folder[P]:
@@ -278,6 +333,13 @@ def translate_errors(path: ReadablePath, outcome: str = "") -> Generator[None]:
 def is_held_open(error: OSError) -> bool:
     """Whether Windows said that another program has open what `error` is about."""
     return getattr(error, "winerror", 0) in _IN_USE_ERRORS
+
+
+def describe_cause(problem: Problem) -> str:
+    """Return what the system said of an entry, without its path, which several can share; empty if it said nothing."""
+    if isinstance(problem.__cause__, OSError):
+        return describe_os_error(problem.__cause__).lower()
+    return ""
 
 
 def to_problem(error: OSError, path: ReadablePath, outcome: str = "") -> Problem:

@@ -17,10 +17,10 @@ from typing import Literal, NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
-from mcp_batteries.errors import Problem
+from mcp_batteries.errors import Invalid, NotFound, Problem, describe_os_error
 from mcp_batteries.progress import report_progress
 from mcp_fs.engine.handles.file_attributes import is_hidden
-from mcp_fs.engine.handles.path_opening import Folder, open_folder, read_status
+from mcp_fs.engine.handles.path_opening import Folder, open_folder, read_status, translate_errors
 from mcp_fs.engine.listing.walk import (
     FolderEntries,
     Skipped,
@@ -68,7 +68,7 @@ def list_folder(
     after = None
     if cursor is not None:
         after = _Key(*Cursor.decode("folder", cursor, scope))
-    with open_folder(path) as folder:
+    with open_folder(path) as folder, translate_errors(path):
         sizes = None
         if folder_sizes:
             sizes = _FolderSizes(folder.path, walk_filter, cancel)
@@ -107,7 +107,7 @@ def complete_names(path: ReadablePath, prefix: str, cancel: CancelToken) -> list
     None of a folder that can't be listed; at most 1,000.
     """
     names: list[tuple[str, ReadablePath]] = []
-    with suppress(Problem), open_folder(path) as folder:
+    with suppress(OSError, Problem), open_folder(path) as folder:
         for entry in folder.scan():
             cancel.check()
             if not _completes(entry, prefix) or path.policy.is_protected((*folder.path.parts, entry.name)):
@@ -253,8 +253,10 @@ def _read_entry(folder: Folder[ReadablePath], name: str, sizes: _FolderSizes | N
     path = entry_display_path(place, name)
     try:
         status = folder.stat(name)
-    except OSError:
+    except FileNotFoundError:
         return Entry(path, "gone", None, "", "removed just now")
+    except OSError as error:
+        return Entry(path, "special", None, "", f"can't be looked at: {describe_os_error(error).lower()}")
     kind = _KINDS.get(stat.S_IFMT(status.st_mode), "special")
     size = None
     note = ""
@@ -282,10 +284,12 @@ def _describe_link(folder: Folder[ReadablePath], name: str, note: str) -> str:
     try:
         target = folder.read_link(name)
         read_status(folder.path / name)
-    except Problem as problem:
-        if "outside" in problem.failure:
-            return "link, leads outside or to something protected"
+    except (NotFound, Invalid):
         return "link, dangling"
+    except Problem as problem:
+        if "outside" in problem.failure or "protected" in problem.failure:
+            return "link, leads outside or to something protected"
+        return "link, unreadable"
     except OSError:
         return "link, unreadable"
     if target.startswith("/"):

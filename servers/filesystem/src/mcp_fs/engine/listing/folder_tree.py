@@ -10,7 +10,7 @@ from itertools import chain
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem
 from mcp_batteries.progress import report_progress
-from mcp_fs.engine.handles.path_opening import Folder, open_folder
+from mcp_fs.engine.handles.path_opening import Folder, open_folder, translate_errors
 from mcp_fs.engine.listing.walk import Skipped, WalkFilter, display_path, entry_display_path, read_entries
 from mcp_fs.engine.patterns.ignore import Rules
 from mcp_fs.models import Tree, pluralize
@@ -48,7 +48,8 @@ def list_tree(
         outer_rules = None
         if not builder.walk_filter.ignored:
             outer_rules = Rules.load_above(folder.path)
-        builder.read_branch(top, folder, outer_rules)
+        with translate_errors(path):
+            builder.read_branch(top, folder, outer_rules)
     builder.expand(top)
     lines = tuple(_render(top))
     branches = list(_iterate_shown(top))

@@ -6,8 +6,8 @@ import os
 import stat
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Problem, Refused
-from mcp_fs.engine.handles.path_opening import open_file, open_folder, read_link, read_status
+from mcp_batteries.errors import Problem, Refused, Unavailable
+from mcp_fs.engine.handles.path_opening import open_file, open_folder, read_link, read_status, translate_errors
 from mcp_fs.engine.listing.folder_page import format_time
 from mcp_fs.engine.mime_types import mime_type
 from mcp_fs.engine.reading.photos import read_photo
@@ -43,13 +43,13 @@ def read_info(path: ReadablePath, cancel: CancelToken) -> FileInfo:
             contents = _describe_folder(path)
         elif kind == "file":
             contents = _describe_file(path, status.st_size, cancel)
-    except Refused as problem:
+    except (Refused, Unavailable) as problem:
         contents = {"unreadable": problem.failure}  # its mode says why, so it is told all the same
     return _build_info(path, status, kind, link_to=target, **contents)
 
 
 def _describe_folder(path: ReadablePath) -> dict[str, str | int | None]:
-    with open_folder(path) as folder:
+    with open_folder(path) as folder, translate_errors(path):
         return {"entries": len(folder.list_names())}
 
 

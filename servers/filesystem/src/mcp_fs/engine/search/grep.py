@@ -400,7 +400,7 @@ class _BlockReader:
             return
         # Whether it is text at all is told before more of it is read.
         sample_size = min(max(status.st_size, 4096), SAMPLE_BYTES) + 1
-        data = os.read(self._fd, sample_size)
+        data = self._read_sample(sample_size)
         at_end = len(data) < sample_size
         converter = self._choose_converter(data, status.st_size, is_whole=at_end)
         if converter is None:
@@ -421,6 +421,13 @@ class _BlockReader:
             data = data[end:] + converter.convert(chunk, is_last=at_end)
         if data:
             yield _with_line_feeds(data)
+
+    def _read_sample(self, size: int) -> bytes:
+        """Return the first `size` bytes of the file, fewer only of one that is shorter."""
+        data = os.read(self._fd, size)
+        while len(data) < size and (more := os.read(self._fd, size - len(data))):
+            data += more
+        return data
 
     def _choose_converter(self, data: bytes, size: int, *, is_whole: bool) -> _Utf8Converter | None:
         """Return what makes UTF-8 of a file that begins with `data`; None of a binary one.

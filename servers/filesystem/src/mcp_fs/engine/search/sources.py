@@ -12,7 +12,7 @@ from typing import BinaryIO
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_fs.engine.documents.source import is_document, open_content, open_text, to_anonymous_file
-from mcp_fs.engine.handles.path_opening import Folder, open_file
+from mcp_fs.engine.handles.path_opening import Folder, describe_cause, open_file
 from mcp_fs.engine.listing.walk import Skipped, display_path, entry_display_path
 from mcp_fs.policy import ReadablePath
 
@@ -123,4 +123,4 @@ def describe_failure(problem: Problem) -> str:
         return "not searched without mcp-fs[documents]"
     if message.startswith("documents not searched"):
         return message.rstrip(".")
-    return "could not be opened"
+    return describe_cause(problem) or "could not be opened"
