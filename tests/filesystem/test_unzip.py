@@ -76,7 +76,9 @@ HOSTILE = [
     ({"id_rsa": "", ".env": "", ".aws/credentials": "", "ok": ""}, {"ok"}, "protected: id_rsa, .env, .aws/credentials"),
     ({"r/HEAD": "", "r/objects/x": "", "r/refs/y": ""}, {"r/objects/x", "r/refs/y"}, "protected: r/HEAD"),
     ({"HEAD": "", "commondir": "", "ok": ""}, {"ok"}, "protected: HEAD, commondir"),
-    ({"a": "", "a/b": "", "ok": ""}, {"a", "ok"}, "protected: a/b"),
+    ({"a": "", "a/b": "", "ok": ""}, {"a", "ok"}, "below a file: a/b"),
+    ({"a/" + "n" * 256: "", "n" * 256 + "/": "", "ok": ""}, {"ok"}, f"names that can't be here: a/{'n' * 117}…, nnn"),
+    ({".env/1\n[all done]": "", "ok": ""}, {"ok"}, "protected: .env/1\\n[all done]"),
     ({"n/" * 120 + "x": "", "ok": ""}, {"ok"}, "too deep: n/"),
     ({"a/b": "", "a\\b": "", "./a//b": ""}, {"a/b"}, "twice in the archive: "),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import struct
@@ -20,6 +21,7 @@ from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, describe_
 from mcp_batteries.progress import report_progress
 from mcp_fs.engine.handles.path_opening import Folder
 from mcp_fs.engine.handles.syscalls import write_all
+from mcp_fs.models.formatting import escape_line_breaks
 from mcp_fs.policy import WritablePath
 from mcp_fs.repositories import COMPLETES_GIT_FOLDER, is_git_folder
 
@@ -37,6 +39,9 @@ _END64_MARK = b"PK\x06\x06"
 # Whose memory has a bound, whatever the archive says.
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2)
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_MAX_LABEL_CHARACTERS = 120
+# What a file system says of a name that it can't hold: too long, or not of its characters.
+_NAME_ERRORS = (errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL)
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, struct.error)
 
 
@@ -109,7 +114,7 @@ class Archive:
         notes: list[str] = []
         for reason, names in self.skipped.items():
             more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
-            notes.append(f"{reason}: {', '.join(names[:5])}{more}")
+            notes.append(f"{reason}: {', '.join(map(_label, names[:5]))}{more}")
         return notes
 
     @cached_property
@@ -139,13 +144,20 @@ class Archive:
                 return False
             folder = opened.folder_of(names[:-1])
             path = folder.path / names[-1]
-        except (Problem, NotADirectoryError, FileExistsError):
+            fd = folder.open(path.name, _NEW_FILE, 0o600)
+        except Problem:
             self._skip("protected", member)
             return False
-        try:
-            fd = folder.open(path.name, _NEW_FILE, 0o600)
+        except NotADirectoryError:
+            self._skip("below a file", member)
+            return False
         except FileExistsError:
             self._skip("twice in the archive", member)
+            return False
+        except OSError as error:
+            if error.errno not in _NAME_ERRORS:
+                raise
+            self._skip("names that can't be here", member)
             return False
         try:
             self._write(member, fd)
@@ -261,6 +273,13 @@ def _check_directory(file: BinaryIO, label: str) -> None:
         (directory_bytes,) = struct.unpack_from("<Q", end, at64 + 40)
     if directory_bytes > _MAX_DIRECTORY_BYTES:
         raise _too_large_error(label)
+
+
+def _label(name: str) -> str:
+    """Return a name of an archive on one line, the beginning of a long one."""
+    if len(name) > _MAX_LABEL_CHARACTERS:
+        name = name[: _MAX_LABEL_CHARACTERS - 1] + "…"
+    return escape_line_breaks(name)
 
 
 def _too_large_error(label: str) -> TooLarge:
