@@ -59,6 +59,9 @@ def test_what_a_diff_of_lines_does_not_show_is_said(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes("été en août, déjà vu à Noël\n".encode("cp1252"))
     (tmp_path / "b").write_bytes("été en août, déjà vu à Noël\n".encode())
     assert "same lines; encoding latin-1 and utf-8" in said(tmp_path)
+    (tmp_path / "a").write_bytes(b"a\r\nb\r\n")
+    (tmp_path / "b").write_bytes(b"a\r\nb\n")
+    assert said(tmp_path) == "[a and b: same lines; the bytes differ, as in some line ends]"
     (tmp_path / "a").write_bytes(bytes(range(256)) * 9)
     (tmp_path / "b").write_bytes(bytes(range(256)) * 8 + b"\1")
     assert said(tmp_path) == "[a and b: not text: 2,304 and 2,049 bytes, different from byte 2,049 on]"

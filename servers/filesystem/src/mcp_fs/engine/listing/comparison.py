@@ -137,6 +137,8 @@ def _diff_texts(before: Decoded, after: Decoded, one: ReadablePath, other: Reada
     old_text = _comparable_text(before)
     new_text = _comparable_text(after)
     if old_text == new_text:
+        if not facts:
+            facts.append("the bytes differ, as in some line ends")
         return "; ".join(["same lines", *facts]), []
     diff = unified_diff(old_text, new_text, display_path(one), to=display_path(other))
     if len(diff) > _MAX_JSON_DIFF_CHARACTERS and _is_json(one) and _is_json(other):
