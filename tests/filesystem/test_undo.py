@@ -196,6 +196,33 @@ async def test_what_changed_since_is_refused_with_the_way_on(ground: Ground) -> 
     assert [(ground.root / name).read_text() for name in ("f", "g", "mine")] == ["one\n", "one two\n", "somebody's"]
 
 
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_what_somebody_wrote_between_two_steps_is_found_before_the_first_is_taken_back(
+    ground: Ground, dry_run: bool
+) -> None:
+    await ground.write("f", "first")
+    first = await ground.last()
+    (ground.root / "f").write_text("somebody's")
+    await ground.write("f", "second")
+    second = await ground.last()
+    await ground.write("g", "other")
+    before = ground.state()
+    with pytest.raises(Conflict, match=f"`f` was changed by somebody else .* Take back from step {second} on"):
+        await ground.tools.undo_changes(first, later=True, dry_run=dry_run)
+    assert ground.state() == before
+    await ground.undo(second, later=True)
+    assert (ground.root / "f").read_text() == "somebody's"
+
+
+async def test_what_somebody_removed_between_two_steps_is_no_hindrance(ground: Ground) -> None:
+    await ground.write("f", "first")
+    first = await ground.last()
+    (ground.root / "f").unlink()
+    await ground.write("f", "second")
+    await ground.undo(first, later=True)
+    assert (ground.root / "f").read_text() == ground.files["f"]
+
+
 async def test_a_later_step_in_the_way_is_named(ground: Ground) -> None:
     await ground.edit("f", "one", "two")
     first = await ground.last()

@@ -31,5 +31,13 @@ class EntryState:
         """What differs between two files, and between a file before and after a change."""
         return self.device, self.inode, self.size, self.modified_ns
 
+    def is_same_as(self, other: EntryState | None) -> bool:
+        """Return whether both tell of the same entry, or of a copy with the same content."""
+        if other is None or self.kind != other.kind:
+            return False
+        if self.identity == other.identity:
+            return True
+        return bool(self.fingerprint) and (self.size, self.fingerprint) == (other.size, other.fingerprint)
+
 
 NEW_FOLDER = EntryState("made")

@@ -18,7 +18,7 @@ from mcp_fs.engine.changing.moving import Deletion, read_moved_state, relocate
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, open_file, open_folder, resolve, translate_errors
 from mcp_fs.engine.handles.temp_files import mark_in_use, remove_all
-from mcp_fs.engine.journal.entry_state import NEW_FOLDER
+from mcp_fs.engine.journal.entry_state import NEW_FOLDER, EntryState
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.operations import Journal, Operation, PlannedChange, apply, fsync_folder
 from mcp_fs.engine.journal.states import read_state
@@ -131,6 +131,7 @@ def undo_entries(
     touched = _ChangedPaths()
     for entry in chosen:
         _refuse_changed(entry.changes, touched, entries[:index])
+    _refuse_changed_between(chosen)
     notes: list[str] = []
     diffs: list[str] = []
     if dry_run:
@@ -316,6 +317,29 @@ def _refuse_changed(
         else "Move what is there to another name first; then this brings back what was there before."
     )
     raise Conflict(f"{named}{more} changed since that step; nothing was taken back.", fix)
+
+
+def _refuse_changed_between(chosen: Sequence[_UndoEntry]) -> None:
+    """Raise Conflict if somebody else changed a file between two of the steps, the newest first.
+
+    The older of them could not be taken back when the newer one has brought back what somebody else had written.
+    """
+    # What is at a path once the steps so far are taken back, and the step that brings it back.
+    restored: dict[WritablePath, tuple[EntryState, str]] = {}
+    for entry in chosen:
+        for change in reversed(entry.changes):
+            if change.path in restored:
+                state, newer_id = restored.pop(change.path)
+                if not state.is_same_as(change.recorded.after):
+                    raise Conflict(
+                        f"{quote(display_path(change.path))} was changed by somebody else between these steps; "
+                        "nothing was taken back.",
+                        f"Take back from step {newer_id} on: that brings back what they wrote.",
+                    )
+            if not change.is_of_file:
+                restored.clear()  # where files are then is found out when it is their turn
+            elif change.recorded.before is not None:
+                restored[change.path] = change.recorded.before, entry.record.entry_id.id
 
 
 def _undo_entry(undo_entry: _UndoEntry, store: JournalStore, journal_entry: JournalEntry, cancel: CancelToken) -> None:

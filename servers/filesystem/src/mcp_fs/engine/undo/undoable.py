@@ -66,6 +66,12 @@ class UndoableChange:
         return cls(recorded, policy.writable(recorded.uri), source, content_path)
 
     @property
+    def is_of_file(self) -> bool:
+        """Whether the step made, changed or removed a file, and moved nothing."""
+        states = (self.recorded.before, self.recorded.after)
+        return self.source is None and all(state is None or state.kind == "file" for state in states)
+
+    @property
     def makes_folder(self) -> bool:
         """Whether the step made a folder here."""
         return self.recorded.after == NEW_FOLDER
