@@ -54,6 +54,7 @@ class Hunk:
         new_lacks_final_newline: the same of the new text.
         new_line_ends: of each line; None where the patch says nothing of them.
         headings: lines of the file that stand behind `@@`, outermost first: what begins with them holds the hunk.
+        is_at_end: whether the patch says that its lines are the last ones.
     """
 
     line: int
@@ -64,6 +65,17 @@ class Hunk:
     old_line_ends: tuple[str, ...] = ()
     new_line_ends: tuple[str, ...] | None = None
     headings: tuple[str, ...] = ()
+    is_at_end: bool = False
+
+    def behind(self, last_line: str) -> Hunk:
+        """Return a hunk that adds the same lines behind the last line of a file."""
+        return replace(
+            self,
+            old_lines=(last_line,),
+            new_lines=(last_line, *self.new_lines),
+            old_line_ends=(),
+            new_line_ends=None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +216,10 @@ def apply_hunks(text: str, patch: FilePatch, label: str, cancel: CancelToken) ->
         cancel.check()
         hunk_label = f"Hunk {number} of {label}"
         if not hunk.old_lines and lines:
-            raise Invalid(f"{hunk_label} has no context.", "Make the diff with at least one unchanged line.")
+            if not hunk.is_at_end:
+                raise Invalid(f"{hunk_label} has no context.", "Make the diff with at least one unchanged line.")
+            hunk = hunk.behind(bare_lines[-1])
+            min_index = min(min_index, len(lines) - 1)
         line = max(min_index, hunk.line - 1 + shift) if hunk.line else None
         start = _find_position(bare_lines, hunk, line, min_index, hunk_label, cancel)
         end = start + len(hunk.old_lines)
@@ -232,6 +247,8 @@ def _find_position(
         return min_index
     if line is not None and bare_lines[line : line + size] == old_lines:
         return line
+    if hunk.is_at_end and size <= len(bare_lines) - min_index and bare_lines[-size:] == old_lines:
+        return len(bare_lines) - size
     starts = _find_all(bare_lines, old_lines, min_index)
     if hunk.headings and len(starts) > 1:
         first, last = _find_block(bare_lines, hunk.headings)
@@ -460,6 +477,7 @@ _ENVELOPE = re.compile(
 )
 _ENVELOPE_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
 _MOVE_TARGET = "*** Move to:"
+_END_OF_FILE = "*** End of File"
 
 
 def _parse_envelope(lines: Sequence[str]) -> list[FilePatch]:
@@ -473,7 +491,7 @@ def _parse_envelope(lines: Sequence[str]) -> list[FilePatch]:
             sections.append(_EnvelopeSection(header[1], header[2]))
         elif line.startswith(_MOVE_TARGET):
             sections[-1:] = [section.renamed_by(line) for section in sections[-1:]]
-        elif sections and not line.startswith("*** End"):
+        elif sections and (line.startswith(_END_OF_FILE) or not line.startswith("*** End")):
             sections[-1].body.append(line)
     if not sections:
         raise Invalid("The patch names no file.", _FORMAT_FIX)
@@ -504,8 +522,8 @@ class _EnvelopeSection:
 
     def to_patch(self) -> FilePatch:
         parts = _split_hunks(self.body)
-        states_line_ends = any("\r" in "".join(lines) for lines, _ in parts)
-        hunks = [_create_unnumbered_hunk(lines, headings, states_line_ends) for lines, headings in parts]
+        states_line_ends = any("\r" in "".join(part.lines) for part in parts)
+        hunks = [_create_unnumbered_hunk(part, states_line_ends) for part in parts]
         if self.new_path:
             return replace(_to_plain_rename(self.path, self.new_path), hunks=tuple(hunks))
         if self.operation == "Update" and not hunks:
@@ -514,22 +532,38 @@ class _EnvelopeSection:
         return FilePatch(self.path, self.path, self.operation == "Add", is_deletion, tuple(hunks), is_deletion)
 
 
-def _split_hunks(body: Sequence[str]) -> list[tuple[list[str], list[str]]]:
-    """Return the lines of each hunk and the headings that stand behind its `@@`."""
-    parts: list[tuple[list[str], list[str]]] = [([], [])]
+@dataclass(slots=True)
+class _HunkPart:
+    """One hunk as it is written.
+
+    Attributes:
+        headings: what stands behind its `@@`.
+        is_at_end: whether the end of the file is said to follow it.
+    """
+
+    lines: list[str] = field(default_factory=list[str])
+    headings: list[str] = field(default_factory=list[str])
+    is_at_end: bool = False
+
+
+def _split_hunks(body: Sequence[str]) -> list[_HunkPart]:
+    parts = [_HunkPart()]
     for line in body:
         if line.startswith("@@"):
-            if parts[-1][0]:
-                parts.append(([], []))
-            parts[-1][1].extend(filter(None, (_read_heading(line),)))
+            if parts[-1].lines:
+                parts.append(_HunkPart())
+            parts[-1].headings.extend(filter(None, (_read_heading(line),)))
+        elif line.startswith(_END_OF_FILE):
+            parts[-1].is_at_end = True
         else:
-            parts[-1][0].append(line)
-    hunks: list[tuple[list[str], list[str]]] = []
-    for lines, headings in parts:
-        while lines and lines[-1] in ("", "\r"):
-            lines.pop()  # blank lines between hunks and files are no context
-        if lines:
-            hunks.append((_mark_blank_lines(lines), headings))
+            parts[-1].lines.append(line)
+    hunks: list[_HunkPart] = []
+    for part in parts:
+        while part.lines and part.lines[-1] in ("", "\r"):
+            part.lines.pop()  # blank lines between hunks and files are no context
+        if part.lines:
+            part.lines = _mark_blank_lines(part.lines)
+            hunks.append(part)
     return hunks
 
 
@@ -552,12 +586,14 @@ def _unnumbered_side_lines(body: Sequence[str], line_types: str) -> list[str]:
     return lines
 
 
-def _create_unnumbered_hunk(body: Sequence[str], headings: Sequence[str], states_line_ends: bool) -> Hunk:
+def _create_unnumbered_hunk(part: _HunkPart, states_line_ends: bool) -> Hunk:
+    body = part.lines
     if invalid_line := next((line for line in body if line[0] not in " +-"), None):
         raise Invalid(f"The patch can't be read: {invalid_line[:60]!r} must begin with ` `, `+` or `-`.", _FORMAT_FIX)
     old = _unnumbered_side_lines(body, " -")
     new = _unnumbered_side_lines(body, " +")
-    return _create_hunk(0, old, new, (False, False), states_line_ends, headings)
+    hunk = _create_hunk(0, old, new, (False, False), states_line_ends, part.headings)
+    return replace(hunk, is_at_end=part.is_at_end)
 
 
 @dataclass(frozen=True, slots=True)
