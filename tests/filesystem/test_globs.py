@@ -105,6 +105,23 @@ def test_names_by_glob(tmp_path: Path, glob: str, found: list[str]) -> None:
     assert answer.total == len(found)
 
 
+@pytest.mark.parametrize(
+    ("glob", "found"),
+    [
+        ("**/[id]/*.tsx", ["app/[id]/a.tsx", "app/i/a.tsx"]),
+        ("[id]/", ["app/[id]/", "app/i/"]),
+        ("app/[[...all]]/**", ["app/[[...all]]/a.tsx"]),
+        ("app/[i,d]/*", ["app/[i,d]/a.tsx", "app/i/a.tsx"]),
+        ("app/{[id],x}/a.tsx", ["app/[id]/a.tsx", "app/i/a.tsx"]),
+        ("app/[[]id]/*", ["app/[id]/a.tsx"]),
+        *([] if sys.platform == "win32" else [(r"app/\[id\]/*", ["app/[id]/a.tsx"])]),
+    ],
+)
+def test_brackets_in_a_glob_are_also_those_of_a_name(tmp_path: Path, glob: str, found: list[str]) -> None:
+    fill(tmp_path, dict.fromkeys([f"app/{name}/a.tsx" for name in ("[id]", "i", "[[...all]]", "[i,d]", "id")], ""))
+    assert list(find_files([served(tmp_path).readable(".")], glob, CancelToken()).paths) == found
+
+
 _NAMES = ["a", "b.c", "é", "b.é", "c"]
 
 

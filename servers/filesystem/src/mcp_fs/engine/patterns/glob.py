@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["GlobError", "expand_braces", "names_hidden", "path_glob", "translate"]
+__all__ = ["GlobError", "expand_braces", "names_hidden", "path_glob", "spell_brackets", "translate"]
 
 _CHARACTER = rb"(?:[^/\x80-\xff]|[\xc2-\xf4][\x80-\xbf]+)"
 # A whole one where the bytes are UTF-8, else one byte.
@@ -34,6 +34,7 @@ _VISIBLE_NAMES_BETWEEN = {
 }
 _HIDDEN_NAME = re.compile(r"(?:^|/)\.(?![./]|$)")
 _TOKEN = re.compile(r"\\.|\[[!^]?.[^\]]*\]|.", re.DOTALL)
+_SPECIAL_IN_GLOB = frozenset("*?[{},\\")
 _SPECIAL = frozenset(b"\\.+*?()|[]{}^$")
 
 
@@ -62,6 +63,22 @@ def path_glob(glob: str) -> str:
             f"The glob {quote(glob)} {error}.", "Put a character meant as itself in brackets: `[{]`."
         ) from None
     return path_pattern
+
+
+def spell_brackets(glob: str) -> str:
+    """Return a glob in which brackets stand for themselves, as in the folder `[id]` of a web page's route."""
+    return _TOKEN.sub(_spell_token, glob)
+
+
+def _spell_token(token: re.Match[str]) -> str:
+    if len(token[0]) == 1 or token[0][0] != "[":
+        return token[0]
+    characters: list[str] = []
+    for character in token[0]:
+        if character in _SPECIAL_IN_GLOB:
+            character = f"[{character}]"
+        characters.append(character)
+    return "".join(characters)
 
 
 def names_hidden(glob: str) -> bool:
