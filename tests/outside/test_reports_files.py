@@ -1,7 +1,9 @@
 """What users reported of other servers and agents that work with files, tried on mcp-fs with input of our own."""
 
 import os
+import stat
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -261,3 +263,161 @@ async def test_lines_in_the_middle_of_a_long_file_are_read(tmp_path: Path) -> No
         assert "no line 3,000 yet" in said
         failed, said = await call(client, "read_text", path=".")
         assert failed and "list_directory" in said
+
+
+@pytest.mark.reported("earendil-works/pi#9697")
+@pytest.mark.reported("use-agent-os/agent-os#2290")
+@pytest.mark.reported("NousResearch/hermes-agent#56211")
+async def test_matches_that_overlap_are_ambiguous_and_are_replaced_one_behind_the_other(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("foo\nfoo\nfoo\n", "utf-8")
+    async with serving(tmp_path) as client:
+        edit = {"old_text": "foo\nfoo\n", "new_text": "new\n"}
+        failed, said = await call(client, "edit_file", path="a.txt", edits=[edit])
+        assert failed and "2 times, at lines 1, 2" in said and file.read_text("utf-8") == "foo\nfoo\nfoo\n"
+        file.write_text("aaaa aaa\n", "utf-8")
+        edit = {"old_text": "aa", "new_text": "b", "replace_all": True}
+        failed, said = await call(client, "edit_file", path="a.txt", edits=[edit])
+        assert not failed and file.read_text("utf-8") == "bb ba\n", said
+
+
+async def patched(folder: Path, before: str, *lines: str) -> tuple[str, str]:
+    """Return what a file holds after a patch without line numbers, and what the answer says."""
+    file = folder / "a.txt"
+    file.write_bytes(before.encode())
+    patch = "\n".join(["*** Begin Patch", "*** Update File: a.txt", *lines, "*** End Patch"])
+    async with serving(folder) as client:
+        _, said = await call(client, "edit_files", patch=patch)
+    return file.read_bytes().decode(), said
+
+
+@pytest.mark.reported("use-agent-os/agent-os#1577")
+@pytest.mark.reported("deer-flow/llm-space#174")
+async def test_an_empty_line_of_a_patch_is_context_where_it_is_not_the_end(tmp_path: Path) -> None:
+    assert (await patched(tmp_path, "foo\n\nbar\n", "@@", " foo", "", "-bar", "+baz"))[0] == "foo\n\nbaz\n"
+    assert (await patched(tmp_path, "foo\nbar\n\nbaz\n", "@@", " foo", "-bar", "+new", ""))[0] == "foo\nnew\n\nbaz\n"
+
+
+@pytest.mark.reported("use-agent-os/agent-os#1907")
+@pytest.mark.reported("HKUDS/nanobot#4266")
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@pytest.mark.parametrize("marked", [True, False])
+async def test_a_line_behind_one_without_an_end_is_a_line_of_its_own(
+    line_end: str, marked: bool, tmp_path: Path
+) -> None:
+    end = ["*** End of File"] if marked else []
+    after, said = await patched(tmp_path, f"hello{line_end}world", "@@", " world", "+tail", *end)
+    assert after == f"hello{line_end}world{line_end}tail", said
+    after, said = await patched(tmp_path, f"hello{line_end}world", "@@", "+tail", "*** End of File")
+    assert after == f"hello{line_end}world{line_end}tail", said
+
+
+@pytest.mark.reported("openai/openai-agents-python#4660")
+@pytest.mark.reported("openclaw/openclaw#124379")
+async def test_the_end_of_the_file_says_which_lines_a_patch_means(tmp_path: Path) -> None:
+    end = "*** End of File"
+    assert (await patched(tmp_path, "a\nb\n", "@@", "+c", end))[0] == "a\nb\nc\n"
+    assert (await patched(tmp_path, "x\nfoo\ny\nfoo\n", "@@", " foo", "+new", end))[0] == "x\nfoo\ny\nfoo\nnew\n"
+    assert (await patched(tmp_path, "a\nb\n", "@@", "-b", "+c", "@@", "+d", end))[0] == "a\nc\nd\n"
+    # A hunk does not take again what one before it has taken.
+    after, said = await patched(tmp_path, "A\nB\nC\n", "@@", "-A", "-B", "-C", "+ABC", "@@", "-C", "+X", end)
+    assert after == "A\nB\nC\n" and "its lines are not in the file" in said
+
+
+@pytest.mark.reported("openclaw/openclaw#116124")
+async def test_context_that_is_not_exact_changes_no_line(tmp_path: Path) -> None:
+    before = "tail  \nit\u2019s\n\tTab\nold\n"
+    after, said = await patched(tmp_path, before, "@@", " tail", " it's", "     Tab", "-old", "+new")
+    assert after == before and "copy it exactly, blanks included" in said
+
+
+@pytest.mark.reported("githubnext/copilot-workspace-user-manual#79")
+@pytest.mark.reported("dotansimha/graphql-code-generator#3058")
+async def test_a_folder_with_brackets_in_its_name_is_found_and_changed(tmp_path: Path) -> None:
+    page = tmp_path / "app/issues/[id]/page.tsx"
+    page.parent.mkdir(parents=True)
+    page.write_text("old\n", "utf-8")
+    path = "app/issues/[id]/page.tsx"
+    async with serving(tmp_path) as client:
+        assert not (await call(client, "edit_file", path=path, edits=[{"old_text": "old", "new_text": "new"}]))[0]
+        for tool, arguments in (
+            ("find_files", {"glob": "app/**/[id]/*.tsx"}),
+            ("search_text", {"pattern": "new", "glob": path}),
+            ("read_files", {"paths": ["app/issues/[id]/*"]}),
+            ("replace_text", {"replacements": {"new": "newer"}, "glob": path}),
+            ("delete_file", {"paths": ["app/issues/[id]/*.tsx"]}),
+        ):
+            failed, said = await call(client, tool, **arguments)
+            assert not failed and path in said, said
+    assert not page.exists()
+
+
+@pytest.mark.reported("anthropics/claude-code#84161")
+@pytest.mark.reported("ggreer/the_silver_searcher#287")
+@pytest.mark.reported("ggreer/the_silver_searcher#1563")
+async def test_what_rules_hide_from_a_search_is_told(tmp_path: Path) -> None:
+    for name, text in (
+        (".gitignore", "scripts/*\n"),
+        ("scripts/writer.py", "needle\n"),
+        ("foo/.gitignore", "bar/haystack\n"),
+        ("foo/bar/haystack", "needle\n"),
+        ("odd/.gitignore", "*\n!*.*\n!*/\n"),
+        ("odd/binary", "needle\n"),
+        ("odd/src/main.c", "needle\n"),
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    async with serving(tmp_path) as client:
+        for path, hidden in (("scripts", "scripts/writer.py"), ("foo/bar", "foo/bar/haystack")):
+            _, said = await call(client, "search_text", pattern="needle", path=path)
+            assert said.startswith(f"[0 files match; left out 1 ignored ({hidden})"), said
+        _, said = await call(client, "search_text", pattern="needle", path="odd")
+        assert said.splitlines()[1:] == ["odd/src/main.c:1:needle"]
+
+
+@pytest.mark.reported("zhayujie/CowAgent#2943")
+@pytest.mark.reported("langchain-ai/deepagents#4730")
+async def test_the_last_line_is_the_one_before_the_last_line_end(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("line1\nline2\nline3\n", "utf-8")
+    async with serving(tmp_path) as client:
+        assert (await call(client, "read_text", path="a.txt", tail=1))[1].splitlines()[1:] == ["line3"]
+        assert (await call(client, "read_text", path="a.txt", tail=2))[1].splitlines()[1:] == ["line2", "line3"]
+        failed, said = await call(client, "read_text", path="a.txt", start_line=4)
+        assert not failed and said.startswith("[no line 4 yet, 3 lines")
+
+
+@_NEEDS_LINKS
+@pytest.mark.reported("omkarcloud/botasaurus#303")
+@pytest.mark.reported("weichsel/ZIPFoundation#282")
+async def test_no_archive_is_unpacked_through_a_link(shared: Path) -> None:
+    outside = shared.with_name("share-secret")
+    (shared / "out").symlink_to(outside)
+    with zipfile.ZipFile(shared / "a.zip", "w") as archive:
+        link = zipfile.ZipInfo("sub")
+        link.create_system = 3
+        link.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(link, str(outside))
+        archive.writestr("sub/new.txt", "x")
+    async with serving(shared) as client:
+        for target in ("out", "out/", "out/new"):
+            assert (await call(client, "copy_file", source="a.zip!/", target=target))[0]
+        failed, said = await call(client, "copy_file", source="a.zip!/", target="there")
+        assert not failed and "links: sub" in said, said
+    assert [item.name for item in outside.iterdir()] == ["loot.md"]
+    assert not (shared / "there/sub").is_symlink()
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="needs a folder that can't be read")
+@pytest.mark.reported("xcjy8bao/baoer_signal_grep#46")
+@pytest.mark.reported("gmickel/gno#183")
+async def test_a_folder_that_can_not_be_read_stops_no_search(tmp_path: Path) -> None:
+    for name in ("ok", "locked"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.md").write_text("needle here\n", "utf-8")
+    (tmp_path / "locked").chmod(0)
+    try:
+        async with serving(tmp_path) as client:
+            failed, said = await call(client, "search_text", pattern="needle")
+            assert not failed and "ok/a.md:1:needle here" in said and "could not be opened: locked" in said
+    finally:
+        (tmp_path / "locked").chmod(0o700)
