@@ -286,6 +286,26 @@ async def test_new_folders_go_again_if_what_was_in_them_can_not_come_back(
     assert ground.contents()["d/x/y/n"] == b"n"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs another disk")
+@pytest.mark.parametrize("kind", ["file", "folder"])
+async def test_what_went_to_another_disk_and_back_is_known_again(ground: Ground, kind: str) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as other:
+        if os.stat(other).st_dev == ground.root.stat().st_dev:
+            pytest.skip("has one disk")
+        policy = Policy(Told((str(ground.root), other)))
+        tools = Tools(policy, ground.store)
+        name = {"file": "f", "folder": "d"}[kind]
+        before = ground.state()
+        await tools.move_file({f"root/{name}": "root/renamed"})
+        first = (await tools.undo_changes()).steps[0].id
+        await tools.move_file({"root/renamed": f"{Path(other).name}/away"})
+        for number in range(9):  # these get the inodes that are free now
+            (ground.root.parent / f"taken{number}").touch()
+        await tools.undo_changes(first, later=True, dry_run=False)
+        assert ground.state() == before
+        assert list(Path(other).iterdir()) == []
+
+
 async def test_what_came_back_by_other_means_is_no_step_any_more(ground: Ground) -> None:
     await ground.tools.move_file({"f": "n"}, overwrite=False)
     (ground.root / "n").rename(ground.root / "f")

@@ -412,10 +412,17 @@ class Deletion(Operation):
 
 def read_moved_state(folder: Folder[WritablePath], name: str, journal_entry: Journal) -> EntryState | None:
     """Read the state that what is `name` in `folder` will have where it is moved to."""
-    state = read_state(folder, name, thorough=journal_entry.is_on_other_disk(folder))
+    # What was moved to another disk and back is another file, and known again by its content.
+    thorough = journal_entry.is_on_other_disk(folder) or _is_other_disk_served(folder)
+    state = read_state(folder, name, thorough=thorough)
     if state is not None and state.kind == "folder":
         state = replace(state, kind="tree")
     return state
+
+
+def _is_other_disk_served(folder: Folder[WritablePath]) -> bool:
+    device = folder.stat(".").st_dev
+    return any(root.identity[0] != device for root in folder.path.policy.roots)
 
 
 def _are_on_different_disks(one: ResolvedPath[WritablePath], other: ResolvedPath[WritablePath]) -> bool:
