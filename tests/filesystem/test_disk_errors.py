@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
+import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +18,7 @@ from filesystem.places import Ground, ground
 from filesystem.test_findings import call, serving
 from filesystem.test_list_changes import Following
 from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_fs.engine.handles import flushing
 from mcp_fs.engine.handles.path_opening import Folder, open_descriptor
 from mcp_fs.engine.search import grep
 from mcp_fs.engine.search.query import Query
@@ -229,3 +232,45 @@ async def test_what_can_not_be_followed_is_told_with_its_reason_and_stops_nothin
         await following.begin("other")
         (tmp_path / "other/a.txt").write_text("one\n", "utf-8")
         assert await following.changes() == {("created", "other/a.txt")}
+
+
+class Disk:
+    """What takes the place of the C library's syncfs(2)."""
+
+    def __init__(self) -> None:
+        self.sync_count = 0
+        self.is_damaged = False
+
+    def syncfs(self, fd: int) -> int:
+        assert stat.S_ISDIR(os.fstat(fd).st_mode)
+        self.sync_count += 1
+        if not self.is_damaged:
+            return 0
+        ctypes.set_errno(errno.EIO)
+        return -1
+
+
+@linux
+async def test_many_files_are_made_durable_together_or_are_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk()
+    monkeypatch.setattr(flushing, "_libc", disk)
+    monkeypatch.setattr(flushing, "_MAX_FLUSHED_ENTRIES", 4)
+    for number in range(3):
+        (tmp_path / f"few/{number}").parent.mkdir(exist_ok=True)
+        (tmp_path / f"few/{number}").write_text("x", "utf-8")
+    async with serving(tmp_path) as client:
+        assert not (await call(client, "copy_file", source="few", target="copy"))[0]
+        assert not disk.sync_count
+        (tmp_path / "few/sub").mkdir()
+        assert not (await call(client, "copy_file", source="few", target="many"))[0]
+        assert disk.sync_count == 1
+        assert not (await call(client, "copy_file", source="few", target="a.zip!/"))[0]
+        assert not (await call(client, "copy_file", source="a.zip!/", target="unpacked"))[0]
+        assert disk.sync_count == 2
+        disk.is_damaged = True
+        for source, target in (("few", "failed"), ("a.zip!/", "failed")):
+            failed, said = await call(client, "copy_file", source=source, target=target)
+            assert failed and "Input/output error" in said, said
+    assert {item.name for item in tmp_path.iterdir()} == {"few", "copy", "many", "a.zip", "unpacked"}

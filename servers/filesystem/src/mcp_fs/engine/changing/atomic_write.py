@@ -29,7 +29,7 @@ from mcp_fs.engine.handles.path_opening import (
     to_problem,
     translate_errors,
 )
-from mcp_fs.engine.handles.syscalls import copy_attributes, start_flush, write_all
+from mcp_fs.engine.handles.syscalls import copy_attributes, fsync_file, start_flush, write_all
 from mcp_fs.engine.handles.temp_files import (
     BACKUP_PREFIX,
     clean_folder_once,
@@ -43,16 +43,10 @@ from mcp_fs.engine.journal.states import MAX_HASHED_BYTES, file_state, hash_cont
 from mcp_fs.engine.text.encodings import SAMPLE_BYTES
 from mcp_fs.policy import ReadablePath, WritablePath
 
-if sys.platform == "darwin":
-    # There fsync(2) leaves the data in the drive's own memory.
-    from fcntl import F_FULLFSYNC as _FULL_SYNC
-    from fcntl import fcntl
-
 __all__ = [
     "FileRemoval",
     "FileWrite",
     "check_renamed_text",
-    "fsync_file",
     "open_locked",
     "prepare_write",
     "read_head",
@@ -419,15 +413,6 @@ def prepare_write(
             checks_old=checks_old,
         )
         yield write
-
-
-def fsync_file(fd: int) -> None:
-    """Make an open file durable."""
-    if sys.platform == "darwin":
-        with suppress(OSError):  # the file system may know no such thing
-            fcntl(fd, _FULL_SYNC)
-            return
-    os.fsync(fd)
 
 
 def _copy_old_metadata(

@@ -13,11 +13,11 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, quote
 from mcp_fs.engine.changing.atomic_write import (
     FileWrite,
-    fsync_file,
     prepare_write,
     read_regular_status,
     set_new_file_metadata,
 )
+from mcp_fs.engine.handles.flushing import TreeFlush
 from mcp_fs.engine.handles.metadata import MetadataCopier
 from mcp_fs.engine.handles.path_opening import (
     Folder,
@@ -176,7 +176,9 @@ def _fill_folder(
     """Copy what is in a folder to the new one called `name`; return what was left out."""
     with open_tree(target_folder, name) as new_folder:
         mark_in_use(new_folder.fd)
-        skipped = _TreeCopier(cancel, metadata_copier, new_folder).copy(source_folder, new_folder)
+        copier = _TreeCopier(cancel, metadata_copier, new_folder)
+        skipped = copier.copy(source_folder, new_folder)
+        copier.flush.finish(new_folder)
         new_folder.set_mode(stat.S_IMODE(status.st_mode))
     return skipped
 
@@ -199,6 +201,7 @@ class _TreeCopier(TreeSize):
         self.skipped: list[str] = []
         self._metadata_copier = metadata_copier
         self._top_folder = top_folder
+        self.flush = TreeFlush()
 
     def copy(self, source: Folder[ReadablePath], target: Folder[WritablePath], depth: int = 0) -> list[str]:
         for entry in source.scan():
@@ -225,7 +228,7 @@ class _TreeCopier(TreeSize):
                     self._copy_metadata(target, entry)
             else:
                 self.skipped.append(entry.name)
-        target.sync()
+        self.flush.flush_folder(target)
         return self.skipped
 
     def _copy_metadata(self, target: Folder[WritablePath], entry: os.DirEntry[str]) -> None:
@@ -240,7 +243,7 @@ class _TreeCopier(TreeSize):
             with opened as file:
                 _fill_file(fd, file.fileno(), source.path / name, self.cancel)
                 set_new_file_metadata(fd, file.fileno())
-            fsync_file(fd)
+            self.flush.flush_file(fd)
         finally:
             os.close(fd)
 

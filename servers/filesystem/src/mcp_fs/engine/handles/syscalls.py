@@ -11,10 +11,16 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import groupby
 from typing import Any
 
+if sys.platform == "darwin":
+    # There fsync(2) leaves the data in the drive's own memory.
+    from fcntl import F_FULLFSYNC as _FULL_SYNC
+    from fcntl import fcntl
+
 __all__ = [
     "copy_attributes",
     "copy_blocks",
     "file_system_type",
+    "fsync_file",
     "open_beneath",
     "open_cached",
     "rename_noreplace",
@@ -90,6 +96,15 @@ def _openat2(path: str, flags: int, dir_fd: int, resolve: int) -> int | None:
     how = _OpenHow(flags | os.O_CLOEXEC, 0, resolve)
     fd = _libc.syscall(_SYS_OPENAT2, dir_fd, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
     return fd if fd >= 0 else None
+
+
+def fsync_file(fd: int) -> None:
+    """Make an open file durable."""
+    if sys.platform == "darwin":
+        with suppress(OSError):  # the file system may know no such thing
+            fcntl(fd, _FULL_SYNC)
+            return
+    os.fsync(fd)
 
 
 def start_flush(fd: int) -> None:

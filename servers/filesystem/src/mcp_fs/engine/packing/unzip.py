@@ -19,6 +19,7 @@ from typing import BinaryIO
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, describe_os_error, quote
 from mcp_batteries.progress import report_progress
+from mcp_fs.engine.handles.flushing import TreeFlush
 from mcp_fs.engine.handles.path_opening import Folder
 from mcp_fs.engine.handles.syscalls import write_all
 from mcp_fs.models.formatting import escape_line_breaks
@@ -95,7 +96,8 @@ class Archive:
         repository_folders = _find_repositories([member.names for member in members])
         count = 0
         with ExitStack() as stack:
-            opened = _OpenFolders(folder, stack)
+            flush = TreeFlush()
+            opened = _OpenFolders(folder, stack, flush)
             for member in members:
                 self._cancel.check()
                 names = member.names[depth:]
@@ -103,7 +105,7 @@ class Archive:
                     continue
                 if member.names[:-1] in repository_folders and names[-1].casefold() in COMPLETES_GIT_FOLDER:
                     self._skip("protected", member)
-                elif self._unpack_member(member, names, opened):
+                elif self._unpack_member(member, names, opened, flush):
                     count += 1
                     report_progress(count, None, f"{count:,} files")
             opened.sync()
@@ -136,7 +138,7 @@ class Archive:
                 members.append(member)
         return members
 
-    def _unpack_member(self, member: _Member, names: tuple[str, ...], opened: _OpenFolders) -> bool:
+    def _unpack_member(self, member: _Member, names: tuple[str, ...], opened: _OpenFolders, flush: TreeFlush) -> bool:
         """Unpack one member; return whether it is a file that is there now."""
         try:
             if member.info.is_dir():
@@ -162,7 +164,7 @@ class Archive:
         try:
             self._write(member, fd)
             _set_metadata(fd, member.info)
-            os.fsync(fd)
+            flush.flush_file(fd)
         finally:
             os.close(fd)
         return True
@@ -196,8 +198,9 @@ class _OpenFolders:
     Members come in any order, but nearly always folder by folder.
     """
 
-    def __init__(self, top: Folder[WritablePath], stack: ExitStack) -> None:
+    def __init__(self, top: Folder[WritablePath], stack: ExitStack, flush: TreeFlush) -> None:
         self._top = top
+        self._flush = flush
         self._stack = stack
         self._names: tuple[str, ...] = ()
         self._open: list[Folder[WritablePath]] = []
@@ -226,12 +229,13 @@ class _OpenFolders:
     def sync(self) -> None:
         while self._open:
             self._close_last()
-        self._top.sync()
+        self._flush.flush_folder(self._top)
+        self._flush.finish(self._top)
 
     def _close_last(self) -> None:
         folder = self._open.pop()
         self._names = self._names[:-1]
-        folder.sync()
+        self._flush.flush_folder(folder)
         folder.close()
 
 
