@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Generator
 from functools import cache, partialmethod
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import hypothesis
 import pytest
@@ -156,6 +156,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for name, value in report.user_properties:
             if name == "bytes":
                 terminalreporter.write_line(str(value))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, Any, Any]:
+    """Escape what is not Unicode in a report: a worker could not send it, and the whole run would end."""
+    return _escape_surrogates((yield))
+
+
+def _escape_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_escape_surrogates(key): _escape_surrogates(item) for key, item in cast("Any", value).items()}
+    if isinstance(value, (list, tuple)):
+        return type(cast("Any", value))(map(_escape_surrogates, cast("Any", value)))
+    return value
 
 
 @pytest.fixture(autouse=True)

@@ -59,8 +59,7 @@ async def test_a_thousand_calls_at_once_are_all_answered(way: str, revision: str
 @pytest.mark.anyio
 @ERAS
 async def test_what_is_not_unicode_is_replaced_and_sent(revision: str) -> None:
-    # In a process of its own, because no report of a test can carry what it logs.
-    async with toy(revision=revision) as wire:
+    async with toy_on_thread(revision=revision) as wire:
         await wire.open()
         assert text_of(await wire.call("surrogate")) == "caf\ufffd.txt"
         assert (await wire.call("surrogate", raising=True))["isError"]
