@@ -78,7 +78,7 @@ def _thin_cases(cases: Sequence[pytest.Item]) -> None:
     cases = [item for item in cases if not item.get_closest_marker("weekly")]
     if not cases:
         return
-    kept, slow = _share_of(cases[0])
+    kept, slow = _share_of(cases)
     for place, number in enumerate(_most_telling_first([_values(item) for item in cases])):
         if place >= kept + slow:
             cases[number].add_marker(pytest.mark.weekly)
@@ -104,11 +104,22 @@ def _spread(count: int) -> list[int]:
     return sorted(range(count), key=lambda number: number * _GOLDEN_RATIO % 1)
 
 
-def _share_of(item: pytest.Item) -> tuple[int, float]:
-    """Return the counts of the mark `share`: how many cases stay, and how many are slow; without limit unless named."""
-    mark = item.get_closest_marker("share")
+def _share_of(cases: Sequence[pytest.Item]) -> tuple[int, float]:
+    """Return the counts of the mark `share`: how many cases stay, and how many are slow.
+
+    Unless the mark says, all others are slow, or as many again where each starts a process. A test that is slow itself
+    has its share there, and leaves the others to the week.
+    """
+    mark = cases[0].get_closest_marker("share")
     assert mark is not None
-    return mark.args[0], mark.kwargs.get("slow", math.inf)
+    kept = mark.args[0]
+    if all(item.get_closest_marker("slow") for item in cases):
+        return kept, 0
+    if "slow" in mark.kwargs:
+        return kept, mark.kwargs["slow"]
+    if cases[0].get_closest_marker("process"):
+        return kept, kept
+    return kept, math.inf
 
 
 def _values(item: pytest.Item) -> dict[str, str]:

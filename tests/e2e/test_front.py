@@ -197,6 +197,7 @@ run("mcp_fs")
 
 
 @pytest.mark.slow
+@pytest.mark.share(1)
 @pytest.mark.skipif(sys.platform == "win32", reason="there it is so")
 @pytest.mark.parametrize("revision", ERAS)
 async def test_the_front_reads_as_on_windows_and_hands_over(revision: str, served: Path, tmp_path: Path) -> None:

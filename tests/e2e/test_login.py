@@ -151,6 +151,7 @@ async def test_a_client_that_says_at_a_url_who_it_is_needs_no_registration(tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.share(1)
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_program_logs_in_with_credentials_of_its_own(mode: str, issuer: Issuer, tmp_path: Path) -> None:
     """SEP-1046, by the SDK's own providers: a secret, and an assertion that the program signs."""

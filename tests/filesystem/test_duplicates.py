@@ -20,7 +20,7 @@ def found(folder: Path, glob: str = "**", limit: int = 200) -> FilePage:
     return find_files([served(folder).readable(".")], glob, CancelToken(), sort="duplicates", limit=limit)
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(1, slow=5)
 @pytest.mark.parametrize("seed", range(20))
 def test_all_that_are_alike_and_no_others(seed: int, tmp_path: Path) -> None:
     rng, contents = random.Random(seed), dict[str, bytes]()

@@ -694,7 +694,7 @@ class TestSeveral:
         assert (three.root / backup).read_text() == "1\n"
 
 
-@pytest.mark.share(10)
+@pytest.mark.share(10, slow=10)
 @pytest.mark.parametrize("seed", range(40))
 async def test_a_patch_brings_every_byte_that_git_means(
     here: Ground, tmp_path_factory: pytest.TempPathFactory, seed: int

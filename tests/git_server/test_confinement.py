@@ -188,7 +188,7 @@ def _two_commits(path: Path) -> Made:
     return made
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(1, slow=4)
 @pytest.mark.anyio
 @pytest.mark.diagonal
 @pytest.mark.parametrize("nest", NESTED, ids=lambda nest: nest.__name__)

@@ -180,7 +180,7 @@ RUNNING: dict[Callable[[Trap], None], Sequence[str]] = {
 }
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(1, slow=5)
 @pytest.mark.anyio
 @pytest.mark.diagonal
 @pytest.mark.parametrize("arm", RUNNING, ids=lambda arm: arm.__name__)
@@ -409,7 +409,7 @@ LEADING: dict[Callable[[Trap], None], Sequence[str] | None] = {
 """With what plain git shows the secret; None where it shows none, or does not end."""
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(3, slow=7)
 @pytest.mark.anyio
 @pytest.mark.diagonal
 @pytest.mark.parametrize("arm", LEADING, ids=lambda arm: arm.__name__)
@@ -441,7 +441,7 @@ _HANG = {pipe}
 """Cases in which git waits for ever, and reads nothing."""
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(2, slow=6)
 @pytest.mark.anyio
 @pytest.mark.parametrize("arm", [arm for arm in LEADING if arm not in _HANG], ids=lambda arm: arm.__name__)
 async def test_the_kernel_alone_keeps_git_from_what_leads_outside(

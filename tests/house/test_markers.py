@@ -64,6 +64,17 @@ def test_a_share_of_the_cases_shows_as_many_values_as_it_can() -> None:
     assert thinned([Item(pytest.mark.share(3).mark, number=1)]) == [(1,)]
 
 
+def test_a_share_of_what_starts_processes_or_is_slow_leaves_cases_to_the_week() -> None:
+    def runs(*marks: pytest.MarkDecorator) -> list[str]:
+        items = [Item(*(mark.mark for mark in marks), number=number) for number in range(6)]
+        thinned(items)
+        return sorted(item.run for item in items)
+
+    assert runs(pytest.mark.share(2), pytest.mark.process) == ["", "", "slow", "slow", "weekly", "weekly"]
+    assert runs(pytest.mark.share(1, slow=4), pytest.mark.process) == ["", *["slow"] * 4, "weekly"]
+    assert runs(pytest.mark.share(2), pytest.mark.slow) == ["slow"] * 2 + ["weekly"] * 4
+
+
 def test_what_is_for_the_week_is_in_no_other_run() -> None:
     item = Item(pytest.mark.slow.mark, pytest.mark.weekly.mark)
     thinned([item])

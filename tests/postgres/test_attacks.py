@@ -178,6 +178,7 @@ async def test_a_change_is_sent_to_the_tool_that_makes_it() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("role", ["postgres", "owner"])
 async def test_explaining_changes_nothing(role: str, target: Target) -> None:

@@ -240,6 +240,7 @@ async def test_who_has_no_role_that_counts_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 async def test_a_notice_is_for_who_could_see_the_change(tmp_path: Path, revision: str) -> None:
     base = prepared()

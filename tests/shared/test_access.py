@@ -185,6 +185,7 @@ async def test_who_is_let_in(tmp_path: Path, people: dict[str, str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_what_a_caller_may_not_use_is_not_listed_and_is_refused(
     revision: str, tmp_path: Path, people: dict[str, str]

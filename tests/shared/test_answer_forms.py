@@ -64,6 +64,7 @@ async def test_a_message_becomes_one_event_and_an_error_of_http_stays() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 async def test_a_call_that_lasts_or_tells_something_is_answered_in_the_form_that_is_accepted(revision: str) -> None:
     async with running(TOY) as subject, opened(subject, revision) as wire:

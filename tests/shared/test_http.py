@@ -449,6 +449,7 @@ async def test_an_idle_server_ends_with_the_status_of_the_signal(number: signal.
 
 
 @pytest.mark.slow
+@pytest.mark.share(1)
 @asks_to_end
 @pytest.mark.parametrize("command", [TOY, FILES], ids=["toy", "mcp-fs"])
 async def test_a_held_listen_stream_gets_its_result_at_the_end(command: list[str]) -> None:
@@ -462,6 +463,7 @@ async def test_a_held_listen_stream_gets_its_result_at_the_end(command: list[str
 
 
 @pytest.mark.slow
+@pytest.mark.share(1)
 @asks_to_end
 @pytest.mark.parametrize("command", [TOY, FILES], ids=["toy", "mcp-fs"])
 async def test_a_legacy_stream_ends_with_the_server(command: list[str]) -> None:
@@ -591,6 +593,7 @@ async def test_a_second_signal_ends_it_at_once() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.share(1)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_thousand_calls_at_once_are_all_answered(revision: str) -> None:
     async with running(TOY) as subject, opened(subject, revision) as wire:

@@ -50,12 +50,14 @@ async def serve_names(folder: Path, locale: str, locales: str = "") -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.share(1)
 @pytest.mark.parametrize("locale", ["C", "POSIX", "xx_XX.nothing"])
 async def test_names_are_served_where_the_locale_says_nothing(locale: str, tmp_path: Path) -> None:
     await serve_names(tmp_path, locale)
 
 
 @pytest.mark.slow
+@pytest.mark.share(1)
 @pytest.mark.parametrize("locale", ["zh_CN.GBK", "en_US.ISO-8859-1"])
 async def test_names_are_served_in_a_locale_that_cannot_write_them(locale: str, tmp_path: Path, locales: Path) -> None:
     await serve_names(tmp_path, locale, str(locales))

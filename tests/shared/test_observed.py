@@ -139,6 +139,7 @@ def collecting(status: int = 200) -> Generator[Collector]:
 
 
 @pytest.mark.slow
+@pytest.mark.share(1)
 @asks_to_end
 @pytest.mark.parametrize("revision", ERAS)
 async def test_traces_metrics_and_logs_are_sent_without_words(

@@ -24,6 +24,7 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads the memory 
 
 
 @pytest.mark.slow
+@pytest.mark.share(1)
 @on_linux
 @WAYS
 def test_an_unread_stdout_holds_the_client_back_instead_of_filling_memory(way: str) -> None:
