@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import combinations, product
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from filesystem.places import Told, delete
@@ -575,12 +576,22 @@ class Trials:
     log: list[str]
 
 
+def list_scenarios() -> dict[str, tuple[Scenario, Prepare, bool]]:
+    """Return by its name each scenario, how it is prepared, and whether old contents are on another file system."""
+    scenarios: dict[str, tuple[Scenario, Prepare, bool]] = {}
+    for scenario, prepare, is_far in product(SCENARIOS, (plain, written_down, taken_back), (False, True)):
+        if is_far and prepare is plain:
+            continue
+        name = f"{scenario.name}, {prepare.__name__}".replace("_", " ").removesuffix(", plain") + ", far" * is_far
+        scenarios[name] = scenario, prepare, is_far
+    return scenarios
+
+
 def try_scenarios(folder: str, *names: str) -> Iterator[Trials]:
     """Try the scenarios of these names; all, if none is named."""
     root = Path(folder) / "root"
-    for scenario, prepare, is_far in product(SCENARIOS, (plain, written_down, taken_back), (False, True)):
-        name = f"{scenario.name}, {prepare.__name__}".replace("_", " ").removesuffix(", plain") + ", far" * is_far
-        if (is_far and prepare is plain) or (names and name not in names):
+    for name, (scenario, prepare, is_far) in list_scenarios().items():
+        if names and name not in names:
             continue
         Faulty.is_far = is_far
         installed(Faulty(0, ""))
@@ -602,11 +613,17 @@ def try_scenarios(folder: str, *names: str) -> Iterator[Trials]:
         yield Trials(name, tried, wrong, log)
 
 
-def prove(count: int, seed: int) -> Tally:
-    """Try all scenarios; there is nothing to draw."""
+def draw_scenarios(share: float, seed: int) -> list[str]:
+    """Return the names of a share of all scenarios."""
+    names = list(list_scenarios())
+    return Random(seed).sample(names, max(1, round(share * len(names))))
+
+
+def prove(share: float, seed: int) -> Tally:
+    """Try each fault in each scenario of a share of all."""
     tally = Tally()
     with tempfile.TemporaryDirectory() as folder:
-        for trials in try_scenarios(folder):
+        for trials in try_scenarios(folder, *draw_scenarios(share, seed)):
             tally.counts["scenarios"] += 1
             tally.counts["faults"] += trials.tried
             tally.wrong += [f"{trials.scenario}: {fault}" for fault in trials.wrong]

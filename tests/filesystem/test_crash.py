@@ -14,7 +14,7 @@ import pytest
 if sys.platform == "win32":
     pytest.skip("forks", allow_module_level=True)
 
-from filesystem.crashes import WRITES
+from filesystem.crashes import WRITES, draw_scenarios, list_scenarios
 from thinning import few
 
 _HERE = Path(__file__).parent
@@ -43,6 +43,14 @@ def test_every_fault_of_every_change_that_is_written_down_or_taken_back(tmp_path
     reports = reported(tmp_path)
     assert len(reports) == 5 * len([name for name in reports if "," not in name]) > 50
     assert {name: report["wrong"] for name, report in reports.items() if report["wrong"]} == {}
+
+
+def test_a_share_of_the_proof_is_a_share_of_its_scenarios() -> None:
+    every = list(list_scenarios())
+    assert sorted(draw_scenarios(1, 1)) == sorted(every)
+    assert len(set(draw_scenarios(0.1, 1))) == round(len(every) / 10)
+    assert draw_scenarios(0.1, 1) != draw_scenarios(0.1, 2)
+    assert len(draw_scenarios(0.001, 1)) == 1
 
 
 # One of each kind of change; all of them every week, above.
