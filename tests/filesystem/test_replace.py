@@ -395,7 +395,7 @@ async def test_what_differs_far_to_the_right_is_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize("by", ["text", "regex"])
 async def test_lines_before_and_after_can_be_read_from_what_is_shown(tmp_path: Path, by: str) -> None:
     chance = random.Random(7)
-    for number in range(40):
+    for number in range(15):
         words = ["".join(chance.choices("ab", k=3)) for _ in range(5)]
         old, new = chance.choice(words), "".join(chance.choices("abc", k=chance.randrange(4)))
         before = "".join(f"{chance.choice(words)} {chance.choice(words)}é{chance.choice(words)}\n" for _ in range(6))

@@ -188,6 +188,7 @@ MANY_CALLS = [
 
 
 @pytest.mark.slow
+@pytest.mark.share(2)
 @pytest.mark.parametrize(("tool", "arguments", "answer"), MANY_CALLS)
 async def test_more_than_a_thousand_are_changed_in_one_step(
     here: Ground, tool: str, arguments: dict[str, Any], answer: str

@@ -242,7 +242,7 @@ async def test_functions_of_extensions(open_folder: Path) -> None:
     assert "gen_random_bytes() of owner" in (await asked(base, "postgres", "SELECT gen_random_bytes(4)"))[0]
 
 
-@pytest.mark.slow
+@pytest.mark.weekly
 @pytest.mark.anyio
 async def test_functions_of_extensions_that_are_here_leave_no_trace() -> None:
     tally = Tally()
