@@ -126,7 +126,7 @@ def files(served: Path, tmp_path: Path, *words: str, **variables: str) -> Starts
 
 
 @pytest.mark.diagonal
-@pytest.mark.share(0, slow=3)
+@pytest.mark.share(0, slow=2)
 @pytest.mark.parametrize("gates", ["as asked", "all open"])
 @pytest.mark.parametrize("server", KEEPING, ids=lambda server: server.command)
 async def test_the_front_says_what_the_server_says(server: Member, gates: str, served: Path, tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ async def test_the_server_goes_on_where_the_front_ends(served: Path, tmp_path: P
 
 
 @pytest.mark.diagonal
-@pytest.mark.share(0, slow=4)
+@pytest.mark.share(0, slow=2)
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize("package", CASES)

@@ -9,6 +9,10 @@ from mcp_batteries.errors import Problem
 from mcp_batteries.settings import load
 from mcp_postgres.policy import Policy
 from mcp_postgres.settings import Settings
+from thinning import some
+
+PRINTED = ("--print-config", "vscode")
+CHECKED = ("--log-level", "debug", "--check")
 
 
 def names(address: str) -> list[str]:
@@ -49,7 +53,7 @@ def test_an_address_that_a_shell_divided_is_told_as_that() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [("--print-config", "vscode"), ("--log-level", "debug", "--check")])
+@pytest.mark.parametrize("words", some([PRINTED, CHECKED], CHECKED))
 def test_no_output_holds_a_password(words: tuple[str, ...]) -> None:
     url = "postgresql://reader:s3cretword@127.0.0.1:1/shop"
     forms = (
