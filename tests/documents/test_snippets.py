@@ -182,7 +182,7 @@ def data(scratch: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.share(1)
+@pytest.mark.share(6)
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "start",

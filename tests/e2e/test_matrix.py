@@ -35,7 +35,7 @@ def text_of(result: Message) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.share(1)
+@pytest.mark.share(2)
 @pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", REVISIONS)

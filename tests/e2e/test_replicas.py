@@ -42,7 +42,7 @@ async def subscribe(wire: Wire, *uris: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.share(1)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_replicas_tell_each_other_and_survive_their_bus(kind: str) -> None:
     async with AsyncExitStack() as stack:

@@ -13,7 +13,6 @@ import pytest
 
 from e2e.installing import ROOT, SERVERS, UV, answers, arguments, data, run
 from mcp_batteries.testing.wire import REVISIONS
-from thinning import some
 from tools.members import Member
 
 
@@ -44,9 +43,9 @@ def test_wheels_ask_for_bounded_versions_and_carry_no_checkout(wheels: Path) -> 
             assert f"{name}/py.typed" in names
 
 
-@pytest.mark.slow
+@pytest.mark.weekly
 @pytest.mark.anyio
-@pytest.mark.parametrize("server", some(SERVERS, SERVERS[0]), ids=lambda server: server.command)
+@pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.command)
 async def test_a_wheel_installed_alone_serves(server: Member, wheels: Path, served: Path, tmp_path: Path) -> None:
     environment = tmp_path / "environment"
     run(UV, "venv", "--python", sys.executable, environment)

@@ -743,7 +743,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
 }
 
 
-@pytest.mark.share(3, slow=5)
+@pytest.mark.share(3, slow=3)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_file_made_to_do_harm_ends_in_a_bounded_answer(name: str, tmp_path: Path) -> None:
     """It is read or refused; whatever became of the process that read it, the next file is read."""

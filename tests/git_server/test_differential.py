@@ -22,7 +22,7 @@ async def test_what_is_said_is_what_git_says(world: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.share(2)
+@pytest.mark.share(1)
 @pytest.mark.parametrize("world", writable_worlds())
 async def test_what_is_done_is_what_git_does_and_can_be_undone(world: str) -> None:
     tally, differences = await twins.differences(10, 0, [world])
@@ -30,7 +30,7 @@ async def test_what_is_done_is_what_git_does_and_can_be_undone(world: str) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.share(2)
+@pytest.mark.share(1)
 @pytest.mark.parametrize("world", writable_worlds())
 async def test_what_others_do_is_told_once_and_nothing_else(world: str, tmp_path: Path) -> None:
     tally, wrong = await storms.storm(tmp_path, 15, 0, world)

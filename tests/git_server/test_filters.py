@@ -65,7 +65,7 @@ CALLS: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(5, slow=19)
 @pytest.mark.parametrize("name", CALLS)
 async def test_a_change_is_refused_where_it_touches_a_filtered_file(name: str, tmp_path: Path) -> None:
     made = made_lfs(tmp_path)

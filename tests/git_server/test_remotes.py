@@ -254,7 +254,7 @@ ADDRESSES = [
 ]  # fmt: skip
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(6, slow=20)
 @pytest.mark.parametrize("url", ADDRESSES)
 async def test_an_address_of_another_kind_is_refused(url: str, tmp_path: Path) -> None:
     trap = Trap(tmp_path)

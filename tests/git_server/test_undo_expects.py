@@ -186,7 +186,7 @@ async def test_an_undo_leaves_what_somebody_did_between_its_calls(change: str, t
         assert "was staged in another form since" in said and is_there(), said
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(4, slow=9)
 @pytest.mark.parametrize("change", [name for name in CHANGES if name not in ("amend",)])
 async def test_an_undo_leads_back_where_nobody_did_anything(change: str, tmp_path: Path) -> None:
     made = made_busy(tmp_path, change)

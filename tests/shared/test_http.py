@@ -498,7 +498,7 @@ async def test_a_call_in_flight_is_answered_if_it_hurries(revision: str) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.share(1)
+@pytest.mark.share(2)
 @asks_to_end
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize("patience", [0, 3], ids=["before its stream", "on its stream"])

@@ -193,7 +193,7 @@ def test_a_mistake_in_an_address_does_not_repeat_its_password(
     assert CANARY.encode() not in done.stderr + done.stdout
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(1, slow=3)
 @pytest.mark.anyio
 @pytest.mark.skipif(sys.platform != "linux", reason="makes a core and reads limits under /proc")
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.COMMAND)

@@ -235,7 +235,7 @@ ODD = {
 }  # fmt: skip
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(2, slow=12)
 @pytest.mark.parametrize("server", ["sqlite", "postgres"])
 @pytest.mark.parametrize("what", ODD)
 async def test_odd_tables_are_compared(what: str, server: str, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ async def test_saved_queries_are_a_toolset(chosen: str, offered: set[str], tmp_p
         assert ("query_rows" in answers) == (chosen == "--exclude-tools")
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(1, slow=6)
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "text",
