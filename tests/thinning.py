@@ -41,9 +41,13 @@ def thin(items: Sequence[pytest.Item]) -> None:
         _thin_product(product)
     for cases in _by_function(items, "share"):
         _thin_cases(cases)
+    slow = [item for item in items if item.get_closest_marker("slow") and not item.get_closest_marker("weekly")]
     for item in items:
-        if item.get_closest_marker("weekly"):
-            item.own_markers[:] = [mark for mark in item.own_markers if mark.name != "slow"]
+        # What a module marks, its tests of the week would have too.
+        for node in item.listchain():
+            node.own_markers[:] = [mark for mark in node.own_markers if mark.name != "slow"]
+    for item in slow:
+        item.add_marker(pytest.mark.slow)
 
 
 def _by_function(items: Sequence[pytest.Item], marker: str) -> Iterable[list[pytest.Item]]:

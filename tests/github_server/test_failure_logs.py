@@ -22,7 +22,7 @@ def cause_of(log: bytes, piece: int = 4096, step: FailedStep | None = None) -> s
     return cause.get_cause()
 
 
-@pytest.mark.share(1, slow=8)
+@pytest.mark.share(1, slow=3)
 @pytest.mark.parametrize("seed", range(25))
 def test_of_many_ways_to_fail_the_cause_is_named(seed: int) -> None:
     assert len(kinds()) >= 170
@@ -36,7 +36,7 @@ def test_of_many_ways_to_fail_the_cause_is_named(seed: int) -> None:
     assert len(missed) <= len(kinds()) * 0.02, "\n".join(missed)
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(1, slow=2)
 @pytest.mark.parametrize("seed", range(8))
 def test_no_decoy_is_taken_for_the_cause(seed: int) -> None:
     """More than two hundred logs, half with lines that look like the cause of a step that failed and are none."""

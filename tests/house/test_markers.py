@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -26,9 +26,13 @@ class Item:
     def __init__(self, *marks: pytest.Mark, **params: object) -> None:
         self.callspec = SimpleNamespace(params=params)
         self.own_markers = [*marks]
+        self.module = SimpleNamespace(own_markers=list[pytest.Mark]())
+
+    def listchain(self) -> list[Any]:
+        return [self.module, self]
 
     def iter_markers(self, name: str) -> list[pytest.Mark]:
-        return [mark for mark in self.own_markers if mark.name == name]
+        return [mark for mark in (*self.own_markers, *self.module.own_markers) if mark.name == name]
 
     def get_closest_marker(self, name: str) -> pytest.Mark | None:
         return next(iter(self.iter_markers(name)), None)
@@ -38,7 +42,9 @@ class Item:
 
     @property
     def run(self) -> str:
-        return next((mark.name for mark in self.own_markers if mark.name in ("slow", "weekly")), "")
+        runs = [name for name in ("slow", "weekly") if self.iter_markers(name)]
+        assert len(runs) <= 1
+        return "".join(runs)
 
 
 def thinned(items: Sequence[Item]) -> list[tuple[object, ...]]:
@@ -79,6 +85,14 @@ def test_what_is_for_the_week_is_in_no_other_run() -> None:
     item = Item(pytest.mark.slow.mark, pytest.mark.weekly.mark)
     thinned([item])
     assert item.run == "weekly"
+
+
+def test_what_a_module_leaves_to_the_slow_run_is_not_there_if_it_is_weekly() -> None:
+    items = [Item(), Item(pytest.mark.weekly.mark)]
+    for item in items:
+        item.module.own_markers = [pytest.mark.slow.mark]
+    thinned(items)
+    assert [item.run for item in items] == ["slow", "weekly"]
 
 
 def test_others_are_for_another_run() -> None:

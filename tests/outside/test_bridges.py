@@ -115,6 +115,7 @@ BRIDGES = {
 
 
 @pytest.mark.slow
+@pytest.mark.share(2)
 @pytest.mark.anyio
 @pytest.mark.parametrize("bridge", BRIDGES)
 @pytest.mark.parametrize("package", some(CASES, "mcp_fs"))

@@ -26,6 +26,7 @@ DRIVERS = Path(__file__).parent / "clients"
 
 
 @pytest.mark.slow
+@pytest.mark.share(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("package", some(CASES, "mcp_fs"))

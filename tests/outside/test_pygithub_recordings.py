@@ -77,7 +77,7 @@ def theirs(replay: Replay, monkeypatch: pytest.MonkeyPatch) -> Generator[Request
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("step", [10, pytest.param(1, marks=pytest.mark.weekly)])
+@pytest.mark.parametrize("step", [20, pytest.param(1, marks=pytest.mark.weekly)])
 async def test_every_recorded_answer_is_read_alike_or_refused_in_our_words(
     step: int, exchanges: list[Exchange], replay: Replay, theirs: Requester
 ) -> None:
