@@ -41,7 +41,7 @@ def inside(page: Callable[[dict[str, Any]], Any], *names: str) -> Callable[[dict
     return answer
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(1, slow=3)
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("tool", "arguments", "exact"),

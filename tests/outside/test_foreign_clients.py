@@ -124,6 +124,7 @@ async def test_the_inspector(
 
 
 @pytest.mark.slow
+@pytest.mark.share(1)
 @pytest.mark.parametrize(("transport", "era"), [("stdio", "modern"), ("http", "legacy")])
 async def test_the_inspector_finds_no_fault_in_the_schemas(
     transport: str, era: str, tmp_path: Path, inspector: Callable[[Served, str], Inspector]
@@ -136,6 +137,7 @@ async def test_the_inspector_finds_no_fault_in_the_schemas(
 
 
 @pytest.mark.slow
+@pytest.mark.share(1)
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_the_inspector_tells_a_refusal_from_a_result(
     transport: str, tmp_path: Path, inspector: Callable[[Served, str], Inspector]
