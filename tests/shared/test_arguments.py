@@ -72,6 +72,15 @@ def test_a_property_called_title_survives() -> None:
     assert slim_schema(model.model_json_schema())["properties"] == {"title": {"type": "string"}}
 
 
+def test_a_page_longer_than_the_longest_is_the_longest() -> None:
+    model = create_model("Arguments", limit=(Annotated[int, Field(ge=1, le=50)], 10), cursor=(str, ""))
+    schema = slim_schema(model.model_json_schema())
+    assert check_arguments("list", model, schema, {"limit": 100_000})["limit"] == 50
+    model = create_model("Arguments", limit=(Annotated[int, Field(ge=1, le=50)], 10))
+    with pytest.raises(Invalid, match="from 1 to 50"):
+        check_arguments("list", model, slim_schema(model.model_json_schema()), {"limit": 100_000})
+
+
 def test_clients_see_no_bound_that_nobody_comes_near_and_the_check_keeps_it() -> None:
     shown = publish_schema(SCHEMA)["properties"]["lines"]
     assert "minimum" not in shown and {"minimum": 1, **shown} == SCHEMA["properties"]["lines"]

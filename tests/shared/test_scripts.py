@@ -372,6 +372,41 @@ async def test_lines_end_with_lf_or_crlf_and_the_text_keeps_both() -> None:
     assert json.loads(outcome.output) == {"text": "a\r\n"}
 
 
+async def test_all_pages_are_lines_or_objects(tmp_path: Path) -> None:
+    pages = [
+        {"columns": ["n", "name"], "rows": [[1, "a"], [2, "b"]], "cursor": "2"},
+        {"columns": ["n", "name"], "rows": [[3, "c"]], "note": "one is hidden"},
+    ]
+    table = [{"n": 1, "name": "a"}, {"n": 2, "name": "b"}, {"n": 3, "name": "c"}]
+    asked: list[dict[str, Any]] = []
+
+    async def answer(name: str, arguments: Mapping[str, Any]) -> str:
+        asked.append({**arguments})
+        match name:
+            case "list_rows":
+                return json.dumps(pages[bool(arguments.get("cursor"))])
+            case "query":
+                return '[2 rows]\n["n","name"]\n[1,"a"]\n[2,"b"]\n'
+            case "same":
+                return '[1 row]\n["n","n"]\n[1,2]\n'
+            case "lines" if "start_line" in arguments:
+                return "[1] is no row\n"
+            case "lines":
+                return "[lines 1 to 2 of 3; continue with start_line=3]\n[1]\r\n{\n"
+            case _:
+                return ""
+
+    async def run(script: str) -> Outcome:
+        return await run_script(script, ["list_rows", "query", "same", "lines", "nothing"], answer, 60)
+
+    outcome = await run("return [list_rows.all({repo: 'a'}), remark]")
+    assert json.loads(outcome.output) == [table, "one is hidden"]
+    assert asked == [{"repo": "a"}, {"repo": "a", "cursor": "2"}]
+    assert json.loads((await run("return [query.all(), remark]")).output) == [table[:2], "[2 rows]"]
+    assert json.loads((await run("return [lines.all(), nothing.all()]")).output) == [["[1]", "{", "[1] is no row"], []]
+    assert "columns of one name can't be told apart: n, n" in (await run("same.all()")).error
+
+
 async def test_files_are_told_in_columns_that_a_script_can_split(tmp_path: Path) -> None:
     folder = tmp_path / "below"
     folder.mkdir()

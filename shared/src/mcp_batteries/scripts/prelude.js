@@ -41,6 +41,41 @@
   // A function of this name would be out of reach in a script that calls a variable so.
   Object.defineProperty(String.prototype, "lines", {value: lines});
 
+  // The columns and rows of an answer that is a table: one object, or a line for the columns and one for each row.
+  const tableOf = (text) => {
+    try {
+      if (text.startsWith("{")) {
+        const answer = parse(text);
+        return Array.isArray(answer.columns) && Array.isArray(answer.rows) ? answer : undefined;
+      }
+      const [columns, ...rows] = text.lines().map((line) => parse(line));
+      const isTable = [columns, ...rows].every((row) => Array.isArray(row) && row.length === columns.length);
+      return isTable ? {columns, rows} : undefined;
+    } catch {
+      return undefined; // The lines of a text are no JSON.
+    }
+  };
+  const toObjects = ({columns, rows}) => {
+    if (new Set(columns).size < columns.length)
+      throw new Error(`columns of one name can't be told apart: ${columns.join(", ")}`);
+    return rows.map((row) => Object.fromEntries(columns.map((column, number) => [column, row[number]])));
+  };
+
+  // What a tool answers on all its pages: each row of a table as an object, otherwise each line.
+  const readAll = (tool, args = {}) => {
+    const all = [];
+    for (let page = args; page !== undefined; ) {
+      const text = tool(page);
+      const table = tableOf(text);
+      // One by one, because a call takes only so many arguments.
+      for (const item of table ? toObjects(table) : text.lines()) all.push(item);
+      const [, name, value] = /\b(cursor|start_line)="?([^"\s;,\]]+)/.exec(remark) ?? [, "cursor", table?.cursor];
+      page = value ? {...args, [name]: value} : undefined;
+      if (table?.note) globalThis.remark = table.note;
+    }
+    return all;
+  };
+
   globalThis.tools = {};
   for (const name of FUNCTIONS) {
     const tool = (args = {}, ...others) => {
@@ -51,6 +86,7 @@
       if (answer.error !== undefined) throw new Error(`${name}: ${answer.error}`);
       return withoutRemark(answer.text);
     };
+    tool.all = (args) => readAll(tool, args);
     globalThis[name] = tool;
     globalThis.tools[name] = tool;
   }

@@ -29,6 +29,7 @@ _EMPTY_DEFAULTS: tuple[Any, ...] = ([], {}, "")
 _NOTHING_WORDS = ("", "null", "None")
 _LOWER_BOUNDS = ("minimum", "minItems", "minLength")
 _MIN_FAR_BOUND = 1000
+_PAGE_SIZES = ("limit", "max_bytes")
 # An array or object in a description, such as `{source: target}`.
 _FORM = re.compile(r"`[\[{][^`]*`")
 # What pydantic puts behind the place of a key that is wrong itself.
@@ -147,7 +148,7 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
             continue
         if _is_left_out(name, value, model, schema):
             continue
-        values[name] = _interpret(value, properties[name])
+        values[name] = _shorten_page(name, _interpret(value, properties[name]), properties)
         mistakes.extend(_booleans_for_numbers(values[name], properties[name], f"`{name}`"))
     advice = f"Its arguments are: {', '.join(f'`{name}`' for name in properties) or 'none'}."
     if not mistakes:
@@ -162,6 +163,13 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
             fields = type(checked).model_fields.items()
             return {field.alias or name: getattr(checked, name) for name, field in fields}
     raise Invalid(f"`{tool}` was not run: {'; '.join(dict.fromkeys(mistakes))}.", advice)
+
+
+def _shorten_page(name: str, value: object, properties: Mapping[str, Schema]) -> object:
+    """Return the greatest size of a page for one beyond it, because the page names the cursor of the next."""
+    if name not in _PAGE_SIZES or "cursor" not in properties or not isinstance(value, int):
+        return value
+    return min(value, properties[name].get("maximum", value))
 
 
 def _describe_form(name: str, properties: Mapping[str, Schema]) -> str:

@@ -78,9 +78,10 @@ _ScriptText = Annotated[
     str,
     Field(
         max_length=_MAX_SCRIPT_CHARACTERS,
-        description="Or JavaScript with up to 500 calls: `TOOL({ARGUMENTS})` returns its text with long pages, paths "
-        "and numbers whole on each of its `.lines()`; a first line in brackets is in `remark` instead. `print` what "
-        "you need.",
+        description="Or JavaScript with up to 500 calls. `TOOL({ARGUMENTS})` returns its text, paths and numbers whole "
+        "on each of its `.lines()`; a first line in brackets is in the variable `remark`. `TOOL.all({ARGUMENTS})` "
+        "returns the lines of all pages, or the rows of a table as objects. What fails throws; what you left unread "
+        "is told. `print` what you need.",
     ),
 ]
 _MaxBytes = Annotated[int, Field(ge=1000, le=1_000_000, description="Bytes altogether.")]
