@@ -179,6 +179,38 @@ async def test_a_stream_of_no_session_is_refused_and_not_opened_and_closed(clien
     assert (modern.status_code, modern.headers["allow"]) == (405, "POST")
 
 
+@pytest.mark.reported("modelcontextprotocol/rust-sdk#659")
+@pytest.mark.reported("kaeawc/auto-mobile#1942")
+@pytest.mark.reported("render-oss/render-mcp-server#26")
+async def test_of_streams_that_open_at_once_one_is_left_and_hears_of_changes(
+    client: httpx2.AsyncClient, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Streams that the server forgot stayed open, and their clients heard nothing but signs of life."""
+    headers = await open_session(client)
+    uri = (tmp_path_factory.getbasetemp() / "served0").as_uri()
+    subscribe = {"jsonrpc": "2.0", "id": 3, "method": "resources/subscribe", "params": {"uri": uri}}
+    assert "result" in (await client.post("", json=subscribe, headers=headers)).json()
+    ended: list[str] = []
+    only_one_left = anyio.Event()
+
+    async def follow() -> None:
+        text = ""
+        async with client.stream("GET", "", headers={**headers, **_EVENTS}) as stream:
+            async for part in stream.aiter_text():
+                text += part
+        ended.append(text)
+        if len(ended) == 11:
+            only_one_left.set()
+
+    with anyio.fail_after(SECONDS):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(12):
+                tasks.start_soon(follow)
+            await only_one_left.wait()
+            await client.delete("", headers=headers)
+    assert len(ended) == 12 and "notifications/resources/updated" in ended[-1]
+
+
 @pytest.mark.reported("netdata/netdata#22258")
 @pytest.mark.reported("perplexityai/modelcontextprotocol#137")
 @pytest.mark.reported("modelcontextprotocol/inspector#841")

@@ -27,10 +27,12 @@ from starlette.types import Receive, Scope, Send
 
 from mcp_batteries.sdk import SSE_RESPONSE
 
-__all__ = ["ACCEPTS_EVENTS", "json_replies"]
+__all__ = ["ACCEPTS_EVENTS", "STREAM_OPENED", "json_replies"]
 
 # The key in the scope of a request that says whether its answer may be a stream.
 ACCEPTS_EVENTS = "mcp_batteries.accepts_events"
+# The key of what is called once a GET request is the stream of its session.
+STREAM_OPENED = "mcp_batteries.stream_opened"
 
 # Longer calls get their stream, with its signs of life, before a client or proxy counts them as lost.
 _STREAM_AFTER_SECONDS = 1.0
@@ -56,7 +58,7 @@ class _JsonOrStream(EventSourceResponse):
             await self._answer(sender, scope, receive, send)
         else:
             if scope["method"] == "GET":
-                self.data_sender_callable = partial(self._send_and_report, sender)
+                self.data_sender_callable = partial(self._send_and_report, sender, scope)
             await super().__call__(scope, receive, send)
 
     async def _answer(self, sender: _Sender, scope: Scope, receive: Receive, send: Send) -> None:
@@ -86,12 +88,14 @@ class _JsonOrStream(EventSourceResponse):
             headers[MCP_SESSION_ID_HEADER] = session
         await Response(first["data"], headers=headers, media_type="application/json")(scope, receive, send)
 
-    async def _send_and_report(self, sender: _Sender) -> None:
+    async def _send_and_report(self, sender: _Sender, scope: Scope) -> None:
         """Send the changes of a session, and report that its stream is open."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(sender)
             # With its first step it is the stream of its session.
             await anyio.lowlevel.checkpoint()
+            if STREAM_OPENED in scope:
+                scope[STREAM_OPENED]()
             self._opened(self.headers.get(MCP_SESSION_ID_HEADER, ""))
 
 

@@ -38,6 +38,7 @@ from mcp_batteries.concurrency.timeout_queue import TimeoutQueue
 from mcp_batteries.sdk import SESSION_TRANSPORT, Sessions, SessionTransport, connection_of, lowlevel
 from mcp_batteries.transports.dispatch import error_data
 from mcp_batteries.transports.http.requests.in_flight import answering
+from mcp_batteries.transports.http.requests.json_replies import STREAM_OPENED
 from mcp_batteries.transports.http.requests.kept_answers import KeptAnswer, KeptAnswers, call_of
 from mcp_batteries.transports.http.requests.response import (
     EVENT,
@@ -80,6 +81,19 @@ class ReplayedBody:
         return {"type": "http.request", "body": dump(self.message), "more_body": False}
 
 
+class _Opening:
+    """The turn in which a session's stream of notifications opens; whoever comes next waits until it is open."""
+
+    def __init__(self, turn: anyio.Semaphore) -> None:
+        self._turn = turn
+        self._is_over = False
+
+    def finish(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._turn.release()
+
+
 class _NotificationStream:
     """A GET request of a session, which the SDK answers with the stream of notifications or refuses.
 
@@ -120,6 +134,7 @@ class Session(SessionTransport):
         super().__init__(*args, **kwargs)
         self._calls: set[_SessionCall] = set()
         self._streams: set[_NotificationStream] = set()
+        self._opening_turn = anyio.Semaphore(1)
         self.stream_delay = TimeoutQueue(_STREAM_AFTER_SECONDS)
         self._idle = TimeoutQueue(min(_IDLE_CHECK_SECONDS, (self.idle_seconds or math.inf) / 2))
         self._has_idle_check = False
@@ -150,12 +165,20 @@ class Session(SessionTransport):
 
         A session has one stream of notifications. The newest wins: a client that lost its line (a laptop that slept, a
         VPN) opens another while the connection of the first still looks alive, and it must not wait until TCP gives up.
+        Streams open one after the other: the SDK looks for another long before it has its own, and of several at once
+        only the last would hear anything.
         """
         if scope["method"] != "GET":
             await super().handle_request(scope, receive, send)
             return
-        while not await self._answer_unless_second(scope, receive, send):
-            await self._end_streams()
+        await self._opening_turn.acquire()
+        opening = _Opening(self._opening_turn)
+        scope = {**scope, STREAM_OPENED: opening.finish}
+        try:
+            while not await self._answer_unless_second(scope, receive, send):
+                await self._end_streams()
+        finally:
+            opening.finish()
 
     async def resume(self, event_id: str, scope: Scope, receive: Receive, send: Send) -> bool:
         """Send the answer to the call on whose stream the client heard `event_id` last, once it is there.
