@@ -219,6 +219,7 @@ def legacy(wire: HttpWire) -> list[Case]:
         Case("handshake in a session of events", 200, None, {"accept": "text/event-stream"}, opening, id=901),
         Case("notification", 202, body=b'{"jsonrpc":"2.0","method":"notifications/nobody_knows"}'),
         Case("answer to nothing", 202, body=b'{"jsonrpc":"2.0","id":98765,"result":{}}'),
+        Case("answer that is none", 202, body=b'{"jsonrpc":"2.0","id":98765,"result":null}'),
         Case("cancel of nothing", 202, body=b'{"jsonrpc":"2.0","method":"notifications/cancelled"}'),
         Case("unknown method", 200, UNKNOWN, body=asks("nobody/knows"), id=901),
         Case("method of the other era", 200, UNKNOWN, body=asks("server/discover"), id=901),

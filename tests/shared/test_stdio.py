@@ -11,7 +11,13 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp_types.jsonrpc import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
+from mcp_types.jsonrpc import (
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
 from pydantic import ValidationError
 
 from mcp_batteries.sdk import lowlevel
@@ -507,11 +513,30 @@ def test_a_request_is_one_whatever_else_it_holds(missing: str) -> None:
                 expected = jsonrpc_message_adapter.validate_python(said, by_name=False)
             except ValidationError:
                 expected = None
-        if expected is None or ("id" in said and "method" in said and not isinstance(expected, JSONRPCRequest)):
+        is_response = "method" not in said and ("result" in said or "error" in said)
+        if expected is None and is_response and type(said.get("id")) in (int, str):
+            answer = parse(line)
+            assert isinstance(answer, JSONRPCError) and answer.error.message == "The response is not valid."
+        elif expected is None or ("id" in said and "method" in said and not isinstance(expected, JSONRPCRequest)):
             with pytest.raises(Malformed):
                 parse(line)
         else:
             assert parse(line) == expected
+
+
+@pytest.mark.reported("laravel/mcp#206")
+@pytest.mark.reported("yurineko73/Godot-MCP-Native#16")
+def test_an_id_that_is_a_whole_float_is_the_integer() -> None:
+    """JSON Schema takes 7.0 for an integer, and libraries with one kind of number write every id so."""
+    request = parse(b'{"jsonrpc":"2.0","id":7.0,"method":"ping"}')
+    assert isinstance(request, JSONRPCRequest) and str(request.id) == "7"
+    response = parse(b'{"jsonrpc":"2.0","id":7.0,"result":{}}')
+    assert isinstance(response, JSONRPCResponse) and str(response.id) == "7"
+    notice = parse(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7.0}}')
+    assert isinstance(notice, JSONRPCNotification) and str((notice.params or {})["requestId"]) == "7"
+    for other in (b"7.5", b"1e400", b"1e17", b"NaN"):
+        with pytest.raises(Malformed, match="`id` must be a string or an integer"):
+            parse(b'{"jsonrpc":"2.0","id":' + other + b',"method":"ping"}')
 
 
 def test_a_malformed_line_says_what_is_wrong() -> None:

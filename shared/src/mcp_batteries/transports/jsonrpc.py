@@ -51,6 +51,9 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTAL
 _LAST_MEMBER_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*\}\s*$')
 
 _REPLACEMENT = "\ufffd"
+# The largest number below which each integer can be written as a float (RFC 8259, section 6).
+_MAX_EXACT_FLOAT = 2**53
+_INVALID_RESPONSE = "The response is not valid."
 
 _log = logging.getLogger(__name__)
 
@@ -129,13 +132,20 @@ def parse(line: bytes) -> JSONRPCMessage:
     try:
         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         if "id" not in from_json(line):
+            _normalize_cancelled_id(message)
             return message
     except ValidationError:
         pass
     value = _loads(line)
+    if isinstance(value, dict):
+        _normalize_id(cast("dict[str, Any]", value), "id")
     try:
         message = jsonrpc_message_adapter.validate_python(value, by_name=False)
+        _normalize_cancelled_id(message)
     except ValidationError:
+        invalid_response = _as_error(value)
+        if invalid_response is not None:
+            return invalid_response
         raise _explain(value) from None
     if "method" in value and "id" in value and not isinstance(message, JSONRPCRequest):
         # The model of a notification overlooks the id: this is a request whose id is none.
@@ -285,6 +295,36 @@ def _clean(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list):
         return [_clean(item, depth + 1) for item in cast("list[Any]", value)]
     return value
+
+
+def _normalize_id(members: dict[str, Any], name: str) -> None:
+    """Write the id `name` as an integer if it is a whole float, such as `1.0`.
+
+    Both are integers in JSON Schema, and so in the protocol's; libraries with one kind of number write the second.
+    """
+    number = members.get(name)
+    if isinstance(number, float) and number.is_integer() and abs(number) < _MAX_EXACT_FLOAT:
+        members[name] = int(number)
+
+
+def _normalize_cancelled_id(message: JSONRPCMessage) -> None:
+    """Do the same for the id of the request that `message` cancels, if it cancels one."""
+    if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled" and message.params:
+        _normalize_id(message.params, "requestId")
+
+
+def _as_error(value: Any) -> JSONRPCError | None:
+    """Return the error that stands for a response that is not valid; None if `value` is no response with an id.
+
+    Whoever asked the client would otherwise wait for an answer that has come.
+    """
+    if not isinstance(value, dict):
+        return None
+    members = cast("dict[str, Any]", value)
+    request_id = as_request_id(members.get("id"))
+    if request_id is None or "method" in members or not ("result" in members or "error" in members):
+        return None
+    return error(request_id, INVALID_REQUEST, _INVALID_RESPONSE)
 
 
 def _explain(value: Any) -> Malformed:
