@@ -200,6 +200,21 @@ async def test_the_revision_with_arrays_has_each_message_answered() -> None:
         assert await wire.call("echo", text="next")
 
 
+@pytest.mark.reported("QuantGeekDev/mcp-framework#52")
+@pytest.mark.reported("modelcontextprotocol/python-sdk#934")
+async def test_an_array_opens_no_session_and_is_answered_in_the_form_that_the_operator_chose() -> None:
+    """Nobody would learn the id of a session that one of many messages opens."""
+    async with running([*TOY, "json_response=True", "metrics=True"]) as subject, opened(subject, "2025-03-26") as wire:
+        about = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "it", "version": "1"}}
+        opening = [wire.message("initialize", about) for _ in range(5)]
+        answer = await wire.send_raw(json.dumps([*opening, wire.message("ping")]).encode())
+        assert answer.headers["content-type"] == "application/json"
+        messages = [one["error"]["message"] for one in answer.json() if "error" in one]
+        assert messages == ["Invalid request: `initialize` comes alone."] * 5
+        assert len(answer.json()) == 6
+        assert "mcp_sessions 1.0" in (await wire.client.get(subject.url.replace("/mcp", "/metrics"))).text
+
+
 @pytest.mark.slow
 async def test_a_revision_that_is_not_of_a_session_is_named_as_it_was_sent() -> None:
     async with running(TOY) as subject, opened(subject, "2025-11-25") as wire:
@@ -267,6 +282,23 @@ async def test_calls_of_a_session_ask_their_client_and_each_hears_its_own_answer
                 for name in "abc":
                     tasks.start_soon(call, name)
         assert said == {name: ", ".join(f"{name.upper()}{number}" for number in range(20)) for name in "abc"}
+
+
+async def test_an_answer_that_is_none_ends_the_question() -> None:
+    """The call would wait for an answer that has come, until its client leaves."""
+    async with running(TOY) as subject, HttpWire(subject.url, capabilities={"elicitation": {}}) as wire:
+        await wire.open()
+        message = wire.message("tools/call", {"name": "ask", "arguments": {"questions": ["who?"]}})
+        headers = wire.headers_for(message)
+        for answer in ({"result": None}, {"error": {"code": -1}}, {"error": "no"}):
+            with anyio.fail_after(30):
+                async with wire.client.stream("POST", subject.url, json=message, headers=headers) as response:
+                    async for line in response.aiter_lines():
+                        if "elicitation/create" in line:
+                            question = json.loads(line.removeprefix("data: "))
+                            await wire.send_raw(json.dumps({"jsonrpc": "2.0", "id": question["id"], **answer}).encode())
+                        elif "isError" in line:
+                            assert json.loads(line.removeprefix("data: "))["result"]["isError"]
 
 
 @pytest.mark.slow

@@ -99,6 +99,26 @@ async def test_every_refusal_is_told_with_its_reason(tmp_path: Path) -> None:
         assert session not in text
 
 
+async def test_what_is_refused_in_an_array_is_told_too(tmp_path: Path) -> None:
+    """The status of the answer to the array is 200, so a caller could have tried every tool unnoticed."""
+    token, line = create_token("bob read")
+    audit = tmp_path / "audit"
+    options = ["--auth-tokens", line, "--audit-file", str(audit), str(tmp_path)]
+    command = [sys.executable, "-m", "mcp_fs", "--transport", "http", "--port", "0", *options]
+    async with (
+        running(command) as subject,
+        HttpWire(subject.url, revision="2025-03-26", headers={"authorization": f"Bearer {token}"}) as wire,
+    ):
+        await wire.open()
+        write = wire.message("tools/call", {"name": "create_directory", "arguments": {"path": "new"}})
+        read = wire.message("resources/read", {"uri": "config://settings"})
+        for messages in ([write, read], [wire.message("ping"), {"id": 5}]):
+            assert (await wire.send_raw(json.dumps(messages).encode())).status_code == 200
+    lines = [json.loads(line) for line in audit.read_text("utf-8").splitlines()]
+    refused = [(line["identity"], line["status"], line["reason"]) for line in lines if line["outcome"] == "refused"]
+    assert sorted(refused) == [("bob", 403, "scope settings"), ("bob", 403, "scope write")]
+
+
 async def test_a_flood_is_one_line_and_one_number() -> None:
     told: list[dict[str, Any]] = []
     refusals = Refusals(told.append)

@@ -14,7 +14,7 @@ from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCRequest, R
 
 from mcp_batteries.transports.jsonrpc import Malformed, NotUtf8, decode, dump, error, parse, request_id_in
 
-__all__ = ["REVISION", "Batches", "SplitArray", "members"]
+__all__ = ["REVISION", "Batches", "SplitArray", "check_member", "members"]
 
 # The only revision that has arrays.
 REVISION = "2025-03-26"
@@ -44,6 +44,16 @@ def members(body: bytes) -> list[bytes] | None:
             message = 0
         messages.append(json.dumps(message).encode())
     return messages
+
+
+def check_member(message: JSONRPCMessage) -> None:
+    """Refuse what cannot be part of an array.
+
+    Raises:
+        Malformed: It is `initialize`, which comes alone (MCP 2025-03-26, "Lifecycle").
+    """
+    if isinstance(message, JSONRPCRequest) and message.method == "initialize":
+        raise Malformed(INVALID_REQUEST, "Invalid request: `initialize` comes alone.", message.id)
 
 
 def _is_array(body: bytes) -> bool:
@@ -121,10 +131,9 @@ class Batches:
         Raises:
             Malformed: The request can't be part of an array, or its id is in use.
         """
+        check_member(message)
         if not isinstance(message, JSONRPCRequest):
             return
-        if message.method == "initialize":
-            raise Malformed(INVALID_REQUEST, "Invalid request: `initialize` comes alone.", message.id)
         if message.id in self._open or in_flight(message.id):
             raise Malformed(INVALID_REQUEST, "Invalid request: this `id` is already in flight.", message.id)
         self._open[message.id] = batch

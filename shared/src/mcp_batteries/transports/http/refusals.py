@@ -120,10 +120,14 @@ class Refusals:
 
 
 def _reason_of(scope: Scope, status: int) -> str | None:
-    """Return why the request `scope` was refused, or None if `status` is not a refusal."""
+    """Return why the request `scope` was refused, or None if `status` is not a refusal.
+
+    The reason that was set is used up: another message of the same request has its own.
+    """
+    reason = scope.get("state", {}).pop(_REASON, None)
     if status == 404 and "mcp-session-id" in Headers(scope=scope):
         return "session"  # Over, never there, or another caller's.
-    return scope.get("state", {}).get(_REASON) or _DEFAULT_REASONS.get(status)
+    return reason or _DEFAULT_REASONS.get(status)
 
 
 def _caller_names(scope: Scope) -> tuple[tuple[str, str], ...]:

@@ -382,6 +382,7 @@ def _application(server: MCPServer[Any], settings: Settings, limits: Limits, gat
         max_body=limits.max_body,
         seconds=limits.body_seconds,
         authorize=authorize,
+        refusals=gate.rejections,
     )
     manager.asgi_app = cast("Any", body_check)
     return application

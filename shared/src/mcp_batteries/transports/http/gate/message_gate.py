@@ -45,7 +45,7 @@ from mcp_batteries.transports.http.gate.quota import Quota
 from mcp_batteries.transports.http.gate.revision import check_revision
 from mcp_batteries.transports.http.headers import HeaderMap, ParsedRequest
 from mcp_batteries.transports.http.listener.connection import BODY_COMPLETE
-from mcp_batteries.transports.http.refusals import set_reason
+from mcp_batteries.transports.http.refusals import Refusals, set_reason
 from mcp_batteries.transports.http.requests.batch_replies import answer_each, split_array
 from mcp_batteries.transports.http.requests.in_flight import answering, close_after_stream
 from mcp_batteries.transports.http.requests.json_replies import ACCEPTS_EVENTS
@@ -118,6 +118,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
         max_body: longest message in bytes.
         seconds: the time within which a body must arrive.
         authorize: whether the caller may send this message; None allows everything.
+        refusals: gets each refused message of an array.
     """
 
     def __init__(
@@ -129,8 +130,10 @@ class BodyCheck(RequestBodyLimitMiddleware):
         max_body: int,
         seconds: float,
         authorize: Authorize | None,
+        refusals: Refusals,
     ) -> None:
         super().__init__(app, max_body)
+        self._refusals = refusals
         self._seconds = seconds
         self._json = settings.json_response
         self._authorize = authorize
@@ -202,7 +205,10 @@ class BodyCheck(RequestBodyLimitMiddleware):
         async def answer(text: bytes, member: JSONRPCMessage, send: Send) -> None:
             await self._answer(post, member, len(text), send)
 
-        await answer_each(answer, messages, send, as_events=post.forms.events)
+        as_events = post.forms.events and not self._json
+        await answer_each(
+            answer, messages, send, as_events=as_events, refused=partial(self._refusals.record, post.scope)
+        )
 
     async def _answer(self, post: _Post, message: JSONRPCMessage, size: int, send: Send) -> None:
         """Answer a message of `size` bytes, or refuse it."""

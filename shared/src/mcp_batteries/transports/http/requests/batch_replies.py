@@ -13,7 +13,7 @@ from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCRequest, R
 from starlette.datastructures import Headers
 from starlette.types import Message, Send
 
-from mcp_batteries.transports.batches import REVISION, members
+from mcp_batteries.transports.batches import REVISION, check_member, members
 from mcp_batteries.transports.jsonrpc import Malformed, dump, error, parse
 
 __all__ = ["answer_each", "split_array"]
@@ -45,18 +45,21 @@ async def answer_each(
     send: Send,
     *,
     as_events: bool,
+    refused: Callable[[int], None],
 ) -> None:
     """Let `answer` answer all `messages` concurrently.
 
     Args:
-        as_events: whether the client accepts a stream; otherwise it gets one array.
+        as_events: whether the answer is a stream; otherwise it is one array.
+        refused: called with the status of each message that is refused: the status of the whole does not show it.
     """
-    answers = _EventAnswers(send) if as_events else _ArrayAnswers(send)
+    answers = _EventAnswers(send, refused) if as_events else _ArrayAnswers(send, refused)
     ids: set[RequestId] = set()
     async with anyio.create_task_group() as tasks:
         for text in messages:
             try:
                 message = parse(text)
+                check_member(message)
             except Malformed as problem:
                 await answers.write(dump(error(problem.request_id, problem.code, problem.message)))
                 continue
@@ -73,8 +76,9 @@ async def answer_each(
 class _Answers(ABC):
     """Many answers as one; a plain status if there are none, or no session that could answer."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, refused: Callable[[int], None]) -> None:
         self._send = send
+        self._refused = refused
         self._no_session = b""
 
     def sender_for(self, message: JSONRPCMessage) -> Send:
@@ -85,6 +89,8 @@ class _Answers(ABC):
         async def send(part: Message) -> None:
             if part["type"] == "http.response.start":
                 start.update(part)
+                if part["status"] >= 400 and part["status"] != 404:
+                    self._refused(part["status"])
                 return
             body = part.get("body", b"")
             if Headers(raw=start["headers"]).get("content-type", "").startswith("text/event-stream"):
@@ -146,8 +152,8 @@ class _EventAnswers(_Answers):
 class _ArrayAnswers(_Answers):
     """One array, sent once the last answer is there."""
 
-    def __init__(self, send: Send) -> None:
-        super().__init__(send)
+    def __init__(self, send: Send, refused: Callable[[int], None]) -> None:
+        super().__init__(send, refused)
         self._lines: list[bytes] = []
 
     async def write(self, line: bytes) -> None:
