@@ -85,6 +85,21 @@ async def test_prometheus_reads_the_figures(revision: str, tmp_path: Path) -> No
             assert word not in answer.text
 
 
+async def test_what_a_client_got_wrong_counts_as_no_failure_of_the_server(tmp_path: Path) -> None:
+    """An operator is called for failures, and any client could call them."""
+    audit = tmp_path / "audit"
+    async with (
+        running(command(tmp_path, "--metrics", "--audit-file", str(audit))) as subject,
+        HttpWire(subject.url, revision=MODERN) as wire,
+    ):
+        with pytest.raises(WireError, match="must be a string") as wrong:
+            await wire.request("prompts/get", {"name": "review_file", "arguments": {"path": 5}})
+        assert wrong.value.code == -32602
+        figures = (await wire.client.get(subject.url.replace("/mcp", "/metrics"))).text
+    assert 'mcp_requests_total{method="prompts/get",outcome="-32602",tool=""} 1.0' in figures
+    assert json.loads(audit.read_text("utf-8"))["outcome"] == -32602
+
+
 @pytest.mark.slow
 async def test_figures_need_a_scope_where_tokens_are_asked_for_and_a_flag_anywhere(tmp_path: Path) -> None:
     made = {name: create_token(f"{name} {scopes}") for name, scopes in (("alice", "destroy"), ("scraper", "metrics"))}

@@ -21,12 +21,12 @@ from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
 from starlette.types import Scope
 
 from mcp_batteries.errors import Unavailable, describe_os_error, quote
 from mcp_batteries.observability.logs import RateLimitFilter
+from mcp_batteries.observability.outcomes import outcome_of
 from mcp_batteries.redaction.text import redact_json
 from mcp_batteries.sdk import connection_of
 
@@ -93,11 +93,8 @@ class Audit:
             if isinstance(result, dict) and result.get("isError"):
                 outcome = "error"
             return result
-        except MCPError as error:
-            outcome = error.error.code
-            raise
-        except Exception:
-            outcome = "failed"
+        except Exception as error:
+            outcome = outcome_of(error)
             raise
         finally:
             self._write(ctx, outcome, (time.perf_counter() - started) * 1000, result)

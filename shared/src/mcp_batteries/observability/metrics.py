@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
 from mcp_types.methods import SPEC_CLIENT_METHODS
+
+from mcp_batteries.observability.outcomes import outcome_of
 
 __all__ = ["Metrics", "Sink"]
 
@@ -51,11 +52,8 @@ class Metrics:
                 case _:
                     outcome = "ok"
             return result
-        except MCPError as error:
-            outcome = str(error.error.code)
-            raise
-        except Exception:
-            outcome = "failed"
+        except Exception as error:
+            outcome = str(outcome_of(error))
             raise
         finally:
             seconds = time.perf_counter() - began
