@@ -161,6 +161,10 @@ async def test_an_unknown_uri_is_told_what_uris_look_like() -> None:
     async with connected() as client:
         with pytest.raises(MCPError, match=r"look like `toy://thing/\{name\}`"):
             await client.read_resource("other://thing")
+        # The name of a thing may hold what ends the path of a URI.
+        for name in ("a?b", "a#b", "a?b#c"):
+            with pytest.raises(MCPError, match="Write `[?]` as %3F and `#` as %23"):
+                await client.read_resource(f"toy://thing/{name}")
 
 
 @pytest.mark.anyio

@@ -206,7 +206,10 @@ class Catalog:
 
     def _not_found(self, uri: str) -> NotFound:
         fix = ""
-        if self.templates:
+        escaped = uri.replace("?", "%3F").replace("#", "%23")
+        if escaped != uri and self._find_reader(escaped) is not None:
+            fix = "Write `?` as %3F and `#` as %23 in names."
+        elif self.templates:
             forms = ", ".join(f"`{template.declared.uri}`" for template in self.templates)
             fix = f"URIs here look like {forms}."
         return NotFound(f"No resource has the URI {quote(uri)}.", fix)
