@@ -282,6 +282,18 @@ async def test_lines_for_machines(tmp_path: Path) -> None:
     ]
 
 
+async def test_a_log_that_says_more_quotes_no_argument_either(tmp_path: Path) -> None:
+    """The page for operators recommends `info`, and `--telemetry` sends the log elsewhere."""
+    async with (
+        running(command(tmp_path, "--log-level", "info")) as subject,
+        HttpWire(subject.url, revision=MODERN) as wire,
+    ):
+        await something_of_everything(wire)
+        await wire.listen({"resourceSubscriptions": [f"file:///{SECRET}"]})
+        await subject.says("read_text' failed: not_found")
+    assert SECRET not in subject.said.replace(str(tmp_path), "")
+
+
 def test_of_an_exception_a_line_has_the_place_and_not_the_words() -> None:
     try:
         raise ValueError(SECRET)

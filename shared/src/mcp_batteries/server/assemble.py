@@ -157,7 +157,8 @@ class Assembled(MCPServer[Any]):
             context = context or Context(mcp_server=self, subscriptions=self.hub.bus)
             return await table[name].run(arguments, context, convert_result=True)
         except Problem as problem:
-            logger.info("Tool %r failed: %r", name, str(problem))
+            # Its words may quote the arguments, which no log holds.
+            logger.info("Tool %r failed: %s", name, problem.fields["kind"])
             return CallToolResult(
                 content=[TextContent(type="text", text=str(problem))], is_error=True, _meta=dict(problem.fields)
             )

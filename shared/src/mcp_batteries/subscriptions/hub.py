@@ -334,7 +334,7 @@ class Hub:
             try:
                 self._subscribers.subscribe(subscriber, uri)
             except Problem as problem:
-                logger.info("Not watched: %s", problem)
+                logger.info("A resource is not watched: %s", problem.fields["kind"])
         for topic in list(subscriber.topics):
             await topic.wait_settled()
         for uri, topic in list(subscriber.uris.items()):
