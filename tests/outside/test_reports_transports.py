@@ -43,6 +43,7 @@ def initialize(revision: str = _REVISION) -> dict[str, Any]:
 async def subject(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Subject]:
     folder = tmp_path_factory.mktemp("served")
     command = [sys.executable, "-m", "mcp_fs", "--transport", "http", "--port", "0", "--allowed-origin", _PAGE]
+    command += ["--metrics", "--max-streams-each", "16"]
     async with running([*command, str(folder)]) as subject:
         yield subject
 
@@ -209,6 +210,90 @@ async def test_of_streams_that_open_at_once_one_is_left_and_hears_of_changes(
             await only_one_left.wait()
             await client.delete("", headers=headers)
     assert len(ended) == 12 and "notifications/resources/updated" in ended[-1]
+
+
+@pytest.mark.reported("modelcontextprotocol/python-sdk#961")
+@pytest.mark.reported("IBM/WxMCPServer#17")
+@pytest.mark.reported("Effect-TS/effect#6274")
+@pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", _REVISION])
+async def test_a_message_is_answered_by_one_message_with_its_own_id(client: httpx2.AsyncClient, revision: str) -> None:
+    headers = await open_session(client, revision)
+    for request_id in ("1", 1, "", "0", 0, -1, 2**53):
+        said = (await client.post("", json={**_LIST, "id": request_id}, headers=headers)).json()
+        assert isinstance(said, dict) and said["result"]["tools"]
+        assert said["id"] == request_id and type(said["id"]) is type(request_id)
+
+
+@pytest.mark.reported("honojs/middleware#1799")
+@pytest.mark.reported("anthropics/claude-code#45368")
+@pytest.mark.reported("PrefectHQ/fastmcp#1664")
+@pytest.mark.parametrize("accept", [None, "*/*", "application/json", "text/event-stream", "Application/JSON;q=0.9"])
+async def test_a_client_that_accepts_less_than_it_should_is_served(
+    client: httpx2.AsyncClient, accept: str | None
+) -> None:
+    headers = await open_session(client)
+    del headers["accept"]
+    del client.headers["accept"]
+    if accept is not None:
+        headers["accept"] = accept
+    answer = await client.post("", json=_LIST, headers=headers)
+    kind = "text/event-stream" if accept == "text/event-stream" else "application/json"
+    assert answer.status_code == 200 and answer.headers["content-type"] == kind and '"tools":[' in answer.text
+
+
+async def count_sessions(client: httpx2.AsyncClient) -> int:
+    text = (await client.get(str(client.base_url).rstrip("/").replace("/mcp", "/metrics"))).text
+    return int(float(text.partition("\nmcp_sessions ")[2].partition("\n")[0]))
+
+
+@pytest.mark.reported("modelcontextprotocol/python-sdk#3300")
+@pytest.mark.reported("danny-avila/LibreChat#14248")
+async def test_sessions_that_end_and_sessions_that_nobody_ends_leave_nothing(client: httpx2.AsyncClient) -> None:
+    for _ in range(40):
+        headers = await open_session(client)
+        assert await count_sessions(client) <= 16
+    assert (await client.post("", json=_LIST, headers=headers)).json()["result"]["tools"]
+    before = await count_sessions(client)
+    assert (await client.delete("", headers=headers)).status_code == 200
+    assert await count_sessions(client) == before - 1
+
+
+@pytest.mark.reported("modelcontextprotocol/go-sdk#758")
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_what_comes_with_a_no_is_not_looked_at(action: str) -> None:
+    async with running(TOY) as subject, opened(subject, _REVISION) as wire:
+        message = wire.message("tools/call", {"name": "ask", "arguments": {"questions": ["who?"]}})
+        async with wire.client.stream("POST", wire.url, json=message, headers=wire.headers_for(message)) as stream:
+            with anyio.fail_after(SECONDS):
+                async for line in stream.aiter_lines():
+                    if "elicitation/create" in line:
+                        question = json.loads(line.removeprefix("data: "))
+                        said = {"action": action, "content": {"name": None, "other": ["x"]}}
+                        await wire.send_raw(
+                            json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": said}).encode()
+                        )
+                    elif "isError" in line:
+                        result = json.loads(line.removeprefix("data: "))["result"]
+        assert result == {"content": [{"type": "text", "text": action}], "isError": False}
+
+
+@pytest.mark.slow
+@pytest.mark.reported("leehack/mcp_dart#126")
+async def test_a_resumed_call_gets_no_event_of_another() -> None:
+    async with running(TOY) as subject, opened(subject, _REVISION) as wire:
+        firsts: list[str] = []
+        ids: list[Any] = []
+        for _ in range(2):
+            message = wire.message("tools/call", {"name": "wait", "arguments": {"seconds": 1.5}})
+            async with wire.client.stream("POST", wire.url, json=message, headers=wire.headers_for(message)) as stream:
+                firsts.append(await first_event_id(stream))
+            ids.append(message["id"])
+        for first, request_id in zip(firsts, ids, strict=True):
+            resuming = {**wire.headers_for({}), **_EVENTS, "last-event-id": first}
+            with anyio.fail_after(SECONDS):
+                text = (await wire.client.get(wire.url, headers=resuming)).text
+            lines = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
+            assert [json.loads(line)["id"] for line in lines] == [request_id]
 
 
 @pytest.mark.reported("netdata/netdata#22258")

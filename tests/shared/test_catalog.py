@@ -163,7 +163,7 @@ async def test_an_unknown_uri_is_told_what_uris_look_like() -> None:
             await client.read_resource("other://thing")
         # The name of a thing may hold what ends the path of a URI.
         for name in ("a?b", "a#b", "a?b#c"):
-            with pytest.raises(MCPError, match="Write `[?]` as %3F and `#` as %23"):
+            with pytest.raises(MCPError, match=r"Write `[?]` as %3F and `#` as %23"):
                 await client.read_resource(f"toy://thing/{name}")
 
 
