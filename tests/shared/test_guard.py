@@ -40,7 +40,7 @@ async def unmarked() -> str:
 
 
 TOOLS: dict[str, Tool] = {
-    "find": StrictTool.model_construct(name="find", effect="read", toolset="search"),
+    "find": StrictTool.model_construct(name="find", effect="read", toolset="search", toolsets=("fs", "fs_search")),
     "list": StrictTool.model_construct(name="list", effect="read", toolset="read"),
     "edit": StrictTool.model_construct(name="edit", effect="write", toolset="edit"),
     "drop": StrictTool.model_construct(name="drop", effect="destroy", toolset="edit"),
@@ -421,6 +421,7 @@ FIND, EDIT, DROP = {"name": "find"}, {"name": "edit"}, {"name": "drop"}
         (["write"], CALL, DROP, "destroy"), (["write"], CALL, EDIT, None), (["write"], CALL, FIND, None),
         (["destroy"], CALL, EDIT, None), ([], CALL, FIND, "read"),
         (["write"], CALL, {"name": "unmarked"}, "destroy"), (["destroy"], CALL, {"name": "unmarked"}, None),
+        (["fs_search.read"], CALL, FIND, None), (["fs.read"], CALL, FIND, None), (["fs_edit.read"], CALL, FIND, "read"),
         (["search.read"], CALL, FIND, None), (["search.read"], CALL, {"name": "list"}, "read"),
         (["edit.write"], CALL, EDIT, None), (["edit.write"], CALL, DROP, "destroy"),
         (["edit.destroy"], CALL, EDIT, None), (["search.write"], CALL, EDIT, "write"),

@@ -1,8 +1,8 @@
 """What the scopes of a token allow: tools by their effect, and everything else as reading.
 
-`read`, `write` and `destroy` each include the ones before; `search.read` is `read` for the tools of one toolset, which
-has the name of its module. `settings` opens `config://settings`, which names files and addresses of this machine. Lists
-show what the caller may use; the rest is refused with the scope that would allow it.
+`read`, `write` and `destroy` each include the ones before; `search.read` is `read` for the tools of one toolset, by the
+name that `--tools` accepts or that of its module. `settings` opens `config://settings`, which names files and addresses
+of this machine. Lists show what the caller may use; the rest is refused with the scope that would allow it.
 """
 
 from __future__ import annotations
@@ -164,8 +164,10 @@ class Scopes:
         effect = _effect(tool)
         if self._holds(scopes, effect):
             return True
-        toolset = tool.toolset if isinstance(tool, StrictTool) else ""
-        return self._holds(scopes, effect, f"{toolset}.")
+        if not isinstance(tool, StrictTool):
+            return False
+        toolsets = {tool.toolset, *tool.toolsets}
+        return any(self._holds(scopes, effect, f"{toolset}.") for toolset in toolsets)
 
     def _holds(self, scopes: Collection[str], effect: str, toolset: str = "") -> bool:
         """Tell whether one of `scopes` allows `effect`."""
