@@ -468,6 +468,19 @@ async def test_the_lifespan_is_entered_once_for_all_clients_of_the_old_transport
         assert (subject.said.count("lifespan entered"), subject.said.count("lifespan left")) == (1, 1)
 
 
+async def test_what_is_no_message_over_the_old_transport_is_refused_and_not_logged() -> None:
+    async with running([*TOY, "transport=sse"]) as subject, httpx2.AsyncClient(trust_env=False) as client:
+        async with client.stream("GET", subject.url) as response:
+            events = aiter(httpx2.EventSource(response))
+            url = str(response.url.join((await anext(events)).data))
+            for body in (b'[{"jsonrpc":"2.0","id":1,"method":"canary"}]', b"canary", b'{"canary":1}'):
+                answer = await client.post(url, content=body, headers={"content-type": "application/json"})
+                assert answer.status_code == 400
+        await client.get(subject.url, headers={"host": "evil.example.org"})
+        await subject.says("refused with 421")
+        assert "canary" not in subject.said
+
+
 @pytest.mark.slow
 @pytest.mark.share(1)
 @asks_to_end

@@ -142,6 +142,7 @@ def test_no_pair_of_options_is_ignored_in_silence(kind: type[Settings], monkeypa
     [
         ("--port 80", "--port has no effect over stdio: add --transport http, or leave it out."),
         ("--auth-file tokens", "--auth-file has no effect over stdio: add --transport http, or leave it out."),
+        ("--transport sse --rate-calls 9", "--rate-calls has no effect over sse: use --transport http"),
         ("--transport http --socket s --port 80", "--port has no effect beside --socket: leave out one of them."),
         ("--merge", "--merge has no effect without --write: add it, or leave this out."),
         ("--check --version", "--version does not go with --check: do one after the other."),

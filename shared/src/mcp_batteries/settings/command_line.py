@@ -60,6 +60,11 @@ ONLY_OVER_HTTP = (
     *Settings.GROUPS["Access over HTTP"],
     *Settings.GROUPS["Limits over HTTP"],
 )
+# What the transport of old clients does not have: each of their messages is answered on one stream.
+_NOT_OVER_SSE = (
+    "rate_calls", "rate_bytes", "max_parallel", "max_sessions", "session_seconds", "max_streams", "max_streams_each",
+    "json_response", "param_headers",
+)  # fmt: skip
 
 
 def _refuse_other_dashes(arguments: Sequence[str]) -> None:
@@ -424,6 +429,9 @@ def _refuse_ignored_addresses(settings: Settings, typed: Sequence[str]) -> None:
     for name in ONLY_OVER_HTTP:
         if name in typed and settings.transport == "stdio":
             raise click.UsageError(f"{_flag(name)} has no effect over stdio: add --transport http, or leave it out.")
+    for name in _NOT_OVER_SSE:
+        if name in typed and settings.transport == "sse":
+            raise click.UsageError(f"{_flag(name)} has no effect over sse: use --transport http, or leave it out.")
     for name in ("host", "port"):
         if name in typed and settings.socket is not None:
             raise click.UsageError(f"{_flag(name)} has no effect beside --socket: leave out one of them.")

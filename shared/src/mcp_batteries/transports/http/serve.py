@@ -285,8 +285,10 @@ def _wire_log(settings: Settings) -> WireLog | None:
 def _keep_logs_short() -> None:
     """Silence loggers that any client can make write as often as it likes."""
     # `refusals` reports the same refusals, and not once for each. A session's id opens it to every reader of the log.
-    for name in ("streamable_http_manager", "streamable_http", "sse", "transport_security"):
+    for name in ("streamable_http_manager", "streamable_http", "transport_security"):
         logging.getLogger(f"mcp.server.{name}").setLevel(logging.ERROR)
+    # What is no message is an error to it, which quotes the message; its sender reads that it was refused.
+    logging.getLogger("mcp.server.sse").setLevel(logging.CRITICAL)
     for name in (
         "asyncio",
         "uvicorn.error",
