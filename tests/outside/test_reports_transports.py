@@ -219,9 +219,9 @@ async def test_of_streams_that_open_at_once_one_is_left_and_hears_of_changes(
 async def test_a_message_is_answered_by_one_message_with_its_own_id(client: httpx2.AsyncClient, revision: str) -> None:
     headers = await open_session(client, revision)
     for request_id in ("1", 1, "", "0", 0, -1, 2**53):
-        said = (await client.post("", json={**_LIST, "id": request_id}, headers=headers)).json()
-        assert isinstance(said, dict) and said["result"]["tools"]
-        assert said["id"] == request_id and type(said["id"]) is type(request_id)
+        answer = await client.post("", json={**_LIST, "id": request_id}, headers=headers)
+        assert answer.text.startswith("{") and answer.json()["result"]["tools"]
+        assert json.dumps(answer.json()["id"]) == json.dumps(request_id)
 
 
 @pytest.mark.reported("honojs/middleware#1799")
@@ -249,6 +249,7 @@ async def count_sessions(client: httpx2.AsyncClient) -> int:
 @pytest.mark.reported("modelcontextprotocol/python-sdk#3300")
 @pytest.mark.reported("danny-avila/LibreChat#14248")
 async def test_sessions_that_end_and_sessions_that_nobody_ends_leave_nothing(client: httpx2.AsyncClient) -> None:
+    headers: dict[str, str] = {}
     for _ in range(40):
         headers = await open_session(client)
         assert await count_sessions(client) <= 16
@@ -261,6 +262,7 @@ async def test_sessions_that_end_and_sessions_that_nobody_ends_leave_nothing(cli
 @pytest.mark.reported("modelcontextprotocol/go-sdk#758")
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_what_comes_with_a_no_is_not_looked_at(action: str) -> None:
+    result: dict[str, Any] = {}
     async with running(TOY) as subject, opened(subject, _REVISION) as wire:
         message = wire.message("tools/call", {"name": "ask", "arguments": {"questions": ["who?"]}})
         async with wire.client.stream("POST", wire.url, json=message, headers=wire.headers_for(message)) as stream:
