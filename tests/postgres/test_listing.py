@@ -251,7 +251,7 @@ async def test_tables_that_inherit_one_in_crowds_stand_in_its_line() -> None:
         assert "part_30" in text_of(await wire.call("list_objects", schema="chunks"))
         assert "part_30" in text_of(await wire.call("list_objects", name="part_"))
         said = text_of(await wire.call("get_table", table="metrics"))
-        assert "chunks.part_8, … 22 more" in said and "part_9" not in said, said
+        assert "chunks.part_8, ... 22 more" in said and "part_9" not in said, said
         assert "about 0 rows" in said and "its rows and bytes are its own" in said, said
         assert "its own" not in text_of(await wire.call("get_table", table="few_child"))
 

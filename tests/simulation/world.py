@@ -302,7 +302,7 @@ class World:
         await topic.wait_settled()
         if listener.subscriber.uris.get(uri) is not topic:
             return
-        if topic.failed:
+        if topic.failure is not None:
             listener.replica.hub._subscribers.unsubscribe(listener.subscriber, uri)
             return
         self.note(f"{listener.replica.name} has a subscriber of {uri}")
