@@ -114,6 +114,8 @@ def test_names_by_glob(tmp_path: Path, glob: str, found: list[str]) -> None:
         ("app/[i,d]/*", ["app/[i,d]/a.tsx", "app/i/a.tsx"]),
         ("app/{[id],x}/a.tsx", ["app/[id]/a.tsx", "app/i/a.tsx"]),
         ("app/[[]id]/*", ["app/[id]/a.tsx"]),
+        ("app/[id]/*.[jt]sx", ["app/[id]/a.tsx", "app/i/a.tsx"]),
+        ("app/[!x]/a.tsx", ["app/i/a.tsx"]),
         *([] if sys.platform == "win32" else [(r"app/\[id\]/*", ["app/[id]/a.tsx"])]),
     ],
 )

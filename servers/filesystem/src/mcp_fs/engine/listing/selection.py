@@ -10,13 +10,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, quote
 from mcp_fs.engine.document_kinds import is_archive, is_document
 from mcp_fs.engine.handles.path_opening import read_status
 from mcp_fs.engine.handles.suggestions import CHANGE_UNPACKED
 from mcp_fs.engine.name_folding import fold_name, may_have_another_spelling
-from mcp_fs.engine.patterns.glob import path_glob, spell_brackets, translate
+from mcp_fs.engine.patterns.glob import path_glob, translate
 from mcp_fs.engine.patterns.regex import compile_path_set
 from mcp_fs.paths import split_names
 from mcp_fs.policy import ReadablePath
@@ -139,9 +140,9 @@ def _combine(own: Chooser, above: Sequence[tuple[str, Chooser]]) -> Chooser:
 def compile_chooser(globs: Sequence[str], *, dots_are_spelled: bool = False) -> Chooser:
     """Return whether a path fits one of `globs`, whatever way it is composed; brackets may be those of a name."""
     path_globs = [path_glob(glob) for glob in globs]
-    path_globs = list(dict.fromkeys([*path_globs, *map(spell_brackets, path_globs)]))
-    matching = compile_path_set([translate(glob, utf8=True, dots_are_spelled=dots_are_spelled) for glob in path_globs])
-    matching_bytes = compile_path_set([translate(glob, dots_are_spelled=dots_are_spelled) for glob in path_globs])
+    to_expression = partial(translate, dots_are_spelled=dots_are_spelled, brackets_may_be_names=True)
+    matching = compile_path_set([to_expression(glob, utf8=True) for glob in path_globs])
+    matching_bytes = compile_path_set([to_expression(glob) for glob in path_globs])
     # Nearly all paths of a walk are told from those that are meant by how they end. `**/` may stand for nothing.
     endings = tuple(_PATTERN.sub("", glob).removeprefix("/") for glob in path_globs)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["GlobError", "expand_braces", "names_hidden", "path_glob", "spell_brackets", "translate"]
+__all__ = ["GlobError", "expand_braces", "names_hidden", "path_glob", "translate"]
 
 _CHARACTER = rb"(?:[^/\x80-\xff]|[\xc2-\xf4][\x80-\xbf]+)"
 # A whole one where the bytes are UTF-8, else one byte.
@@ -34,7 +34,6 @@ _VISIBLE_NAMES_BETWEEN = {
 }
 _HIDDEN_NAME = re.compile(r"(?:^|/)\.(?![./]|$)")
 _TOKEN = re.compile(r"\\.|\[[!^]?.[^\]]*\]|.", re.DOTALL)
-_SPECIAL_IN_GLOB = frozenset("*?[{},\\")
 _SPECIAL = frozenset(b"\\.+*?()|[]{}^$")
 
 
@@ -63,22 +62,6 @@ def path_glob(glob: str) -> str:
             f"The glob {quote(glob)} {error}.", "Put a character meant as itself in brackets: `[{]`."
         ) from None
     return path_pattern
-
-
-def spell_brackets(glob: str) -> str:
-    """Return a glob in which brackets stand for themselves, as in the folder `[id]` of a web page's route."""
-    return _TOKEN.sub(_spell_token, glob)
-
-
-def _spell_token(token: re.Match[str]) -> str:
-    if len(token[0]) == 1 or token[0][0] != "[":
-        return token[0]
-    characters: list[str] = []
-    for character in token[0]:
-        if character in _SPECIAL_IN_GLOB:
-            character = f"[{character}]"
-        characters.append(character)
-    return "".join(characters)
 
 
 def names_hidden(glob: str) -> bool:
@@ -118,7 +101,9 @@ def expand_braces(glob: str) -> Iterator[str]:
             yield prefix + rest
 
 
-def translate(glob: str, *, utf8: bool = False, dots_are_spelled: bool = False) -> bytes:
+def translate(
+    glob: str, *, utf8: bool = False, dots_are_spelled: bool = False, brackets_may_be_names: bool = False
+) -> bytes:
     """Return the regular expression (RE2, over bytes) of a glob.
 
     `*` and `?` stop at slashes; `**` as a whole name is any number of names; `[a-z]`, `[!a-z]`, `{a,b}`, `\\x`.
@@ -126,6 +111,7 @@ def translate(glob: str, *, utf8: bool = False, dots_are_spelled: bool = False) 
     Args:
         utf8: for paths that are UTF-8, whose characters stay whole.
         dots_are_spelled: whether no wildcard means the dot that a hidden name begins with, as in a shell.
+        brackets_may_be_names: whether `[id]` is also itself, as the folder of a web page's route is called.
 
     Raises:
         GlobError: it can't be read.
@@ -135,6 +121,7 @@ def translate(glob: str, *, utf8: bool = False, dots_are_spelled: bool = False) 
         single_character = _CHARACTER
     translator = _Translator(glob.encode("utf-8", "surrogateescape"), single_character)
     translator.dots_are_spelled = dots_are_spelled
+    translator.brackets_may_be_names = brackets_may_be_names
     return translator.translate()
 
 
@@ -145,6 +132,7 @@ class _Translator:
         self.position = 0
         self.depth = 0
         self.dots_are_spelled = False
+        self.brackets_may_be_names = False
 
     def translate(self) -> bytes:
         out: list[bytes] = []
@@ -227,12 +215,16 @@ class _Translator:
         end = self.glob.find(b"]", first + 1)
         if end < 0:
             raise GlobError("has an open bracket")
+        bracket = self.glob[self.position - 1 : end + 1]
         self.position = end + 1
         ranges = b"".join(_translate_ranges(self.glob[first:end]))
+        one_of = b"[" + ranges + b"]"
         if is_negated:
             excluded = b"/."[: 1 + begins_name]
-            return b"[^" + excluded + ranges + b"]"
-        return b"[" + ranges + b"]"
+            one_of = b"[^" + excluded + ranges + b"]"
+        if not self.brackets_may_be_names:
+            return one_of
+        return b"(?:" + one_of + b"|" + b"".join(map(_escape_byte, bracket)) + b")"
 
 
 def _translate_ranges(inner: bytes) -> Iterator[bytes]:
