@@ -12,7 +12,7 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -66,8 +66,6 @@ _TEXT = 25
 # What took longer is not read a second time so that its rows come in an order.
 _MAX_READ_TWICE_SECONDS = 2.0
 _SERIAL = "SELECT pg_catalog.set_config('max_parallel_workers_per_gather', '0', true)"
-# Nodes of a plan behind which rows are in an order, or few: below them it does not matter which worker was first.
-_ORDERS = re.compile(r"(?:Incremental )?Sort\b|.*Aggregate\b|WindowAgg\b|.*Unique\b")
 
 
 @dataclass
@@ -78,7 +76,7 @@ class _Result:
         first_row: how many rows there are before those kept.
         lines: the rows kept.
         executed_sql: what PostgreSQL was asked for.
-        is_serial: whether PostgreSQL is known to read the rows in the same order again.
+        is_serial: whether it was planned without parallel workers, as each later page then has to be.
     """
 
     statement: ReadStatement
@@ -374,35 +372,27 @@ async def _read_result(
 async def _read_in_order(session: Session, result: _Result, limit: int, max_bytes: int) -> _Result:
     """Return a result whose later pages will be read again, by a plan that gives the rows in one order each time.
 
-    Parallel workers give them as they find them, unless they are ordered or counted behind that.
+    Parallel workers give them as they find them.
     """
     statement = result.statement
     await session.run("ROLLBACK TO SAVEPOINT mcp_start")
-    try:
+    # There may be no time left for it.
+    with suppress(Problem, psycopg.Error):
         await apply_settings_of(session, statement)
         await use_role_path(session)
         await act_as_role(session)
         explain = f"EXPLAIN (COSTS OFF) {result.executed_sql}"
         (plan,) = await session.run_pipeline((explain, statement.parameters))
-        if _comes_as_found(str(row[0]) for row in plan.rows()):
+        if _gathers(str(row[0]) for row in plan.rows()):
             await session.run(f"ROLLBACK TO SAVEPOINT mcp_start; {_SERIAL}")
             result = await _read_result(session, statement, limit, max_bytes, result.max_cell)
-    except (Problem, psycopg.Error):
-        # There may be no time left for it.
-        return result
-    result.is_serial = True
+            result.is_serial = True
     return result
 
 
-def _comes_as_found(plan: Iterable[str]) -> bool:
-    """Return whether the rows of a plan come in the order in which parallel workers happen to find them."""
-    for line in plan:
-        node = line.strip().removeprefix("->").strip()
-        if node == "Gather":
-            return True
-        if _ORDERS.match(node):
-            return False
-    return False
+def _gathers(plan: Iterable[str]) -> bool:
+    """Return whether rows are gathered from parallel workers as they come; `Gather Merge` keeps them in an order."""
+    return any(line.strip().removeprefix("->").strip() == "Gather" for line in plan)
 
 
 class _RowReader:
