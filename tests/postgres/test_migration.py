@@ -514,6 +514,22 @@ async def test_what_cascades_and_triggers_did_is_told_of_what_is_kept_too() -> N
         assert said.endswith("INSERT: 1 row\nRows, by triggers and cascades too:\npublic.a: 1 in"), said
 
 
+async def test_a_table_that_a_trigger_locks_is_not_called_emptied() -> None:
+    base = make()
+    base.run(
+        """
+        CREATE TABLE counters (word text); INSERT INTO counters VALUES ('kept');
+        CREATE FUNCTION one_by_one() RETURNS trigger LANGUAGE plpgsql AS
+            'BEGIN LOCK TABLE public.counters; RETURN NEW; END';
+        CREATE TRIGGER one_by_one BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION one_by_one();
+        """,
+        "owner",
+    )
+    async with inside("--write", f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("write_rows", sql="UPDATE t SET name = 'c' WHERE id = 1"))
+        assert said.rstrip() == "Done and committed.\nUPDATE: 1 row", said
+
+
 async def test_a_change_tells_nothing_of_tables_that_are_not_served() -> None:
     base = make()
     base.run(_FAMILY)

@@ -67,7 +67,7 @@ WHERE x.made + x.changed + x.gone + x.looked > 0
 # Who changes rows holds this lock until the end, which spares a look at every relation.
 _IS_CHANGED = """ AND c.oid IN (SELECT l.relation FROM pg_locks l
         WHERE l.pid = pg_backend_pid() AND l.mode IN ('RowExclusiveLock', 'AccessExclusiveLock'))"""
-# Where only rows may be changed, TRUNCATE alone takes this lock.
+# What TRUNCATE locked, which alone empties a table without a row to count.
 _EMPTIED = f"""
 SELECT coalesce(json_agg(format('%I.%I', n.nspname, c.relname) ORDER BY c.oid), '[]')::text
 FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -314,18 +314,23 @@ class RowChanges:
         """Look before the first statement: PostgreSQL's counts begin in earlier transactions of the connection."""
         self._counters = await _read_row_counters(self._session)
 
-    async def finish(self, *, statement_rows: int, sql: str) -> Sequence[tuple[str, Sequence[str]]]:
+    async def finish(
+        self, *, statement_rows: int, sql: str, has_truncated: bool
+    ) -> Sequence[tuple[str, Sequence[str]]]:
         """Return what came of the rows of each table, unless the statements say so themselves.
 
         Args:
             statement_rows: how many rows the statements themselves say they changed.
             sql: the statements.
+            has_truncated: whether they are TRUNCATE. Others may lock a table as it does, and a trigger of theirs.
         """
         findings: list[tuple[str, Sequence[str]]] = []
         counters = await _read_row_counters(self._session, _IS_CHANGED)
         changed_rows = _describe_rows(_subtract(counters, self._counters).values(), statement_rows, sql)
         if changed_rows:
             findings.append((_CHANGED_ROWS_TITLE, changed_rows))
+        if not has_truncated:
+            return findings
         emptied: list[str] = await fetch_json(self._session, _EMPTIED)
         if any(not _is_named(table, sql) for table in emptied):
             findings.append(("Emptied:", emptied))

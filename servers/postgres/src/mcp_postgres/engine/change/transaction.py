@@ -233,7 +233,9 @@ class _ChangeRun:
         statement_rows = _count_changed_rows(steps)
         sql = " ".join(part.sql for part in self.request.parts)
         if self.effects is None:
-            findings = await self.row_changes.finish(statement_rows=statement_rows, sql=sql)
+            findings = await self.row_changes.finish(
+                statement_rows=statement_rows, sql=sql, has_truncated=any(map(_is_truncate, steps))
+            )
             await session.commit(COMMIT)
             return Change(steps, self.dry_run, findings=findings)
         objects, findings = await self.effects.finish(
@@ -271,7 +273,7 @@ class _ChangeRun:
             return
         catalogs = await self.session.fetch_value(FIND_CHANGED_CATALOGS, self.transaction_id)
         # TRUNCATE gives each table another file, which is told in this catalog.
-        truncates = [step.action == "TRUNCATE TABLE" for step in steps]
+        truncates = list(map(_is_truncate, steps))
         if catalogs == "pg_class" and all(truncates):
             return
         if catalogs == "pg_class" and any(truncates):
@@ -281,6 +283,10 @@ class _ChangeRun:
             )
         if catalogs:
             raise Refused(f"It would change more than rows: {quote(catalogs)}.", "`edit_schema` changes the schema.")
+
+
+def _is_truncate(step: Step) -> bool:
+    return step.action == "TRUNCATE TABLE"
 
 
 def _count_changed_rows(steps: Sequence[Step]) -> int:
