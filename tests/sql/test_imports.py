@@ -255,7 +255,16 @@ def test_a_field_of_whole_numbers_and_others_is_no_exception_to_either() -> None
     assert summary.describe() == ["all different, 1 to 2.5"]
 
 
-@pytest.mark.parametrize("text", ['{"a": 1, "b": 2, "a": 3}\n', '[{"a": 1}, {"a": 1, "a": 2}]'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1, "b": 2, "a": 3}\n',
+        '[{"a": 1}, {"a": 1, "a": 2}]',
+        '{"a": {"b": 1, "b": 2}}',
+        '{"a": [1, [{"b": {"c": 1, "c": 2}}]]}',
+        '["a"]\n[{"b": 1, "b": 2}]',
+    ],
+)
 def test_a_field_that_stands_twice_is_not_dropped(text: str) -> None:
     def loads(document: str) -> Any:
         return json.loads(document, object_pairs_hook=build_record)
@@ -297,3 +306,17 @@ def test_a_line_that_names_the_separator_is_no_header(first: str) -> None:
     assert list(read_csv_records(raw, fails, dialect)) == [["id", "amount"], ["1", "2.5"]]
     assert [text for _, text in read_csv_lines(raw, fails, dialect)] == ["id,amount", "1,2.5"]
     assert list(read_csv_records(io.BytesIO(b"sep=a\n1\n"), fails)) == [["sep=a"], ["1"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter"),
+    [
+        ("sep=;\nprice, EUR;weight, kg\n1,5;2,5\n", ";"),
+        ("sep=\t\na, b\tc\n1, 2\t3\n", "\t"),
+        ("sep=|\na;b\n1;2\n", ";"),
+        ("sep=^\na;b\n1;2\n", ";"),
+    ],
+)
+def test_the_separator_that_a_file_names_is_taken_if_it_separates_anything(text: str, delimiter: str) -> None:
+    raw = io.BytesIO(text.encode())
+    assert detect_dialect(raw, _fail, through=lambda rows: rows).delimiter == delimiter

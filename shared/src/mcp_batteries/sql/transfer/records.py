@@ -62,7 +62,7 @@ Loads = Callable[[str], Any]
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 # The delimiter is detected in so many characters of a file.
 _SAMPLE_CHARACTERS = 1 << 16
-_SEPARATOR_LINE = re.compile(r'"?sep=[^\w\s"]?"?\t?\s*', re.IGNORECASE)
+_SEPARATOR_LINE = re.compile(r'"?sep=(?P<separator>[^\w\s"]|\t)?"?\s*', re.IGNORECASE)
 _MAX_SEPARATOR_LINE = 12
 # A number with a decimal comma. Numbers with leading zeros do not count: those are codes.
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,2}(?:\.[0-9]{3})+|[1-9][0-9]*)(?:,[0-9]+)?")
@@ -189,7 +189,8 @@ def _is_decimal(value: str) -> bool:
 
 
 def _delimiter(raw: BinaryIO, encoding: str, among: str) -> str:
-    text = _open_csv(raw, encoding)
+    text = _open_text(raw, encoding)
+    separator = _read_separator(text)
     try:
         sample = text.read(_SAMPLE_CHARACTERS)
     except ValueError:
@@ -201,6 +202,9 @@ def _delimiter(raw: BinaryIO, encoding: str, among: str) -> str:
     if not is_complete:
         sample = sample[: sample.rfind("\n") + 1]
     splits = [_Split.by(delimiter, sample, is_complete=is_complete) for delimiter in among]
+    for split in splits:
+        if split.delimiter == separator and split.width > 1:
+            return split.delimiter
     return _choose_split(splits).delimiter
 
 
@@ -381,15 +385,22 @@ def _separate_by_commas(row: list[str], decimals: frozenset[int], written: str, 
 
 
 class _RepeatingRecord(dict[str, Any]):
-    """A JSON object that has a name twice, of whose values it holds the last."""
+    """A JSON object that has a name twice, or holds one that has: of the values only the last is there."""
 
 
 def build_record(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object so that `read_json_records` can tell if it has a field twice; for `object_pairs_hook`."""
     record = dict(fields)
-    if len(record) < len(fields):
+    if len(record) < len(fields) or any(map(_lacks_values, record.values())):
         return _RepeatingRecord(record)
     return record
+
+
+def _lacks_values(value: Any) -> bool:
+    """Return whether an object in `value` has a name twice."""
+    if isinstance(value, list):
+        return any(map(_lacks_values, cast("list[Any]", value)))
+    return isinstance(value, _RepeatingRecord)
 
 
 def read_json_records(
@@ -415,7 +426,7 @@ def read_json_records(
     has_started = False
     try:
         for number, item in enumerate(_documents(_open_text(raw, encoding), fails, loads), 1):
-            if isinstance(item, _RepeatingRecord):
+            if _lacks_values(item):
                 raise fails("invalid", f"Record {number} has a field twice.", "Give each a name of its own.")
             if isinstance(item, dict):
                 fields = cast("dict[str, Any]", item)
@@ -487,13 +498,20 @@ def _is_whole(line: str) -> bool:
 def _open_csv(raw: BinaryIO, encoding: str) -> io.TextIOWrapper:
     """The text of a CSV file, behind the line with which some of them name the separator to Excel."""
     text = _open_text(raw, encoding)
-    try:
-        first = text.readline(_MAX_SEPARATOR_LINE)
-    except ValueError:
-        first = ""  # Whoever reads the file reports the error.
-    if _SEPARATOR_LINE.fullmatch(first) is None:
-        text.seek(0)
+    _read_separator(text)
     return text
+
+
+def _read_separator(text: io.TextIOWrapper) -> str:
+    """Read the line that names the separator, if the file begins with one; return it, empty if none is named."""
+    try:
+        line = _SEPARATOR_LINE.fullmatch(text.readline(_MAX_SEPARATOR_LINE))
+    except ValueError:
+        line = None  # Whoever reads the file reports the error.
+    if line is None:
+        text.seek(0)
+        return ""
+    return line["separator"] or ""
 
 
 def _open_text(raw: BinaryIO, encoding: str) -> io.TextIOWrapper:
