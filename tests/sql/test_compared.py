@@ -251,7 +251,8 @@ async def test_odd_tables_are_compared(what: str, server: str, tmp_path: Path) -
         (("integer[]", "'{1}'"), ("integer", "1"), '"{1}" | 1: 1'),
         (("really", "'x'"), ("real", "1"), '"x" | 1: 1'),
         (("numeric(9, 2)", "1.50"), ("double precision", "1.5"), "No row differs."),
-        (("json", "'[1,2]'"), ("json", "'[1, 2]'"), "[1,2] | the same JSON, written otherwise: 1"),
+        (("json", "'[1,2]'"), ("json", "'[1, 2]'"), "[1,2] | looks the same, but its type or spelling differs: 1"),
+        (("real", "0.1"), ("double precision", "0.1"), "0.1 | looks the same, but its type or spelling differs: 1"),
     ],
 )
 async def test_postgresql_compares_what_is_of_two_kinds(
@@ -262,6 +263,18 @@ async def test_postgresql_compares_what_is_of_two_kinds(
         made += f"CREATE TABLE {name} (id integer PRIMARY KEY, t {kind}); INSERT INTO {name} VALUES (1, {value});"
     async with postgres(f"app={make(made).url('owner')}") as client:
         assert expected in await told(client, table="a", compare_with="b")
+
+
+async def test_a_number_and_a_text_that_look_the_same_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "app.db"
+    run_on(
+        make_file(path),
+        "CREATE TABLE a (id integer PRIMARY KEY, v); INSERT INTO a VALUES (1, 9007199254740993);"
+        "CREATE TABLE b (id integer PRIMARY KEY, v); INSERT INTO b VALUES (1, '9007199254740993')",
+    )
+    async with sqlite(path) as client:
+        said = await told(client, table="a", compare_with="b")
+    assert '"9007199254740993" | looks the same, but its type or spelling differs: 1' in said
 
 
 async def test_a_key_that_does_not_tell_which_rows_belong_together_is_none(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def _show_difference(old: str, new: str) -> str:
     """Return two values beside each other; long ones from where they begin to differ."""
     if max(len(old), len(new)) <= _MAX_SHOWN_CHARACTERS + len('""'):
         if old == new:
-            return f"{old} | the same JSON, written otherwise"
+            return f"{old} | looks the same, but its type or spelling differs"
         return f"{old} | {new}"
     if old == new:
         return f"{old[:_MAX_SHOWN_CHARACTERS]}…[cut] | begins alike, differs behind the part that was read"
