@@ -493,6 +493,21 @@ async def test_a_forecast_of_calm_air_has_no_direction(upstream: Upstream) -> No
     assert "| 0 | calm |" in first and "| 8 | NW |" in second, said
 
 
+@pytest.mark.reported("weather-gov/api#138")
+async def test_calm_hours_have_no_direction(upstream: Upstream) -> None:
+    def still_hours(document: dict[str, Any]) -> None:
+        series = document["hourly"]
+        for number in range(1, len(series["time"]), 2):
+            series["wind_speed_10m"][number] = 0.0
+            series["wind_direction_10m"][number] = 0
+
+    upstream.fail("hourly=", change=still_hours, times=9)
+    said = await called(upstream, "get_forecast", place=_BIRMINGHAM, hours=4, variables=["wind"])
+    speeds = [line.split(" | ")[1:3] for line in said.splitlines() if re.match(r"\d{4}-", line)]
+    assert [direction == "calm" for _, direction in speeds] == [speed == "0" for speed, _ in speeds], said
+    assert any(direction == "calm" for _, direction in speeds), said
+
+
 @pytest.mark.reported("kalkih/simple-weather-card#52")
 @pytest.mark.reported("alexpfau/calendar-card-pro#252")
 @pytest.mark.reported("breezy-weather/breezy-weather#2539")

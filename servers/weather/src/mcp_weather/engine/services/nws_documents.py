@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, tzinfo
 from typing import Any, NamedTuple, cast
 
-from mcp_weather.engine.computed.columns import CALM, Column, make_reading, make_table
+from mcp_weather.engine.computed.columns import Column, make_reading, make_table
 from mcp_weather.engine.computed.timestamps import format_local, parse_timestamp
 from mcp_weather.engine.computed.unit_conversion import convert_values
 from mcp_weather.engine.json_values import as_object, as_objects
@@ -190,7 +190,7 @@ def read_forecast(
         Column("temperature", *convert_values("temperature", temperature, "°C", units)),
         Column("precipitation_probability", *convert_values("precipitation_probability", precipitation, "%", units)),
         Column("wind_speed", *convert_values("wind_speed", wind_speed, "km/h", units)),
-        Column("wind_from", "", _read_directions(periods, wind_speed)),
+        Column("wind_from", "", _read_texts(periods, "windDirection")),
     ]
     period_names = _read_texts(periods, "name")
     if any(period_names):
@@ -213,12 +213,6 @@ def _select_periods(document: dict[str, Any], now: datetime) -> list[dict[str, A
 
 def _read_texts(periods: Sequence[dict[str, Any]], key: str) -> list[Value]:
     return [read_text(period.get(key)) for period in periods]
-
-
-def _read_directions(periods: Sequence[dict[str, Any]], wind_speed: Sequence[float | None]) -> list[Value]:
-    """Return where the wind comes from; calm air comes from nowhere, whatever the Service says."""
-    directions = _read_texts(periods, "windDirection")
-    return [CALM if speed == 0 else direction for direction, speed in zip(directions, wind_speed, strict=True)]
 
 
 def _read_quantity(value: Any) -> _Quantity:
