@@ -4,6 +4,7 @@ A field that the state does not know is null, empty or its type's plainest value
 fails.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
@@ -43,6 +44,9 @@ from github_server.oracle.graph import schema
 _Node = dict[str, Any]
 _WEB = f"https://github.com/{REPOSITORY}"
 _PLAIN = {"Int": 0, "Float": 0.0, "Boolean": False, "DateTime": "2026-01-01T00:00:00Z", "URI": _WEB}
+
+# GitHub's words before the number of an issue that a merge closes.
+_CLOSING = re.compile(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):? #(\d+)\b", re.IGNORECASE)
 
 
 class Graph:
@@ -151,7 +155,16 @@ class Graph:
             "commits": _listing([{"commit": commit}]),
             "statusCheckRollup": commit["statusCheckRollup"], "mergeStateStatus": "CLEAN",
             "mergeCommit": commit if pull.merged_at else None, "baseRepository": self._repository_name,
+            "closingIssuesReferences": _listing([self._shown(closed) for closed in self._closed_by(issue)]),
         }  # fmt: skip
+
+    def _closed_by(self, issue: Issue) -> list[Issue]:
+        """Return the issues, open or closed, that a pull request into the default branch says it closes."""
+        if issue.pull is None or issue.pull.base != "main":
+            return []
+        numbers = dict.fromkeys(int(number) for number in _CLOSING.findall(issue.body))
+        issues = [self._repository.issues[number] for number in numbers if number in self._repository.issues]
+        return [closed for closed in issues if closed.pull is None]
 
     @property
     def _repository_name(self) -> _Node:

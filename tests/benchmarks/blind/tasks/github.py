@@ -461,7 +461,7 @@ def _fixed_issues() -> World:
     trapped = set[int]()
     for issue, pull in _pulls(repository):
         number = rng.choice([rng.choice(opened), rng.choice(opened), rng.choice(_only_issues(repository)).number])
-        word = rng.choice(["Fixes", "fixes", "Closes", "CLOSES", "See", "Part of", "Reverts what closed"])
+        word = rng.choice(["Fixes", "fixes", "Closes", "CLOSES", "See", "Part of", "Undoes the fix of"])
         if rng.random() < 0.5:
             continue
         issue.body = f"{_text(rng)}\n\n{word} #{number}\n\n{_text(rng)}"
