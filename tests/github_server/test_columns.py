@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from github_server.oracle import Oracle
-from github_server.serving import EVERYTHING, call, served
+from github_server.serving import EVERYTHING, call, refused, served
 from github_server.world import issue, sample
 
 O = {"repo": "octo/app"}  # noqa: E741
@@ -73,7 +73,8 @@ async def test_what_other_descriptions_name_is_there(oracle: Oracle) -> None:
         found = await call(client, "list_checks", **O, ref="main")
         assert f"Columns: {', '.join(found['columns'])}." in tools["list_checks"]
         found = await call(client, "list_issue_options", **O, kind="milestones")
-        assert f"Of milestones {', '.join(found['columns'])}." in tools["list_issue_options"]
+        assert f"Of milestones (open and closed) {', '.join(found['columns'])}." in tools["list_issue_options"]
+        assert oracle.sent("GET", "/milestones")[-1].query["state"] == "all"
         found = await call(client, "get_commit", **O, ref="main")
         assert f"`{found['data']['files'][0]}`" in tools["get_commit"]
         found = await call(client, "get_repository", **O)
@@ -89,7 +90,27 @@ async def test_the_instructions_say_what_form_answers_have(oracle: Oracle) -> No
         last = await call(client, "list_issues", **O)
         one = await call(client, "get_issue", **O, number=3)
     named = set(re.findall("`([a-z]+)`", text))
-    assert named == {"trust", "columns", "rows", "cursor", "total", "data"}
+    assert named == {"trust", "columns", "rows", "cursor", "total", "limit", "data"}
     assert first.keys() >= {"columns", "rows", "cursor"} and "total" not in first
     assert last.keys() >= {"columns", "rows", "total"} and "cursor" not in last
     assert one["data"]["number"] == 3 and "trust" in last["columns"]
+
+
+@pytest.mark.anyio
+async def test_the_instructions_say_what_cells_are(oracle: Oracle) -> None:
+    milestone = {**sample("issues/get-milestone"), "title": "2.4.1"}
+    long = issue(3, body="b" * 9000, milestone=milestone, labels=[{"name": "bug"}], assignees=[{"login": "ada"}])
+    oracle.pages(f"{HERE}/issues", [long])
+    oracle.answer("GET", f"{HERE}/issues/3", long)
+    async with served(oracle) as client:
+        text = client.instructions or ""
+        found = await call(client, "list_issues", **O, fields="labels,assignees,milestone,state,created_at,body")
+        labels, assignees, title, state, created_at, body = found["rows"][0]
+        whole = await call(client, "list_issues", **O, fields="body", limit=1000)
+        one = await call(client, "get_issue", **O, number=3)
+        assert "must be an integer from 1 to 1000" in await refused(client, "list_issues", **O, limit=1001)
+    assert "`limit` is at most 1000" in text
+    assert "lists of texts, a milestone is its title, times are UTC, states lower case" in text
+    assert (labels, assignees, title, state) == (["bug"], ["ada"], "2.4.1", "open") and created_at.endswith("Z")
+    assert "above 1500 characters (of one object 8000) is cut, unless it is the only field" in text
+    assert (body.count("b"), one["data"]["body"].count("b"), whole["rows"]) == (1500, 8000, [["b" * 9000]])

@@ -40,7 +40,8 @@ def world(oracle: Oracle) -> None:
     fifth = facts(
         5, reviewDecision="CHANGES_REQUESTED", latestOpinionatedReviews={"nodes": reviews}, mergeable="CONFLICTING",
         statusCheckRollup={"state": "FAILURE"}, closingIssuesReferences={"totalCount": 3, "nodes": [ours, theirs]},
-        headRefName="topic", baseRefName="main", headRepository=None, reviewRequests={"nodes": [
+        headRefName="topic", baseRefName="main", headRepository={"nameWithOwner": "octo/app"},
+        reviewRequests={"nodes": [
             {"requestedReviewer": {"__typename": "User", "login": "ada"}},
             {"requestedReviewer": {"__typename": "Team", "slug": "docs"}}, {"requestedReviewer": None},
         ]},
@@ -63,7 +64,9 @@ async def test_a_list_tells_reviews_checks_and_conflicts_with_one_more_request(o
         assert found["note"] == "#5 closes 1 more issues."
         (asked,) = oracle.sent("POST", "/graphql")
         tools = {tool.name: tool.description or "" for tool in (await client.list_tools()).tools}
-        assert "`ben approved`" in tools["list_pull_requests"]
+        description = " ".join(tools["list_pull_requests"].split())
+        assert "each person's last, as `ben approved`, `changes_requested` or `dismissed`" in description
+        assert '`closes`: `["#7", "open", TITLE]` of each' in description
         variables = asked.json["variables"]
         assert variables["ids"] == ["PR_6", "PR_5"]
         assert [name for name, value in variables.items() if value is False] == ["branches", "size", "requests"]
@@ -127,6 +130,40 @@ async def test_a_search_tells_of_pull_requests_what_a_list_does(oracle: Oracle) 
     assert oracle.sent("POST", "/graphql")[0].json["variables"]["ids"] == ["PR_5"]
 
 
+async def test_a_branch_of_a_fork_does_not_look_like_one_of_the_repository(oracle: Oracle) -> None:
+    base = {"ref": "main", "repo": {"full_name": "octo/app"}}
+    heads: list[dict[str, Any]] = [
+        {"ref": "fix", "repo": {"full_name": "octo/app"}, "user": {"login": "octo"}},
+        {"ref": "fix", "repo": {"full_name": "ada/app"}, "user": {"login": "ada"}},
+        {"ref": "fix", "repo": None, "user": {"login": "ada"}},
+        {"ref": "fix", "repo": None, "user": None},
+    ]
+    pulls = [{**sample("pulls/list")[0], "number": n, "head": head, "base": base} for n, head in enumerate(heads)]
+    names = ["fix", "ada:fix", "ada:fix", "ghost:fix"]
+    oracle.pages(f"{HERE}/pulls", pulls)
+    oracle.answer("GET", f"{HERE}/pulls/5", {**sample("pulls/get"), "number": 5, "head": heads[1], "base": base})
+    hits: list[dict[str, Any]] = []
+    nodes: list[dict[str, Any]] = []
+    for number, head in enumerate(heads):
+        url = f"{oracle.url}{HERE}"
+        hits.append(issue(number, node_id=f"PR_{number}", repository_url=url, pull_request={"merged_at": None}))
+        repo = head["repo"] and {"nameWithOwner": head["repo"]["full_name"]}
+        nodes.append(
+            facts(number, headRefName="fix", baseRefName="main", headRepository=repo, headRepositoryOwner=head["user"])
+        )
+    oracle.answer("GET", "/search/issues", {"total_count": 4, "incomplete_results": False, "items": hits})
+    oracle.graphql("PullFacts", {"nodes": nodes})
+    async with served(oracle) as client:
+        found = await call(client, "list_pull_requests", **O, fields="head")
+        assert [row[0] for row in found["rows"]] == names
+        found = await call(client, "get_pull_request", **O, number=5)
+        assert found["data"]["head"] == "ada:fix"
+        found = await call(client, "search_github", kind="pull_requests", query="fix", fields="head")
+        assert [row[0] for row in found["rows"]] == names
+        tools = {tool.name: tool.description or "" for tool in (await client.list_tools()).tools}
+        assert "`head` of a fork is `owner:branch`" in tools["list_pull_requests"]
+
+
 async def test_one_pull_request_tells_the_same(oracle: Oracle) -> None:
     world(oracle)
     oracle.answer("GET", f"{HERE}/pulls/5", {**sample("pulls/get"), "number": 5, "node_id": "PR_5"})
@@ -148,7 +185,7 @@ async def test_merged_ones_are_listed_alone(oracle: Oracle) -> None:
     oracle.pages(f"{HERE}/pulls", pulls)
     async with served(oracle) as client:
         found = await call(client, "list_pull_requests", **O, state="merged", fields="number")
-    assert [row[0] for row in found["rows"]] == list(range(3, 61, 3))
+    assert [row[0] for row in found["rows"]] == list(range(3, 61, 3)) and found["total"] == 20
     assert oracle.sent("GET", "/pulls$")[0].query["state"] == "closed"
 
 

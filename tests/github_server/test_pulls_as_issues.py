@@ -26,7 +26,8 @@ def facts(number: int, base: str) -> dict[str, Any]:
     """The branches of a pull request as GraphQL tells them."""
     return {
         "__typename": "PullRequest", "id": f"PR_{number}", "number": number, "headRefName": f"topic-{number}",
-        "headRefOid": "a" * 40, "baseRefName": base, "baseRefOid": "b" * 40, "headRepository": None,
+        "headRefOid": "a" * 40, "baseRefName": base, "baseRefOid": "b" * 40,
+        "headRepository": {"nameWithOwner": "octo/app"}, "repository": {"nameWithOwner": "octo/app"},
     }  # fmt: skip
 
 

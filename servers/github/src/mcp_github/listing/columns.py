@@ -88,7 +88,7 @@ PULL = Projection(
         "merged": lambda item: _merged(item),
         **same_names("mergeable", "mergeable_state", "review_decision", "verdicts", "checks", "closes"),
         **_AUTHOR_COLUMNS,
-        "head": "head.ref",
+        "head": lambda item: _head(item),
         "head_repo": "head.repo.full_name",
         "head_sha": "head.sha",
         "base": "base.ref",
@@ -251,6 +251,19 @@ def _merged(item: Item) -> bool | None:
     if merged is None and "merged_at" in item:
         return item["merged_at"] is not None
     return merged
+
+
+def _head(item: Item) -> str | None:
+    """Return the branch that a pull request comes from, as `owner:branch` unless it is of the same repository.
+
+    A fork often has a branch of the same name. Forks of deleted accounts belong to `ghost`.
+    """
+    branch = pick(item, "head.ref")
+    base_repo = pick(item, "base.repo.full_name")
+    if branch is None or base_repo is None or pick(item, "head.repo.full_name") == base_repo:
+        return branch
+    owner = pick(item, "head.user.login") or "ghost"
+    return f"{owner}:{branch}"
 
 
 def _custom_fields(item: Item) -> dict[str, Any] | None:

@@ -108,7 +108,9 @@ query PullFacts(
 ) {
   nodes(ids: $ids) { ... on PullRequest {
     id number repository { nameWithOwner }
-    ... @include(if: $branches) { headRefName headRefOid baseRefName baseRefOid headRepository { nameWithOwner } }
+    ... @include(if: $branches) {
+      headRefName headRefOid baseRefName baseRefOid headRepository { nameWithOwner } headRepositoryOwner { login }
+    }
     ... @include(if: $size) {
       additions deletions changedFiles commits(first: 0) { totalCount } comments(first: 0) { totalCount }
     }

@@ -130,8 +130,12 @@ def _to_rest(api: Api, node: Mapping[str, Any], asked: Mapping[str, bool]) -> di
     facts: dict[str, Any] = {}
     if asked["branches"]:
         head_repo = {"full_name": pick(node, "headRepository.nameWithOwner")}
-        facts["head"] = {"ref": node["headRefName"], "sha": node["headRefOid"], "repo": head_repo}
-        facts["base"] = {"ref": node["baseRefName"], "sha": node["baseRefOid"]}
+        base_repo = {"full_name": pick(node, "repository.nameWithOwner")}
+        facts["head"] = {
+            "ref": node["headRefName"], "sha": node["headRefOid"], "repo": head_repo,
+            "user": node.get("headRepositoryOwner"),
+        }  # fmt: skip
+        facts["base"] = {"ref": node["baseRefName"], "sha": node["baseRefOid"], "repo": base_repo}
     if asked["size"]:
         facts |= {name: node[name] for name in ("additions", "deletions")}
         facts["changed_files"] = node["changedFiles"]

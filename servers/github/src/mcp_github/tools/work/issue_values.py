@@ -95,7 +95,9 @@ ValuesByNumber = Annotated[
     AfterValidator(_check_count),
     WithJsonSchema({
         "type": "object",
-        "description": 'By number what differs: `{"7": {"labels": ["+bug"], ...}}`. Only shown unless dry_run=false',
+        "description": (
+            'By number, up to 100: `{"7": {"labels": ["+bug"], ...}}`. Only shown unless dry_run=false'
+        ),
     }),
 ]  # fmt: skip
 

@@ -118,12 +118,12 @@ async def list_issues(
     api: Api,
     *,
     repo: RepoName,
-    numbers: Annotated[ManyNumbers, Field(description="Only these")] = None,
+    numbers: Annotated[ManyNumbers, Field(description="Only these, up to 100")] = None,
     state: Literal["open", "closed", "all"] = "open",
-    labels: Annotated[NameList, Field(description="All of these, or none")] = None,
+    labels: Annotated[NameList, Field(description='All of these, or ["none"]')] = None,
     assignee: Annotated[FreeText | None, Field(description="Login, none, or * for any")] = None,
     creator: Login = None,
-    milestone: Annotated[MilestoneName, Field(description="Title, none")] = None,
+    milestone: Annotated[MilestoneName, Field(description="Title or none")] = None,
     type: IssueType = None,  # noqa: A002 - the word GitHub uses
     custom: Custom = None,
     since: Since = None,
@@ -201,9 +201,10 @@ async def list_issue_options(
 ) -> Listing:
     """List the values an issue of `repo` can have, by `kind`: labels, milestones, assignees, types, custom fields.
 
-    Of milestones number, title, state, open_issues, closed_issues, due_on. The last two kinds in organisations only.
-    Issues with one: `list_issues`.
+    Of milestones (open and closed) number, title, state, open_issues, closed_issues, due_on. The last two kinds in
+    organisations only. Issues with one: `list_issues`.
     """
+    params: dict[str, Any] = {}
     match kind:
         case "types":
             return await _list_of_organisation(api, repo, kind, "issue-types", _TYPE)
@@ -213,9 +214,12 @@ async def list_issue_options(
             projection = LABEL
         case "milestones":
             projection = MILESTONE
+            # Closed ones are mostly complete, so most that are open come first.
+            params = {"state": "all", "sort": "completeness"}
         case "assignees":
             projection = _LOGIN
-    query = ListQuery(f"{repo.path}/{kind}", f"the {kind} of `{repo.full_name}`", projection, repo=repo)
+    description = f"the {kind} of `{repo.full_name}`"
+    query = ListQuery(f"{repo.path}/{kind}", description, projection, params=params, repo=repo)
     return await fetch_page(api, query, PageOptions(limit=limit, cursor=cursor))
 
 

@@ -126,8 +126,8 @@ async def list_pull_requests(
     state: PullState = "open",
     head: Annotated[HeadFilter | None, trusted(Policy.head_filter), Field(description="owner:branch")] = None,
     base: OptionalBase = None,
-    labels: Annotated[NameList, Field(description="All of these, or none")] = None,
-    milestone: Annotated[MilestoneName, Field(description="Title, none")] = None,
+    labels: Annotated[NameList, Field(description='All of these, or ["none"]')] = None,
+    milestone: Annotated[MilestoneName, Field(description="Title or none")] = None,
     commit: Annotated[Ref | None, trusted(Policy.ref), Field(description="Those it is of")] = None,
     sort: Annotated[FreeText | None, _SORT, Field(description="created, updated, popularity ...")] = None,
     order: Literal["asc", "desc"] | None = None,
@@ -137,7 +137,8 @@ async def list_pull_requests(
 ) -> Listing:
     """List a repository's pull requests by state, branch or label, newest first, or those of a `commit`.
 
-    `verdicts` are as `ben approved`; a comment is none. By author, words or merge date: `search_github`.
+    `head` of a fork is `owner:branch`. `verdicts`: each person's last, as `ben approved`, `changes_requested` or
+    `dismissed`, no comments. `closes`: `["#7", "open", TITLE]` of each. By author, words, merge date: `search_github`.
     """
     if commit is not None:
         refuse_beside("`commit`", head=head, base=base, labels=labels, milestone=milestone, sort=sort, order=order)
