@@ -201,7 +201,7 @@ async def list_issue_options(
 ) -> Listing:
     """List the values an issue of `repo` can have, by `kind`: labels, milestones, assignees, types, custom fields.
 
-    Of milestones (open and closed) number, title, state, open_issues, closed_issues, due_on. The last two kinds in
+    Of milestones (open and closed) number, title, state, open_issues, closed_issues, due_on. The last two: in
     organisations only. Issues with one: `list_issues`.
     """
     params: dict[str, Any] = {}
