@@ -210,10 +210,15 @@ def test_a_wrong_name_beside_a_missing_argument_is_taken_for_that_one() -> None:
     assert "(did you mean" not in refusal(path="a", length=3)
 
 
+class Tagged(Edit):
+    tag: Annotated[str, Field(max_length=3)] = ""
+    lines: Annotated[list[int], Field(max_length=1)] = []
+
+
 def test_a_mistake_in_an_object_without_shown_members_is_told_with_its_place() -> None:
     model = create_model(
         "Hidden",
-        edits=(Annotated[dict[int, Edit], WithJsonSchema({"type": "object"})], {}),
+        edits=(Annotated[dict[int, Tagged], WithJsonSchema({"type": "object"})], {}),
     )
     schema = slim_schema(model.model_json_schema())
     edit = {"old_text": "a", "new_text": "b"}
@@ -222,6 +227,8 @@ def test_a_mistake_in_an_object_without_shown_members_is_told_with_its_place() -
         ({"1": {**edit, "other": 5}, "x": edit}, "`edits.x` must be a valid integer"),
         ({"1": 7}, "`edits.1` must be "),
         ({"1": {"old_text": "a"}}, "`edits.1.new_text` is required"),
+        ({"1": {**edit, "tag": "long"}}, "`edits.1.tag` must have at most 3 characters, not"),
+        ({"1": {**edit, "lines": [1, 2]}}, "`edits.1.lines` must have at most 1 item, not an array"),
         (7, "`edits` must be an object, not `7`"),
     ):
         with pytest.raises(Invalid, match=re.escape(said)):

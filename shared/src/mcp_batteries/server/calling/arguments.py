@@ -405,10 +405,19 @@ def _describe_mistake(error: dict[str, Any], schema: Schema) -> str:
         return f"`{location}` is required ({_describe_schema(node)})"
     if error["type"] in ("value_error", "assertion_error"):
         return f"`{location}`: {_describe_refusal(str(error['msg']), error['input'])}"
-    expected = str(error["msg"]).removeprefix("Input should be ")
-    if is_shown:
-        expected = _describe_schema(node)
-    return f"`{location}` must be {expected}, not {_describe_value(error['input'])}"
+    requirement = f"must be {_describe_schema(node)}"
+    if not is_shown:
+        requirement = _describe_requirement(str(error["msg"]))
+    return f"`{location}` {requirement}, not {_describe_value(error['input'])}"
+
+
+def _describe_requirement(message: str) -> str:
+    """Return what pydantic says a value should be or have, as it stands behind the value's name."""
+    _, should, requirement = message.partition(" should ")
+    if not should:
+        return f"is refused ({message})"
+    # Of a list it says how long that is.
+    return f"must {requirement.partition(' after validation')[0]}"
 
 
 def _is_of_any_members(schema: Schema) -> bool:
