@@ -377,3 +377,8 @@ async def test_who_reads_elsewhere_is_asked_before_the_change_and_not_before_the
         assert shown["done"].startswith("Nothing was changed")
         assert "cannot ask" in await refused(client, tool, **O, **several, dry_run=False)
     assert {seen.verb for seen in oracle.seen} == {"GET"}
+    async with served(oracle, "--write", "--delete", "--confirm") as client:
+        shown = await call(client, tool, **O, **several)
+        assert shown["done"].startswith("Nothing was changed")
+        assert "cannot ask" in await refused(client, tool, **O, **several, dry_run=False)
+    assert {seen.verb for seen in oracle.seen} == {"GET"}

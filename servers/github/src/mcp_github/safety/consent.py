@@ -12,9 +12,6 @@ from mcp_github.safety.taint import GISTS, TaintTracker, projects_key
 
 __all__ = ["Consent"]
 
-# Arguments that name several things to change: the first call with one only shows what would be.
-_SEVERAL = ("numbers", "each", "branches")
-
 
 @dataclass(frozen=True)
 class Consent:
@@ -29,10 +26,7 @@ class Consent:
         Raises:
             Refused: flow control is strict and would have to ask.
         """
-        dry_run = values.get("dry_run")
-        if dry_run is None:
-            dry_run = any(values.get(name) for name in _SEVERAL)
-        if dry_run:
+        if values.get("dry_run"):
             return None
         public = None
         if tool == "create_repository":

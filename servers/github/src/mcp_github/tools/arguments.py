@@ -50,6 +50,8 @@ __all__ = [
     "drop_unset", "one_of", "refuse_beside",
 ]  # fmt: skip
 
+# Arguments that name several objects to change; they stand before `dry_run`.
+_SEVERAL = ("numbers", "each", "branches")
 _REF_IN_ADDRESS = re.compile(r"/(?:tree|blob|raw|blame|edit|commits?|compare|releases/tag)/([^?#]+)")
 _TIME_AGO = re.compile(r"(\d{1,6}) ?(m|min|minutes?|h|hours?|d|days?|w|weeks?)(?: ago)?")
 _UNITS_BY_LETTER = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -117,6 +119,13 @@ def _split_names(names: list[str] | None) -> list[str] | None:
     (text,) = names
     parts = [part.strip() for part in re.findall(r'\s*[+-]?"[^"]*"\s*(?=,|$)|[^,]+', text)]
     return [re.sub(r'([+-]?)"(.*,.*)"', r"\1\2", part) for part in parts if part]
+
+
+def _shows_first(dry_run: bool | None, info: ValidationInfo) -> bool:
+    """Return whether a call only shows what it would do, as one for several objects does unless the caller says."""
+    if dry_run is not None:
+        return dry_run
+    return any(info.data.get(name) for name in _SEVERAL)
 
 
 def _empty_for_none(names: list[str] | None) -> list[str] | None:
@@ -242,7 +251,9 @@ OptionalRefName = Annotated[
     BeforeValidator(_ref_of_address),
     Field(description=_REF_DESCRIPTION, validate_default=True),
 ]
-OptionalDryRun = Annotated[bool | None, Field(description="Only show what it would do.")]
+OptionalDryRun = Annotated[
+    bool | None, AfterValidator(_shows_first), Field(description="Only show what it would do.", validate_default=True)
+]
 BranchName = Annotated[Ref, trusted(Policy.ref), Field(description="Name")]
 _PATH_FIELD = Field(description="In `repo`")
 PathName = Annotated[FilePath, trusted(Policy.file), _PATH_FIELD]

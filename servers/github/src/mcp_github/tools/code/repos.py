@@ -373,7 +373,7 @@ async def delete_branch(
         # Each has the time of a call.
         current_call().github_seconds = 0.0
         commits[ref] = await find_head(api, repo, ref)
-    if dry_run or (dry_run is None and branches):
+    if dry_run:
         rows = [[ref.name, sha] for ref, sha in commits.items()]
         data = {"columns": ["branch", "sha"], "rows": rows}
         return Done(done="Nothing was changed: this is what would be. Call again with dry_run=false.", data=data)

@@ -322,7 +322,7 @@ async def edit_issue(
     edits = await build_edits(api, repo, all_numbers, values, each or {})
     if not edits:
         raise Invalid("One of `number`, `numbers` and `each` has to be given.")
-    if dry_run or (dry_run is None and is_batch):
+    if dry_run:
         return await preview_edits(api, repo, edits)
     if is_batch:
         return await apply_edits(api, repo, edits)
