@@ -305,8 +305,25 @@ async def test_each_issue_may_have_values_of_its_own(oracle: Oracle) -> None:
         ({"4": {"milestone": "-1"}}, "must be a title"),
         ({"4": {"add_comment": " "}}, "must not be empty"),
         ({str(number): {"state": "open"} for number in range(1, 102)}, "at most 100"),
+        ({"4": {"title": "One"}, "#4": {"title": "Other"}}, "must name each issue once"),
+        ({"4": {"duplicate_of": True}}, "`each.4.duplicate_of`: must be a number"),
+        ({"4": {"duplicate_of": "octo/other#3"}}, "`each.4.duplicate_of`: must be the number alone"),
+        ({"octo/other#4": {"state": "closed"}}, "is of `octo/other`"),
     ],
-    ids=["name", "value", "nothing", "number", "zero", "milestone", "comment", "many"],
+    ids=[
+        "name",
+        "value",
+        "nothing",
+        "number",
+        "zero",
+        "milestone",
+        "comment",
+        "many",
+        "twice",
+        "boolean",
+        "other",
+        "elsewhere",
+    ],
 )
 async def test_values_of_one_issue_are_checked_before_any_is_changed(
     each: dict[str, Any], said: str, oracle: Oracle

@@ -54,8 +54,11 @@ def _parse_number(value: object, info: ValidationInfo) -> object:
     """Return the number in an address, in `owner/name#1` or in `#1`; anything else as it is.
 
     Raises:
-        ValueError: the address has no such number, or is of another repository than the argument `repo`.
+        ValueError: the address has no such number, or is of another repository than the argument `repo`; or it is a
+            boolean, which pydantic would take for 0 or 1.
     """
+    if isinstance(value, bool):
+        raise ValueError("must be a number")
     if not isinstance(value, str):
         return value
     thing = _parse_numbered_thing(value.strip(), info.field_name or "")

@@ -5,9 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+)
 
 from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_batteries.server.declaration.fields import EMPTY_COUNTS
@@ -56,9 +65,22 @@ def _to_choice(value: object) -> object:
     return value
 
 
-def _check_count(each: dict[int, IssueValues] | None) -> dict[int, IssueValues] | None:
-    if each is not None and len(each) > _MAX_EDITED:
+def _refuse_address(value: object) -> object:
+    """Refuse a number with its repository: here nobody could see whether that is the one of the call."""
+    if isinstance(value, str) and "/" in value:
+        raise ValueError("must be the number alone")
+    return value
+
+
+def _check_numbers(values: object, handler: ValidatorFunctionWrapHandler) -> dict[int, IssueValues] | None:
+    """Return what each issue is to have; refuse too many, and one that stands there as `4` and as `#4`."""
+    each: dict[int, IssueValues] | None = handler(values)
+    if each is None:
+        return each
+    if len(each) > _MAX_EDITED:
         raise ValueError(f"must have at most {_MAX_EDITED} numbers")
+    if isinstance(values, Mapping) and len(cast("Mapping[str, object]", values)) > len(each):
+        raise ValueError("must name each issue once")
     return each
 
 
@@ -82,7 +104,7 @@ class IssueValues(BaseModel):
     milestone: MilestoneName = None
     type: IssueType = None
     custom: Custom = None
-    duplicate_of: OptionalNumber = None
+    duplicate_of: Annotated[OptionalNumber, BeforeValidator(_refuse_address)] = None
     add_comment: CommentText = None
 
     def merge(self, own: IssueValues) -> IssueValues:
@@ -92,7 +114,7 @@ class IssueValues(BaseModel):
 
 ValuesByNumber = Annotated[
     dict[Number, IssueValues] | None,
-    AfterValidator(_check_count),
+    WrapValidator(_check_numbers),
     WithJsonSchema({
         "type": "object",
         "description": (
