@@ -61,6 +61,17 @@ async def test_labels_and_a_milestone_choose_pull_requests(oracle: Oracle) -> No
     assert not oracle.sent("GET", "/pulls")
 
 
+async def test_one_whose_branches_nobody_tells_is_not_taken_for_one_of_another(oracle: Oracle) -> None:
+    world(oracle)
+    oracle.graphql("PullFacts", {"nodes": [facts(8, "main"), facts(7, "release/2"), {}, facts(5, "main")]})
+    async with served(oracle) as client:
+        found = await call(
+            client, "list_pull_requests", **O, labels="bug", state="all", base="main", fields="number,base"
+        )
+    assert found["rows"] == [[8, "main"], [6, None], [5, "main"]] and found["total"] == 3
+    assert "no details of #6: null there is not known" in found["note"]
+
+
 async def test_what_github_cannot_be_asked_for_is_looked_for_here(oracle: Oracle) -> None:
     world(oracle)
     async with served(oracle) as client:

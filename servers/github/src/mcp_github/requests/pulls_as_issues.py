@@ -60,5 +60,9 @@ class PullsAsIssues:
             pulls.append(item)
         if self.base is None:
             return await self.add_facts(pulls, columns)
-        completed = await self.add_facts(pulls, [*columns, "base"])
-        return [item if pick(item or {}, "base.ref") == self.base.name else None for item in completed]
+        completed: list[Item | None] = []
+        for item in await self.add_facts(pulls, [*columns, "base"]):
+            # One whose branches GitHub did not tell may go there, and the caller reads that they are not known.
+            goes_elsewhere = item is not None and pick(item, "base.ref") not in (self.base.name, None)
+            completed.append(None if goes_elsewhere else item)
+        return completed
