@@ -142,6 +142,25 @@ async def test_lines_that_are_no_marks_of_a_conflict_are_not_taken_for_such(text
     assert state(made) == before
 
 
+@pytest.mark.parametrize("attribute", ["-merge", "binary", "merge=binary"])
+async def test_a_file_that_git_does_not_merge_is_taken_whole(attribute: str, tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.git("config", "user.name", "Grace Hopper")
+    made.git("config", "user.email", "grace@example.org")
+    made.commit("Begin", {"a.lock": _BASE, ".gitattributes": f"*.lock {attribute}\n"})
+    made.git("branch", "topic")
+    made.commit("Ours", {"a.lock": lines({2: "ours", 28: "only ours"})})
+    made.git("switch", "--quiet", "topic")
+    theirs = lines({2: "theirs", 22: "only theirs"})
+    made.commit("Theirs", {"a.lock": theirs})
+    made.git("switch", "--quiet", "main")
+    async with serving("--write", made.path) as asking:
+        await asking("run_merge", rev="topic")
+        answer = await asking("continue_operation", action="continue", theirs=["a.lock"])
+        assert not answer.startswith("failed"), answer
+    assert made.git("show", "HEAD:a.lock") == theirs
+
+
 async def test_in_a_rebase_ours_is_the_new_base(tmp_path: Path) -> None:
     made = made_sides(tmp_path)
     made.git("switch", "--quiet", "topic")

@@ -28,6 +28,8 @@ _CONFLICT = re.compile(
 _MARK = re.compile(rb"^(?:<{7}|\|{7}|={7}|>{7})(?: |\r?$)", re.M)
 _FILE_MODES = ("100644", "100755")
 _SUBMODULE_MODE = "160000"
+# Values of the attribute `merge` with which git leaves our file as it is: `-merge`, `binary`.
+_WHOLE_MERGES = (b"unset", b"binary")
 
 
 class Stage(IntEnum):
@@ -134,7 +136,7 @@ class _Resolution:
         """
         text = self._read(file.oid, scratch_index)
         versions = {stage: self._read(entry.oid) for stage, entry in self.stages.items()}
-        if any(b"\0" in version for version in versions.values()):
+        if any(b"\0" in version for version in versions.values()) or self._is_merged_whole():
             return None
         if any(_MARK.search(version) for version in versions.values()):
             raise Conflict(
@@ -144,13 +146,19 @@ class _Resolution:
         resolved, conflict_count = _CONFLICT.subn(lambda match: match[self.side.name], text)
         if not conflict_count or _MARK.search(resolved):
             raise Conflict(
-                f"{_quote(self.name)} has no longer the marks of a conflict that git wrote.",
+                f"{_quote(self.name)} lacks marks of a conflict as git writes them.",
                 "Nothing was changed. Name it in `paths` if it is resolved.",
             )
         # Git ends the last line of a side where a mark follows.
         if text.rstrip(b"\r\n").rpartition(b"\n")[2].startswith(b">" * 7) and not versions[self.side].endswith(b"\n"):
             resolved = resolved.removesuffix(b"\n").removesuffix(b"\r")
         return resolved
+
+    def _is_merged_whole(self) -> bool:
+        """Whether an attribute has git put no lines of the other side into the file."""
+        arguments = ["check-attr", "-z", "merge", "--", self.name]
+        value = self.git.run(self.repository, arguments, self.cancel).stdout.split(b"\0")[2]
+        return value in _WHOLE_MERGES
 
     def _read(self, oid: str, scratch_index: str = "") -> bytes:
         return self.git.run(self.repository, ["cat-file", "blob", oid], self.cancel, scratch_index=scratch_index).stdout
