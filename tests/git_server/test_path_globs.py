@@ -90,7 +90,7 @@ async def test_a_glob_that_matches_nothing_is_refused_and_one_of_deleted_files_i
         ):
             answer = await asking(tool, path="src/*.rs", **arguments)
             assert answer.startswith("failed: Nothing matches `src/*.rs` in the work tree"), answer
-            assert "`**` does not" in answer
+            assert "`**` does not, and `[` and `{` mean themselves" in answer
         assert "no commits of HEAD" in await asking("list_commits", path="*.md", author="nobody")
         assert "*.py is clean" in await asking("get_status", path="*.py")
         many = await asking("get_status", path="src/**/*.txt", limit=1)

@@ -72,7 +72,7 @@ def _refuse_unmatched_glob(
             return  # Of a partial clone the folders are not here, so nobody can tell.
         if output.stdout:
             return
-    fix = "`*` stops at a slash, `**` does not; `list_files` has what there is."
+    fix = "`*` stops at a slash, `**` does not, and `[` and `{` mean themselves; `list_files` has what there is."
     raise NotFound(f"Nothing matches {quote(glob.display)} in {' or '.join(places)}.", fix)
 
 
