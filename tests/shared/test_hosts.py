@@ -196,12 +196,33 @@ def test_what_would_end_each_start_is_not_installed(
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
     file = tmp_path / "notes.txt"
     file.write_text("no database, and no folder\n")
-    for action, status in (("--install", 1), ("--print-config", 0)):
+    for actions, status in ((("--install",), 1), (("--dry-run", "--install"), 1), (("--print-config",), 0)):
         with pytest.raises(SystemExit) as caught:
-            run(package, [action, "cursor", *words.format(file=file).split()])
+            run(package, [*actions, "cursor", *words.format(file=file).split()])
         assert caught.value.code == status
-        assert (why in capsys.readouterr().err) is (action == "--install")
+        assert (why in capsys.readouterr().err) is ("--install" in actions)
     assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize("package", ["mcp_sqlite", "mcp_batteries.mount"])
+@pytest.mark.parametrize("actions", [("--install",), ("--dry-run", "--install")])
+def test_a_try_whether_a_server_starts_makes_no_file(
+    package: str,
+    actions: tuple[str, ...],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gc.disable", lambda: None)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
+    new = tmp_path / "new.db"
+    server = ["sqlite"] if package == "mcp_batteries.mount" else []
+    for database, status in ((new, 0), (tmp_path / "missing" / "new.db", 1)):
+        with pytest.raises(SystemExit) as caught:
+            run(package, [*actions, "cursor", *server, "--create", str(database)])
+        assert caught.value.code == status, capsys.readouterr()
+    assert "can't be made" in capsys.readouterr().err
+    assert not new.exists()
 
 
 BEARER = {

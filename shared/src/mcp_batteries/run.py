@@ -125,7 +125,7 @@ def _find_start_failure(program: Program, settings: Settings) -> str:
 
     A printed entry may be for another machine, so of that only the names of tools count.
     """
-    is_for_this_machine = settings.install and not settings.dry_run
+    is_for_this_machine = bool(settings.install)
     if settings.transport != "stdio" or not (is_for_this_machine or settings.tools or settings.exclude_tools):
         return ""
     import logging
@@ -137,11 +137,11 @@ def _find_start_failure(program: Program, settings: Settings) -> str:
     # What a member warns of at its start is for the host's log.
     logging.disable(logging.CRITICAL)
     try:
-        # The server would make the audit file.
-        program.build(settings.model_copy(update={"audit_file": None}))
+        trial = settings.for_trial()
+        program.build(trial)
         if is_for_this_machine:
             # One process for several leaves out those that can't start.
-            for member in settings.parts()[1:]:
+            for member in trial.parts()[1:]:
                 program_of(member.package()).build(member)
     except UnknownTool as problem:
         return str(problem)

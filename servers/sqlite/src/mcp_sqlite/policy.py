@@ -82,6 +82,8 @@ class PolicySettings(Switches, Protocol):
     @property
     def create(self) -> bool: ...
     @property
+    def is_trial(self) -> bool: ...
+    @property
     def files(self) -> str | None: ...
     @property
     def only(self) -> Sequence[str]: ...
@@ -218,7 +220,10 @@ class Policy(sql.Policy[Table, Request]):
         for text in settings.databases:
             wanted, path = split_named_path(text)
             try:
-                _check_file(path, create=settings.create)
+                if settings.create and not os.path.exists(path):
+                    _make_file(path, is_trial=settings.is_trial)
+                else:
+                    _check_file(path)
             except Unavailable as refusal:
                 refusals.append(refusal)
                 continue
@@ -351,18 +356,16 @@ def table_uri(database: Database, name: str) -> str:
     return f"sqlite://{database.uri_name}/{escape_uri_part(name)}"
 
 
-def _check_file(path: str, *, create: bool) -> None:
-    """Check that `path` is a database's file, or was made to be one.
+def _check_file(path: str) -> None:
+    """Check that `path` is a database's file.
 
     Raises:
         Unavailable: it is not.
     """
     refuse_other_systems(path, "SQLite")
     if not os.path.exists(path):
-        if not create:
-            fix = explain_missing_path(path) or "Name a database file, or pass --create to make it."
-            raise Unavailable(f"{quote(path)} does not exist.", fix)
-        _create_file(path)
+        fix = explain_missing_path(path) or "Name a database file, or pass --create to make it."
+        raise Unavailable(f"{quote(path)} does not exist.", fix)
     try:
         if not os.path.isfile(path):
             raise Unavailable(f"{quote(path)} is not a file.", "Name a database file.")
@@ -374,7 +377,18 @@ def _check_file(path: str, *, create: bool) -> None:
         raise Unavailable(f"{quote(path)} is not a SQLite database.", "An encrypted one can't be served either.")
 
 
-def _create_file(path: str) -> None:
+def _make_file(path: str, *, is_trial: bool) -> None:
+    """Make the file of a new database; where that is only tried, look for its folder.
+
+    Raises:
+        Unavailable: it can't be made.
+    """
+    refuse_other_systems(path, "SQLite")
+    if is_trial:
+        folder = os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+            raise Unavailable(f"{quote(path)} can't be made: there is no folder {quote(folder)} that can be written.")
+        return
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
     except OSError as error:

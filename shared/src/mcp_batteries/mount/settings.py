@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import click
 from pydantic import Field, PrivateAttr
@@ -105,6 +105,11 @@ class Settings(common.Settings):
 
     def parts(self) -> Sequence[common.Settings]:
         return self, *self._parts
+
+    def for_trial(self) -> Self:
+        settings = super().for_trial()
+        settings._parts = [part.for_trial() for part in self._parts]
+        return settings
 
     @property
     def mounted(self) -> Sequence[common.Settings]:

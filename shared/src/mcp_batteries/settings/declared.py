@@ -332,6 +332,7 @@ class Settings(BaseModel):
     version: bool = Field(False, description="Print the version and exit.")
 
     _origins: _Origins = PrivateAttr(default_factory=lambda: _Origins())
+    _is_trial: bool = PrivateAttr(False)
 
     @field_validator("socket")
     @classmethod
@@ -382,6 +383,18 @@ class Settings(BaseModel):
     def origins(self) -> dict[str, str]:
         """For each setting that was set, the flag or variable that set it."""
         return self._origins.of
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether a server is built with these only to see whether it can be, so that it makes no file."""
+        return self._is_trial
+
+    def for_trial(self) -> Self:
+        """Return these settings for a server that is built only to see whether it can be."""
+        # The server would make the audit file.
+        settings = self.model_copy(update={"audit_file": None})
+        settings._is_trial = True
+        return settings
 
     def depends_on(self) -> Dependencies | None:
         """What the server's first answers depend on besides these settings; None if that cannot be checked."""
