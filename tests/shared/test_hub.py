@@ -1,7 +1,7 @@
 """Who is told what, in both eras, by the hub on a stock `MCPServer` with a scripted source."""
 
 import asyncio
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Any
 
 import anyio
@@ -21,6 +21,7 @@ from mcp_batteries.errors import NotFound, Problem, TooLarge
 from mcp_batteries.protocol import RESOURCE_NOT_FOUND
 from mcp_batteries.sdk import lowlevel
 from mcp_batteries.subscriptions import hub as module
+from mcp_batteries.subscriptions.digest_source import DigestGroup, DigestSource
 from mcp_batteries.subscriptions.hub import Hub
 from shared.hearing import MARKS, SECONDS, Inbox, Script, listener, serve
 from shared.hearing import each_era as each_era
@@ -197,6 +198,56 @@ async def test_what_a_source_refuses_is_told_and_stops_nothing_else() -> None:
     async with listener(server, "legacy") as client:
         with pytest.raises(MCPError, match=r"cannot be watched now: There is too much in it\. Follow less\."):
             await client.subscribe("s:bad")
+
+
+class Digests(DigestSource[DigestGroup[str], str]):
+    """A source of digests, of which `s:bad` can't be read."""
+
+    def __init__(self) -> None:
+        super().__init__({"all": DigestGroup()}, 3600)
+
+    def parse(self, uri: str) -> str | None:
+        return uri if uri.startswith("s:") else None
+
+    def key_of(self, subject: str) -> Hashable:
+        return subject
+
+    def group_of(self, subject: str) -> DigestGroup[str]:
+        return self.groups["all"]
+
+    async def read_first(self, group: DigestGroup[str], subjects: Mapping[Hashable, str]) -> Mapping[Hashable, str]:
+        if "s:bad" in subjects:
+            raise TooLarge("There is too much in it.", "Follow less.")
+        return dict.fromkeys(subjects, "")
+
+    async def check(self, group: DigestGroup[str], *, is_woken: bool) -> float:
+        return 3600
+
+    async def check_now(self, group: DigestGroup[str]) -> None:
+        pass
+
+
+async def test_a_source_of_digests_watches_what_was_asked_for_beside_what_it_refuses() -> None:
+    source = Digests()
+    server, _ = serve(source)
+    async with (
+        Client(server, mode="2026-07-28") as modern,
+        modern.listen(resource_subscriptions=["s:a", "s:bad", "s:b"]) as events,
+    ):
+        assert events.honored.resource_subscriptions == ["s:a", "s:b"]
+        assert source.groups["all"].digests.keys() == source.known_subjects.keys() == {"s:a", "s:b"}
+
+
+async def test_a_defect_of_a_source_is_met_once(caplog: Any) -> None:
+    source = Script()
+    source.error = OSError("no more")
+    server, _ = serve(source)
+    async with (
+        Client(server, mode="2026-07-28") as modern,
+        modern.listen(resource_subscriptions=["s:a", "s:b", "test://x"]) as events,
+    ):
+        assert events.honored.resource_subscriptions == ["test://x"]
+    assert "cannot watch 2 of what was asked for" in caplog.text
 
 
 async def test_a_failing_source_ends_nothing_else(caplog: Any) -> None:

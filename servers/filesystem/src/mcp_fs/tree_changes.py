@@ -107,8 +107,12 @@ class TreeWatcher:
             assert isinstance(key, Subtree)
             self._trees[key] = _WatchedTree(TreeSnapshot(key, self._text_budget))
         self._added_event.set()
-        for key in keys:
-            await self._poll(key, is_first=True)
+        try:
+            for key in keys:
+                await self._poll(key, is_first=True)
+        except BaseException:
+            self.discard(keys)
+            raise
 
     def discard(self, keys: Collection[Hashable]) -> None:
         for key in keys:

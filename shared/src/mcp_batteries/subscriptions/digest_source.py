@@ -151,19 +151,29 @@ class DigestSource(ABC, Generic[G, S]):
         for key in keys:
             subject = self.known_subjects[key]
             new.setdefault(self.group_of(subject), {})[key] = subject
-        for group, subjects in new.items():
-            async with group.turn:
-                group.subjects |= subjects
-                group.digests |= await self.read_first(group, subjects)
-            group.has_subjects.set()
+        try:
+            for group, subjects in new.items():
+                async with group.turn:
+                    group.subjects |= subjects
+                    group.digests |= await self.read_first(group, subjects)
+                group.has_subjects.set()
+        except BaseException:
+            # Their subjects stay known: each may be tried for itself.
+            self._leave(keys)
+            raise
 
     def discard(self, keys: Collection[Hashable]) -> None:
+        self._leave(keys)
+        for key in keys:
+            if key not in self.list_keys:
+                self.known_subjects.pop(key, None)
+
+    def _leave(self, keys: Collection[Hashable]) -> None:
+        """Follow no longer what has these keys."""
         for key in keys:
             subject = self.known_subjects.get(key)
             if subject is None:
                 continue
-            if key not in self.list_keys:
-                del self.known_subjects[key]
             group = self.group_of(subject)
             group.subjects.pop(key, None)
             group.digests.pop(key, None)

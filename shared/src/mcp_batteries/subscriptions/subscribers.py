@@ -305,15 +305,17 @@ class Subscribers:
         """Let the source watch `keys` too; return those that it can't watch, with the reason."""
         try:
             await watched.source.add(keys)
-        except Exception as failure:
-            watched.source.discard(keys)
+        except Problem as failure:
             if len(keys) > 1:
                 return await self._start_to_watch_each(watched, keys)
-            if isinstance(failure, Problem):
-                logger.info("Not watched: %s", failure)
-            else:
-                logger.exception("A source of changes cannot watch 1 of what was asked for.")
+            watched.source.discard(keys)
+            logger.info("Not watched: %s", failure)
             return {keys[0]: failure}
+        except Exception as failure:
+            # A defect of the source, which need not be met with each of them.
+            watched.source.discard(keys)
+            logger.exception("A source of changes cannot watch %d of what was asked for.", len(keys))
+            return dict.fromkeys(keys, failure)
         watched.keys.update(keys)
         return {}
 

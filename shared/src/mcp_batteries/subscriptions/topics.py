@@ -38,7 +38,11 @@ class Source(Protocol):
         ...
 
     async def add(self, keys: Collection[Hashable]) -> None:
-        """Watch `keys`; return once no later change can go unnoticed."""
+        """Watch `keys`; return once no later change can go unnoticed.
+
+        Raises:
+            Problem: one of them can't be watched; then none of them is, and each may be added for itself.
+        """
         ...
 
     def discard(self, keys: Collection[Hashable]) -> None:
