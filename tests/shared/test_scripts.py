@@ -407,6 +407,22 @@ async def test_all_pages_are_lines_or_objects(tmp_path: Path) -> None:
     assert "columns of one name can't be told apart: n, n" in (await run("same.all()")).error
 
 
+async def test_lines_of_a_file_are_its_lines_whatever_they_look_like_and_however_long(tmp_path: Path) -> None:
+    (tmp_path / "rows").write_text("[1,2]\n[3,4]\n")
+    (tmp_path / "table").write_text('{"columns":["a"],"rows":[[1]]}\n')
+    (tmp_path / "long").write_text(f"first\n{'x' * 30_000}\nlast\n")
+    script = """
+        print([...read_text.all({path: "rows"}), ...read_text.all({path: "table"})]);
+        print(read_text.all({path: "long", max_bytes: 10000}).map((line) => line.length));
+    """
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        answer = await client.call_tool("call_tools", {"script": script})
+    assert isinstance(answer.content[0], TextContent)
+    rows, lengths = answer.content[0].text.splitlines()
+    assert json.loads(rows) == ["[1,2]", "[3,4]", '{"columns":["a"],"rows":[[1]]}']
+    assert json.loads(lengths) == [5, 30_000, 4]
+
+
 async def test_files_are_told_in_columns_that_a_script_can_split(tmp_path: Path) -> None:
     folder = tmp_path / "below"
     folder.mkdir()

@@ -41,13 +41,16 @@
   // A function of this name would be out of reach in a script that calls a variable so.
   Object.defineProperty(String.prototype, "lines", {value: lines});
 
+  // What the first line of a table says of its rows; the lines of a file may look like a table too.
+  const ROWS = /^\[(?:truncated: )?(?:rows|[\d,]+ rows?)\b/;
   // The columns and rows of an answer that is a table: one object, or a line for the columns and one for each row.
   const tableOf = (text) => {
     try {
-      if (text.startsWith("{")) {
+      if (remark === "" && text.startsWith("{")) {
         const answer = parse(text);
         return Array.isArray(answer.columns) && Array.isArray(answer.rows) ? answer : undefined;
       }
+      if (!ROWS.test(remark)) return undefined;
       const [columns, ...rows] = text.lines().map((line) => parse(line));
       const isTable = [columns, ...rows].every((row) => Array.isArray(row) && row.length === columns.length);
       return isTable ? {columns, rows} : undefined;
@@ -61,16 +64,30 @@
     return rows.map((row) => Object.fromEntries(columns.map((column, number) => [column, row[number]])));
   };
 
+  // How a first line says where a line that was cut goes on, or the answer: behind what it tells of the call.
+  const REST_OF_LINE = /rest is at (start_line)=(\d+), start_column=(\d+)/;
+  const NEXT_PAGE = /^.*\b(cursor|start_line)="?([^"\s;,\]]+)/;
+  const nextPageOf = (table) => {
+    const match = REST_OF_LINE.exec(remark) ?? NEXT_PAGE.exec(remark);
+    const [, name, value, column] = match ?? [, "cursor", table?.cursor];
+    if (!value) return undefined;
+    return column ? {[name]: value, start_column: column} : {[name]: value};
+  };
+
   // What a tool answers on all its pages: each row of a table as an object, otherwise each line.
   const readAll = (tool, args = {}) => {
     const all = [];
+    let isCut = false;
     for (let page = args; page !== undefined; ) {
       const text = tool(page);
       const table = tableOf(text);
+      const items = table ? toObjects(table) : text.lines();
+      if (isCut) all.push(all.pop() + items.shift());
       // One by one, because a call takes only so many arguments.
-      for (const item of table ? toObjects(table) : text.lines()) all.push(item);
-      const [, name, value] = /\b(cursor|start_line)="?([^"\s;,\]]+)/.exec(remark) ?? [, "cursor", table?.cursor];
-      page = value ? {...args, [name]: value} : undefined;
+      for (const item of items) all.push(item);
+      const next = nextPageOf(table);
+      isCut = next?.start_column !== undefined;
+      page = next && {...args, ...next};
       if (table?.note) globalThis.remark = table.note;
     }
     return all;

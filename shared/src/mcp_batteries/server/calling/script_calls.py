@@ -25,7 +25,8 @@ _MAX_PAGE_BYTES = 1_000_000
 _ROW_BOUNDS = ("limit", "max_per_file", "max_cell")
 # What asks for the next page of an answer: in its first line, in the heading of one of several files, or in JSON.
 _NEXT_PAGE = re.compile(
-    r'(?:\A\[|^=== ).*\b(?:cursor|start_line)="?(?P<value>[^"\s;,\]]+)|\A\{.*"cursor":"(?P<json_value>[^"]+)"',
+    r'(?:\A\[|^=== )(?:.*rest is at start_line=|.*\b(?:cursor|start_line)="?)(?P<value>[^"\s;,\]]+)'
+    r'|\A\{.*"cursor":"(?P<json_value>[^"]+)"',
     re.MULTILINE,
 )
 _FENCED = re.compile(r"\s*```\w*\n(?P<code>.*?)```\s*", re.DOTALL)
