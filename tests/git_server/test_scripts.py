@@ -66,3 +66,18 @@ async def test_a_time_that_no_calendar_has_is_left_empty(tmp_path: Path) -> None
     async with serving(made.path) as asking:
         [row, *_] = await rows_of(asking, "list_commits()")
     assert row[2:4] == ["2026-01-31T12:00:00Z", ""]
+
+
+async def test_a_script_reads_each_file_of_the_status(tmp_path: Path) -> None:
+    made = made_history(tmp_path)
+    for number in range(150):
+        made.write(f"{number}.txt", "")
+    async with serving(made.path) as asking:
+        assert "folded" in await asking("get_status")
+        script = "return get_status().lines().filter((line) => /^\\?\\? \\d+\\.txt$/.test(line)).length"
+        assert (await asking("call_tools", script=script)).strip() == "150"
+        for number in range(5001):
+            made.write(f"many/{number}/one.txt", "")
+        made.git("add", "many")
+        answer = await asking("call_tools", script="return remark || (get_status(), remark)")
+    assert answer.startswith("[not all is in what get_status returned") and "folded: name a folder" in answer

@@ -31,7 +31,7 @@ _NEXT_PAGE = re.compile(
 )
 _FENCED = re.compile(r"\s*```\w*\n(?P<code>.*?)```\s*", re.DOTALL)
 # What the first line says of an answer that has no next page.
-_INCOMPLETE = re.compile(r"\[.*\b(?:truncated|raise max_|no more than [0-9])")
+_INCOMPLETE = re.compile(r"\[.*\b(?:truncated|folded|raise max_|no more than [0-9])")
 
 
 @dataclass

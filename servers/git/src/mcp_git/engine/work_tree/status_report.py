@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.server.calling.results import is_answering_script
 from mcp_git.engine.history.missing_paths import refuse_missing_path
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.revisions import explained_failures
@@ -21,6 +22,8 @@ __all__ = ["describe_status"]
 
 _MAX_FOLDED_LINES = 60
 _MAX_LINES = 4 * _MAX_FOLDED_LINES
+# A script reads files, which it can't find in folders with counts.
+_MAX_SCRIPT_LINES = 5000
 
 
 def describe_status(git: Git, repository: Repository, path: RepositoryPath, limit: int, cancel: CancelToken) -> Answer:
@@ -36,6 +39,8 @@ def describe_status(git: Git, repository: Repository, path: RepositoryPath, limi
     disbelieved = git.describe_disbelieved(repository)
     if disbelieved:
         facts.append(disbelieved)
+    if is_answering_script():
+        limit = max(limit, _MAX_SCRIPT_LINES)
     if len(status.entries) <= limit:
         return Answer(facts, [entry.line for entry in status.entries])
     facts.append(f"folded: name a folder as `path`, or a `limit` of {len(status.entries)}, for the files")
