@@ -215,6 +215,9 @@ def test_a_try_whether_a_server_starts_makes_no_file(
 ) -> None:
     monkeypatch.setattr("gc.disable", lambda: None)
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
+    # Where the notes of an installation go.
+    for name in ("HOME", "XDG_DATA_HOME", "LOCALAPPDATA"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
     new = tmp_path / "new.db"
     server = ["sqlite"] if package == "mcp_batteries.mount" else []
     for database, status in ((new, 0), (tmp_path / "missing" / "new.db", 1)):
