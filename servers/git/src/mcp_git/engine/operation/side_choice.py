@@ -146,7 +146,7 @@ class _Resolution:
         resolved, conflict_count = _CONFLICT.subn(lambda match: match[self.side.name], text)
         if not conflict_count or _MARK.search(resolved):
             raise Conflict(
-                f"{_quote(self.name)} lacks marks of a conflict as git writes them.",
+                f"{_quote(self.name)} does not have the marks of a conflict that git writes.",
                 "Nothing was changed. Name it in `paths` if it is resolved.",
             )
         # Git ends the last line of a side where a mark follows.
