@@ -243,8 +243,14 @@ async def test_pages_that_no_call_asked_for_are_told(tmp_path: Path) -> None:
         ("return read_text({path: 'numbers'}).length > 900000", "read_text", "true"),
         ("return read_files({paths: ['ends', 'numbers']}).length > 90000", "read_files", "true"),
         ("return search_text({pattern: '7', path: 'numbers'}).lines().length", "search_text", "5000"),
-        ("return search_text({pattern: '7', path: 'numbers', max_per_file: 3}).lines().length", "search_text", "3"),
-        ("return find_files({pattern: '*', limit: 1, cursor: ''})", "find_files", "ends"),
+        # Who asked for less than a page knows that there may be more.
+        ("return search_text({pattern: '7', path: 'numbers', max_per_file: 3}).lines().length", "", "3"),
+        ("return search_text({pattern: '7', path: 'numbers', max_per_file: 30}).lines().length", "search_text", "30"),
+        ("return find_files({pattern: '*', limit: 1, cursor: ''})", "", "ends"),
+        ("return read_text({path: 'numbers', max_bytes: 100}).length < 101", "", "true"),
+        ("return read_text({path: 'numbers', end_line: 3}).lines().length", "", "3"),
+        ("return read_text({path: 'numbers', head: 3}).lines().length", "", "3"),
+        ("return read_text({path: 'numbers', end_line: 199999}).length > 900000", "read_text", "true"),
         # A file may look like that.
         ("return read_text({path: 'quotes'}).trim().split('\\n').length", "", "3"),
         ("return read_text({path: 'ends'}).split('\\n').length", "", "4"),
@@ -268,6 +274,19 @@ async def test_pages_that_no_call_asked_for_are_told(tmp_path: Path) -> None:
             text = answer.content[0].text
             assert (f"[not all is in what {cut} returned" in text) == bool(cut), text
             assert output in text.splitlines()
+
+
+async def test_a_change_whose_answer_is_a_remark_prints_it(tmp_path: Path) -> None:
+    script = """
+        for (const path of ["a", "b"]) write_file({path, content: path});
+        print(replace_text({glob: "none", replacements: {x: "y"}}), find_files({glob: "none"}).lines());
+        return delete_file({paths: ["a", "b"]}) === `${remark}\\n`;
+    """
+    async with Client(build(load(Settings, [str(tmp_path), "--tools=default,call_tools"]))) as client:
+        answer = await client.call_tool("call_tools", {"script": script})
+    assert isinstance(answer.content[0], TextContent)
+    _, *lines = answer.content[0].text.splitlines()
+    assert lines == ["[replaced 0 places in 0 files]", " []", "true"]
 
 
 async def test_a_remark_is_of_the_last_call() -> None:
@@ -447,9 +466,7 @@ async def test_files_are_told_in_columns_that_a_script_can_split(tmp_path: Path)
     async with Client(build(load(Settings, [str(tmp_path)]))) as client:
         answer = await client.call_tool("call_tools", {"script": script})
     assert isinstance(answer.content[0], TextContent)
-    note, *lines = answer.content[0].text.splitlines()
-    assert note == "[not all is in what search_text returned, as `remark` or a cursor in it says]"
-    assert lines == [
+    assert answer.content[0].text.splitlines() == [
         f'["below/a","2000","{time}",""] [4] ["below/link","","","link to a"]',
         '["below/a","2000"]',
         f'["{time}","{time}","{time}"]',

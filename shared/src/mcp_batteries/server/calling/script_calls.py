@@ -90,24 +90,32 @@ class ScriptCalls:
             self.unfinished = name
         with answering_script():
             answer = await make_call(call, self._widen_page(call))
+        text = answer.text
         if self.unfinished:
+            text = _repeat_lone_remark(text)
             self.changes[f"{name} failed" if answer.failed else name] += 1
             self.unfinished = ""
         if answer.failed:
             self.failed += 1
             raise FunctionFailed(answer.text.rstrip("\n"))
-        self._note_pages(call, answer.text)
-        return answer.text
+        self._note_pages(call, text)
+        return text
 
     def _note_pages(self, call: Call, text: str) -> None:
-        """Remember which pages there are behind an answer, and that it was one of those itself."""
+        """Remember which pages there are behind an answer that the call did not bound, and that it was one itself."""
         asked = [str(call.arguments.get(name)) for name in ("cursor", "start_line")]
         for page in self.unread:
             if page[0] in asked:
                 self.unread.remove(page)
                 break
+        tool = self.table.get(call.name)
+        if tool is not None and _is_bounded(call, tool):
+            return
+        last_line = call.arguments.get("end_line", call.arguments.get("head"))
         matches = list(_NEXT_PAGE.finditer(text))
         for match in matches:
+            if isinstance(last_line, int) and match["value"] == str(last_line + 1):
+                continue
             self.unread.append((match["value"] or match["json_value"], call.name))
         if not matches and _INCOMPLETE.match(text):
             self.unread.append(("", call.name))
@@ -147,6 +155,24 @@ class ScriptCalls:
             names = ", ".join(dict.fromkeys(name for _, name in self.unread))
             notes.append(f"not all is in what {names} returned, as `remark` or a cursor in it says")
         return notes
+
+
+def _repeat_lone_remark(text: str) -> str:
+    """Return the answer of a change; one that is only a remark gets it as its text too, which scripts print."""
+    line = text.rstrip("\n")
+    if "\n" in line or not (line.startswith("[") and line.endswith("]")):
+        return text
+    return f"{line}\n{line}\n"
+
+
+def _is_bounded(call: Call, tool: Tool) -> bool:
+    """Return whether the call asks for a shorter answer than the tool gives by itself, so that the script knows it."""
+    for name in ("max_bytes", *_ROW_BOUNDS):
+        bound = call.arguments.get(name)
+        default = tool.parameters["properties"].get(name, {}).get("default")
+        if isinstance(bound, int) and isinstance(default, int) and bound < default:
+            return True
+    return False
 
 
 def _page_bounds(tool: Tool) -> dict[str, int]:
