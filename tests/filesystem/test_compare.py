@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
 import shutil
 import subprocess
+import tarfile
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from filesystem.reading import served
+from filesystem.reading import fill, served
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Refused
+from mcp_batteries.errors import NotFound, Problem, Refused
 from mcp_fs.engine.listing.comparison import compare
 from mcp_fs.engine.listing.folder_page import list_folder
 from mcp_fs.engine.listing.walk import WalkFilter
@@ -321,3 +324,41 @@ def test_one_rule_holds_for_both_folders(
     head, *lines = said(tmp_path).split("\n")
     assert [line for line in lines if line[:2] in ("~ ", "- ", "+ ")] == expected
     assert f"{len([line for line in expected if line[0] == '+'])} only in the second" in head
+
+
+def test_a_folder_is_compared_with_one_in_an_archive(tmp_path: Path) -> None:
+    fill(tmp_path, {"a/same.txt": "1\n", "a/b/changed.txt": "old\n", "a/gone/x": "", "a/.env": "1", "plain": "x\n"})
+    with zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:
+        members = {"same.txt": "1\n", "b/changed.txt": "new\n", "b/more.bin": "\0", ".env": "2", ".x/a": "", ".x/b": ""}
+        for name, text in members.items():
+            archive.writestr(f"2024/{name}", text)
+        archive.writestr("2025/same.txt", "1\n")
+        archive.writestr("2025/b/changed.txt", "new\n")
+    counts = "1 file (~) differ; 1 only in the first (-); 1 only in the second (+); 1 same"
+    answer = said(tmp_path, "a", "z.zip!/2024")
+    head, *lines = answer.splitlines()
+    assert head.startswith(f"[a and z.zip!/2024: {counts}; left out 3 hidden"), head
+    assert lines[:3] == ["- gone/\t1 file", "~ b/changed.txt\t4\t4", "+ b/more.bin"]
+    assert lines[-2:] == ["-old", "+new"] and "+++ b/z.zip!/2024/b/changed.txt" in lines
+    assert "+ gone/\t1 file" in said(tmp_path, "z.zip!/2024", "a")
+    assert "2 same" in said(tmp_path, "z.zip!/2024", "z.zip!/2025")
+    assert "2 only in the second (+)" in said(tmp_path, "a", "z.zip")
+    assert said(tmp_path, "z.zip!/2024/b/changed.txt", "z.zip!/2025/b/changed.txt").endswith(": same contents]")
+    with pytest.raises(NotFound, match=r"z\.zip!/2023"):
+        said(tmp_path, "a", "z.zip!/2023")
+    with pytest.raises(Problem, match="`a` is a folder"):
+        said(tmp_path, "a", "plain")
+    fill(tmp_path, {"odd!/a": "1\n", "odd!/b": "1\n"})
+    assert said(tmp_path, "odd!/a", "odd!/b").endswith(": same contents]")
+
+
+def test_a_cut_listing_of_an_archive_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with tarfile.open(tmp_path / "z.tar", "w") as archive:
+        for name in ("b", "c"):
+            member = tarfile.TarInfo(name)
+            member.size = 5000
+            archive.addfile(member, io.BytesIO(name.encode() * 5000))
+    data = (tmp_path / "z.tar").read_bytes()
+    (tmp_path / "z.tar").write_bytes(data[:8000])
+    assert "not listed whole: z.tar!" in said(tmp_path, "a", "z.tar")

@@ -8,13 +8,14 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import BinaryIO
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.progress import report_progress
-from mcp_fs.engine.documents.source import open_content
-from mcp_fs.engine.handles.path_opening import open_file, read_link, read_status
+from mcp_fs.engine.documents.source import list_members, open_content
+from mcp_fs.engine.handles.path_opening import read_link, read_status
 from mcp_fs.engine.listing.json_diff import diff_json
 from mcp_fs.engine.listing.walk import (
     WALK_SECONDS,
@@ -63,17 +64,59 @@ def compare(
         Problem: one of them can't be opened, or only one is a folder.
     """
     names = (display_path(first), display_path(second))
-    if _is_folder(first) and _is_folder(second):
+    first_folder = _find_folder(first, second, cancel)
+    second_folder = _find_folder(second, first, cancel)
+    if first_folder is not None and second_folder is not None:
         max_diff_bytes = None
         if not names_only:
             max_diff_bytes = max_bytes * 2 // 5
-        head, lines = _compare_folders(first, second, max_diff_bytes, walk_filter or WalkFilter(), cancel)
+        head, lines = _compare_folders(first_folder, second_folder, max_diff_bytes, walk_filter or WalkFilter(), cancel)
     else:
         # Of a folder and a file, opening the folder as a file says what is wrong.
         head, lines = _compare_files(first, second, cancel)
         if names_only:
             lines = []
     return Comparison(names, head, lines, max_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A folder that is compared.
+
+    Attributes:
+        start: its path; of an archive the one that the paths in it begin with.
+        members: the files below it, if it is an archive or lies in one; None of a folder of the file system.
+        is_complete: whether the archive has no more members.
+    """
+
+    start: ReadablePath
+    members: Sequence[_Parts] | None = None
+    is_complete: bool = True
+
+
+def _find_folder(path: ReadablePath, other: ReadablePath, cancel: CancelToken) -> _Folder | None:
+    """Return the folder at a path, which may lie in an archive; None of a file.
+
+    An archive itself is a folder only beside one, since two archives are compared as files.
+
+    Raises:
+        Problem: an archive can't be read, or has nothing there.
+    """
+    if _is_folder(path):
+        return _Folder(path)
+    if not (_is_folder(other) or any(part.endswith("!") for part in path.parts)):
+        return None
+    listing = list_members(path, cancel)
+    if listing is None:
+        return None
+    top = listing.archive.parts
+    inner = path.parts[len(top) :]
+    members: list[_Parts] = []
+    for name in listing.sizes:
+        parts = tuple(name.split("/"))
+        if parts[: len(inner)] == inner and len(parts) > len(inner):
+            members.append(parts[len(inner) :])
+    return _Folder(_entry_at(listing.archive, inner), members, listing.is_complete)
 
 
 def _is_folder(path: ReadablePath) -> bool:
@@ -97,12 +140,16 @@ def _compare_files(one: ReadablePath, other: ReadablePath, cancel: CancelToken) 
             if extract_label is None or _have_same_bytes(one, other, cancel):
                 return "same contents", []
             return f"different files, of which this is the same: {extract_label}", []
-        sizes = (os.fstat(first.fileno()).st_size, os.fstat(second.fileno()).st_size)
+        sizes = (_size_of(first), _size_of(second))
     before = _decode_whole(beginnings[0])
     after = _decode_whole(beginnings[1])
     if before is not None and after is not None:
         return _diff_texts(before, after, one, other)
     return _describe_sizes(sizes, equal_bytes + equal_rest), []
+
+
+def _size_of(file: BinaryIO) -> int:
+    return os.fstat(file.fileno()).st_size
 
 
 def _decode_whole(beginning: bytes) -> Decoded | None:
@@ -198,7 +245,7 @@ def _read_block(file: BinaryIO) -> bytes:
 
 
 def _compare_folders(
-    first: ReadablePath, second: ReadablePath, max_diff_bytes: int | None, walk_filter: WalkFilter, cancel: CancelToken
+    first: _Folder, second: _Folder, max_diff_bytes: int | None, walk_filter: WalkFilter, cancel: CancelToken
 ) -> tuple[str, list[str]]:
     """Return what differs between two folders; the diffs of small text files stand behind all the rest.
 
@@ -210,7 +257,7 @@ def _compare_folders(
     if max_diff_bytes is None:
         return "; ".join(comparison.facts()), comparison.lines
     diffs, missing_diffs = _collect_diffs(
-        first, second, comparison.changed_files, max_diff_bytes, comparison.deadline, cancel
+        first.start, second.start, comparison.changed_files, max_diff_bytes, comparison.deadline, cancel
     )
     facts = comparison.facts()
     if missing_diffs:
@@ -227,12 +274,12 @@ class _FolderComparison:
         deadline: when, by `time.monotonic`, no more contents are compared.
     """
 
-    def __init__(self, first: ReadablePath, second: ReadablePath, walk_filter: WalkFilter, cancel: CancelToken) -> None:
+    def __init__(self, first: _Folder, second: _Folder, walk_filter: WalkFilter, cancel: CancelToken) -> None:
         self.lines: list[str] = []
         self.changed_files: list[_Parts] = []
         self.deadline = time.monotonic() + WALK_SECONDS
-        self._first = first
-        self._second = second
+        self._first = first.start
+        self._second = second.start
         self._cancel = cancel
         self._skipped = Skipped.with_deadline()
         one = _Side(first, walk_filter, self._skipped, cancel)
@@ -343,8 +390,8 @@ def _bytes_of_lines(lines: Sequence[str]) -> int:
 def _diff_small_files(one: ReadablePath, other: ReadablePath, cancel: CancelToken) -> list[str] | None:
     """Return the diff of two files, of others than text no line; None where it would take long."""
     for path in (one, other):
-        if read_status(path).st_size > _MAX_DIFFED_BYTES:
-            with open_file(path) as file:
+        with open_content(path, cancel, raw=True) as (file, _):
+            if _size_of(file) > _MAX_DIFFED_BYTES:
                 if is_text(file.read(_SAMPLE_BYTES)):
                     return None
                 return []
@@ -358,14 +405,19 @@ class _Side:
         entries: what each entry below it is.
     """
 
-    def __init__(self, start: ReadablePath, walk_filter: WalkFilter, skipped: Skipped, cancel: CancelToken) -> None:
+    def __init__(self, folder: _Folder, walk_filter: WalkFilter, skipped: Skipped, cancel: CancelToken) -> None:
         self.entries: dict[_Parts, str] = {}
-        self._start = start
+        self._start = folder.start
         self._skipped = skipped
         self._cancel = cancel
         # What is hidden or ignored, and whether it is hidden.
         self._excluded: dict[_Parts, bool] = {}
-        self._read((), walk_filter)
+        if folder.members is None:
+            self._read((), walk_filter)
+        else:
+            self._add_members(folder.members, hidden=walk_filter.hidden)
+        if not folder.is_complete:
+            skipped.add("not listed whole", display_path(folder.start))
 
     def add_excluded(self, other: Mapping[_Parts, str]) -> None:
         """Add what only this side ignores or hides: one rule holds for both, or it would seem to be missing here.
@@ -401,6 +453,19 @@ class _Side:
                 self._excluded[*above, name] = name in entries.hidden
             for name in entries.files:
                 self._add_file((*above, name), _kind_of_file(entries, name))
+
+    def _add_members(self, members: Sequence[_Parts], *, hidden: bool) -> None:
+        """Add the files of an archive, and the folders that their names tell of."""
+        hidden_entries: set[_Parts] = set()
+        for parts in members:
+            if not hidden and any(name.startswith(".") for name in parts):
+                depth = next(depth for depth, name in enumerate(parts, 1) if name.startswith("."))
+                hidden_entries.add(parts[:depth])
+                continue
+            for depth in range(1, len(parts)):
+                self.entries[parts[:depth]] = "folder"
+            self._add_file(parts, "file")
+        self._skipped.hidden += len(hidden_entries)
 
     def _add_file(self, parts: _Parts, kind: str) -> None:
         self.entries[parts] = kind
@@ -450,9 +515,9 @@ def _describe_difference(one: ReadablePath, other: ReadablePath, kind: str, canc
         return "\tlinks elsewhere"
     if kind != "file":
         return None
-    with open_file(one) as first, open_file(other) as second:
-        size = read_status(one).st_size
-        other_size = read_status(other).st_size
+    with open_content(one, cancel, raw=True) as (first, _), open_content(other, cancel, raw=True) as (second, _):
+        size = _size_of(first)
+        other_size = _size_of(second)
         if size == other_size and _compare_rest(first, second, cancel) is None:
             return None
     return f"\t{size:,}\t{other_size:,}"
