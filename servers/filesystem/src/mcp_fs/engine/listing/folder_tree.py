@@ -24,6 +24,7 @@ _MIN_SEQUENCE = 11
 _NUMBERED = re.compile(r"(.*?)([0-9]+)([^0-9]*(?:\.\w{1,5})?)", re.DOTALL)
 # A file's name twice, and 1; or the first and the last of a run, and how many there are.
 _Row = tuple[str, str, int]
+_Numbering = tuple[str, int, str]
 
 
 def list_tree(
@@ -103,7 +104,10 @@ class _Branch:
         label = _label(self.place, first, self.links)
         if number == 1:
             return label
-        return f"{label} ... {_label(self.place, last, self.links)} ({number:,} files)"
+        gaps = ""
+        if _number_of(last) - _number_of(first) >= number:
+            gaps = ", with gaps"
+        return f"{label} ... {_label(self.place, last, self.links)} ({number:,} files{gaps})"
 
     @property
     def entry_count(self) -> int:
@@ -255,7 +259,7 @@ def _label(above: ReadablePath, name: str, links: frozenset[str]) -> str:
 
 
 def _group_numbered(names: Sequence[str], links: Set[str]) -> list[_Row]:
-    """Return a row for each file, and one for files that are numbered in turn with none left out."""
+    """Return a row for each file, and one for files whose names differ in a number only."""
     rows: list[_Row] = []
     for run in _split_into_runs(names, links):
         if len(run) >= _MIN_SEQUENCE:
@@ -266,26 +270,34 @@ def _group_numbered(names: Sequence[str], links: Set[str]) -> list[_Row]:
 
 
 def _split_into_runs(names: Sequence[str], links: Set[str]) -> list[list[str]]:
-    """Return names, those that are numbered in turn together; a link is on its own."""
+    """Return names, those that differ in the last number only, of as many digits, together; a link is on its own."""
     runs: list[list[str]] = []
-    previous = ""
+    previous: _Numbering | None = None
     for name in names:
-        follows = len(name) == len(previous) and name == _next_in_sequence(previous)
-        if follows and name not in links and previous not in links:
+        numbering = None
+        if name not in links:
+            numbering = _numbering(name)
+        if numbering is not None and numbering == previous:
             runs[-1].append(name)
         else:
             runs.append([name])
-        previous = name
+        previous = numbering
     return runs
 
 
-def _next_in_sequence(name: str) -> str | None:
-    """Return the name whose number is one more."""
+def _numbering(name: str) -> _Numbering | None:
+    """Return what stands before and behind the last number of a name, and how many digits that has."""
     match = _NUMBERED.fullmatch(name)
     if match is None:
         return None
     before, number, after = match.groups()
-    return f"{before}{int(number) + 1:0{len(number)}}{after}"
+    return before, len(number), after
+
+
+def _number_of(name: str) -> int:
+    match = _NUMBERED.fullmatch(name)
+    assert match is not None
+    return int(match[2])
 
 
 def _describe_excluded(above: ReadablePath, entries: list[tuple[str, bool]]) -> str:
