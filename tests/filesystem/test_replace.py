@@ -391,6 +391,18 @@ async def test_what_differs_far_to_the_right_is_shown(tmp_path: Path) -> None:
     assert seen.startswith("a:1:...yyy") and seen.endswith("zzz...") and " [-new-]{+old+} " in seen and len(seen) < 180
 
 
+async def test_many_files_are_told_by_a_few_examples_and_counts(tmp_path: Path) -> None:
+    for folder in "ab":
+        (tmp_path / folder).mkdir()
+        for number in range(60):
+            (tmp_path / folder / f"{number:03}.md").write_text("x old y\n" * 3)
+    failed, answer = await call(tmp_path, "replace_text", replacements={"old": "new"}, glob="*.md", by="regex")
+    head, *lines = answer.splitlines()
+    assert not failed and head == "[replaced 360 places in 120 files; the lines of 117 files are not all shown]"
+    assert "and 97 more: 37 in a/, 60 in b/" in lines
+    assert sum("[-old-]{+new+}" in line for line in lines) == 9 and len(answer) < 1000
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("by", ["text", "regex"])
 async def test_lines_before_and_after_can_be_read_from_what_is_shown(tmp_path: Path, by: str) -> None:

@@ -13,7 +13,9 @@ from mcp_fs.models.formatting import list_paths, pluralize
 
 __all__ = ["BatchResult", "EditResult", "MoveResult", "ReplaceResult", "ReplacedFile", "WriteResult", "clip_diff"]
 
-_MAX_NAMED = 100
+_MAX_NAMED = 20
+# Of those whose encoding is converted, because each may have been guessed wrongly.
+_MAX_CONVERTED = 100
 _MAX_ENTRIES = 50
 _HUNK = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 _MAX_PLACES = 20
@@ -232,7 +234,10 @@ class ReplaceResult(TextResult):
         complete_files = {path for path, _, is_complete in self.page if is_complete}
         others = [(file.path, file.line) for file in self.files if file.path not in complete_files or file.old_encoding]
         partial_count = sum(file.count > 0 and file.path not in complete_files for file in self.files)
-        lines = [self._head(partial_count), *list_paths(others, _MAX_NAMED)]
+        max_named = _MAX_NAMED
+        if self.encoding:
+            max_named = _MAX_CONVERTED
+        lines = [self._head(partial_count), *list_paths(others, max_named)]
         return "\n".join([*lines, *group_by_folder(("", path, changed_lines) for path, changed_lines, _ in self.page)])
 
     def _head(self, partial_count: int) -> str:
@@ -246,7 +251,7 @@ class ReplaceResult(TextResult):
             verb = "would convert" if self.dry_run else "converted"
             converted = sum(bool(file.old_encoding) for file in self.files)
             facts.append(f"{verb} {converted:,} of {pluralize(self.file_count, 'file')} to {self.encoding}")
-            if len(self.files) > _MAX_NAMED:
+            if len(self.files) > _MAX_CONVERTED:
                 facts.append(f"from {self._describe_old_encodings()}")
         if any(file.example for file in self.files):
             facts.append("old encodings are guessed: look whether the words in brackets are right")

@@ -53,6 +53,9 @@ _DIFF_BYTES = 2000
 _MAX_LINE_CHARACTERS = 160
 _WORD_CHARACTER = re.compile(r"\w", re.ASCII)
 _MAX_PLACES = 50
+# Of more files than this, once they are written, only the lines of a few are shown.
+_MAX_FILES_WITH_LINES = 20
+_EXAMPLE_FILES = 3
 _MAX_UNMATCHED_NAMED = 10
 _FOREIGN_WORD = re.compile(r"[!-~]{0,15}[^\x00-\xa0\s]\S{0,15}")
 _MAX_BINARY_NAMED = 5
@@ -215,7 +218,11 @@ def replace_in_files(
     inside_words = None if _shows_all_lines(substitution, dry_run) else substitution.inside_words_pattern()
     encoding = "" if substitution.encoding is None else str(substitution.encoding)
     summaries = [file.summary for file in files]
-    return ReplaceResult(summaries, _build_page(files, inside_words), dry_run, notes, encoding, attempt.file_count)
+    shown_files = files
+    if len(files) > _MAX_FILES_WITH_LINES and not dry_run:
+        shown_files = files[:_EXAMPLE_FILES]
+    page = _build_page(shown_files, inside_words)
+    return ReplaceResult(summaries, page, dry_run, notes, encoding, attempt.file_count)
 
 
 @dataclass(slots=True)
