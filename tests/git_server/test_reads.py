@@ -336,6 +336,7 @@ async def test_what_git_would_take_for_something_else_is_refused_with_the_right_
             "list_commits",
             [{"regex": True, **words} for words in ({"author": "(?i)ada"}, {"text": r"\d"}, {"message": r"\\\d"})],
         ),
+        "`pattern` is empty. Give what to look for": ("search_text", [{"pattern": ""}]),
         "no `\\d`": ("search_text", [{"pattern": r"f\(\d"}]),
         "such as `\\(`": ("search_text", [{"pattern": "f("}]),
         "what is meant as it stands": (

@@ -90,7 +90,7 @@ def list_commits(
     lines: Annotated[
         LineRange | None, trusted(parse_lines), Field(description="Of `path`: `10-20`, or a function.")
     ] = None,
-    author: Annotated[FreeText | None, Field(description="Part of a name or address.")] = None,
+    author: Annotated[FreeText | None, Field(description="Part of a name or address, by .mailmap.")] = None,
     message: Annotated[FreeText | None, Field(description="Part of a message.")] = None,
     text: Annotated[FreeText | None, Field(description="Text that changes add or remove.")] = None,
     regex: Annotated[
@@ -100,7 +100,7 @@ def list_commits(
     until: Annotated[FreeText | None, Field(description="Latest date.")] = None,
     all_branches: Annotated[bool, Field(description="Of all branches and tags.")] = False,
     no_merges: bool = False,
-    not_picked: Annotated[bool, Field(description="Of `a..b`: no changes that `a` has too.")] = False,
+    not_picked: Annotated[bool, Field(description="Of `a..b`: no changes (by patch-id) that `a` has too.")] = False,
     follow: Annotated[bool, Field(description="Go on before renames of `path`.")] = False,
     graph: Annotated[bool, Field(description="Draw how they join.")] = False,
     limit: Limit = 50,
@@ -108,8 +108,9 @@ def list_commits(
 ) -> Answer:
     """List commits, newest first, by path, author, message, date or `text`.
 
-    `hash date author: (refs) subject`. A script of `call_tools` gets, by tabs, hash, parents, committed, authored
-    (UTC), author, refs, subject. To see what one changed use `read_diff`, who last wrote a line `get_blame`.
+    `*.py` as `path` is at any depth. `hash date author: (refs) subject`. A script of `call_tools` gets, by tabs, hash,
+    parents, committed, authored (UTC), author, refs, subject. To see what one changed use `read_diff`, who last wrote
+    a line `get_blame`.
     """
     query = LogQuery(
         revision=rev,

@@ -225,7 +225,9 @@ class TextSearch:
         Raises:
             Invalid: it can't.
         """
-        if not self.pattern or re.search(r"[\0\n]", self.pattern):
+        if not self.pattern:
+            raise Invalid("`pattern` is empty.", "Give what to look for; for the names of files use `list_files`.")
+        if re.search(r"[\0\n]", self.pattern):
             raise Invalid(f"{quote(self.pattern)} is not one line to look for.", "Give a pattern without a line end.")
         if not self.is_literal:
             refuse_foreign_syntax(self.pattern)
