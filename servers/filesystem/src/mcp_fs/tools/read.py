@@ -80,7 +80,8 @@ async def read_text(
     """Read a text file: a range of lines, its first lines (`head`) or its last (`tail`).
 
     Documents (docx, pdf, msg ...), databases and Parquet come as text, pages of a PDF by `a.pdf!/3-9`, files in
-    archives by `a.zip!/b.txt`. The first line says how to go on. Several files: `read_files`.
+    archives by `a.zip!/b.txt`: `[page 1 of 3]`, `[sheet NAME, A1:E9]` and rows with tabs, `[cell 3, code]`, Word tables
+    `a | b`. The first line says how to go on. Several files: `read_files`.
     """
     if head and (start_line or 1, end_line or head) == (1, head):
         start_line, end_line = None, None  # the same lines, said twice

@@ -35,7 +35,9 @@ def find_files(
     path: StartPaths = default("."),
     sort: Annotated[
         FindSort,
-        Field(description="`taken`: photos by their date; `duplicates`: files whose contents another has"),
+        Field(
+            description="`taken`: photos by their date; `duplicates`: files of equal contents, `PATH\\t#GROUP\\tSIZE`"
+        ),
     ] = "path",
     ignore_case: bool = False,
     include_hidden: bool = False,
