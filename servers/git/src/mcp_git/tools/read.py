@@ -108,7 +108,7 @@ def list_commits(
 ) -> Answer:
     """List commits, newest first, by path, author, message, date or `text`.
 
-    `*.py` as `path` is at any depth. `hash date author: (refs) subject`. A script of `call_tools` gets, by tabs, hash,
+    A `path` `*.py`: at any depth. `hash date author: (refs) subject`. A script of `call_tools` gets, by tabs, hash,
     parents, committed, authored (UTC), author, refs, subject. To see what one changed use `read_diff`, who last wrote
     a line `get_blame`.
     """
