@@ -77,7 +77,7 @@ _GRAPHQL_REFS = {"branches": (BRANCHES, DATED_BRANCH), "tags": (TAGS, TAG)}
 _MoreBranches = Annotated[
     list[Ref] | None,
     trusted(Policy.refs),
-    Field(max_length=_MAX_BRANCHES, description="More to delete. Only shown unless dry_run=false"),
+    Field(max_length=_MAX_BRANCHES, description="More than `branch`. Only shown unless dry_run=false"),
 ]
 
 
