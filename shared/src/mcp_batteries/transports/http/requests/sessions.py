@@ -134,7 +134,8 @@ class Session(SessionTransport):
         super().__init__(*args, **kwargs)
         self._calls: set[_SessionCall] = set()
         self._streams: set[_NotificationStream] = set()
-        self._opening_turn = anyio.Semaphore(1)
+        # The first stream must not lose a step: a question that comes right behind it is sent there, or nowhere.
+        self._opening_turn = anyio.Semaphore(1, fast_acquire=True)
         self.stream_delay = TimeoutQueue(_STREAM_AFTER_SECONDS)
         self._idle = TimeoutQueue(min(_IDLE_CHECK_SECONDS, (self.idle_seconds or math.inf) / 2))
         self._has_idle_check = False
