@@ -89,22 +89,22 @@ class CacheableContents:
     public: bool = False
 
 
-_answers_script: ContextVar[bool] = ContextVar("is_answering_script", default=False)
+_goes_to_script: ContextVar[bool] = ContextVar("goes_to_script", default=False)
 
 
 @contextmanager
 def answering_script() -> Generator[None]:
     """Let answers be written for a script, which reads them line by line."""
-    token = _answers_script.set(True)
+    token = _goes_to_script.set(True)
     try:
         yield
     finally:
-        _answers_script.reset(token)
+        _goes_to_script.reset(token)
 
 
 def is_answering_script() -> bool:
     """Return whether a script reads the answer: each line has whole paths, numbers and times, in the same columns."""
-    return _answers_script.get()
+    return _goes_to_script.get()
 
 
 def group_by_folder(found: Iterable[tuple[str, str, Sequence[str]]]) -> list[str]:
