@@ -268,7 +268,10 @@ async def test_several_branches_are_shown_and_then_deleted(oracle: Oracle) -> No
         assert results["old/1"] == results["old/3"] == "deleted" and "Reference is locked" in results["old/2"]
         assert len(oracle.sent("DELETE")) == 3
         assert "default branch" in await refused(client, "delete_branch", **O, branch="x", branches=["main"])
+        assert "No branch is named" in await refused(client, "delete_branch", **O)
         assert len(oracle.sent("DELETE")) == 3
+        done = await call(client, "delete_branch", **O, branches=["old/1", "old/3"], dry_run=False)
+        assert done["done"] == "Deleted 2 of 2 branches."
 
 
 @pytest.mark.anyio

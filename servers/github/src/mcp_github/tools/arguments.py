@@ -42,12 +42,47 @@ from mcp_github.policy import (
 )
 
 __all__ = [
-    "Body", "BranchName", "CommentText", "Cursor", "DeleteReleaseRepoName", "DeleteRepoName", "Due", "Fields",
-    "ForceRepoName", "Limit", "Login", "MergeRepoName", "NameList", "Names", "OptionalBody", "OptionalDryRun",
-    "OptionalOwnerName", "OptionalPath", "OptionalRefName", "OptionalRepoName", "OptionalTitle",
-    "OptionalWriteRepoName", "OwnerName", "PathName", "RefName", "ReleaseRepoName", "RepoName", "RunRepoName",
-    "Since", "Title", "Until", "Waiting", "WriteOwnerName", "WriteRepoName", "check_message", "choosing", "choosing_as",
-    "drop_unset", "one_of", "refuse_beside",
+    "Body",
+    "BranchName",
+    "CommentText",
+    "Cursor",
+    "DeleteReleaseRepoName",
+    "DeleteRepoName",
+    "Due",
+    "Fields",
+    "ForceRepoName",
+    "Limit",
+    "Login",
+    "MergeRepoName",
+    "NameList",
+    "Names",
+    "OptionalBody",
+    "OptionalBranchName",
+    "OptionalDryRun",
+    "OptionalOwnerName",
+    "OptionalPath",
+    "OptionalRefName",
+    "OptionalRepoName",
+    "OptionalTitle",
+    "OptionalWriteRepoName",
+    "OwnerName",
+    "PathName",
+    "RefName",
+    "ReleaseRepoName",
+    "RepoName",
+    "RunRepoName",
+    "Since",
+    "Title",
+    "Until",
+    "Waiting",
+    "WriteOwnerName",
+    "WriteRepoName",
+    "check_message",
+    "choosing",
+    "choosing_as",
+    "drop_unset",
+    "one_of",
+    "refuse_beside",
 ]  # fmt: skip
 
 # Arguments that name several objects to change; they stand before `dry_run`.
@@ -255,6 +290,7 @@ OptionalDryRun = Annotated[
     bool | None, AfterValidator(_shows_first), Field(description="Only show what it would do.", validate_default=True)
 ]
 BranchName = Annotated[Ref, trusted(Policy.ref), Field(description="Name")]
+OptionalBranchName = Annotated[Ref | None, trusted(Policy.ref), Field(description="Name")]
 _PATH_FIELD = Field(description="In `repo`")
 PathName = Annotated[FilePath, trusted(Policy.file), _PATH_FIELD]
 OptionalPath = Annotated[FreeText | None, _PATH_FIELD]

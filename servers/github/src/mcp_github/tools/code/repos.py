@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, cast
 from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent
 from pydantic import AfterValidator, Field
 
-from mcp_batteries.errors import NotFound, quote
+from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_batteries.media.pictures import Picture
 from mcp_batteries.progress import report_progress
 from mcp_batteries.server.declaration.decorators import tool
@@ -44,6 +44,7 @@ from mcp_github.tools.arguments import (
     Fields,
     ForceRepoName,
     Limit,
+    OptionalBranchName,
     OptionalDryRun,
     OptionalPath,
     OptionalRefName,
@@ -74,10 +75,10 @@ _MAX_FILES = 60
 _MAX_BRANCHES = 50
 _DELETED = "deleted"
 _GRAPHQL_REFS = {"branches": (BRANCHES, DATED_BRANCH), "tags": (TAGS, TAG)}
-_MoreBranches = Annotated[
+_Branches = Annotated[
     list[Ref] | None,
     trusted(Policy.refs),
-    Field(max_length=_MAX_BRANCHES, description="More than `branch`. Only shown unless dry_run=false"),
+    Field(max_length=_MAX_BRANCHES, description="Several. Only shown unless dry_run=false"),
 ]
 
 
@@ -357,12 +358,16 @@ async def delete_branch(
     api: Api,
     *,
     repo: DeleteRepoName,
-    branch: BranchName,
-    branches: _MoreBranches = None,
+    branch: OptionalBranchName = None,
+    branches: _Branches = None,
     dry_run: OptionalDryRun = None,
 ) -> Done:
     """Delete a branch or several, but never the default one. Their commits stay only where others reach them."""
-    named: list[Ref] = [branch, *(branches or [])]
+    named: list[Ref] = [*(branches or [])]
+    if branch is not None:
+        named.insert(0, branch)
+    if not named:
+        raise Invalid("No branch is named.", "Give `branch`, or several as `branches`.")
     refs = list(dict.fromkeys(named))
     default_branch = await get_default_branch(api, repo)
     for ref in refs:
@@ -378,9 +383,9 @@ async def delete_branch(
         data = {"columns": ["branch", "sha"], "rows": rows}
         return Done(done="Nothing was changed: this is what would be. Call again with dry_run=false.", data=data)
     if not branches:
-        await api.write("DELETE", _branch_path(branch, repo), _describe(branch, repo))
-        sha = commits[branch]
-        return Done(done=f"Deleted branch {branch.name}; it was at {sha}.", data={"sha": sha})
+        (ref,) = refs
+        await api.write("DELETE", _branch_path(ref, repo), _describe(ref, repo))
+        return Done(done=f"Deleted branch {ref.name}; it was at {commits[ref]}.", data={"sha": commits[ref]})
     return await _delete_branches(api, repo, commits)
 
 
