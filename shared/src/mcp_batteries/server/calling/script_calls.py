@@ -49,6 +49,7 @@ class ScriptCalls:
         changes: how often each tool that can change something was called, and with what success.
         unfinished: the call that can change something and has no answer yet.
         unread: what would ask for a next page that no call asked for, and the tool that answered so.
+        page_bounds: what `_read_page_bounds` says of each tool that was called.
     """
 
     table: Mapping[str, Tool]
@@ -59,6 +60,7 @@ class ScriptCalls:
     changes: Counter[str] = field(default_factory=Counter[str])
     unfinished: str = ""
     unread: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    page_bounds: dict[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
 
     async def run(self, script: str, seconds: float, max_bytes: int) -> CallToolResult:
         """Run a script whose functions are the tools, and return what it prints."""
@@ -126,7 +128,10 @@ class ScriptCalls:
         if tool is None:
             return call.arguments
         names = {normalize_name(name) for name in call.arguments}
-        bounds = _page_bounds(tool)
+        # A schema takes a millisecond, and a script calls the same few tools again and again.
+        if tool.name not in self.page_bounds:
+            self.page_bounds[tool.name] = _read_page_bounds(tool)
+        bounds = {**self.page_bounds[tool.name]}
         if names - {normalize_name(name) for name in tool.parameters["properties"]}:
             # It may be another name of one of these.
             bounds.pop("limit", None)
@@ -175,7 +180,7 @@ def _is_bounded(call: Call, tool: Tool) -> bool:
     return False
 
 
-def _page_bounds(tool: Tool) -> dict[str, int]:
+def _read_page_bounds(tool: Tool) -> dict[str, int]:
     """Return the arguments that bound a page of a tool's answer, each with its greatest value.
 
     A service answers long lists with several requests, so the number of rows stays the tool's where it asks one.

@@ -391,15 +391,15 @@ class _RepeatingRecord(dict[str, Any]):
 def build_record(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object so that `read_json_records` can tell if it has a field twice; for `object_pairs_hook`."""
     record = dict(fields)
-    if len(record) < len(fields) or any(map(_lacks_values, record.values())):
+    if len(record) < len(fields) or any(map(_has_repeated_name, record.values())):
         return _RepeatingRecord(record)
     return record
 
 
-def _lacks_values(value: Any) -> bool:
+def _has_repeated_name(value: Any) -> bool:
     """Return whether an object in `value` has a name twice."""
     if isinstance(value, list):
-        return any(map(_lacks_values, cast("list[Any]", value)))
+        return any(map(_has_repeated_name, cast("list[Any]", value)))
     return isinstance(value, _RepeatingRecord)
 
 
@@ -426,7 +426,7 @@ def read_json_records(
     has_started = False
     try:
         for number, item in enumerate(_documents(_open_text(raw, encoding), fails, loads), 1):
-            if _lacks_values(item):
+            if _has_repeated_name(item):
                 raise fails("invalid", f"Record {number} has a field twice.", "Give each a name of its own.")
             if isinstance(item, dict):
                 fields = cast("dict[str, Any]", item)
