@@ -191,23 +191,28 @@ async def test_of_streams_that_open_at_once_one_is_left_and_hears_of_changes(
     uri = (tmp_path_factory.getbasetemp() / "served0").as_uri()
     subscribe = {"jsonrpc": "2.0", "id": 3, "method": "resources/subscribe", "params": {"uri": uri}}
     assert "result" in (await client.post("", json=subscribe, headers=headers)).json()
+    open_texts: dict[int, str] = {}
     ended: list[str] = []
-    only_one_left = anyio.Event()
+    last_heard = anyio.Event()
 
-    async def follow() -> None:
-        text = ""
+    def check() -> None:
+        if len(ended) == 11 and any("notifications/resources/updated" in text for text in open_texts.values()):
+            last_heard.set()
+
+    async def follow(number: int) -> None:
+        open_texts[number] = ""
         async with client.stream("GET", "", headers={**headers, **_EVENTS}) as stream:
             async for part in stream.aiter_text():
-                text += part
-        ended.append(text)
-        if len(ended) == 11:
-            only_one_left.set()
+                open_texts[number] += part
+                check()
+        ended.append(open_texts.pop(number))
+        check()
 
     with anyio.fail_after(SECONDS):
         async with anyio.create_task_group() as tasks:
-            for _ in range(12):
-                tasks.start_soon(follow)
-            await only_one_left.wait()
+            for number in range(12):
+                tasks.start_soon(follow, number)
+            await last_heard.wait()
             await client.delete("", headers=headers)
     assert len(ended) == 12 and "notifications/resources/updated" in ended[-1]
 
