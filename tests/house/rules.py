@@ -9,10 +9,18 @@ ask whether what it found is allowed.
 import ast
 import functools
 import importlib
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-__all__ = ["made_elsewhere", "never_read", "parsed_elsewhere", "private_imports", "shown_as_windows"]
+__all__ = [
+    "find_stale_docstrings",
+    "made_elsewhere",
+    "never_read",
+    "parsed_elsewhere",
+    "private_imports",
+    "shown_as_windows",
+]
 
 _ASKS = ("isinstance", "issubclass", "cast", "TypeVar")
 """Calls that may name a trusted type without making one."""
@@ -198,3 +206,45 @@ def shown_as_windows(root: Path) -> list[str]:
         and _dotted(node.func).endswith(_STARTS)
         and all(keyword.arg != "creationflags" for keyword in node.keywords)
     ]
+
+
+_SECTION = re.compile(r"^(?:Args|Attributes):\n(?P<entries>(?: {4}.*(?:\n|\Z)|\n)+)", re.MULTILINE)
+_ENTRY = re.compile(r"^ {4}(?P<names>\*{0,2}\w+(?:, \w+)*):", re.MULTILINE)
+
+
+def find_stale_docstrings(root: Path) -> list[str]:
+    """Return each name below `Args:` or `Attributes:` in modules below `root` that its function or class has not."""
+    stale: list[str] = []
+    for path in sorted(root.rglob("*.py")):
+        for node in ast.walk(_tree(path)):
+            if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            names = _documented_names(node)
+            if names:
+                place = f"{path.relative_to(root).as_posix()}: {node.name}"
+                stale += [f"{place}.{name}" for name in names if name not in _declared_names(node)]
+    return stale
+
+
+def _documented_names(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    names: list[str] = []
+    for section in _SECTION.finditer(ast.get_docstring(node) or ""):
+        for entry in _ENTRY.finditer(section["entries"]):
+            names += [name.lstrip("*") for name in entry["names"].split(", ")]
+    return names
+
+
+def _declared_names(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Return the parameters of a function; of a class also its attributes and methods."""
+    if not isinstance(node, ast.ClassDef):
+        return {item.arg for item in ast.walk(node.args) if isinstance(item, ast.arg)}
+    names: set[str] = set()
+    for item in ast.walk(node):
+        match item:
+            case ast.Attribute(attr=name) | ast.arg(arg=name) | ast.FunctionDef(name=name):
+                names.add(name)
+            case ast.Name(id=name, ctx=ast.Store()):
+                names.add(name)
+            case _:
+                pass
+    return names

@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from contract.test_contract import FOLDERS, ROOT
-from house.rules import made_elsewhere, never_read, parsed_elsewhere, private_imports, shown_as_windows
+from house.rules import (
+    find_stale_docstrings,
+    made_elsewhere,
+    never_read,
+    parsed_elsewhere,
+    private_imports,
+    shown_as_windows,
+)
 from tools.docs import package_of
 
 SERVERS = [folder for folder in FOLDERS if package_of(folder)]
@@ -157,3 +164,39 @@ def test_no_process_of_a_server_opens_a_window(tmp_path: Path) -> None:
     assert {place.partition(":")[0] for place in found} <= {"mcp_postgres/engine/demo/process.py"}
     (tmp_path / "a.py").write_text("subprocess.run(['a'])\nPopen(['b'], creationflags=NO_WINDOW)\n", "utf-8")
     assert shown_as_windows(tmp_path) == ["a.py:1"]
+
+
+@pytest.mark.slow
+def test_docstrings_describe_what_is_there() -> None:
+    assert [name for member in FOLDERS for name in find_stale_docstrings(member / "src")] == []
+
+
+ROOM = '''
+class Room:
+    """A room.
+
+    Attributes:
+        door: one.
+            hint: no name.
+        windows: many.
+    """
+
+    door: str
+
+    def enter(self, by: str, *doors: str, key: str) -> None:
+        """Go in.
+
+        Args:
+            by, key: how.
+            *doors: where.
+            way: where.
+
+        Returns:
+            nothing: at all.
+        """
+'''
+
+
+def test_a_planted_docstring_of_an_old_name_is_found(tmp_path: Path) -> None:
+    (tmp_path / "room.py").write_text(ROOM, "utf-8")
+    assert find_stale_docstrings(tmp_path) == ["room.py: Room.windows", "room.py: enter.way"]

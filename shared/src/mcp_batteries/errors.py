@@ -76,7 +76,7 @@ class Problem(ToolError, ResourceError):
     """Raised when a request fails for a reason that the caller can understand and often fix.
 
     Args:
-        what: what failed, one sentence, identifiers in backticks, no path outside what is served.
+        failure: what failed, one sentence, identifiers in backticks, no path outside what is served.
         fix: the next move, one sentence; empty when there is none.
         status: the HTTP status behind it, where a service gave one.
     """

@@ -74,7 +74,7 @@ class Oracle:
         private: full names, in lower case, of repositories that are private.
         people: logins by token; with it no other token is good for anything.
         devices: where people log in, if they can.
-        judges: off for tests that send something wrong on purpose.
+        violations: what of the requests GitHub's own description does not allow.
     """
 
     def __init__(self) -> None:

@@ -117,8 +117,8 @@ class Assembled(MCPServer[Any]):
         withheld: for each declared tool that is not offered, how it could be.
         choice: which tools the operator chose.
         verifier: accepts a service's tokens from callers over HTTP.
-        around: the middleware that the server itself has around its requests.
-        follows: the texts of `list_changes`, and its defaults.
+        own_middleware: what the server itself has around its requests.
+        change_feed: the texts of `list_changes`, and its defaults.
         tools_change: whether tools come and go while the server runs.
         introduction: what the server says of itself besides its name, title and version.
         tool_prefixes: what stands before the names of tools where several servers are one.

@@ -22,7 +22,7 @@ class ClosedGate(NamedTuple):
 
     Attributes:
         flags: the operator's switches that would make it available.
-        why: a sentence with any other reason and what to do.
+        reason: a sentence with any other reason and what to do.
     """
 
     flags: Sequence[str] = ()

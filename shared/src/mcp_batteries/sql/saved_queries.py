@@ -142,7 +142,7 @@ class SavedQueries:
         taken: names whose tools would clash with the server's own.
 
     Attributes:
-        found: by name.
+        queries: by name.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ class FolderWatches:
 
     Attributes:
         watches: those that are still read, including replaced ones.
-        ended: set when one of them ends.
+        watch_ended: set when one of them ends.
     """
 
     def __init__(

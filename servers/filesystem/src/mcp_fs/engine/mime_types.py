@@ -16,7 +16,7 @@ __all__ = ["UNKNOWN", "mime_type"]
 # True of any file.
 UNKNOWN = "application/octet-stream"
 
-# (offset, bytes, MIME type); the first that fits and that `_CERTAIN` does not deny.
+# (offset, bytes, MIME type); the first that fits and that `_CONFIRMATIONS` do not deny.
 _MAGIC = (
     (8, b"WAVE", "audio/wav"),
     (8, b"AIFF", "audio/aiff"),

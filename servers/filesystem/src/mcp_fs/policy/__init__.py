@@ -184,7 +184,7 @@ class Policy:
 
     @contextmanager
     def use_narrowed(self, policy: Policy) -> Generator[None]:
-        """Use `policy`, made by `narrowed`, in this task and the tasks that it starts."""
+        """Use `policy`, made by `narrow_to_roots`, in this task and the tasks that it starts."""
         token = _narrowed_policies.set((self, policy))
         try:
             yield

@@ -24,7 +24,9 @@ _OPEN_ROOT = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) 
 
 @dataclass(frozen=True, eq=False)
 class Root:
-    """A served folder, opened once; if something else is at its path later, neither is served, except by `serve_again`.
+    """A served folder, opened once.
+
+    If something else is at its path later, neither is served, unless `reopen_if_replaced` allows it.
 
     Attributes:
         name: last component of the path, with a number when two folders share it.

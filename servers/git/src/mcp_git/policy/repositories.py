@@ -117,7 +117,7 @@ class Repositories:
         write, fetch, push: what the operator allows.
 
     Attributes:
-        served: the real paths of the folders that the operator named.
+        served_paths: the real paths of the folders that the operator named.
 
     Raises:
         Unavailable: there are no folders, or none of them can be served.

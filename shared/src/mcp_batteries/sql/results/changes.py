@@ -31,7 +31,7 @@ class Step:
     """What one statement did.
 
     Attributes:
-        what: in the database's words, such as `CREATE INDEX`, or `UPDATE in books`.
+        action: in the database's words, such as `CREATE INDEX`, or `UPDATE in books`.
         rows: how many it touched; None if that means nothing.
         detail: other facts: rows that triggers touched, its locks, its time.
         returned: rows that it returned.
@@ -220,8 +220,8 @@ class Import:
     """Rows of a file in a table.
 
     Attributes:
-        made: the definitions of its columns, if the table was created.
-        seen: what the values of each column are like; in a dry run.
+        new_columns: the definitions of its columns, if the table was created.
+        descriptions: what the values of each column are like; in a dry run.
         written: the form of the file, if it is unusual.
         records: how many the file has: the table's triggers or constraints may let fewer in.
     """

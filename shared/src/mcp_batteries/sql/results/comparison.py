@@ -83,13 +83,13 @@ class Comparison:
     """What `compare_tables` has found.
 
     Attributes:
-        how: how rows were matched, in words.
+        matching: how rows were matched, in words.
         matches: columns that both have, by each side's names.
         rows: how many rows each side has.
         columns: the columns of the rows in `only`.
         only: for each side, the rows that only it has.
         changed: how many rows with one key differ.
-        looked: how many of these rows were read.
+        read_rows: how many of these rows were read.
         by_column: how many rows differ in each column.
         pairs: for each column, values of both sides as JSON with their keys, as far as they were read.
         notes: remarks of the server on these rows, such as what is masked in a view.

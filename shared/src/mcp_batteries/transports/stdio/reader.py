@@ -59,7 +59,7 @@ class Reader:
         pollable: as `open_input`.
 
     Attributes:
-        ended: set when no further message will be handed on.
+        is_ended: set when no further message will be handed on.
     """
 
     def __init__(

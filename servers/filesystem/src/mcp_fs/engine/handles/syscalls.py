@@ -28,7 +28,7 @@ __all__ = [
     "write_all",
 ]
 
-# Windows has no handle for "the process itself" here, and none of these calls: there `handles_windows` does the work.
+# Windows has no handle for "the process itself" here, and none of these calls: there `windows` does the work.
 _libc: Any = None if sys.platform == "win32" else ctypes.CDLL(None, use_errno=True)
 
 # openat2(2): the same number on every Linux architecture but Alpha.

@@ -99,7 +99,7 @@ class JournalStore:
     """The steps of all server processes of one user.
 
     Args:
-        where: the folder, which is made when it is first needed.
+        folder: the path of the store, which is made when it is first needed.
         most_bytes: of old contents that are kept, all together.
         days: after which they go.
     """

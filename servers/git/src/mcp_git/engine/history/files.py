@@ -257,7 +257,8 @@ class _MatchPage:
 
     Attributes:
         rows: the lines of the answer, by the path that they are below.
-        seen: how many matches were seen, with those of earlier pages.
+        match_count: how many matches the page holds.
+        seen_count: how many matches were seen, with those of earlier pages.
         is_full: whether there are more.
     """
 

@@ -46,7 +46,7 @@ class Confinements:
     Args:
         program: The git that is started.
         exec_path: The folder of its programs.
-        served: The real paths of all that is served.
+        served_paths: The real paths of all that is served.
     """
 
     def __init__(self, program: str, exec_path: str, served_paths: Sequence[str]) -> None:

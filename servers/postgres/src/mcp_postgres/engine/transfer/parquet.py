@@ -58,7 +58,7 @@ def read_records(raw: BinaryIO) -> Generator[list[Any]]:
 
 
 def read_types(raw: BinaryIO) -> list[str | None]:
-    """Return the types of columns that take what `parquet_records` gives; None where only the values tell."""
+    """Return the types of columns that take what `read_records` yields; None where only the values tell."""
     lines = _read_lines(raw)
     try:
         return [_TYPE_NAMES.get(ColumnKind(kind)) for kind in next(lines)]

@@ -94,7 +94,7 @@ class Quota:
 
         Args:
             calls: how many calls it is.
-            cancelled: as in `Turns.turn`.
+            cancelled: as in `FairQueue.turn`.
 
         Raises:
             Unavailable: A limit is reached; with the seconds until it ends.

@@ -134,7 +134,7 @@ class InFlight:
     """Answers `/healthz` and `/readyz`, tracks the requests in progress, and ends them on demand.
 
     Args:
-        rejections: gets every answer.
+        refusals: gets every answer.
 
     Attributes:
         ready: what `/readyz` says; a server that is not ready still answers every request that arrives.

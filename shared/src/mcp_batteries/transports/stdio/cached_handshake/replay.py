@@ -47,8 +47,8 @@ class Handover:
 
     Attributes:
         file: the file with the stored answers of this configuration.
-        kept: its contents, if still valid.
-        asked: the answered lines, in order, each with its answer.
+        stored: its contents, if still valid.
+        answered_lines: in order, each with its answer.
         pending: input that was read but not answered.
     """
 
