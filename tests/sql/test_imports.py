@@ -15,9 +15,9 @@ import pytest
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.sql.policy import parse_encoding
-from mcp_batteries.sql.transfer import records as records_module
+from mcp_batteries.sql.transfer import column_summary
+from mcp_batteries.sql.transfer.column_summary import ColumnSummary
 from mcp_batteries.sql.transfer.records import (
-    ColumnSummary,
     CsvDialect,
     build_record,
     detect_dialect,
@@ -105,7 +105,7 @@ def test_a_quote_that_is_never_closed_is_named() -> None:
 )
 def test_what_the_values_of_a_field_are_like(values: list[Any], told: str) -> None:
     seen, records = ColumnSummary(), [["name"], *([value] for value in values)]
-    assert list(seen.through(iter(records))) == records
+    assert list(seen.pass_on(iter(records))) == records
     assert seen.describe() == ([told] if values else [])
 
 
@@ -114,7 +114,7 @@ def test_long_values_are_counted_and_not_kept() -> None:
     records = (["name"] if number < 0 else [f"{number // 2:04}" + "x" * 100_000] for number in range(-1, 600))
     tracemalloc.start()
     try:
-        for _ in seen.through(records):
+        for _ in seen.pass_on(records):
             pass
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
     finally:
@@ -127,7 +127,7 @@ def test_values_are_told_as_sqlite_counts_them(seed: int) -> None:
     draw = random.Random(seed)
     values = [draw.choice(["", str(draw.randint(-50, 50)), f"{draw.random():.6f}"]) for _ in range(400)]
     seen = ColumnSummary()
-    assert len(list(seen.through(iter([["n"], *([value] for value in values)])))) == 401
+    assert len(list(seen.pass_on(iter([["n"], *([value] for value in values)])))) == 401
     with closing(sqlite3.connect(":memory:")) as database:
         database.execute("CREATE TABLE t (n)")
         database.executemany("INSERT INTO t VALUES (nullif(?, ''))", [[value] for value in values])
@@ -147,16 +147,16 @@ def classify(value: Any) -> str:
 def test_what_keeps_a_field_from_its_type_is_named_and_counted() -> None:
     values = [*map(str, range(20)), "N/A", "N/A", "-", "1,5", "?", ""]
     summary = ColumnSummary(classify, ())
-    assert len(list(summary.through(iter([["n"], *([value] for value in values)])))) == 27
+    assert len(list(summary.pass_on(iter([["n"], *([value] for value in values)])))) == 27
     exceptions = '; number but for 5: "N/A" in record 21, "-" in record 23, "1,5" in record 24'
     assert summary.describe() == [f'24 different, "-" to "N/A", 1 empty{exceptions}']
 
 
 def test_a_summary_of_some_records_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records_module, "_MAX_DESCRIBED_RECORDS", 10)
+    monkeypatch.setattr(column_summary, "_MAX_DESCRIBED_RECORDS", 10)
     for count, said in ((10, "all different, 0 to 9"), (11, "of the first 10 rows all different, 0 to 9")):
         summary = ColumnSummary()
-        assert len(list(summary.through(iter([["n"], *([str(number)] for number in range(count))])))) == count + 1
+        assert len(list(summary.pass_on(iter([["n"], *([str(number)] for number in range(count))])))) == count + 1
         assert summary.describe() == [said]
 
 
@@ -216,7 +216,7 @@ def test_encodings_are_those_of_texts() -> None:
 )
 def test_what_spreadsheets_leave_around_a_table_is_none_of_it(text: str, records: list[list[str]]) -> None:
     raw = io.BytesIO(text.encode())
-    dialect = detect_dialect(raw, _fail, through=lambda rows: rows)
+    dialect = detect_dialect(raw, _fail, pass_on=lambda rows: rows)
     assert list(read_csv_records(raw, _fail, dialect)) == records
     lines = list(read_csv_lines(raw, _fail, dialect))
     assert [row for row, _ in lines] == records
@@ -251,7 +251,7 @@ def test_a_field_of_whole_numbers_and_others_is_no_exception_to_either() -> None
         lambda value: "REAL" if "." in value else "INTEGER",
         (frozenset(("INTEGER", "LONG")), frozenset(("INTEGER", "REAL"))),
     )
-    assert list(summary.through(iter([["n"], ["1"], ["2"], ["2.5"]])))
+    assert list(summary.pass_on(iter([["n"], ["1"], ["2"], ["2.5"]])))
     assert summary.describe() == ["all different, 1 to 2.5"]
 
 
@@ -302,7 +302,7 @@ def test_a_line_that_names_the_separator_is_no_header(first: str) -> None:
         return AssertionError(words)
 
     raw = io.BytesIO(f"{first}\nid;amount\n1;2,5\n".encode())
-    dialect = detect_dialect(raw, fails, through=lambda rows: rows)
+    dialect = detect_dialect(raw, fails, pass_on=lambda rows: rows)
     assert list(read_csv_records(raw, fails, dialect)) == [["id", "amount"], ["1", "2.5"]]
     assert [text for _, text in read_csv_lines(raw, fails, dialect)] == ["id,amount", "1,2.5"]
     assert list(read_csv_records(io.BytesIO(b"sep=a\n1\n"), fails)) == [["sep=a"], ["1"]]
@@ -319,4 +319,4 @@ def test_a_line_that_names_the_separator_is_no_header(first: str) -> None:
 )
 def test_the_separator_that_a_file_names_is_taken_if_it_separates_anything(text: str, delimiter: str) -> None:
     raw = io.BytesIO(text.encode())
-    assert detect_dialect(raw, _fail, through=lambda rows: rows).delimiter == delimiter
+    assert detect_dialect(raw, _fail, pass_on=lambda rows: rows).delimiter == delimiter

@@ -1,18 +1,15 @@
 """Reads the records of CSV and JSON files, and finds the kind of each field's values.
 
-This module imports nothing of the common package but `sql.files`, so that a small process can import it alone.
+This module imports nothing of the common package but `sql.transfer.files`, so that a small process can import it alone.
 """
 
 from __future__ import annotations
 
 import codecs
 import csv
-import hashlib
 import io
-import itertools
 import json
 import re
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -20,10 +17,8 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from mcp_batteries.sql.transfer.files import Fails
 
 __all__ = [
-    "ColumnSummary",
     "CsvDialect",
     "build_record",
-    "describe_file",
     "detect_dialect",
     "infer_column_kinds",
     "read_csv_lines",
@@ -39,25 +34,11 @@ _MAX_LINE_CHARACTERS = 64_000_000
 _MAX_SHOWN_RECORD = 100
 # So many lines may stand above the names of the columns.
 _MAX_TITLE_LINES = 10
-# So many values are shown that keep a column from a type.
-_MAX_EXAMPLES = 3
-# They are looked for among so many values of a kind.
-_MAX_SEARCHED_EXAMPLES = 100
-# The values of so many records are described.
-_MAX_DESCRIBED_RECORDS = 100_000
-# So many different values of a field are counted.
-_MAX_DIFFERENT_VALUES = 1000
-# A value of at most so many characters is kept as it is, a longer one as its hash.
-_MAX_KEPT_CHARACTERS = 200
-# A field with so few different values has each listed, if none has more characters than this.
-_MAX_LISTED_VALUES = 8
-_MAX_SHOWN_CHARACTERS = 24
-# Python reads integers of at most so many digits.
-_MAX_INTEGER_DIGITS = 4000
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
 # Reads one JSON document.
 Loads = Callable[[str], Any]
+# Passes records on, and may stop the iteration.
+PassOn = Callable[[Iterator[list[Any]]], Iterator[list[Any]]]
 
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 # The delimiter is detected in so many characters of a file.
@@ -112,27 +93,32 @@ def detect_dialect(
     raw: BinaryIO,
     fails: Fails,
     *,
-    known: CsvDialect = CsvDialect(),  # noqa: B008
+    stated: CsvDialect = CsvDialect(),  # noqa: B008
     tabs: bool = False,
-    through: Callable[[Iterator[list[Any]]], Iterator[list[Any]]],
+    pass_on: PassOn,
 ) -> CsvDialect:
     """Detect how a file is written: the first delimiter, commas first, that makes records as wide as the header.
 
     Args:
-        known: what the caller says of the file.
+        stated: what the caller says of the file.
         tabs: whether only tabs can separate fields.
-        through: wraps the iteration over records, which can stop it.
+        pass_on: can stop a detection that takes too long.
     """
-    delimiter = _delimiter(raw, known.encoding, "\t" if tabs else "".join(_DELIMITERS))
-    dialect = known._replace(delimiter=delimiter)
+    delimiters = "\t" if tabs else "".join(_DELIMITERS)
+    dialect = stated._replace(delimiter=_detect_delimiter(raw, stated.encoding, delimiters))
     dialect = dialect._replace(lines_above=_count_lines_above(raw, dialect))
-    dialect = dialect._replace(left_out=_find_fields_of_nothing(raw, fails, dialect, through))
-    if delimiter == ",":
+    dialect = dialect._replace(left_out=_find_fields_of_nothing(raw, fails, dialect, pass_on))
+    if dialect.delimiter == ",":
         return dialect
+    return dialect._replace(decimals=_find_decimal_columns(raw, fails, dialect, pass_on))
+
+
+def _find_decimal_columns(raw: BinaryIO, fails: Fails, dialect: CsvDialect, pass_on: PassOn) -> frozenset[int]:
+    """Return the positions of fields whose values all are numbers with decimal commas, if one comma surely is one."""
     candidates: set[int] = set()
     certain: set[int] = set()
     with closing(read_csv_records(raw, fails, dialect)) as records:
-        rows = through(records)
+        rows = pass_on(records)
         possible = set(range(len(next(rows, ()))))
         for row in rows:
             for column in [*possible]:
@@ -146,8 +132,8 @@ def detect_dialect(
             if not possible:
                 break
     if not certain & possible:
-        return dialect
-    return dialect._replace(decimals=frozenset(candidates & possible))
+        return frozenset()
+    return frozenset(candidates & possible)
 
 
 def _count_lines_above(raw: BinaryIO, dialect: CsvDialect) -> int:
@@ -158,7 +144,8 @@ def _count_lines_above(raw: BinaryIO, dialect: CsvDialect) -> int:
         for row in csv.reader(text, delimiter=dialect.delimiter, strict=True):
             if not _is_blank(row, 0):
                 break
-            count += len(row) > 1
+            if len(row) > 1:
+                count += 1
     except (ValueError, csv.Error):
         return 0
     finally:
@@ -167,16 +154,14 @@ def _count_lines_above(raw: BinaryIO, dialect: CsvDialect) -> int:
     return count
 
 
-def _find_fields_of_nothing(
-    raw: BinaryIO, fails: Fails, dialect: CsvDialect, through: Callable[[Iterator[list[Any]]], Iterator[list[Any]]]
-) -> frozenset[int]:
+def _find_fields_of_nothing(raw: BinaryIO, fails: Fails, dialect: CsvDialect, pass_on: PassOn) -> frozenset[int]:
     """Return the positions of fields that have no name and no value in any record."""
     with closing(read_csv_records(raw, fails, dialect)) as records:
         names = next(records, list[Any]())
         positions = {position for position, name in enumerate(names) if not name.strip()}
         if not positions or len(positions) == len(names):
             return frozenset()
-        for row in through(records):
+        for row in pass_on(records):
             positions = {position for position in positions if not row[position]}
             if not positions:
                 break
@@ -188,20 +173,21 @@ def _is_decimal(value: str) -> bool:
     return _DECIMAL.fullmatch(value) is not None and sum(map(str.isdecimal, value)) <= _EXACT_DIGITS
 
 
-def _delimiter(raw: BinaryIO, encoding: str, among: str) -> str:
+def _detect_delimiter(raw: BinaryIO, encoding: str, delimiters: str) -> str:
+    """Return the one of `delimiters` that separates the fields of a file."""
     text = _open_text(raw, encoding)
     separator = _read_separator(text)
     try:
         sample = text.read(_SAMPLE_CHARACTERS)
     except ValueError:
-        return among[0]  # Whoever reads the file reports the error.
+        return delimiters[0]  # Whoever reads the file reports the error.
     finally:
         if not raw.closed:
             text.detach()
     is_complete = len(sample) < _SAMPLE_CHARACTERS
     if not is_complete:
         sample = sample[: sample.rfind("\n") + 1]
-    splits = [_Split.by(delimiter, sample, is_complete=is_complete) for delimiter in among]
+    splits = [_Split.measure(delimiter, sample, is_complete=is_complete) for delimiter in delimiters]
     for split in splits:
         if split.delimiter == separator and split.width > 1:
             return split.delimiter
@@ -211,46 +197,52 @@ def _delimiter(raw: BinaryIO, encoding: str, among: str) -> str:
 def _choose_split(splits: Sequence[_Split]) -> _Split:
     """Return the first split into several fields that fits all records, or else one that fits most."""
     for split in splits:
-        if split.width > 1 and split.wrong == 0:
+        if split.width > 1 and split.misfits == 0:
             return split
     for split in splits:
         if split.width > 1 and split.is_likely:
             return split
-    if splits[0].wrong:
+    if splits[0].misfits:
         return max(splits, key=lambda split: split.width)
     return splits[0]
 
 
 class _Split(NamedTuple):
-    """How a delimiter fits a sample: fields of the header, records with as many, and records with more or fewer."""
+    """How a delimiter fits a sample.
+
+    Attributes:
+        width: the number of fields of the header.
+        fits: how many records have as many.
+        misfits: how many have more or fewer.
+    """
 
     delimiter: str
     width: int
-    right: int
-    wrong: int
+    fits: int
+    misfits: int
 
     @property
     def is_likely(self) -> bool:
-        return self.right >= max(self.wrong, 1)
+        return self.fits >= max(self.misfits, 1)
 
     @classmethod
-    def by(cls, delimiter: str, sample: str, *, is_complete: bool) -> _Split:
+    def measure(cls, delimiter: str, sample: str, *, is_complete: bool) -> _Split:
         """Count how the records of a sample are split by a delimiter."""
         width = 0
-        right = 0
-        wrong = 0
+        fits = 0
+        misfits = 0
         try:
             for row in csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, strict=True):
                 if not width:
                     width = len(row)
                 elif len(row or [""]) == width:
-                    right += 1
+                    fits += 1
                 elif row:  # Among records of several fields empty lines mean nothing.
-                    wrong += 1
+                    misfits += 1
         except csv.Error as error:
             if is_complete or "end of data" not in str(error):
-                wrong += 1
-        return cls(delimiter, width, right, wrong)
+                misfits += 1
+        return cls(delimiter, width, fits, misfits)
 
 
 def read_csv_records(
@@ -259,7 +251,7 @@ def read_csv_records(
     dialect: CsvDialect = CsvDialect(),  # noqa: B008
     lines: list[str] | None = None,
 ) -> Generator[list[str]]:
-    """The header, then the records, all as texts, with decimal points and empty fields whatever the file uses.
+    """Yield the header, then the records, all as texts, with decimal points and empty fields whatever the file uses.
 
     A quote inside an unquoted field is an ordinary character, as in most programs. Empty lines are not records, unless
     there is only one field; above the header neither they nor lines of nothing but separators are.
@@ -271,14 +263,8 @@ def read_csv_records(
     number = 0
     width = 0
     text = _open_csv(raw, dialect.encoding)
-
-    def note_lines(lines: list[str]) -> Iterator[str]:
-        for line in text:
-            lines.append(line)
-            yield line
-
+    source = text if lines is None else _copy_lines(text, lines)
     try:
-        source = text if lines is None else note_lines(lines)
         for row in csv.reader(source, delimiter=dialect.delimiter, strict=True):
             if _is_blank(row, width):
                 if lines is not None:
@@ -288,8 +274,7 @@ def read_csv_records(
             width = width or len(row)
             if len(row) != width:
                 raise _explain_width(row, number, width, dialect, fails)
-            if dialect.left_out:
-                row = [value for position, value in enumerate(row) if position not in dialect.left_out]
+            row = _without_left_out(row, dialect)
             if number:
                 _normalize(row, dialect)
             yield row
@@ -299,6 +284,20 @@ def read_csv_records(
     finally:
         if not raw.closed:
             text.detach()
+
+
+def _copy_lines(text: Iterable[str], lines: list[str]) -> Iterator[str]:
+    """Yield the lines of a text, and add each to `lines`."""
+    for line in text:
+        lines.append(line)
+        yield line
+
+
+def _without_left_out(row: list[str], dialect: CsvDialect) -> list[str]:
+    """Return the fields of a record that remain."""
+    if not dialect.left_out:
+        return row
+    return [value for position, value in enumerate(row) if position not in dialect.left_out]
 
 
 def _is_blank(row: list[str], width: int) -> bool:
@@ -325,8 +324,8 @@ def _normalize(row: list[str], dialect: CsvDialect) -> None:
 
 def _explain_width(row: list[str], number: int, width: int, dialect: CsvDialect, fails: Fails) -> Exception:
     """Return what is wrong with a record that has another number of fields than the header."""
-    shown = dialect.delimiter.join(row)[:_MAX_SHOWN_RECORD]
-    failure = f"Record {number} has {len(row)} fields, the header {width}: `{shown}`."
+    excerpt = dialect.delimiter.join(row)[:_MAX_SHOWN_RECORD]
+    failure = f"Record {number} has {len(row)} fields, the header {width}: `{excerpt}`."
     if width == 1 and number <= _MAX_TITLE_LINES:
         return fails("invalid", failure, "The first line names the columns: remove what stands above that line.")
     if len(row) < width:
@@ -340,7 +339,9 @@ def read_csv_lines(
     fails: Fails,
     dialect: CsvDialect = CsvDialect(),  # noqa: B008
 ) -> Generator[tuple[list[str], str]]:
-    """The header, then the records, each with its text without the line end, which tells an empty field from `""`.
+    """Yield the header, then the records, each with its text without the line end.
+
+    The text tells an empty field from `""`.
 
     The text separates fields with commas, whatever the file uses, and quotes as CSV requires.
     """
@@ -348,9 +349,9 @@ def read_csv_lines(
     decimals: frozenset[int] = frozenset()
     with closing(read_csv_records(raw, fails, dialect, lines)) as records:
         for row in records:
-            written = "".join(lines).removesuffix("\n").removesuffix("\r")
+            text = "".join(lines).removesuffix("\n").removesuffix("\r")
             lines.clear()
-            yield row, _separate_by_commas(row, decimals, written, dialect)
+            yield row, _separate_by_commas(row, decimals, text, dialect)
             decimals = dialect.decimals
 
 
@@ -360,28 +361,37 @@ _FIELDS = {
 }
 
 
-def _separate_by_commas(row: list[str], decimals: frozenset[int], written: str, dialect: CsvDialect) -> str:
+def _separate_by_commas(row: list[str], decimals: frozenset[int], text: str, dialect: CsvDialect) -> str:
     """Return the text of a record with commas between fields."""
-    delimiter = dialect.delimiter
     if not dialect.null_words and not dialect.left_out:
-        if delimiter == "," and not any('"' in text for text in row):
-            return written
-        if not decimals and '"' not in written and "," not in written:
-            return written.replace(delimiter, ",")
-    texts: list[str] = []
-    written_fields = [
-        match[1]
-        for position, match in enumerate(_FIELDS[delimiter].finditer(written))
-        if position not in dialect.left_out
-    ]
-    for column, (text, value) in enumerate(zip(written_fields, row, strict=False)):
-        is_null = not value and text.replace('"', "") != ""
-        if column in decimals or is_null:
-            text = value
-        if text[:1] != '"' and ('"' in text or "," in text):
-            text = '"' + text.replace('"', '""') + '"'
-        texts.append(text)
-    return ",".join(texts)
+        if dialect.delimiter == "," and not any('"' in value for value in row):
+            return text
+        if not decimals and '"' not in text and "," not in text:
+            return text.replace(dialect.delimiter, ",")
+    fields = zip(_split_fields(text, dialect), row, strict=False)
+    return ",".join(
+        _rewrite_field(field, value, is_decimal=column in decimals) for column, (field, value) in enumerate(fields)
+    )
+
+
+def _split_fields(text: str, dialect: CsvDialect) -> list[str]:
+    """Return the fields of a record that remain, as the file has them, with their quotes."""
+    fields = [match[1] for match in _FIELDS[dialect.delimiter].finditer(text)]
+    return _without_left_out(fields, dialect)
+
+
+def _rewrite_field(field: str, value: str, *, is_decimal: bool) -> str:
+    """Return a field as it stands between commas.
+
+    Args:
+        value: what it means, which replaces a number with a decimal comma and a word for NULL.
+    """
+    is_null_word = not value and field.replace('"', "") != ""
+    if is_decimal or is_null_word:
+        field = value
+    if field[:1] != '"' and ('"' in field or "," in field):
+        return '"' + field.replace('"', '""') + '"'
+    return field
 
 
 class _RepeatingRecord(dict[str, Any]):
@@ -412,7 +422,9 @@ def read_json_records(
     grows: bool = False,
     encoding: str = "",
 ) -> Generator[list[Any]]:
-    """The fields' names, then the values: from an array or lines of objects, or from lines of arrays after the names.
+    """Yield the fields' names, then the values of each record.
+
+    The file is an array of objects, has an object on each line, or an array on each line, the first with the names.
 
     Args:
         loads: reads a document, its objects with `build_record`.
@@ -421,62 +433,85 @@ def read_json_records(
         encoding: the one that the caller named.
     """
     number = 0
+    fields = _JsonFields(fails, names, grows=grows)
     if names is not None:
         yield names
-    has_started = False
     try:
-        for number, item in enumerate(_documents(_open_text(raw, encoding), fails, loads), 1):
-            if _has_repeated_name(item):
+        for number, document in enumerate(_read_documents(_open_text(raw, encoding), fails, loads), 1):
+            if _has_repeated_name(document):
                 raise fails("invalid", f"Record {number} has a field twice.", "Give each a name of its own.")
-            if isinstance(item, dict):
-                fields = cast("dict[str, Any]", item)
-                if names is None:
-                    yield (names := list(fields))
-                if unknown := [name for name in fields if name not in names]:
-                    if not grows:
-                        failure = f"Record {number} has a field that the first has not: `{unknown[0][:100]}`."
-                        raise fails("invalid", failure, "Give all in the first record, null where there is nothing.")
-                    names += unknown
-                has_started = True
-                yield [fields.get(name) for name in names]
-            elif isinstance(item, list):
-                values = cast("list[Any]", item)
-                if names is None:
-                    if not all(isinstance(name, str) for name in values):
-                        failure = "The first array does not name the fields: it has other values than texts."
-                        raise fails("invalid", failure, "Give objects, or the fields' names as the first array.")
-                    names = values
-                    has_started = True
-                    yield names
-                    continue
-                if len(values) != len(names):
-                    raise fails("invalid", f"Line {number} has {len(values)} values, the first {len(names)}.", "")
-                if not has_started:  # the names again
-                    has_started = True
-                    continue
-                yield values
+            if isinstance(document, dict):
+                yield from fields.read_object(cast("dict[str, Any]", document), number)
+            elif isinstance(document, list):
+                yield from fields.read_array(cast("list[Any]", document), number)
             else:
                 raise fails("invalid", f"Record {number} is not an object.", "Give an array, or lines, of objects.")
     except (ValueError, RecursionError) as error:
         raise _explain_unreadable(number, error, fails) from None
 
 
-def _documents(text: io.TextIOWrapper, fails: Fails, loads: Loads) -> Iterator[Any]:
-    """The elements of one array of objects, read whole, or the documents of each line."""
+class _JsonFields:
+    """The fields that the records of a JSON file have.
+
+    Args:
+        names: None if the first record says them. The list grows in place, because whoever reads the records has it.
+        grows: whether to add later fields to the names instead of refusing them.
+    """
+
+    def __init__(self, fails: Fails, names: list[Any] | None, *, grows: bool) -> None:
+        self._fails = fails
+        self._names = names
+        self._grows = grows
+        # Where arrays follow names that were known before, the first of them repeats these.
+        self._may_repeat_names = True
+
+    def read_object(self, record: dict[str, Any], number: int) -> Iterator[list[Any]]:
+        """Yield the values of an object, and before the first object the names."""
+        self._may_repeat_names = False
+        if self._names is None:
+            self._names = list(record)
+            yield self._names
+        self._add_names([name for name in record if name not in self._names], number)
+        yield [record.get(name) for name in self._names]
+
+    def read_array(self, values: list[Any], number: int) -> Iterator[list[Any]]:
+        """Yield an array of values, or the names that the first one holds."""
+        repeats_names = self._may_repeat_names and self._names is not None
+        self._may_repeat_names = False
+        if self._names is None:
+            self._names = self._check_names(values)
+            yield self._names
+            return
+        if len(values) != len(self._names):
+            raise self._fails("invalid", f"Line {number} has {len(values)} values, the first {len(self._names)}.", "")
+        if not repeats_names:
+            yield values
+
+    def _add_names(self, names: list[str], number: int) -> None:
+        if not names:
+            return
+        if not self._grows:
+            failure = f"Record {number} has a field that the first has not: `{names[0][:100]}`."
+            raise self._fails("invalid", failure, "Give all in the first record, null where there is nothing.")
+        assert self._names is not None
+        self._names += names
+
+    def _check_names(self, names: list[Any]) -> list[Any]:
+        if all(isinstance(name, str) for name in names):
+            return names
+        failure = "The first array does not name the fields: it has other values than texts."
+        raise self._fails("invalid", failure, "Give objects, or the fields' names as the first array.")
+
+
+def _read_documents(text: io.TextIOWrapper, fails: Fails, loads: Loads) -> Iterator[Any]:
+    """Yield the elements of one array of objects, which is read as a whole, or the document of each line."""
     try:
         first = text.readline(_MAX_LINE_CHARACTERS)
-        if first.lstrip()[:1] == "[" and not _is_whole(first):
-            first += text.read(_MAX_LINE_CHARACTERS - len(first) + 1)
-            if len(first) > _MAX_LINE_CHARACTERS:
-                failure = f"A JSON array may have {_MAX_LINE_CHARACTERS:,} characters."
-                raise fails("too_large", failure, "Write an object per line, as .jsonl.")
-            yield from loads(first)
+        if first.lstrip()[:1] == "[" and not _is_complete_json(first):
+            yield from loads(_read_array_text(first, text, fails))
             return
-        start = loads(first) if first.strip() else None
-        if isinstance(start, list) and all(isinstance(item, dict | list) for item in cast("list[Any]", start)):
-            yield from cast("list[Any]", start)
-        elif start is not None:
-            yield start
+        if first.strip():
+            yield from _unwrap_records(loads(first))
         while line := text.readline(_MAX_LINE_CHARACTERS):
             if len(line) >= _MAX_LINE_CHARACTERS:
                 raise fails("too_large", f"A line may have {_MAX_LINE_CHARACTERS:,} characters.", "")
@@ -487,7 +522,27 @@ def _documents(text: io.TextIOWrapper, fails: Fails, loads: Loads) -> Iterator[A
             text.detach()
 
 
-def _is_whole(line: str) -> bool:
+def _read_array_text(first: str, text: io.TextIOWrapper, fails: Fails) -> str:
+    """Return the text of an array that goes on behind its first line."""
+    array = first + text.read(_MAX_LINE_CHARACTERS - len(first) + 1)
+    if len(array) > _MAX_LINE_CHARACTERS:
+        failure = f"A JSON array may have {_MAX_LINE_CHARACTERS:,} characters."
+        raise fails("too_large", failure, "Write an object per line, as .jsonl.")
+    return array
+
+
+def _unwrap_records(document: Any) -> list[Any]:
+    """Return the records of the first line: those in an array of them, else the document; none for null."""
+    if document is None:
+        return []
+    if isinstance(document, list):
+        items = cast("list[Any]", document)
+        if all(isinstance(item, dict | list) for item in items):
+            return items
+    return [document]
+
+
+def _is_complete_json(line: str) -> bool:
     try:
         json.loads(line)
     except ValueError:
@@ -496,7 +551,7 @@ def _is_whole(line: str) -> bool:
 
 
 def _open_csv(raw: BinaryIO, encoding: str) -> io.TextIOWrapper:
-    """The text of a CSV file, behind the line with which some of them name the separator to Excel."""
+    """Return the text of a CSV file, behind the line with which some of them name the separator to Excel."""
     text = _open_text(raw, encoding)
     _read_separator(text)
     return text
@@ -515,13 +570,13 @@ def _read_separator(text: io.TextIOWrapper) -> str:
 
 
 def _open_text(raw: BinaryIO, encoding: str) -> io.TextIOWrapper:
-    """The text of a file in the encoding that was named, in UTF-8, or in UTF-16 with a byte order mark."""
+    """Return the text of a file in the encoding that was named, in UTF-8, or in UTF-16 with a byte order mark."""
     raw.seek(0)
     if encoding:
         return io.TextIOWrapper(raw, encoding=encoding, newline="")
-    marked = raw.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    is_utf16 = raw.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     raw.seek(0)
-    return io.TextIOWrapper(raw, encoding="utf-16" if marked else "utf-8-sig", newline="")
+    return io.TextIOWrapper(raw, encoding="utf-16" if is_utf16 else "utf-8-sig", newline="")
 
 
 def _explain_unreadable(number: int, error: Exception, fails: Fails) -> Exception:
@@ -532,8 +587,9 @@ def _explain_unreadable(number: int, error: Exception, fails: Fails) -> Exceptio
     failure = f"Behind record {number} the file can't be read: {message[:200]}."
     if isinstance(error, UnicodeError):
         return fails("invalid", failure, "Name its `encoding`, such as cp1252, in which Excel often writes.")
-    is_open = isinstance(error, csv.Error) and "end of data" in message
-    return fails("invalid", failure, 'A `"` that begins a field is never closed.' if is_open else "")
+    if isinstance(error, csv.Error) and "end of data" in message:
+        return fails("invalid", failure, 'A `"` that begins a field is never closed.')
+    return fails("invalid", failure, "")
 
 
 def refuse_unusable_names(names: Sequence[str], max_columns: int, fails: Fails, *, ignores_case: bool) -> None:
@@ -572,201 +628,19 @@ def _describe_place(names: Sequence[str], number: int) -> str:
 
 
 def infer_column_kinds(records: Iterator[list[Any]], kind: Callable[[Any], str]) -> tuple[list[Any], list[set[str]]]:
-    """The names of the fields, and the kinds of each field's values."""
+    """Return the names of the fields, and the kinds of each field's values."""
     names = next(records, list[Any]())
     kinds: list[set[str]] = []
-    _add(kinds, names)
+    _add_fields(kinds, names)
     for row in records:
-        _add(kinds, row)
+        _add_fields(kinds, row)
         for field_kinds, value in zip(kinds, row, strict=False):
             if "TEXT" not in field_kinds or not isinstance(value, str):  # nothing that a text is makes it less
                 field_kinds.add(kind(value))
     return names, kinds
 
 
-def _add(found: list[set[str]], row: Iterable[Any]) -> None:
-    found += [set[str]() for _ in list(row)[len(found) :]]
-
-
-class ColumnSummary:
-    """Summarizes what the values of each field are like: all of them, or their number and range.
-
-    Args:
-        kind: returns the kind of a value, as that of a column is inferred.
-        related: kinds of which a column can have several, and still has a type.
-    """
-
-    def __init__(self, kind: Callable[[Any], str] = lambda value: "", related: Sequence[frozenset[str]] = ()) -> None:
-        self.records = 0
-        self._fields: list[_Values] = []
-        self._kinds: list[_KindCounts] = []
-        self._kind = kind
-        self._related = related
-        self._is_complete = True
-
-    def through(self, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
-        """Pass `records` on unchanged, names first, and examine the first values on the way."""
-        yield from itertools.islice(records, 1)
-        for row in itertools.islice(records, _MAX_DESCRIBED_RECORDS):
-            self.records += 1
-            self._fields += [_Values() for _ in row[len(self._fields) :]]
-            self._kinds += [_KindCounts() for _ in row[len(self._kinds) :]]
-            for field, kinds, value in zip(self._fields, self._kinds, row, strict=False):
-                field.add(value)
-                kinds.add(self._kind(value), value, self.records)
-            yield row
-        for row in records:
-            self._is_complete = False
-            yield row
-
-    def describe(self) -> list[str]:
-        """Return a line for each field."""
-        part = "" if self._is_complete else f"of the first {self.records:,} rows "
-        return [
-            part + field.told(self.records) + kinds.describe_exceptions(self._related)
-            for field, kinds in zip(self._fields, self._kinds, strict=True)
-        ]
-
-
-def describe_file(records: Iterator[list[Any]], summary: ColumnSummary) -> str:
-    """Return what the values of each field of a file are like, in lines that end a message."""
-    summarized = summary.through(records)
-    names = next(summarized, list[Any]())
-    deque(summarized, maxlen=0)
-    lines = [f"{name}: {line}" for name, line in zip(names, summary.describe(), strict=False)]
-    return "\n".join(["\nIn the file:", *(" ".join(line.split()) for line in lines)])
-
-
-class _KindCounts:
-    """Counts the values of a field by their kinds, and keeps the first of each."""
-
-    def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-        self._examples: dict[str, dict[str, int]] = {}
-
-    def add(self, kind: str, value: Any, record: int) -> None:
-        if not kind:
-            return
-        self._counts[kind] = self._counts.get(kind, 0) + 1
-        examples = self._examples.setdefault(kind, {})
-        # Most kinds have many values, and only few of them are of interest where there are few.
-        if len(examples) < _MAX_EXAMPLES and self._counts[kind] <= _MAX_SEARCHED_EXAMPLES:
-            if isinstance(value, str):
-                value = value[:_MAX_SHOWN_CHARACTERS]
-            examples.setdefault(json.dumps(value, ensure_ascii=False, default=repr)[:_MAX_SHOWN_CHARACTERS], record)
-
-    def describe_exceptions(self, related: Sequence[frozenset[str]]) -> str:
-        """Return how many values keep the field from the kind that most of them have; empty where none does."""
-        if not self._counts:
-            return ""
-        kind = max(self._counts, key=lambda name: self._counts[name])
-        families = [kinds for kinds in related if kind in kinds] or [frozenset((kind,))]
-        exceptions = [[name for name in self._counts if name not in family] for family in families]
-        others = min(exceptions, key=lambda names: sum(self._counts[name] for name in names))
-        count = sum(self._counts[name] for name in others)
-        if not others or kind.lower() == "text" or 2 * count > sum(self._counts.values()):
-            return ""
-        examples: list[str] = []
-        for name in others:
-            examples += [f"{value} in record {record:,}" for value, record in self._examples[name].items()]
-        return f"; {kind.lower()} but for {count:,}: {', '.join(examples[:_MAX_EXAMPLES])}"
-
-
-class _Values:
-    def __init__(self) -> None:
-        self._times: dict[Any, int] = {}
-        self._values = 0
-        self._least: Any = None
-        self._most: Any = None
-        self._are_numbers = True
-        self._quoted = False
-        self._texts: list[str] = []
-
-    def add(self, value: Any) -> None:
-        if value is None or value == "":
-            return
-        self._values += 1
-        self._quoted = self._quoted or isinstance(value, str)
-        if isinstance(value, bool | dict | list | bytes):
-            value = json.dumps(value, ensure_ascii=False, default=repr)
-            self._are_numbers = False
-        key = _value_key(value)
-        if key in self._times:
-            self._times[key] += 1
-            return
-        if len(self._times) <= _MAX_DIFFERENT_VALUES:
-            self._times[key] = 1
-        self._compare(value)
-
-    def _compare(self, value: Any) -> None:
-        """Note the least and the greatest value, as texts and, as long as all are numbers, as numbers."""
-        text = str(value)
-        if self._texts:
-            self._texts = [min(text, *self._texts), max(text, *self._texts)]
-        else:
-            self._texts = [text, text]
-        if not self._are_numbers or not _is_number(value, text):
-            self._are_numbers = False
-            return
-        number = _parse_number(text)
-        # As databases order them, NaN comes last.
-        rank = (False, number, text) if number == number else (True, 0, text)
-        self._least = min(rank, self._least or rank)
-        self._most = max(rank, self._most or rank)
-
-    def told(self, records: int) -> str:
-        different = len(self._times)
-        if not different:
-            return "empty"
-        empty = ""
-        if records > self._values:
-            empty = f", {records - self._values:,} empty"
-        if self._has_few_values():
-            ranked = sorted(self._times.items(), key=lambda item: -item[1])
-            return ", ".join(f"{self._format(str(key))} {times:,}" for key, times in ranked) + empty
-        if different == self._values:
-            number = "all"
-        elif different <= _MAX_DIFFERENT_VALUES:
-            number = f"{different:,}"
-        else:
-            number = f"more than {_MAX_DIFFERENT_VALUES:,}"
-        least, most = self._texts
-        if self._are_numbers:
-            least = self._least[-1]
-            most = self._most[-1]
-        return f"{number} different, {self._format(least)} to {self._format(most)}{empty}"
-
-    def _has_few_values(self) -> bool:
-        different = len(self._times)
-        if different > _MAX_LISTED_VALUES or 2 * different > self._values:
-            return False
-        return all(len(str(key)) <= _MAX_SHOWN_CHARACTERS for key in self._times)
-
-    def _format(self, text: str) -> str:
-        if len(text) > _MAX_SHOWN_CHARACTERS:
-            text = f"{text[: _MAX_SHOWN_CHARACTERS - 1]}…"
-        if self._quoted and not self._are_numbers:
-            return json.dumps(text, ensure_ascii=False)
-        return text
-
-
-def _value_key(value: Any) -> Any:
-    """Return a key for counting a value: the value itself, or a hash, because long ones would fill the memory."""
-    if isinstance(value, str) and len(value) > _MAX_KEPT_CHARACTERS:
-        return hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()
-    if value != value:  # NaN equals nothing, not even itself.
-        return "nan"
-    return value
-
-
-def _is_number(value: Any, text: str) -> bool:
-    if isinstance(value, str):
-        return _NUMBER.fullmatch(text) is not None
-    return isinstance(value, int | float)
-
-
-def _parse_number(text: str) -> int | float:
-    """Return the number in `text`; as an integer if it is one, which Python compares exactly."""
-    if len(text) < _MAX_INTEGER_DIGITS and text.removeprefix("-").isdecimal():
-        return int(text)
-    return float(text)
+def _add_fields(kinds: list[set[str]], row: Sequence[Any]) -> None:
+    """Give each field of a record a set of kinds."""
+    while len(kinds) < len(row):
+        kinds.append(set())

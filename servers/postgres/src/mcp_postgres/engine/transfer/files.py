@@ -29,11 +29,10 @@ from mcp_batteries.errors import (
 )
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.results.changes import Export, Import
+from mcp_batteries.sql.transfer.column_summary import ColumnSummary, describe_file
 from mcp_batteries.sql.transfer.files import create_file, open_served_file
 from mcp_batteries.sql.transfer.records import (
-    ColumnSummary,
     CsvDialect,
-    describe_file,
     detect_dialect,
     read_csv_lines,
     read_csv_records,
@@ -281,13 +280,13 @@ def _keep_texts(source: _ImportSource, columns: Sequence[dict[str, Any]]) -> Non
 
 async def _inspect_file(file: ServedFile, *, dry_run: bool) -> _ImportSource:
     """Read how a file is written, and the names of its fields."""
-    known = CsvDialect(encoding=file.encoding, null_words=frozenset(file.null_words))
-    source = _ImportSource(file, known, [], None)
+    stated = CsvDialect(encoding=file.encoding, null_words=frozenset(file.null_words))
+    source = _ImportSource(file, stated, [], None)
     if dry_run:
         source.summary = ColumnSummary(choose_classifier(typed=not source.is_csv), RELATED_KINDS)
     with source.open() as raw:
         if source.is_csv:
-            source.dialect = await run_in_thread(lambda cancel: _detect_dialect(raw, file, known, cancel))
+            source.dialect = await run_in_thread(lambda cancel: _detect_dialect(raw, file, stated, cancel))
         source.fields = await run_in_thread(lambda cancel: _read_header(raw, file, source.dialect))
     if not source.fields:
         raise Invalid(f"{quote(file.name)} has no records.", "The first line of a .csv names the columns.")
@@ -368,13 +367,13 @@ def _is_csv(file: ServedFile) -> bool:
     return file.name.lower().endswith((".csv", ".tsv"))
 
 
-def _detect_dialect(raw: BinaryIO, file: ServedFile, known: CsvDialect, cancel: CancelToken) -> CsvDialect:
+def _detect_dialect(raw: BinaryIO, file: ServedFile, stated: CsvDialect, cancel: CancelToken) -> CsvDialect:
     return detect_dialect(
         raw,
         _make_problem,
-        known=known,
+        stated=stated,
         tabs=file.name.lower().endswith(".tsv"),
-        through=lambda rows: _check_cancelled(rows, cancel),
+        pass_on=lambda rows: _check_cancelled(rows, cancel),
     )
 
 
@@ -413,8 +412,10 @@ def _infer_table(
     types: Sequence[str | None],
 ) -> tuple[list[Any], list[str], str]:
     with closing(_open_records(raw, file, dialect, grows=True)) as records:
-        polled = _check_cancelled(records, cancel)
-        return design_table(table, summary.through(polled) if summary else polled, typed=typed, types=types)
+        inspected = _check_cancelled(records, cancel)
+        if summary is not None:
+            inspected = summary.pass_on(inspected)
+        return design_table(table, inspected, typed=typed, types=types)
 
 
 async def _copy_csv(

@@ -33,13 +33,13 @@ class RecordFile(NamedTuple):
     Attributes:
         folder: the one that the operator serves.
         name: the path of the file from there on.
-        written: what the caller knows of how it is written.
+        stated_dialect: what the caller knows of how it is written.
     """
 
     folder: str
     name: str
     interrupt: Interrupt
-    written: CsvDialect = CsvDialect()
+    stated_dialect: CsvDialect = CsvDialect()
 
     @property
     def is_csv(self) -> bool:
@@ -83,9 +83,13 @@ class RecordFile(NamedTuple):
     def dialect(self, file: BinaryIO) -> CsvDialect:
         """Return how the file is written, if it is CSV."""
         if not self.is_csv:
-            return self.written
+            return self.stated_dialect
         return detect_dialect(
-            file, Failure, known=self.written, tabs=self._has_ending(".tsv"), through=self.until_interrupted
+            file,
+            Failure,
+            stated=self.stated_dialect,
+            tabs=self._has_ending(".tsv"),
+            pass_on=self.until_interrupted,
         )
 
     def types(self, file: BinaryIO) -> list[str]:
@@ -105,7 +109,7 @@ class RecordFile(NamedTuple):
             return read_csv_records(file, Failure, dialect)
         if self.is_parquet:
             return read_parquet(file)
-        return read_json_records(file, Failure, _parse_json, fields, grows=grows, encoding=self.written.encoding)
+        return read_json_records(file, Failure, _parse_json, fields, grows=grows, encoding=self.stated_dialect.encoding)
 
     def until_interrupted(self, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
         """Return `records` until the time is up."""

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
 from mcp_batteries.sql.language.identifiers import quote_identifier, spell_identifier
-from mcp_batteries.sql.transfer.records import ColumnSummary, CsvDialect, describe_file
+from mcp_batteries.sql.transfer.column_summary import ColumnSummary, describe_file
+from mcp_batteries.sql.transfer.records import CsvDialect
 from mcp_sqlite.worker.change.transaction import Transaction
 from mcp_sqlite.worker.connection.authorizer import Mode
 from mcp_sqlite.worker.connection.connections import Connections
@@ -49,8 +50,10 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
     convert, an empty field as NULL where the column takes it, from Parquet as each column's type has it.
     """
     database = connections.writer(request["path"])
-    written = CsvDialect(encoding=request.get("encoding", ""), null_words=frozenset(request.get("null_words", ())))
-    source = RecordFile(request["folder"], request["name"], database.interrupt, written)
+    stated_dialect = CsvDialect(
+        encoding=request.get("encoding", ""), null_words=frozenset(request.get("null_words", ()))
+    )
+    source = RecordFile(request["folder"], request["name"], database.interrupt, stated_dialect)
     new_table: _NewTable | None = None
     try:
         table = find_table(database, request["table"])
@@ -99,7 +102,7 @@ def _plan_table(database: Database, source: RecordFile, table: str, *, is_dry_ru
         dialect = source.dialect(file)
         records = source.until_interrupted(source.records(file, dialect, grows=True))
         if is_dry_run and database.visible_schema is None:
-            records = contents.through(records)
+            records = contents.pass_on(records)
         inferred = infer_table(table, records, typed=not source.is_csv, types=types)
         if types and is_dry_run:
             # Where the file has types no record was read for them.
