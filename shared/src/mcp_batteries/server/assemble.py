@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import logging
-from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from mcp.server.apps import Apps
 from mcp.server.caching import CacheableMethod, CacheHint
@@ -21,27 +18,25 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.request_state import RequestStateSecurity
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
+from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, TextContent
 
 from mcp_batteries.errors import Invalid, Problem, Unavailable, describe_os_error, quote
 from mcp_batteries.observability.audit import Audit, caller_key
 from mcp_batteries.sdk import lowlevel, skip_unrecorded_spans, tool_table, without_logging_setup
-from mcp_batteries.server.calling.bound_function import TimeLimits, bind_tool
+from mcp_batteries.server.calling.bound_function import TimeLimits
 from mcp_batteries.server.calling.call_params import CALL_TOOLS, rename_tools
 from mcp_batteries.server.calling.call_tools import CallReadingTools, CallTools
 from mcp_batteries.server.calling.inner_calls import let_calls_pass
 from mcp_batteries.server.calling.read_history import ReadHistory
-from mcp_batteries.server.calling.tool import ConfirmationCheck, Explain, StrictTool, strict_tool, without_names
+from mcp_batteries.server.calling.tool import ConfirmationCheck, Explain, StrictTool
 from mcp_batteries.server.catalog import Catalog, entry, prompt_entry
 from mcp_batteries.server.declaration.decorators import (
-    WORST_HINTS,
     Completes,
     DeclaredPrompt,
     DeclaredResource,
     DeclaredTool,
     ListsResources,
     declarations,
-    toolsets_of,
 )
 from mcp_batteries.server.list_changes import ChangeFeedConfig, change_tools
 from mcp_batteries.server.protocol_compat import adapt_to_revision
@@ -50,14 +45,16 @@ from mcp_batteries.server.settings_resource import SettingsResource
 from mcp_batteries.server.skills import SkillsExtension, SkillSource
 from mcp_batteries.server.token_verifier import ServiceTokenVerifier
 from mcp_batteries.server.tool_filter import ClosedGate, ToolFilter
+from mcp_batteries.server.tool_offer import ToolOffer, name_of, uses_param_headers
 from mcp_batteries.settings import Settings, open_text
+from mcp_batteries.settings.server_settings import ServerSettings
 from mcp_batteries.subscriptions.hub import Hub, Source
 
 if TYPE_CHECKING:
     from mcp_batteries.observability.otel import Telemetry
     from mcp_batteries.replicas.bus import RemoteBus
 
-__all__ = ["Assembled", "ServerSettings", "assemble"]
+__all__ = ["Assembled", "assemble"]
 
 logger = logging.getLogger(__name__)
 
@@ -74,37 +71,6 @@ _CACHE_HINT = CacheHint(ttl_ms=3_600_000)
 # Tools whose names begin with one of these verbs only read.
 _READING_VERBS = ("list", "get", "read", "find", "search", "query", "show", "describe")
 _MAX_NAMED_TOOLS = 40
-
-
-class ServerSettings(Protocol):
-    """The part of a server's settings that `assemble` needs."""
-
-    @property
-    def read_only(self) -> bool: ...
-
-    @property
-    def confirm(self) -> bool: ...
-
-    @property
-    def tools(self) -> Sequence[str]: ...
-
-    @property
-    def exclude_tools(self) -> Sequence[str]: ...
-
-    @property
-    def audit_file(self) -> str | None: ...
-
-    @property
-    def max_streams(self) -> int: ...
-
-    @property
-    def telemetry(self) -> bool: ...
-
-    @property
-    def bus(self) -> str | None: ...
-
-    @property
-    def state_key_file(self) -> str | None: ...
 
 
 class Assembled(MCPServer[Any]):
@@ -279,16 +245,9 @@ def assemble(
     catalog = catalog or Catalog()
     catalog.skills = skills
     follows = follows or ChangeFeedConfig()
-    bus = None
-    if settings.bus:
-        bus = _connect_bus(settings.bus, name)
-        opens = [bus.running(), *opens]
-    hub = Hub(sources, bus=bus, max_streams=settings.max_streams, missing=catalog.missing, caller_key=_describe_caller)
-    if bus is not None:
-        bus.on_gap = hub.resync
-        bus.is_needed = lambda: hub.subscriptions > 0
-
-    offer = _ToolOffer(
+    layers = _Layers([*middleware], [*opens])
+    hub = _make_hub(name, settings, sources, catalog, layers)
+    offer = ToolOffer(
         settings,
         ToolFilter(settings.tools, settings.exclude_tools, special),
         catalog,
@@ -302,43 +261,16 @@ def assemble(
     offer.add_tools(tools)
     for room in [*rooms, *_settings_rooms(settings)]:
         _declare_room(room, offer, withholds)
-    batch_type = CallTools if CALL_TOOLS in settings.tools else CallReadingTools
-    call_tools = batch_type(lambda: tool_table(server), _describe_caller)
-    # Several calls in one belong to every toolset that reads: a choice of one has them too.
-    toolsets = offer.chosen_toolsets() if offer.reading_tools() else ()
-    offer.add_room(call_tools, _close_to_hidden_calls(settings), toolsets)
+    _add_call_tools(offer, settings, lambda: tool_table(server))
     if sources:
         # No rule of the server leaves this tool out, because what changes belongs to every toolset.
         offer.add_room(change_tools(hub, follows), ClosedGate())
     offer.choice.check(offer.toolsets, later)
     offer.finish()
-
-    around = middleware
-    if settings.confirm or any(tool.may_ask_without_confirm for tool in offer.tools):
-        # If nobody is ever asked, nothing has to be remembered.
-        middleware = [*middleware, ReadHistory(offer.reading_tools(), _describe_caller)]
-    if settings.telemetry:
-        telemetry = _make_telemetry(name, version, catalog)
-        middleware = [_make_metrics(catalog, telemetry), *middleware]
-        opens = [telemetry.running(), *opens]
-    audit = None
-    if settings.audit_file:
-        audit = Audit(settings.audit_file, catalog.arguments)
-        middleware = [audit, *middleware]
-        opens = [audit, *opens]
-    if offer.has(CALL_TOOLS):
-        middleware = [let_calls_pass, *middleware]
+    audit = _add_layers(layers, name, version, settings, offer)
 
     def resolve_tool(name: Any) -> str | None:
         return offer.resolve(name, tool_table(server))
-
-    async def use_own_names(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-        """Turn a call by another name of a tool into one by its own, which everything inside judges."""
-        if ctx.method == "tools/call" and ctx.params is not None:
-            params = rename_tools(ctx.params, resolve_tool, offer.imply_arguments)
-            if params is not ctx.params:
-                ctx = replace(ctx, params=params)
-        return await call_next(ctx)
 
     with without_logging_setup():
         server = Assembled(
@@ -349,10 +281,10 @@ def assemble(
             tools=list[Tool](offer.tools),
             subscriptions=hub.bus,
             request_state_security=_read_state_keys(settings.state_key_file),
-            middleware=[adapt_to_revision, use_own_names, *middleware],
+            middleware=[adapt_to_revision, _use_own_names(resolve_tool, offer.imply_arguments), *layers.middleware],
             extensions=_choose_extensions(catalog),
             cache_hints=_choose_cache_hints(tools_change=tools_change),
-            lifespan=_make_lifespan(opens, hub),
+            lifespan=_make_lifespan(layers.opens, hub),
         )
     skip_unrecorded_spans(server)
     server.hub = hub
@@ -364,7 +296,7 @@ def assemble(
     server.implied_arguments = offer.imply_arguments
     _find_schemas_by_every_name(server)
     server.verifier = verifier
-    server.own_middleware = around
+    server.own_middleware = middleware
     server.change_feed = follows
     server.tools_change = tools_change
     catalog.install(server)
@@ -374,155 +306,86 @@ def assemble(
 
 
 @dataclass
-class _ToolOffer:
-    """The tools that a server offers, while it is assembled.
+class _Layers:
+    """What stands around the handlers of a server.
 
     Attributes:
-        choice: which tools the operator chose.
-        tools: the tools that are offered.
-        toolsets: the toolsets of every declared tool, offered or not.
-        withheld: for each declared tool that is not offered, how it could be.
-        own_names: the name of each declared tool, offered or not, by each other name that it answers to.
+        middleware: wraps every message, the first outermost.
+        opens: entered, in order, before the first request and left, in reverse, after the last.
     """
 
-    settings: ServerSettings
-    choice: ToolFilter
-    catalog: Catalog
-    consent: ConfirmationCheck | None
-    explains: Explain | None
-    withheld: dict[str, str]
-    dependencies: Sequence[object]
-    time_limits: TimeLimits | None
-    open_world_seconds: float
-    tools: list[StrictTool] = field(default_factory=list[StrictTool])
-    toolsets: dict[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
-    own_names: dict[str, str] = field(default_factory=dict[str, str])
-    _implied_arguments: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    middleware: list[ServerMiddleware[Any]]
+    opens: list[AbstractAsyncContextManager[Any]]
 
-    def imply_arguments(self, name: Any) -> Mapping[str, Any]:
-        """Return the arguments that another name of a tool implies."""
-        if not isinstance(name, str):
-            return {}
-        return self._implied_arguments.get(name, {})
+    def wrap(self, middleware: ServerMiddleware[Any]) -> None:
+        """Put `middleware` around all others."""
+        self.middleware.insert(0, middleware)
 
-    def resolve(self, name: Any, table: Collection[str]) -> str | None:
-        """Return `name` if a tool of `table` has it, else the own name of the declared tool that answers to it."""
-        if not isinstance(name, str):
-            return None
-        if name in table:
-            return name
-        if name not in self.own_names:
-            return None
-        logger.debug("Tool %r was called by another name: %r", self.own_names[name], name)
-        return self.own_names[name]
-
-    def add_tools(self, tools: Sequence[StrictTool]) -> None:
-        """Add finished tools, as far as the operator chose them."""
-        for tool in tools:
-            self.toolsets[tool.name] = tool.toolsets
-            closed = self.choice.find_closed_gate(tool.name, tool.toolsets)
-            if closed:
-                self.withheld[tool.name] = _explain_unavailable(closed.flags, closed.reason)
-            if tool.name not in self.withheld:
-                self.tools.append(tool)
-
-    def chosen_toolsets(self) -> frozenset[str]:
-        """Return the toolsets of the tools declared so far that `--tools` names."""
-        return self.choice.chosen_toolsets(chain.from_iterable(self.toolsets.values()))
-
-    def add_room(self, room: object, missing: ClosedGate, toolsets: Collection[str] = ()) -> None:
-        """Add the tools of a room that declares nothing else, unless something is `missing`.
-
-        Args:
-            toolsets: to which they belong beside their own.
-        """
-        for declared, method in declarations(room):
-            assert isinstance(declared, DeclaredTool)
-            self.declare(declared, method, missing, toolsets)
-
-    def declare(
-        self,
-        declared: DeclaredTool,
-        method: Callable[..., Any],
-        missing: ClosedGate,
-        more_toolsets: Collection[str] = (),
-    ) -> None:
-        """Add a declared tool, or note how it could be offered."""
-        name = _name_of(method)
-        for other in declared.other_names:
-            if self.own_names.setdefault(other.name, name) != name:
-                raise ValueError(f"{other.name} is another name of {self.own_names[other.name]} and of {name}")
-            self._implied_arguments[other.name] = other.arguments
-        if name in self.withheld:
-            return
-        toolsets = (*toolsets_of(declared, method), *more_toolsets)
-        self.toolsets[name] = toolsets
-        closed = self.choice.find_closed_gate(name, toolsets) or ClosedGate()
-        flags = [*closed.flags, *missing.flags]
-        reason = f"{closed.reason} {missing.reason}".strip()
-        if declared.effect != "read" and self.settings.read_only:
-            self.withheld[name] = "The server was started with `--read-only`."
-            return
-        if flags or reason:
-            self.withheld[name] = _explain_unavailable(flags, reason)
-            return
-        if declared.view is not None:
-            self.catalog.views[declared.view.uri] = declared.view
-        if declared.open_world:
-            declared = replace(declared, seconds=max(declared.seconds, self.open_world_seconds))
-        tool = method
-        if inspect.isfunction(method):
-            tool = bind_tool(method, declared, self.dependencies, self.time_limits)
-        self.tools.append(
-            strict_tool(
-                tool,
-                declared,
-                confirm=self.settings.confirm,
-                consent=self.consent,
-                explain=self.explains,
-                param_headers=_uses_param_headers(self.settings),
-            )
-        )
-
-    def finish(self) -> None:
-        """Settle what depends on all tools that are offered, and list them in the catalog.
-
-        Raises:
-            ValueError: two tools have the same name.
-        """
-        counts = Counter(tool.name for tool in self.tools)
-        duplicates = sorted(name for name, count in counts.items() if count > 1)
-        if duplicates:
-            raise ValueError(f"declared more than once: {', '.join(duplicates)}")
-        # Among many tools it would be missed, and hosts cut long lists at their end.
-        self.tools.sort(key=lambda tool: tool.name != CALL_TOOLS)
-        for tool in self.tools:
-            if tool.name == CALL_TOOLS:
-                tool.annotations = self._batch_hints()
-            # A description that names a tool that is turned off would send a model there.
-            tool.description = without_names(tool.description, self.withheld)
-        self.catalog.tools = [entry(tool) for tool in self.tools]
-
-    def _batch_hints(self) -> ToolAnnotations:
-        """Return the hints of the tool that calls others; scopes, consent and `--read-only` check each of these."""
-        if CALL_TOOLS in self.settings.tools and any(tool.effect != "read" for tool in self.tools):
-            return WORST_HINTS
-        others = [tool for tool in self.tools if tool.effect == "read" and tool.name != CALL_TOOLS]
-        is_open_world = any(tool.annotations and tool.annotations.open_world_hint for tool in others)
-        return ToolAnnotations(
-            read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=is_open_world
-        )
-
-    def has(self, name: str) -> bool:
-        return any(tool.name == name for tool in self.tools)
-
-    def reading_tools(self) -> list[str]:
-        """Return the names of the tools that read something themselves."""
-        tools = [tool for tool in self.tools if tool.name != CALL_TOOLS]
-        return [tool.name for tool in tools if tool.annotations and tool.annotations.read_only_hint]
+    def open_first(self, resource: AbstractAsyncContextManager[Any]) -> None:
+        """Enter `resource` before all others."""
+        self.opens.insert(0, resource)
 
 
-def _declare_room(room: object, offer: _ToolOffer, withholds: Callable[[DeclaredTool], ClosedGate]) -> None:
+def _make_hub(name: str, settings: ServerSettings, sources: Sequence[Source], catalog: Catalog, layers: _Layers) -> Hub:
+    """Return the hub that tells of changes, joined with those of other replicas if the settings name a bus."""
+    bus = None
+    if settings.bus:
+        bus = _connect_bus(settings.bus, name)
+        layers.open_first(bus.running())
+    hub = Hub(sources, bus=bus, max_streams=settings.max_streams, missing=catalog.missing, caller_key=_describe_caller)
+    if bus is not None:
+        bus.on_gap = hub.resync
+        bus.is_needed = lambda: hub.subscriptions > 0
+    return hub
+
+
+def _add_call_tools(offer: ToolOffer, settings: ServerSettings, table: Callable[[], Mapping[str, Tool]]) -> None:
+    """Offer the tool that makes several calls in one; it belongs to every toolset that reads."""
+    batch_type = CallTools if CALL_TOOLS in settings.tools else CallReadingTools
+    toolsets: Collection[str] = ()
+    if offer.reading_tools():
+        toolsets = offer.chosen_toolsets()
+    offer.add_room(batch_type(table, _describe_caller), _close_to_hidden_calls(settings), toolsets)
+
+
+def _add_layers(layers: _Layers, name: str, version: str, settings: ServerSettings, offer: ToolOffer) -> Audit | None:
+    """Add what the settings and the offered tools need around every message; return the audit log, if there is one."""
+    if settings.confirm or any(tool.may_ask_without_confirm for tool in offer.tools):
+        # If nobody is ever asked, nothing has to be remembered.
+        layers.middleware.append(ReadHistory(offer.reading_tools(), _describe_caller))
+    if settings.telemetry:
+        telemetry = _make_telemetry(name, version, offer.catalog)
+        layers.wrap(_make_metrics(offer.catalog, telemetry))
+        layers.open_first(telemetry.running())
+    audit = None
+    if settings.audit_file:
+        audit = Audit(settings.audit_file, offer.catalog.arguments)
+        layers.wrap(audit)
+        layers.open_first(audit)
+    if offer.has(CALL_TOOLS):
+        layers.wrap(let_calls_pass)
+    return audit
+
+
+def _use_own_names(
+    resolve_tool: Callable[[Any], str | None], imply_arguments: Callable[[Any], Mapping[str, Any]]
+) -> ServerMiddleware[Any]:
+    """Return the middleware that turns a call by another name of a tool into one by its own name.
+
+    Everything inside of it judges calls by these.
+    """
+
+    async def use_own_names(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+        if ctx.method == "tools/call" and ctx.params is not None:
+            params = rename_tools(ctx.params, resolve_tool, imply_arguments)
+            if params is not ctx.params:
+                ctx = replace(ctx, params=params)
+        return await call_next(ctx)
+
+    return use_own_names
+
+
+def _declare_room(room: object, offer: ToolOffer, withholds: Callable[[DeclaredTool], ClosedGate]) -> None:
     """Add everything that a room declares to the offered tools and to the catalog."""
     catalog = offer.catalog
     for declared, method in declarations(room):
@@ -535,24 +398,16 @@ def _declare_room(room: object, offer: _ToolOffer, withholds: Callable[[Declared
             case DeclaredResource():
                 catalog.add_resource(declared, method)
             case DeclaredPrompt():
-                catalog.prompts[_name_of(method)] = (prompt_entry(method, declared), method)
+                catalog.prompts[name_of(method)] = (prompt_entry(method, declared), method)
             case Completes():
                 catalog.completions[declared.of, declared.argument] = method
             case ListsResources():
                 catalog.listings.append(method)
 
 
-def _name_of(method: Callable[..., Any]) -> str:
-    return getattr(method, "__name__", "")
-
-
-def _uses_param_headers(settings: ServerSettings) -> bool:
-    return isinstance(settings, Settings) and settings.param_headers and settings.transport == "http"
-
-
 def _close_to_hidden_calls(settings: ServerSettings) -> ClosedGate:
     """Return why several calls are not made in one: a proxy that refuses calls by their headers sees none of them."""
-    if not _uses_param_headers(settings) or CALL_TOOLS in settings.tools:
+    if not uses_param_headers(settings) or CALL_TOOLS in settings.tools:
         return ClosedGate()
     return ClosedGate(reason="With `--param-headers` each call is sent alone, unless `--tools` names this tool.")
 
@@ -636,13 +491,6 @@ def _explain_exceptions(method: Callable[..., Any], explains: Explain) -> Callab
             raise problem from defect
 
     return call
-
-
-def _explain_unavailable(flags: Sequence[str], reason: str) -> str:
-    """Say how the operator could make an unavailable tool available."""
-    if not flags:
-        return reason
-    return f"The operator can start the server with `{' '.join(flags)}`. {reason}".strip()
 
 
 def _describe_caller(ctx: ServerRequestContext[Any]) -> str | None:

@@ -137,7 +137,7 @@ class Catalog:
         low.add_request_handler("resources/templates/list", PaginatedRequestParams, self._list_templates)
         low.add_request_handler("resources/read", ReadResourceRequestParams, self._read)
         low.add_request_handler("prompts/list", PaginatedRequestParams, self._list_prompts)
-        low.add_request_handler("prompts/get", GetPromptRequestParams, self._prompt)
+        low.add_request_handler("prompts/get", GetPromptRequestParams, self._get_prompt)
         low.add_request_handler("completion/complete", CompleteRequestParams, self._complete)
 
     async def _list_tools(self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams) -> ListToolsResult:
@@ -152,7 +152,7 @@ class Catalog:
     ) -> ListResourcesResult:
         entries = [_resource_entry(declared) for declared, _ in self.fixed.values() if not declared.last]
         for listing in self.listings:
-            entries.extend(await _contained(listing()))
+            entries.extend(await _report_failures(listing()))
         entries += [_resource_entry(declared) for declared, _ in self.fixed.values() if declared.last]
         items, next_cursor = page_of("resources", entries, params.cursor)
         return ListResourcesResult(resources=items, next_cursor=next_cursor)
@@ -196,7 +196,7 @@ class Catalog:
         values = reader.values
         if "uri" in inspect.signature(reader.method).parameters:
             values = {**values, "uri": uri}
-        return await _contained(reader.method(**values))
+        return await _report_failures(reader.method(**values))
 
     def missing(self, uri: str) -> NotFound | None:
         """Return an error that no resource has a URI of this form, with the valid forms; None if it may exist."""
@@ -233,7 +233,7 @@ class Catalog:
                 return _Reader(template.method, arguments)
         return None
 
-    async def _prompt(
+    async def _get_prompt(
         self, ctx: ServerRequestContext[Any], params: GetPromptRequestParams
     ) -> GetPromptResult | InputRequiredResult:
         if params.name not in self.prompts:
@@ -247,33 +247,22 @@ class Catalog:
         values: dict[str, Any] = {name: value for name, value in arguments.items() if value}
         if _REQUEST in inspect.signature(method).parameters:
             values[_REQUEST] = params
-        result = await _contained(method(**values))
+        result = await _report_failures(method(**values))
         if isinstance(result, InputRequiredResult):
             return result
-        return GetPromptResult(description=prompt.description, messages=_messages(result))
+        return GetPromptResult(description=prompt.description, messages=_to_messages(result))
 
     async def _complete(self, ctx: ServerRequestContext[Any], params: CompleteRequestParams) -> CompleteResult:
-        match params.ref:
-            case PromptReference(name=name) if name in self.prompts:
-                kind = "prompt"
-                prompt, _ = self.prompts[name]
-                valid_names = {argument.name for argument in prompt.arguments or []}
-            case ResourceTemplateReference(uri=uri) if any(uri == item.declared.uri for item in self.templates):
-                kind = "resource"
-                valid_names = set(UriTemplate.parse(uri).variable_names)
-            case _:
-                raise MCPError(INVALID_PARAMS, "There is no such prompt or resource template to complete.")
-        if params.argument.name not in valid_names:
-            valid = ", ".join(f"`{name}`" for name in sorted(valid_names)) or "none"
-            raise MCPError(
-                INVALID_PARAMS,
-                f"It has no argument {quote(params.argument.name)}. Its arguments are: {valid}.",
-            )
-        method = self.completions.get((kind, params.argument.name))
+        kind, names = self._find_completable(params.ref)
+        argument = params.argument
+        if argument.name not in names:
+            valid = ", ".join(f"`{name}`" for name in sorted(names)) or "none"
+            raise MCPError(INVALID_PARAMS, f"It has no argument {quote(argument.name)}. Its arguments are: {valid}.")
         values: Sequence[str] = []
-        if method is not None:
+        complete = self.completions.get((kind, argument.name))
+        if complete is not None:
             others = dict(params.context.arguments or {}) if params.context else {}
-            values = await _contained(method(params.argument.value, others))
+            values = await _report_failures(complete(argument.value, others))
         return CompleteResult(
             completion=Completion(
                 values=[well_formed(value) for value in values[:_MAX_COMPLETIONS]],
@@ -281,6 +270,17 @@ class Catalog:
                 has_more=len(values) > _MAX_COMPLETIONS,
             )
         )
+
+    def _find_completable(self, reference: PromptReference | ResourceTemplateReference) -> tuple[str, Collection[str]]:
+        """Return the kind of what a request completes, as in `completions`, and the names of its arguments."""
+        match reference:
+            case PromptReference(name=name) if name in self.prompts:
+                prompt, _ = self.prompts[name]
+                return "prompt", {argument.name for argument in prompt.arguments or []}
+            case ResourceTemplateReference(uri=uri) if any(uri == item.declared.uri for item in self.templates):
+                return "resource", set(UriTemplate.parse(uri).variable_names)
+            case _:
+                raise MCPError(INVALID_PARAMS, "There is no such prompt or resource template to complete.")
 
 
 def _with_uri(error: MCPError, uri: str, protocol_version: str) -> MCPError:
@@ -385,18 +385,18 @@ def _template_entry(declared: DeclaredResource) -> ResourceTemplate:
     )
 
 
-def _messages(result: Any) -> list[PromptMessage]:
+def _to_messages(result: Any) -> list[PromptMessage]:
     items = cast("Sequence[Any]", result if isinstance(result, list | tuple) else [result])
     messages: list[PromptMessage] = []
     for item in items:
         if isinstance(item, PromptMessage):
             messages.append(item)
         else:
-            messages.append(PromptMessage(role="user", content=_content(item)))
+            messages.append(PromptMessage(role="user", content=_to_content(item)))
     return messages
 
 
-def _content(item: Any) -> Any:
+def _to_content(item: Any) -> Any:
     """Return the content of a message: a text, a resource's contents as an attachment, or a block unchanged."""
     if isinstance(item, str):
         return TextContent(type="text", text=well_formed(item))
@@ -405,7 +405,7 @@ def _content(item: Any) -> Any:
     return item
 
 
-async def _contained(work: Awaitable[Any]) -> Any:
+async def _report_failures(work: Awaitable[Any]) -> Any:
     """Await `work`; a `Problem` becomes the JSON-RPC error with its text, with the problem as its cause.
 
     Any other exception is a defect, whose text the SDK would send to handshake-era clients.

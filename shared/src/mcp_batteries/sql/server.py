@@ -8,11 +8,12 @@ from importlib.metadata import version
 from types import ModuleType
 from typing import Any, ClassVar, Protocol
 
-from mcp_batteries.server.assemble import Assembled, ServerSettings, assemble
+from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_batteries.server.calling.results import TextResult
 from mcp_batteries.server.declaration.decorators import DeclaredTool, declarations
 from mcp_batteries.server.list_changes import ChangeFeedConfig
 from mcp_batteries.server.skills import SkillSource
+from mcp_batteries.settings.server_settings import ServerSettings
 from mcp_batteries.sql.policy import AnyPolicy, ReadStatement
 from mcp_batteries.sql.resources import Resources
 from mcp_batteries.sql.saved_queries import SavedQueries, SavedQuery

@@ -71,6 +71,8 @@ class OtherName:
 
 @dataclass(frozen=True)
 class DeclaredTool:
+    """What `tool` says of a function; its parameters say what each attribute is."""
+
     title: str
     effect: Effect
     idempotent: bool
@@ -92,6 +94,8 @@ class DeclaredTool:
 
 @dataclass(frozen=True)
 class DeclaredResource:
+    """What `resource` says of a method."""
+
     uri: str
     name: str
     title: str
@@ -101,18 +105,22 @@ class DeclaredResource:
 
 @dataclass(frozen=True)
 class DeclaredPrompt:
+    """What `prompt` says of a method."""
+
     title: str
 
 
 @dataclass(frozen=True)
 class Completes:
+    """What `completes` says of a method."""
+
     argument: str
     of: Literal["prompt", "resource"]
 
 
 @dataclass(frozen=True)
 class ListsResources:
-    pass
+    """What `lists_resources` says of a method: only that it is one."""
 
 
 Declared = DeclaredTool | DeclaredResource | DeclaredPrompt | Completes | ListsResources
@@ -160,7 +168,19 @@ def tool(
     gates = (gate,) if isinstance(gate, str) else gate
     return _mark(
         DeclaredTool(
-            title, effect, idempotent, open_world, seconds, view, app_only, toolsets, gates, adapt, work, long, also
+            title=title,
+            effect=effect,
+            idempotent=idempotent,
+            open_world=open_world,
+            seconds=seconds,
+            view=view,
+            app_only=app_only,
+            toolsets=toolsets,
+            gates=gates,
+            adapt=adapt,
+            work=work,
+            long=long,
+            also=also,
         )
     )
 

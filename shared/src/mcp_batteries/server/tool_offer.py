@@ -1,0 +1,205 @@
+"""Collects the tools that a server offers while it is assembled, and why it does not offer the others."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+from mcp_types import ToolAnnotations
+
+from mcp_batteries.server.calling.bound_function import TimeLimits, bind_tool
+from mcp_batteries.server.calling.call_params import CALL_TOOLS
+from mcp_batteries.server.calling.tool import ConfirmationCheck, Explain, StrictTool, strict_tool, without_names
+from mcp_batteries.server.catalog import Catalog, entry
+from mcp_batteries.server.declaration.decorators import WORST_HINTS, DeclaredTool, declarations, toolsets_of
+from mcp_batteries.server.tool_filter import ClosedGate, ToolFilter
+from mcp_batteries.settings import Settings
+from mcp_batteries.settings.server_settings import ServerSettings
+
+__all__ = ["ToolOffer", "name_of", "uses_param_headers"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class ToolOffer:
+    """The tools that a server offers, while it is assembled.
+
+    Attributes:
+        choice: which tools the operator chose.
+        tools: the tools that are offered.
+        toolsets: the toolsets of every declared tool, offered or not.
+        withheld: for each declared tool that is not offered, how it could be.
+        own_names: the name of each declared tool, offered or not, by each other name that it answers to.
+    """
+
+    settings: ServerSettings
+    choice: ToolFilter
+    catalog: Catalog
+    consent: ConfirmationCheck | None
+    explains: Explain | None
+    withheld: dict[str, str]
+    dependencies: Sequence[object]
+    time_limits: TimeLimits | None
+    open_world_seconds: float
+    tools: list[StrictTool] = field(default_factory=list[StrictTool])
+    toolsets: dict[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
+    own_names: dict[str, str] = field(default_factory=dict[str, str])
+    _implied_arguments: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+
+    def imply_arguments(self, name: Any) -> Mapping[str, Any]:
+        """Return the arguments that another name of a tool implies."""
+        if not isinstance(name, str):
+            return {}
+        return self._implied_arguments.get(name, {})
+
+    def resolve(self, name: Any, table: Collection[str]) -> str | None:
+        """Return `name` if a tool of `table` has it, else the own name of the declared tool that answers to it."""
+        if not isinstance(name, str):
+            return None
+        if name in table:
+            return name
+        if name not in self.own_names:
+            return None
+        logger.debug("Tool %r was called by another name: %r", self.own_names[name], name)
+        return self.own_names[name]
+
+    def add_tools(self, tools: Sequence[StrictTool]) -> None:
+        """Add finished tools, as far as the operator chose them."""
+        for tool in tools:
+            self.toolsets[tool.name] = tool.toolsets
+            closed = self.choice.find_closed_gate(tool.name, tool.toolsets)
+            if closed:
+                self.withheld[tool.name] = _explain_unavailable(closed.flags, closed.reason)
+            if tool.name not in self.withheld:
+                self.tools.append(tool)
+
+    def chosen_toolsets(self) -> frozenset[str]:
+        """Return the toolsets of the tools declared so far that `--tools` names."""
+        return self.choice.chosen_toolsets(chain.from_iterable(self.toolsets.values()))
+
+    def add_room(self, room: object, missing: ClosedGate, toolsets: Collection[str] = ()) -> None:
+        """Add the tools of a room that declares nothing else, unless something is `missing`.
+
+        Args:
+            toolsets: to which they belong beside their own.
+        """
+        for declared, method in declarations(room):
+            assert isinstance(declared, DeclaredTool)
+            self.declare(declared, method, missing, toolsets)
+
+    def declare(
+        self,
+        declared: DeclaredTool,
+        method: Callable[..., Any],
+        missing: ClosedGate,
+        more_toolsets: Collection[str] = (),
+    ) -> None:
+        """Add a declared tool, or note how it could be offered."""
+        name = name_of(method)
+        self._add_other_names(name, declared)
+        if name in self.withheld:
+            return
+        toolsets = (*toolsets_of(declared, method), *more_toolsets)
+        self.toolsets[name] = toolsets
+        obstacle = self._find_obstacle(declared, self.choice.find_closed_gate(name, toolsets), missing)
+        if obstacle:
+            self.withheld[name] = obstacle
+            return
+        if declared.view is not None:
+            self.catalog.views[declared.view.uri] = declared.view
+        self.tools.append(self._make_tool(declared, method))
+
+    def _add_other_names(self, name: str, declared: DeclaredTool) -> None:
+        for other in declared.other_names:
+            if self.own_names.setdefault(other.name, name) != name:
+                raise ValueError(f"{other.name} is another name of {self.own_names[other.name]} and of {name}")
+            self._implied_arguments[other.name] = other.arguments
+
+    def _find_obstacle(self, declared: DeclaredTool, closed: ClosedGate | None, missing: ClosedGate) -> str:
+        """Return why a tool is not offered and how it could be; empty if it is.
+
+        Args:
+            closed: what the operator's choice lacks for it.
+            missing: what the server's own rules lack for it.
+        """
+        if declared.effect != "read" and self.settings.read_only:
+            return "The server was started with `--read-only`."
+        closed = closed or ClosedGate()
+        flags = [*closed.flags, *missing.flags]
+        return _explain_unavailable(flags, f"{closed.reason} {missing.reason}".strip())
+
+    def _make_tool(self, declared: DeclaredTool, method: Callable[..., Any]) -> StrictTool:
+        """Return the tool that calls `method`, with the dependencies of a function bound to it."""
+        if declared.open_world:
+            declared = replace(declared, seconds=max(declared.seconds, self.open_world_seconds))
+        tool = method
+        if inspect.isfunction(method):
+            tool = bind_tool(method, declared, self.dependencies, self.time_limits)
+        return strict_tool(
+            tool,
+            declared,
+            confirm=self.settings.confirm,
+            consent=self.consent,
+            explain=self.explains,
+            param_headers=uses_param_headers(self.settings),
+        )
+
+    def finish(self) -> None:
+        """Settle what depends on all tools that are offered, and list them in the catalog.
+
+        Raises:
+            ValueError: two tools have the same name.
+        """
+        counts = Counter(tool.name for tool in self.tools)
+        duplicates = sorted(name for name, count in counts.items() if count > 1)
+        if duplicates:
+            raise ValueError(f"declared more than once: {', '.join(duplicates)}")
+        # Among many tools it would be missed, and hosts cut long lists at their end.
+        self.tools.sort(key=lambda tool: tool.name != CALL_TOOLS)
+        for tool in self.tools:
+            if tool.name == CALL_TOOLS:
+                tool.annotations = self._batch_hints()
+            # A description that names a tool that is turned off would send a model there.
+            tool.description = without_names(tool.description, self.withheld)
+        self.catalog.tools = [entry(tool) for tool in self.tools]
+
+    def _batch_hints(self) -> ToolAnnotations:
+        """Return the hints of the tool that calls others; scopes, consent and `--read-only` check each of these."""
+        if CALL_TOOLS in self.settings.tools and any(tool.effect != "read" for tool in self.tools):
+            return WORST_HINTS
+        others = [tool for tool in self.tools if tool.effect == "read" and tool.name != CALL_TOOLS]
+        is_open_world = any(tool.annotations and tool.annotations.open_world_hint for tool in others)
+        return ToolAnnotations(
+            read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=is_open_world
+        )
+
+    def has(self, name: str) -> bool:
+        return any(tool.name == name for tool in self.tools)
+
+    def reading_tools(self) -> list[str]:
+        """Return the names of the tools that read something themselves."""
+        tools = [tool for tool in self.tools if tool.name != CALL_TOOLS]
+        return [tool.name for tool in tools if tool.annotations and tool.annotations.read_only_hint]
+
+
+def name_of(method: Callable[..., Any]) -> str:
+    """Return the name of what a room declares."""
+    return getattr(method, "__name__", "")
+
+
+def uses_param_headers(settings: ServerSettings) -> bool:
+    """Return whether the headers of a request repeat arguments of its call."""
+    return isinstance(settings, Settings) and settings.param_headers and settings.transport == "http"
+
+
+def _explain_unavailable(flags: Sequence[str], reason: str) -> str:
+    """Say how the operator could make an unavailable tool available."""
+    if not flags:
+        return reason
+    return f"The operator can start the server with `{' '.join(flags)}`. {reason}".strip()
