@@ -221,60 +221,72 @@ def _secret_values(text: str) -> Iterator[tuple[int, int]]:
         value = _value().match(text, match.end())
         if value is None or not _is_secret_value(match, value):
             continue
-        part = _part(value)
-        yield value.span(part)
+        yield value.span(_value_group(value))
         position = value.end()
 
 
-def _part(value: re.Match[str]) -> str:
-    """Return the group that holds a value, which is quoted or bare."""
+def _value_group(value: re.Match[str]) -> str:
+    """Return the name of the group that holds a value, which is quoted or bare."""
     if value["quoted"] is None:
         return "bare"
     return "quoted"
 
 
-def _redact_named(found: re.Match[str]) -> str:
+def _redact_named(match: re.Match[str]) -> str:
     """Hide the value of a name that stands before it without a sign between them."""
-    part = _part(found)
-    if not is_secret_name(found["name"]) or _is_ordinary(found[part], quoted=True):
-        return found[0]
-    start, end = found.span(part)
-    return found[0][: start - found.start()] + MASK + found[0][end - found.start() :]
+    group = _value_group(match)
+    if not is_secret_name(match["name"]) or _is_ordinary(match[group], quoted=True):
+        return match[0]
+    start, end = match.span(group)
+    return match[0][: start - match.start()] + MASK + match[0][end - match.start() :]
 
 
-def _redact_query(found: re.Match[str]) -> str:
-    name = found["name"]
+def _redact_query(match: re.Match[str]) -> str:
+    """Hide the value of a parameter in the query of a URL."""
+    name = match["name"]
+    value = match["value"]
     is_secret = is_secret_name(name)
     if name.lower() in _QUERY_NAMES:
-        is_secret = len(found["value"]) >= _MIN_QUERY_CHARACTERS
-    if not is_secret or _REFERENCE.fullmatch(found["value"]):
-        return found[0]
-    return found[1] + MASK
+        is_secret = len(value) >= _MIN_QUERY_CHARACTERS
+    if not is_secret or _REFERENCE.fullmatch(value):
+        return match[0]
+    return match[1] + MASK
 
 
-def _redact_element(found: re.Match[str]) -> str:
-    if not is_secret_name(found["name"]) or _is_ordinary(found[3], quoted=True):
-        return found[0]
-    return found[1] + MASK
+def _redact_element(match: re.Match[str]) -> str:
+    """Hide the content of an element of XML."""
+    if not is_secret_name(match["name"]) or _is_ordinary(match[3], quoted=True):
+        return match[0]
+    return match[1] + MASK
 
 
-def _is_secret_value(found: re.Match[str], value: re.Match[str]) -> bool:
-    """Return whether `value`, which follows the name of a secret in `found`, is one."""
+def _is_secret_value(assignment: re.Match[str], value: re.Match[str]) -> bool:
+    """Return whether `value`, which is assigned to the name of a secret, is one."""
     if value["quoted"] is not None:
         return not _is_ordinary(value["quoted"], quoted=True)
-    name = found["name"]
+    name = assignment["name"]
     bare = value["bare"]
-    separator = found["separator"].strip()
-    if name in ("PWD", "OLDPWD") and ("/" in bare or "\\" in bare):
+    if _is_working_folder(name, bare) or _is_token_count(name, bare):
         return False
-    if separator == "=" and _ENVIRONMENT_NAME.fullmatch(name) is not None:
-        return bare.lower() not in _ORDINARY and _REFERENCE.fullmatch(bare) is None
-    if separator == ":" and bare[0] in "{[(":
-        return False
-    digits = bare.strip("().,;}]")
-    if "oken" in name and digits.isdigit() and len(digits) <= _MAX_COUNT_DIGITS:
-        return False
-    return not (_is_ordinary(bare, quoted=False) or (separator == ":" and _is_prose(value)))
+    match assignment["separator"].strip():
+        case "=" if _ENVIRONMENT_NAME.fullmatch(name) is not None:
+            return bare.lower() not in _ORDINARY and _REFERENCE.fullmatch(bare) is None
+        case ":":
+            opens_structure = bare[0] in "{[("
+            return not (opens_structure or _is_ordinary(bare, quoted=False) or _is_prose(value))
+        case _:
+            return not _is_ordinary(bare, quoted=False)
+
+
+def _is_working_folder(name: str, value: str) -> bool:
+    """Return whether a shell's variable holds a path: its name only looks like a password's."""
+    return name in ("PWD", "OLDPWD") and ("/" in value or "\\" in value)
+
+
+def _is_token_count(name: str, value: str) -> bool:
+    """Return whether a value says how many tokens there are, as in `max_tokens: 4096`."""
+    digits = value.strip("().,;}]")
+    return "oken" in name and digits.isdigit() and len(digits) <= _MAX_COUNT_DIGITS
 
 
 def _is_prose(value: re.Match[str]) -> bool:
