@@ -76,12 +76,27 @@ def _is_certain(mime_type: str, head: bytes) -> bool:
         case "image/bmp":
             return head[6:10] == b"\0\0\0\0"
         case "image/vnd.microsoft.icon":
-            return len(head) > 9 and head[4:6] != b"\0\0" and head[9] == 0
+            return _is_icon(head)
         case "image/x-portable-anymap":
             return head[2:3].isspace()
         case "image/x-pcx":
-            return len(head) > 128 and head[3] in (1, 2, 4, 8) and head[64] == 0
+            return _is_pcx(head)
         case "image/x-sgi":
-            return len(head) > 104 and head[2] < 2 and head[3] in (1, 2) and head[4:6] in (b"\0\1", b"\0\2", b"\0\3")
+            return _is_sgi(head)
         case _:
             return True
+
+
+def _is_icon(head: bytes) -> bool:
+    """Return whether the file holds pictures, the first with the reserved byte of its entry as zero."""
+    return len(head) > 9 and head[4:6] != b"\0\0" and head[9] == 0
+
+
+def _is_pcx(head: bytes) -> bool:
+    """Return whether a pixel has a possible number of bits, and the reserved byte is zero."""
+    return len(head) > 128 and head[3] in (1, 2, 4, 8) and head[64] == 0
+
+
+def _is_sgi(head: bytes) -> bool:
+    """Return whether the form of storage, the bytes of a value and the number of dimensions are possible."""
+    return len(head) > 104 and head[2] < 2 and head[3] in (1, 2) and head[4:6] in (b"\0\1", b"\0\2", b"\0\3")
