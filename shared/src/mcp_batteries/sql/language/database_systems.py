@@ -33,22 +33,34 @@ def refuse_other_systems(address: str, own: System) -> None:
     Raises:
         Unavailable: it is another system's address, or in another program's form.
     """
-    command, form = _SERVERS[own]
-    if own == "PostgreSQL" and address and "=" not in address and "://" not in address:
-        advice = " `mcp-sqlite` serves SQLite files." if _FILE.search(address) else ""
-        raise Unavailable("A database's address is neither a URL nor `key=value` text.", f"Write {form}.{advice}")
+    _, form = _SERVERS[own]
+    if own == "PostgreSQL":
+        _refuse_plain_text(address, form)
     match = _BEGINNING.match(address)
     if match is None:
         return
     system = _SYSTEMS.get(match["system"].lower())
-    if system == own == "PostgreSQL" and not match["jdbc"] and not match["driver"]:
-        return
     if system == own:
-        failure = f"A database's address begins with `{match[0]}`, as other programs write it."
-        raise Unavailable(failure, f"Write {form}.")
-    if system is not None:
-        failure = f"`{command}` serves {own}, and a database's address begins with `{match[0]}`: that is {system}."
-        advice = f" `{_SERVERS[system][0]}` serves {system}." if system in _SERVERS else ""
-        raise Unavailable(failure, f"Write {form}.{advice}")
-    if "://" in address:
+        if own == "SQLite" or match["jdbc"] or match["driver"]:
+            failure = f"A database's address begins with `{match[0]}`, as other programs write it."
+            raise Unavailable(failure, f"Write {form}.")
+    elif system is not None:
+        raise _explain_other_system(match[0], system, own)
+    elif "://" in address:
         raise Unavailable(f"A database's address begins with `{match[0]}`, which nobody here knows.", f"Write {form}.")
+
+
+def _refuse_plain_text(address: str, form: str) -> None:
+    """Refuse an address of PostgreSQL that is neither a URL nor `key=value` text."""
+    if not address or "=" in address or "://" in address:
+        return
+    advice = " `mcp-sqlite` serves SQLite files." if _FILE.search(address) else ""
+    raise Unavailable("A database's address is neither a URL nor `key=value` text.", f"Write {form}.{advice}")
+
+
+def _explain_other_system(beginning: str, system: str, own: System) -> Unavailable:
+    """Return the problem of an address that begins as those of another system do."""
+    command, form = _SERVERS[own]
+    failure = f"`{command}` serves {own}, and a database's address begins with `{beginning}`: that is {system}."
+    advice = f" `{_SERVERS[system][0]}` serves {system}." if system in _SERVERS else ""
+    return Unavailable(failure, f"Write {form}.{advice}")
