@@ -41,11 +41,11 @@ S = TypeVar("S", bound=Settings)
 
 
 _OTHER_DASH = re.compile("[\u2010-\u2015\u2212][-\u2010-\u2015\u2212]?([a-z].*)")
-# What is done instead of serving; the first that is set would win over the others.
+# What a server does instead of serving; the first that is set would win over the others.
 _ACTIONS = ("version", "new_token", "print_config", "install", "uninstall", "purge", "check")
-_TOGETHER = {"uninstall", "purge"}
-# These look at no option of a server, so that a command of `--install` can be repeated with one of them.
-_LOOKS_AT_NOTHING = ("version", "new_token", "uninstall", "purge")
+_COMBINABLE_ACTIONS = {"uninstall", "purge"}
+# These read no option of a server, so that a command of `--install` can be repeated with one of them.
+_ACTIONS_WITHOUT_SETTINGS = ("version", "new_token", "uninstall", "purge")
 ONLY_OVER_HTTP = (
     "host",
     "port",
@@ -70,12 +70,13 @@ _NOT_OVER_SSE = (
 def _refuse_other_dashes(arguments: Sequence[str]) -> None:
     """Refuse an option whose dash a word processor or a web page has replaced, which would be taken for a path."""
     for argument in arguments:
-        if match := _OTHER_DASH.fullmatch(argument):
+        match = _OTHER_DASH.fullmatch(argument)
+        if match is not None:
             raise click.UsageError(f"'{argument}' begins with another dash. Type it: --{match[1]}.")
 
 
 def load(kind: type[S], arguments: Sequence[str]) -> S:
-    """The settings from `arguments` and the environment.
+    """Return the settings from `arguments` and the environment.
 
     Raises:
         SystemExit: with 0 after `--help`; with 2 after one line on standard error about the mistake.
@@ -102,9 +103,7 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
             _refuse_options_without_dashes(kind, context)
             try:
                 settings = kind(**context.params)
-                settings.origins.update(
-                    {name: origin for name in context.params if (origin := _origin(context, kind, name))}
-                )
+                settings.origins.update(_find_origins(context, kind))
                 _refuse_options_without_effect(settings)
                 remember_secrets(settings)
                 return settings
@@ -170,8 +169,18 @@ def _is_positional(field: FieldInfo) -> bool:
     return any(isinstance(item, Positional) for item in field.metadata)
 
 
+def _find_origins(context: click.Context, kind: type[Settings]) -> dict[str, str]:
+    """Return the source of each setting's value, except of those that have their default."""
+    origins: dict[str, str] = {}
+    for name in context.params:
+        origin = _origin(context, kind, name)
+        if origin is not None:
+            origins[name] = origin
+    return origins
+
+
 def _origin(context: click.Context, kind: type[Settings], name: str) -> str | None:
-    """The source of the value of setting `name`; None for its default."""
+    """Return the source of the value of setting `name`; None for its default."""
     match context.get_parameter_source(name):
         case click.core.ParameterSource.COMMANDLINE:
             return "command line" if _is_positional(kind.model_fields[name]) else _flag(name)
@@ -328,39 +337,61 @@ def _parameters(kind: type[Settings]) -> Sequence[click.Parameter]:
 
 
 def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Parameter:
-    annotation: Any = field.annotation
-    alternatives = [item for item in get_args(annotation) if item is not NoneType]
-    if NoneType in get_args(annotation) and len(alternatives) == 1:
-        annotation = alternatives[0]
+    """Return the argument or option of the command line that sets a field."""
     common: dict[str, Any] = {"default": field.default, "envvar": variable(kind, name)}
-    flag = "--" + name.replace("_", "-")
     if _is_positional(field):
         metavar = f"[{placeholder(name)}]..."
         words = _Words(next(item.separator for item in field.metadata if isinstance(item, Positional)))
         return click.Argument([name], nargs=-1, type=words, metavar=metavar, **common)
-    common["help"] = field.description
+    return click.Option([*_short_flags(field), _flag(name)], **common, **_option_details(field))
+
+
+def _short_flags(field: FieldInfo) -> list[str]:
+    return [item.flag for item in field.metadata if isinstance(item, Short)]
+
+
+def _option_details(field: FieldInfo) -> dict[str, Any]:
+    """Return what click needs to know of an option beyond its name: its help, and the values that it takes."""
+    annotation = _without_none(field.annotation)
+    details: dict[str, Any] = {"help": field.description}
     if annotation is bool:
-        short = [item.flag for item in field.metadata if isinstance(item, Short)]
-        return click.Option([*short, flag], is_flag=True, **common)
-    if get_origin(annotation) is tuple:
-        return click.Option([flag], multiple=True, type=_Words(), **common)
-    if get_origin(annotation) is Literal:
+        details["is_flag"] = True
+    elif get_origin(annotation) is tuple:
+        details |= {"multiple": True, "type": _Words()}
+    elif get_origin(annotation) is Literal:
         choices = get_args(annotation)
+        details["type"] = _Choice(choices)
         if len(choices) > _MOST_SHOWN:
-            common |= {"metavar": "NAME", "help": f"{field.description}{_ONE_OF}{', '.join(choices)}."}
-        return click.Option([flag], type=_Choice(choices), **common)
-    if annotation is int:
-        low = next((item.ge for item in field.metadata if isinstance(item, Ge)), None)
-        high = next((item.le for item in field.metadata if isinstance(item, Le)), None)
-        return click.Option([flag], type=click.IntRange(low, high), **common)  # pyright: ignore[reportArgumentType]
-    return click.Option([flag], type=annotation, **common)
+            details |= {"metavar": "NAME", "help": f"{field.description}{_ONE_OF}{', '.join(choices)}."}
+    elif annotation is int:
+        details["type"] = _int_range(field)
+    else:
+        details["type"] = annotation
+    return details
+
+
+def _without_none(annotation: Any) -> Any:
+    """Return what `X | None` holds besides None; other annotations as they are."""
+    alternatives = [item for item in get_args(annotation) if item is not NoneType]
+    if NoneType in get_args(annotation) and len(alternatives) == 1:
+        return alternatives[0]
+    return annotation
+
+
+def _int_range(field: FieldInfo) -> click.IntRange:
+    """Return the type of an integer between the bounds of a field, as far as it has any."""
+    low: Any = next((item.ge for item in field.metadata if isinstance(item, Ge)), None)
+    high: Any = next((item.le for item in field.metadata if isinstance(item, Le)), None)
+    return click.IntRange(low, high)
 
 
 def _usage_error(error: ValidationError) -> click.UsageError:
-    """The first mistake that only the settings class finds, in click's form; without the value, which may be a
-    secret."""
+    """Return the first mistake that only the settings class finds, in click's form.
+
+    The value is left out, because it may be a secret.
+    """
     first = error.errors(include_url=False, include_input=False)[0]
-    flag = "--" + str(first["loc"][0]).replace("_", "-") if first["loc"] else "options"
+    flag = _flag(str(first["loc"][0])) if first["loc"] else "options"
     return click.UsageError(f"Invalid value for '{flag}': {first['msg'].removeprefix('Value error, ')}.")
 
 
@@ -373,20 +404,32 @@ def _is_secret(field: FieldInfo) -> bool:
 
 
 def _secrets_in_files(kind: type[Settings]) -> dict[str, str | list[str]]:
-    """The secrets whose variables name a file instead, as container engines hand them over."""
+    """Return the secrets whose variables name a file instead, as container engines hand them over."""
     secrets: dict[str, str | list[str]] = {}
     for name in _secret_settings(kind):
-        if path := os.environ.get(file_variable(kind, name), "").strip():
-            try:
-                with open_text(to_absolute_path(path)) as file:
-                    text = file.read().strip()
-            except (OSError, UnicodeDecodeError) as problem:
-                failure = describe_os_error(problem) if isinstance(problem, OSError) else "it is not UTF-8"
-                raise click.UsageError(
-                    f"{file_variable(kind, name)} names a file that cannot be read: {failure}."
-                ) from None
-            secrets[name] = text.split() if get_origin(kind.model_fields[name].annotation) is tuple else text
+        path = os.environ.get(file_variable(kind, name), "").strip()
+        if not path:
+            continue
+        text = _read_secret_file(path, file_variable(kind, name))
+        is_list = get_origin(kind.model_fields[name].annotation) is tuple
+        secrets[name] = text.split() if is_list else text
     return secrets
+
+
+def _read_secret_file(path: str, variable_name: str) -> str:
+    """Return the text of a file.
+
+    Raises:
+        UsageError: it can't be read; names the variable, not the path.
+    """
+    try:
+        with open_text(to_absolute_path(path)) as file:
+            return file.read().strip()
+    except UnicodeDecodeError:
+        reason = "it is not UTF-8"
+    except OSError as error:
+        reason = describe_os_error(error)
+    raise click.UsageError(f"{variable_name} names a file that cannot be read: {reason}.")
 
 
 def _refuse_unknown_variables(kind: type[Settings]) -> None:
@@ -395,7 +438,8 @@ def _refuse_unknown_variables(kind: type[Settings]) -> None:
     for name in os.environ:
         if name.upper().startswith(variable(kind, "")) and name.upper() not in variables:
             similar = difflib.get_close_matches(name.upper(), variables, n=1)
-            raise click.UsageError(f"No such variable: {name}" + (f". Did you mean {similar[0]}?" if similar else "."))
+            hint = f" Did you mean {similar[0]}?" if similar else ""
+            raise click.UsageError(f"No such variable: {name}.{hint}")
 
 
 def _refuse_options_without_effect(settings: Settings) -> None:
@@ -415,12 +459,12 @@ def _refuse_options_without_effect(settings: Settings) -> None:
             raise click.UsageError(f"{_flag(name)} has no effect without {_flags(needed)}: add it, or leave this out.")
     if settings.dry_run and settings.purge:
         raise click.UsageError("--dry-run does not go with --purge: --uninstall alone names what --purge would remove.")
-    if not any(action in _LOOKS_AT_NOTHING for action in actions):
+    if not any(action in _ACTIONS_WITHOUT_SETTINGS for action in actions):
         _refuse_ignored_addresses(settings, typed)
 
 
 def _refuse_two_actions(actions: Sequence[str]) -> None:
-    if len(actions) > 1 and not set(actions) <= _TOGETHER:
+    if len(actions) > 1 and not set(actions) <= _COMBINABLE_ACTIONS:
         first, second, *_ = actions
         raise click.UsageError(f"{_flag(first)} does not go with {_flag(second)}: do one after the other.")
 
