@@ -33,7 +33,7 @@ def test_the_ring_tells_what_differs_between_any_two_questions(seed: int) -> Non
             asked.append((journal.mark(), dict(state)))
         elif before != after:
             what = "created" if before is None else "deleted" if after is None else "changed"
-            journal.note(place, Change(name, what, before, after))
+            journal.add(place, Change(name, what, before, after))
             if after is None:
                 del state[place, name]
             else:
@@ -43,7 +43,7 @@ def test_the_ring_tells_what_differs_between_any_two_questions(seed: int) -> Non
         for until, later in asked[number:]:
             for places in ("A", "B", "AB"):
                 told = {
-                    (noted.topic, noted.change.name): (noted.change.what, noted.change.before, noted.change.after)
+                    (noted.topic, noted.change.name): (noted.change.kind, noted.change.before, noted.change.after)
                     for noted in journal.between(places, after_mark, until)
                 }
                 assert told == _difference(earlier, later, places)
@@ -63,26 +63,26 @@ def _difference(
 
 
 def test_a_busy_thing_takes_one_place_for_each_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ring, "_MOST", 3)
+    monkeypatch.setattr(ring, "_MAX_CHANGES", 3)
     journal = Journal()
     first = journal.mark()
     for _ in range(1000):
-        journal.note("log", Change())
+        journal.add("log", Change())
     [noted] = journal.between({"log"}, first, journal.mark())
     assert noted.times == 1000 and not journal.is_cut({"log"}, first)
     second = journal.mark()
     for name in "abcd":
-        journal.note("folder", Change(name))
+        journal.add("folder", Change(name))
     assert journal.is_cut({"log"}, first) and not journal.is_cut({"log"}, second)
     assert journal.is_cut({"folder"}, second)
 
 
 def test_texts_are_let_go_before_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ring, "_MOST_CHARACTERS", 1000)
+    monkeypatch.setattr(ring, "_MAX_CHARACTERS", 1000)
     journal = Journal()
     first = journal.mark()
     for number in range(30):
-        journal.note("folder", Change(str(number), "changed", "x" * 100, "y"))
+        journal.add("folder", Change(str(number), "changed", "x" * 100, "y"))
     assert len(journal.between({"folder"}, first, journal.mark())) == 10
     assert journal.is_cut({"folder"}, first)
 
@@ -200,14 +200,14 @@ def test_a_thing_that_goes_on_under_another_name_takes_its_earlier_changes_along
     """A log that was rotated: what was written since the last question is told, also if somebody else asked between."""
     journal = Journal()
     start = journal.mark()
-    journal.note("t", Change("log", "changed", "old\n", "old\nA\n"))
-    journal.note("t", Change("large", "changed", added="A\n"))
+    journal.add("t", Change("log", "changed", "old\n", "old\nA\n"))
+    journal.add("t", Change("large", "changed", added="A\n"))
     if asked:
         journal.mark()
-    journal.note("t", Change("log.1", "created", "old\nA\n", "old\nA\nB\n", origin="log", continues="log"))
-    journal.note("t", Change("log", "changed", "", "new\n", is_anew=True))
-    journal.note("t", Change("large.1", "created", added="B\n", origin="large", continues="large"))
-    journal.note("t", Change("large", "changed", "", "new\n", is_anew=True))
+    journal.add("t", Change("log.1", "created", "old\nA\n", "old\nA\nB\n", origin="log", continues="log"))
+    journal.add("t", Change("log", "changed", "", "new\n", is_anew=True))
+    journal.add("t", Change("large.1", "created", added="B\n", origin="large", continues="large"))
+    journal.add("t", Change("large", "changed", "", "new\n", is_anew=True))
     found = {entry.change.name: entry.change for entry in journal.between(["t"], start, journal.now)}
     assert (found["log.1"].before, found["log.1"].after) == ("old\n", "old\nA\nB\n")
     assert (found["log"].before, found["log"].after) == ("", "new\n")

@@ -53,16 +53,16 @@ async def test_who_subscribes_again_at_once_goes_on_being_told() -> None:
 class Telling(Script):
     """By a URI a follower means what is below it."""
 
-    def followed(self, uri: str) -> Hashable | None:
+    def followed_key(self, uri: str) -> Hashable | None:
         return f"below {uri}"
 
-    async def look(self, keys: Collection[Hashable]) -> None:
+    async def poll(self, keys: Collection[Hashable]) -> None:
         pass
 
-    def news(self, key: Hashable) -> Iterable[Change]:
+    def take_changes(self, key: Hashable) -> Iterable[Change]:
         return (Change(),)
 
-    def shown(self, change: Change) -> str:
+    def describe_change(self, change: Change) -> str:
         return ""
 
 

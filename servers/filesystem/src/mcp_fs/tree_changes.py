@@ -85,7 +85,7 @@ class TreeWatcher:
         compile_chooser([glob])  # refused to who asks, not found out by who follows
         return Subtree(start, glob)
 
-    def followed(self, uri: str) -> Hashable | None:
+    def followed_key(self, uri: str) -> Hashable | None:
         """Return what a path, a glob or a URI means for `list_changes`: a folder means all files below it."""
         path = self._policy.readable(uri)
         if any(_GLOB & {*part} for part in path.parts) and (key := self.key(path.uri)) is not None:
@@ -134,21 +134,21 @@ class TreeWatcher:
             self._touched_keys = set()
             self._uncertain_keys = set()
 
-    async def look(self, keys: Collection[Hashable]) -> None:
+    async def poll(self, keys: Collection[Hashable]) -> None:
         for key in keys:
             if key in self._trees:
                 await self._poll(key)
 
-    def news(self, key: Hashable) -> Iterable[Change]:
+    def take_changes(self, key: Hashable) -> Iterable[Change]:
         tree = self._trees[key]
-        news = tree.changes
+        changes = tree.changes
         tree.changes = []
-        return news
+        return changes
 
-    def shown(self, change: Change) -> str:
+    def describe_change(self, change: Change) -> str:
         return describe_change(change)
 
-    def absent(self, key: Hashable) -> str | None:
+    def explain_absence(self, key: Hashable) -> str | None:
         assert isinstance(key, Subtree)
         tree = self._trees.get(key)
         if tree is None or tree.snapshot.has_files or not (key.name or key.glob):
@@ -161,7 +161,7 @@ class TreeWatcher:
             return str(problem)
         return None
 
-    def omitted(self, key: Hashable) -> str | None:
+    def describe_omission(self, key: Hashable) -> str | None:
         tree = self._trees.get(key)
         if tree is None:
             return None

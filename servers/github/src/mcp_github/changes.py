@@ -77,10 +77,10 @@ class _CallerSubscriptions:
             self._source.discard([caller_uri.uri for caller_uri in uris])
         return not self._followed
 
-    def absent(self, uri: CallerUri) -> str | None:
+    def explain_absence(self, uri: CallerUri) -> str | None:
         if self._source is None:
             return None
-        return self._source.absent(uri.uri)
+        return self._source.explain_absence(uri.uri)
 
     async def aclose(self) -> None:
         self._scope.cancel()
@@ -130,12 +130,12 @@ class FollowedUriSource:
                 self._subscriptions[caller] = _CallerSubscriptions(caller, self._policy, fetcher)
             await self._subscriptions[caller].add(uris, self._tasks, self._announce)
 
-    def absent(self, key: Hashable) -> str | None:
+    def explain_absence(self, key: Hashable) -> str | None:
         assert isinstance(key, CallerUri)
         subscriptions = self._subscriptions.get(key.caller)
         if subscriptions is None:
             return None
-        return subscriptions.absent(key)
+        return subscriptions.explain_absence(key)
 
     async def check_now(self, hint: ChangeHint) -> None:
         """Check immediately what is followed and concerned by `hint`."""

@@ -91,7 +91,7 @@ class RemoteSource:
             if followed is not None:
                 self._leave(uri, followed.keys)
 
-    def absent(self, key: Hashable) -> str | None:
+    def explain_absence(self, key: Hashable) -> str | None:
         followed = self._followed.get(key)
         if followed is None:
             return None

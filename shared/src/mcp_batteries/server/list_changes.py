@@ -111,16 +111,16 @@ class ChangeFeedConfig:
     """The texts of `list_changes` for a server, and its defaults.
 
     Attributes:
-        what: the kind of things that can change.
-        shows: what an answer contains about a change besides its time.
+        subject: the kind of things that can change.
+        detail: what an answer contains about a change besides its time.
         instead: which other tool to use, and for what.
         uris: how such things are named, and what is followed by default.
         usual: the URIs that are followed when a client names none and is subscribed to none.
         open_world: whether checking them reaches systems beyond the server's own data.
     """
 
-    what: str = "resources"
-    shows: str = ""
+    subject: str = "resources"
+    detail: str = ""
     instead: str = ""
     uris: str = "URIs of resources. Needed unless the client subscribed to some."
     usual: Callable[[], Sequence[str]] = tuple
@@ -195,7 +195,7 @@ class ChangeTools:
 def change_tools(hub: Hub, following: ChangeFeedConfig) -> ChangeTools:
     """Make the room, with a server's texts."""
     description = (
-        f"List which {following.what} changed since an earlier call{following.shows}.\n\n"
+        f"List which {following.subject} changed since an earlier call{following.detail}.\n\n"
         "The first call only notes the state; pass its `since` to the next one. "
         "Each line says what happened, when and to what."
     )
@@ -223,11 +223,11 @@ def _unique_changes(changes: Sequence[JournalEntry], follower: Follower) -> list
     """Return each thing's change once, from the first topic that has it: several globs may match one file."""
     ranks: dict[Hashable, int] = {topic: rank for rank, topic in enumerate(follower.topics)}
     first_by_thing: dict[Hashable, JournalEntry] = {}
-    for noted in sorted(changes, key=lambda noted: ranks[noted.topic]):
-        topic = cast("Topic", noted.topic)
-        first_by_thing.setdefault((topic.watched, noted.change.name or topic), noted)
+    for entry in sorted(changes, key=lambda entry: ranks[entry.topic]):
+        topic = cast("Topic", entry.topic)
+        first_by_thing.setdefault((topic.watched, entry.change.name or topic), entry)
     unique = set(map(id, first_by_thing.values()))
-    return [noted for noted in changes if id(noted) in unique]
+    return [entry for entry in changes if id(entry) in unique]
 
 
 def _format_page(follower: Follower, changes: Sequence[JournalEntry | FoldedChanges], stop: CancelToken) -> list[str]:
@@ -239,7 +239,10 @@ def _format_page(follower: Follower, changes: Sequence[JournalEntry | FoldedChan
     remaining = DEFAULT_PAGE_BYTES
     for entry in changes:
         stop.check()
-        line = _format_folded(entry) if isinstance(entry, FoldedChanges) else _format_change(entry, uris)
+        if isinstance(entry, FoldedChanges):
+            line = _format_folded(entry)
+        else:
+            line = _format_change(entry, uris)
         remaining -= len(line.encode("utf-8", "replace"))
         if lines and remaining < 0:
             break
@@ -247,18 +250,18 @@ def _format_page(follower: Follower, changes: Sequence[JournalEntry | FoldedChan
     return lines
 
 
-def _format_change(noted: JournalEntry, uris: Mapping[Topic, list[str]]) -> str:
+def _format_change(entry: JournalEntry, uris: Mapping[Topic, list[str]]) -> str:
     """Say what happened, when and to what, then show the change if its source can."""
-    topic = cast("Topic", noted.topic)
-    name = noted.change.name or ", ".join(uris.get(topic, ()))
-    line = f"{noted.change.what} {_format_time(noted.at)} {name}"
-    if noted.change.origin:
-        line = f"renamed {_format_time(noted.at)} {noted.change.origin} to {name}"
-    if noted.change.note:
-        line += f", {noted.change.note}"
+    topic = cast("Topic", entry.topic)
+    name = entry.change.name or ", ".join(uris.get(topic, ()))
+    line = f"{entry.change.kind} {_format_time(entry.at)} {name}"
+    if entry.change.origin:
+        line = f"renamed {_format_time(entry.at)} {entry.change.origin} to {name}"
+    if entry.change.note:
+        line += f", {entry.change.note}"
     source = topic.watched and topic.watched.source
     if isinstance(source, DetailedSource):
-        detail = source.shown(noted.change).rstrip("\n")
+        detail = source.describe_change(entry.change).rstrip("\n")
         if detail:
             line += f"\n{_cut(detail)}"
     return line
@@ -270,7 +273,7 @@ def _format_folded(folded: FoldedChanges) -> str:
     if folded.origin:
         return f"renamed {time} {folded.count:,} from {folded.origin}/ to {folded.folder}/"
     more = ", ..." if folded.count > len(folded.examples) else ""
-    return f"{folded.what} {time} {folded.count:,} in {folded.folder}/: {', '.join(folded.examples)}{more}"
+    return f"{folded.kind} {time} {folded.count:,} in {folded.folder}/: {', '.join(folded.examples)}{more}"
 
 
 def _format_time(seconds: float) -> str:

@@ -194,22 +194,22 @@ class DigestSource(ABC, Generic[G, S]):
             for group in self.groups.values():
                 group.clear()
 
-    def followed(self, uri: str) -> Hashable | None:
+    def followed_key(self, uri: str) -> Hashable | None:
         return self.key(uri)
 
-    async def look(self, keys: Collection[Hashable]) -> None:
+    async def poll(self, keys: Collection[Hashable]) -> None:
         subjects = [self.known_subjects[key] for key in keys if key in self.known_subjects]
         for group in dict.fromkeys(map(self.group_of, subjects)):
             async with group.turn:
                 await self.check_now(group)
 
-    def news(self, key: Hashable) -> Iterable[Change]:
+    def take_changes(self, key: Hashable) -> Iterable[Change]:
         return (Change(),)
 
-    def shown(self, change: Change) -> str:
+    def describe_change(self, change: Change) -> str:
         return ""
 
-    def absent(self, key: Hashable) -> str | None:
+    def explain_absence(self, key: Hashable) -> str | None:
         subject = self.known_subjects.get(key)
         if subject is None:
             return None

@@ -20,13 +20,14 @@ class FoldedChanges:
     """Many things of a folder that appeared, disappeared or came with it from another.
 
     Attributes:
+        kind: what happened to them.
         folder: path of the folder.
         origin: path that it had before, of a renamed one.
         at: when the last of them changed, in seconds since the epoch.
         examples: the first few by name, below the folder.
     """
 
-    what: ChangeKind
+    kind: ChangeKind
     folder: str
     origin: str = ""
     count: int = 0
@@ -46,13 +47,13 @@ def fold_changes(entries: Sequence[JournalEntry]) -> list[JournalEntry | FoldedC
     What was renamed is not told as deleted too.
     """
     origins = {entry.change.origin for entry in entries if entry.change.origin}
-    entries = [entry for entry in entries if entry.change.what != "deleted" or entry.change.name not in origins]
+    entries = [entry for entry in entries if entry.change.kind != "deleted" or entry.change.name not in origins]
     renamed_counts = Counter(_renamed_folder(entry) for entry in entries)
     folder_counts = _count_by_folder(entries)
     separate: list[JournalEntry | FoldedChanges] = []
     folded: dict[tuple[ChangeKind, str, str], FoldedChanges] = {}
     for entry in entries:
-        what = entry.change.what
+        kind = entry.change.kind
         origin, folder = _renamed_folder(entry) or ("", "")
         if renamed_counts[origin, folder] < 2:
             origin = ""
@@ -60,7 +61,7 @@ def fold_changes(entries: Sequence[JournalEntry]) -> list[JournalEntry | FoldedC
         if not folder:
             separate.append(entry)
             continue
-        folded.setdefault((what, origin, folder), FoldedChanges(what, folder, origin)).add(entry)
+        folded.setdefault((kind, origin, folder), FoldedChanges(kind, folder, origin)).add(entry)
     return [*separate, *folded.values()]
 
 
@@ -83,7 +84,7 @@ def _renamed_folder(entry: JournalEntry) -> tuple[str, str] | None:
 
 def _is_foldable(entry: JournalEntry) -> bool:
     change = entry.change
-    return change.what != "changed" and not change.origin and not change.note and "://" not in change.name
+    return change.kind != "changed" and not change.origin and not change.note and "://" not in change.name
 
 
 def _folders_of(entry: JournalEntry) -> list[str]:
@@ -97,7 +98,7 @@ def _count_by_folder(entries: Sequence[JournalEntry]) -> Counter[tuple[ChangeKin
     counts = Counter[tuple[ChangeKind, str]]()
     for entry in entries:
         if _is_foldable(entry):
-            counts.update((entry.change.what, folder) for folder in _folders_of(entry))
+            counts.update((entry.change.kind, folder) for folder in _folders_of(entry))
     return counts
 
 
@@ -110,10 +111,10 @@ def _large_folder(entry: JournalEntry, counts: Counter[tuple[ChangeKind, str]]) 
         return ""
     chosen = ""
     for folder in _folders_of(entry):
-        count = counts[entry.change.what, folder]
+        count = counts[entry.change.kind, folder]
         if count <= _MAX_SEPARATE:
             continue
-        if chosen and count < counts[entry.change.what, chosen]:
+        if chosen and count < counts[entry.change.kind, chosen]:
             break
         chosen = folder
     return chosen

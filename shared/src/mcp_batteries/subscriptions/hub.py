@@ -189,11 +189,11 @@ class Hub:
 
     def find_absent(self, follower: Follower, uris: Sequence[str]) -> dict[str, str]:
         """Return those of `uris` at which nothing is known to exist yet, each with the reason."""
-        return self._subscribers.absent(follower, uris)
+        return self._subscribers.find_absent(follower, uris)
 
     def find_omitted(self, follower: Follower) -> list[str]:
         """Return what is left out of what `follower` follows, in words."""
-        return self._subscribers.omitted(follower)
+        return self._subscribers.find_omitted(follower)
 
     def resync(self) -> None:
         """Tell this process's subscribers that everything they watch may have changed."""

@@ -23,9 +23,9 @@ __all__ = [
     "explain_absence",
 ]
 
-_MOST = 20_000
+_MAX_CHANGES = 20_000
 # The characters of earlier texts that changes hold.
-_MOST_CHARACTERS = 8_000_000
+_MAX_CHARACTERS = 8_000_000
 
 ChangeKind = Literal["created", "changed", "deleted"]
 
@@ -46,7 +46,7 @@ class Change:
 
     Attributes:
         name: its name for the caller, unique within a source; empty for the followed URI itself.
-        what: whether it appeared, changed or disappeared.
+        kind: whether it appeared, changed or disappeared.
         before: its old text, if kept.
         after: its new text, if kept.
         added: the text added at its end, if only that is known.
@@ -57,7 +57,7 @@ class Change:
     """
 
     name: str = ""
-    what: ChangeKind = "changed"
+    kind: ChangeKind = "changed"
     before: str | None = None
     after: str | None = None
     added: str | None = None
@@ -68,7 +68,7 @@ class Change:
 
     def with_earlier(self, earlier: Change) -> Change:
         """Return the change with an earlier one of the thing that it continues."""
-        if earlier.what != "changed":
+        if earlier.kind != "changed":
             return self
         if earlier.added is not None and self.added is not None:
             return replace(self, added=earlier.added + self.added)
@@ -78,26 +78,41 @@ class Change:
 
     def merge(self, later: Change) -> Change | None:
         """Return both changes as one; None if nothing happened in the end."""
-        kind: ChangeKind = later.what
-        if self.what == "created":
-            if later.what == "deleted":
-                return None
-            kind = "created"
-        elif self.what == "deleted":
-            kind = "changed"
+        if self.kind == "created" and later.kind == "deleted":
+            return None
+        kind = self._merge_kind(later)
         note = later.note or self.note
-        if kind == "changed" and self.before is not None and self.before == later.after and not note:
+        is_undone = self.before is not None and self.before == later.after
+        if kind == "changed" and is_undone and not note:
             return None
         origin = ""
         if kind == "created":
             origin = self.origin or later.origin
-        before = self.before
-        if later.before is not None and (later.is_anew or self.what == "deleted"):
-            before = later.before
-        added: str | None = None
-        if self.added is not None and later.added is not None:
-            added = self.added + later.added
-        return replace(later, what=kind, before=before, added=added, origin=origin, note=note)
+        return replace(
+            later, kind=kind, before=self._merge_before(later), added=self._merge_added(later), origin=origin, note=note
+        )
+
+    def _merge_kind(self, later: Change) -> ChangeKind:
+        """Return what happened from before the first change until after the later one."""
+        match self.kind:
+            case "created":
+                return "created"
+            case "deleted":
+                return "changed"
+            case "changed":
+                return later.kind
+
+    def _merge_before(self, later: Change) -> str | None:
+        """Return the text before both changes, or before the later one if the first says nothing of it."""
+        if later.before is not None and (later.is_anew or self.kind == "deleted"):
+            return later.before
+        return self.before
+
+    def _merge_added(self, later: Change) -> str | None:
+        """Return the text that both changes added, if that of both is known."""
+        if self.added is None or later.added is None:
+            return None
+        return self.added + later.added
 
     @property
     def weight(self) -> int:
@@ -108,7 +123,7 @@ class Change:
 class DetailedSource(Protocol):
     """A source that knows details of a change, or can check immediately."""
 
-    def followed(self, uri: str) -> Hashable | None:
+    def followed_key(self, uri: str) -> Hashable | None:
         """Return the key of what `list_changes` means by `uri`; None if another source has it.
 
         Raises:
@@ -116,15 +131,15 @@ class DetailedSource(Protocol):
         """
         ...
 
-    async def look(self, keys: Collection[Hashable]) -> None:
+    async def poll(self, keys: Collection[Hashable]) -> None:
         """Notice everything that has changed by now, and call `changed` for it before returning."""
         ...
 
-    def news(self, key: Hashable) -> Iterable[Change]:
+    def take_changes(self, key: Hashable) -> Iterable[Change]:
         """Return the changes behind calls of `changed`, each once."""
         ...
 
-    def shown(self, change: Change) -> str:
+    def describe_change(self, change: Change) -> str:
         """Return details of a change besides its name, such as a diff; called on a worker thread."""
         ...
 
@@ -133,7 +148,7 @@ class DetailedSource(Protocol):
 class ExistenceSource(Protocol):
     """A source that knows from its last check whether anything exists at what it watches."""
 
-    def absent(self, key: Hashable) -> str | None:
+    def explain_absence(self, key: Hashable) -> str | None:
         """Return why nothing exists at `key` yet, in words for its reader.
 
         None if something exists, or it is unknown.
@@ -145,7 +160,7 @@ class ExistenceSource(Protocol):
 class OmissionSource(Protocol):
     """A source that knows from its last check what it leaves out of what it watches."""
 
-    def omitted(self, key: Hashable) -> str | None:
+    def describe_omission(self, key: Hashable) -> str | None:
         """Return what is left out at `key`, in words for its reader; None if nothing is."""
         ...
 
@@ -187,7 +202,7 @@ class Journal:
         self._last_mark = self.now
         return self.now
 
-    def note(self, topic: Hashable, change: Change) -> None:
+    def add(self, topic: Hashable, change: Change) -> None:
         """Add a change of `topic`."""
         self.now += 1
         times = 1
@@ -204,7 +219,7 @@ class Journal:
         self._ring[self.now] = JournalEntry(topic, change, time.time(), times)
         self._latest[topic, change.name] = self.now
         self._weight += change.weight
-        while len(self._ring) > _MOST or (self._weight > _MOST_CHARACTERS and len(self._ring) > 1):
+        while len(self._ring) > _MAX_CHANGES or (self._weight > _MAX_CHARACTERS and len(self._ring) > 1):
             self._drop(next(iter(self._ring)))
 
     def _take_unmarked(self, topic: Hashable, name: str) -> JournalEntry | None:
@@ -219,7 +234,8 @@ class Journal:
 
     def forget(self, topic: Hashable) -> None:
         """Forget `topic`, which nobody follows any more."""
-        for number in [number for number, noted in self._ring.items() if noted.topic == topic]:
+        numbers = [number for number, entry in self._ring.items() if entry.topic == topic]
+        for number in numbers:
             self._drop(number)
         self._dropped.pop(topic, None)
 
@@ -246,7 +262,7 @@ class Journal:
         return list(merged.values())
 
     def is_cut(self, topics: Collection[Hashable], after: int) -> bool:
-        """Tell whether the ring has dropped a change at `topics` after a number."""
+        """Return whether the ring has dropped a change at `topics` after a number."""
         return any(self._dropped.get(topic, 0) > after for topic in topics)
 
     def _drop(self, number: int) -> None:

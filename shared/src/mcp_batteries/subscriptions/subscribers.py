@@ -152,26 +152,26 @@ class Subscribers:
                 keys.setdefault(topic.watched, []).append(topic.key)
         for watched, source_keys in keys.items():
             if isinstance(watched.source, DetailedSource):
-                await watched.source.look(source_keys)
+                await watched.source.poll(source_keys)
 
-    def absent(self, subscriber: Subscriber, uris: Sequence[str]) -> dict[str, str]:
+    def find_absent(self, subscriber: Subscriber, uris: Sequence[str]) -> dict[str, str]:
         """Return those of `uris` at which their sources saw nothing, each with the reason."""
         reasons: dict[str, str] = {}
         for uri in dict.fromkeys(uris):
             topic = subscriber.uris[uri]
             if topic.watched is None or not isinstance(topic.watched.source, ExistenceSource):
                 continue
-            reason = topic.watched.source.absent(topic.key)
+            reason = topic.watched.source.explain_absence(topic.key)
             if reason is not None:
                 reasons[uri] = reason
         return reasons
 
-    def omitted(self, subscriber: Subscriber) -> list[str]:
+    def find_omitted(self, subscriber: Subscriber) -> list[str]:
         """Return what the sources leave out of what `subscriber` follows, each thing once."""
         omissions: dict[str, None] = {}
         for topic in subscriber.topics:
             if topic.watched is not None and isinstance(topic.watched.source, OmissionSource):
-                omission = topic.watched.source.omitted(topic.key)
+                omission = topic.watched.source.describe_omission(topic.key)
                 if omission is not None:
                     omissions[omission] = None
         return list(omissions)
@@ -200,7 +200,7 @@ class Subscribers:
         for watched in self._sources:
             source = watched.source
             if followed and isinstance(source, DetailedSource):
-                key = source.followed(uri)
+                key = source.followed_key(uri)
             else:
                 key = source.key(uri)
             if key is not None:
@@ -332,10 +332,10 @@ class Subscribers:
             return
         changes: Iterable[Change] = (Change(),)
         if topic.watched is not None and isinstance(topic.watched.source, DetailedSource):
-            changes = topic.watched.source.news(topic.key)
+            changes = topic.watched.source.take_changes(topic.key)
         if topic.is_followed:
             for change in changes:
-                self.journal.note(topic, change)
+                self.journal.add(topic, change)
         self._notify(topic)
 
     def _notify(self, topic: Topic) -> None:

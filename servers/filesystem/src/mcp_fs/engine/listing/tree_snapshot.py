@@ -333,7 +333,7 @@ class TreeSnapshot:
         assert old is not None
         edit = _describe_edit(name, old, new.snapshot, new.added)
         old_name = self._names.get(new.old_path) or self._departed_names[new.old_path]
-        return replace(edit, what="created", origin=old_name, continues=old_name)
+        return replace(edit, kind="created", origin=old_name, continues=old_name)
 
     def _find_rotated(self, path: str, poll: _Poll) -> str:
         """Return what the log is called now that was at a path before the last poll; empty for anything else."""
@@ -509,7 +509,7 @@ class _RotatedLog(NamedTuple):
     def describe(self, old: _FileSnapshot, old_name: str) -> Change:
         """Return that it was renamed, with what was added before."""
         edit = _describe_edit(self.name, old, self.snapshot, self.added)
-        return replace(edit, what="created", origin=old_name, continues=old_name)
+        return replace(edit, kind="created", origin=old_name, continues=old_name)
 
 
 class _ListedFile(NamedTuple):
@@ -622,11 +622,11 @@ def _digest_tail(file: BinaryIO, size: int) -> bytes:
 
 def describe_change(change: Change) -> str:
     """Return a change of a text file in lines: what was added at its end, else a diff; nothing if that is not known."""
-    if change.what == "created" and not change.origin:
+    if change.kind == "created" and not change.origin:
         if change.after is None:
             return ""
         return pluralize(len(change.after.splitlines()), "line")
-    if change.what == "deleted":
+    if change.kind == "deleted":
         return ""
     path = change.name
     if change.before is None or change.after is None:
