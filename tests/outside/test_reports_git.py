@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -404,3 +405,43 @@ async def test_signs_that_others_split_at_are_text(repository: Made) -> None:
         row = (await ask("list_commits")).splitlines()[1]
         assert row.endswith(": (*main, tag: RC;.,1.63.0) a; b, c: d (e) | f"), row
         assert "RC;.,1.63.0 " in await ask("list_refs", kind="tags")
+
+
+@pytest.mark.reported("gitbutlerapp/gitbutler#2674")
+@pytest.mark.reported("dotenvx/dotenvx#325")
+@pytest.mark.parametrize("paths", [["."], ["env", "a.txt"]], ids=["all", "named"])
+async def test_what_is_assumed_unchanged_stays_out_of_a_commit_of_paths(paths: list[str], repository: Made) -> None:
+    repository.commit("first", {"env": "KEY=\n", "a.txt": "a\n"})
+    repository.git("update-index", "--assume-unchanged", "env")
+    repository.write("env", "KEY=secret\n")
+    repository.write("a.txt", "b\n")
+    async with serving(repository.path, "--write") as ask:
+        assert "committed 1 file" in await ask("create_commit", message="second", paths=paths)
+        assert (await ask("create_commit", message="third", paths=["env"])).startswith("failed: ")
+    assert repository.git("show", "HEAD:env") == "KEY=\n"
+    assert repository.git("ls-files", "-v", "env") == "h env\n"
+
+
+@pytest.mark.reported("gitbutlerapp/gitbutler#2674")
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("run_stash", {}),
+        ("run_stash", {"paths": ["env"]}),
+        ("run_reset", {"mode": "hard"}),
+        ("run_restore", {"paths": ["."]}),
+    ],
+)
+async def test_what_is_assumed_unchanged_is_not_lost(tool: str, arguments: Any, repository: Made) -> None:
+    repository.commit("first", {"env": "KEY=\n", "a.txt": "a\n"})
+    repository.git("update-index", "--assume-unchanged", "env")
+    repository.write("env", "KEY=secret\n")
+    repository.write("a.txt", "b\n")
+    async with serving(repository.path, "--write") as ask:
+        answer = await ask(tool, **arguments)
+        assert answer.startswith("failed: ") and "env" in answer and "--skip-worktree" in answer, answer
+        assert (repository.path / "env").read_text() == "KEY=secret\n"
+        # Where only the time differs nothing would be lost.
+        repository.write("env", "KEY=\n")
+        if "env" not in arguments.get("paths", ()):
+            assert not (await ask(tool, **arguments)).startswith("failed: ")

@@ -12,6 +12,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
 from mcp_git import git_config
 from mcp_git.engine.operation.conflicts import is_at_or_below, list_conflicts
+from mcp_git.engine.operation.hidden_changes import list_assumed_unchanged
 from mcp_git.engine.operation.later_state import branch_of
 from mcp_git.engine.operation.operation import (
     BEFORE_IT_BEGAN,
@@ -279,6 +280,7 @@ class OperationPlanner:
             # Git refuses to commit paths there, even all.
             return operation
         if not has_patch:
+            paths = self._without_assumed_unchanged(paths, status)
             return replace(operation, arguments=[*operation.arguments, "--", *paths])
         staged = status.list_staged()
         if staged:
@@ -287,6 +289,26 @@ class OperationPlanner:
                 "Commit it first, or unstage it with `stage_files`; to commit both, stage `paths` and leave them out.",
             )
         return operation
+
+    def _without_assumed_unchanged(self, paths: Sequence[str], status: Status) -> Sequence[str]:
+        """Return the paths, or the changed ones below them if some are marked `--assume-unchanged`.
+
+        `git add` leaves those alone; `git commit` with paths takes their changes, and drops the mark.
+
+        Raises:
+            Conflict: there is no other change.
+        """
+        if not list_assumed_unchanged(self.git, self.repository, paths, self.cancel):
+            return paths
+        folders = [os.fsencode(path).rstrip(b"/") for path in paths]
+        names = [name for entry in status.entries for name in (entry.path, entry.renamed_from) if name]
+        changed = [os.fsdecode(name) for name in names if is_at_or_below(name, folders)]
+        if not changed:
+            raise Conflict(
+                "Nothing there has changed but what is marked `--assume-unchanged`, which stays out of commits.",
+                "The user can unmark it: `git update-index --no-assume-unchanged`.",
+            )
+        return changed
 
     def create_tag(self, name: NewName, revision: Revision, message: Message) -> RefOperation:
         """Plan to create a tag; its undo deletes that one, and no other of its name."""

@@ -20,6 +20,7 @@ from mcp_git.engine.operation.failures import (
     is_same_state,
     nothing_to_do,
 )
+from mcp_git.engine.operation.hidden_changes import refuse_overwriting_hidden_changes
 from mcp_git.engine.operation.index_backup import IndexBackup
 from mcp_git.engine.operation.on_branch import run_on_branch
 from mcp_git.engine.operation.operation import (
@@ -226,6 +227,8 @@ class _Run:
             refuse_overwriting_ignored(self.git, self.repository, self.layout, comparison, self.cancel)
         if self._resets_files():
             refuse_removing_untracked(self.git, self.repository, self.cancel)
+        if paths := self._list_rewritten_paths():
+            refuse_overwriting_hidden_changes(self.git, self.repository, self.layout, paths, self.cancel)
         if operation.command == "stash" and "--include-untracked" in operation.arguments:
             refuse_torn_stash(self.git, self.repository, self.layout, self._list_stash_paths(), self.cancel)
 
@@ -314,6 +317,17 @@ class _Run:
                 return True
             case _:
                 return False
+
+    def _list_rewritten_paths(self) -> Sequence[str]:
+        """Return below which paths git writes all files that differ, those too that it was told to overlook."""
+        operation = self.operation
+        if self._resets_files() or operation.arguments[-1] == "--abort":
+            return ["."]
+        if operation.command == "stash" and operation.arguments[1] == "push":
+            return self._list_stash_paths()
+        if isinstance(operation, FileOperation) and operation.source is not None:
+            return operation.overwritten_paths
+        return []
 
     def _refuse_overwriting(self, source: Revision, paths: Sequence[str], *, even_same_content: bool) -> None:
         refuse_overwriting_untracked(

@@ -1,0 +1,51 @@
+"""Finds changes that git was told to overlook (`--assume-unchanged`), which it overwrites or commits all the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.errors import Conflict
+from mcp_git.engine.operation.untracked_files import name_some
+from mcp_git.engine.program.git import Git
+from mcp_git.engine.program.output import split_names
+from mcp_git.path_quoting import quote_paths
+from mcp_git.policy import Repository
+from mcp_git.repository_paths import Layout
+
+__all__ = ["list_assumed_unchanged", "refuse_overwriting_hidden_changes"]
+
+
+def list_assumed_unchanged(git: Git, repository: Repository, paths: Sequence[str], cancel: CancelToken) -> list[str]:
+    """Return the files at or below `paths` that are marked `--assume-unchanged`."""
+    output = git.run(repository, ["ls-files", "-v", "-z", "--", *paths], cancel)
+    return [entry[2:] for entry in split_names(output.stdout) if entry[0].islower()]
+
+
+def refuse_overwriting_hidden_changes(
+    git: Git, repository: Repository, layout: Layout, paths: Sequence[str], cancel: CancelToken
+) -> None:
+    """Check that no file at or below `paths` has changes that git overlooks: no stash and no undo would have them.
+
+    Raises:
+        Conflict: one has.
+    """
+    marked = list_assumed_unchanged(git, repository, paths, cancel)
+    if not marked:
+        return
+    with git.copy_index(layout) as folder:
+        names = os.fsencode("".join(f"{name}\0" for name in marked))
+        unmark = ["update-index", "-z", "--no-assume-unchanged", "--stdin"]
+        git.run(repository, unmark, cancel, stdin=names, scratch_index=folder)
+        refresh = ["update-index", "-q", "--refresh"]
+        git.run(repository, refresh, cancel, exit_codes=(0, 1), scratch_index=folder)
+        compare = ["diff-files", "--name-only", "-z", "--diff-filter=d", "--", *paths]
+        output = git.run(repository, compare, cancel, scratch_index=folder)
+    changed = sorted(set(marked).intersection(split_names(output.stdout)))
+    if changed:
+        raise Conflict(
+            f"What is marked `--assume-unchanged` has changes, which would be lost for good: "
+            f"{name_some(quote_paths(map(os.fsencode, changed)))}.",
+            "Nothing was changed. The user can mark it `--skip-worktree` instead: git leaves that alone.",
+        )
