@@ -445,3 +445,20 @@ async def test_what_is_assumed_unchanged_is_not_lost(tool: str, arguments: Any, 
         repository.write("env", "KEY=\n")
         if "env" not in arguments.get("paths", ()):
             assert not (await ask(tool, **arguments)).startswith("failed: ")
+
+
+@pytest.mark.reported("fork-dev/TrackerWin#1684")
+async def test_of_several_commits_the_first_may_be_there_already(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "a\n"})
+    repository.git("switch", "--quiet", "--create", "side")
+    for name in ("one", "two"):
+        repository.commit(name, {f"{name}.txt": "text\n"})
+    repository.git("switch", "--quiet", "main")
+    repository.commit("one as well", {"one.txt": "text\n"})
+    async with serving(repository.path, "--write") as ask:
+        stopped = await ask("run_cherry_pick", rev="main..side")
+        assert "go on with `continue_operation`: skip or abort" in stopped, stopped
+        await ask("continue_operation", action="skip")
+        assert repository.git("log", "--format=%s", "-2") == "two\none as well\n"
+        alone = await ask("run_cherry_pick", rev="side~1")
+        assert alone.startswith("failed: ") and "nothing is left to do" in alone, alone

@@ -36,7 +36,7 @@ from mcp_git.engine.operation.untracked_files import (
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import select_options, split_names
 from mcp_git.engine.program.revisions import find_commits
-from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
+from mcp_git.engine.work_tree.in_progress import find_operations_in_progress, has_sequence
 from mcp_git.engine.work_tree.status import Status
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import count
@@ -728,7 +728,7 @@ def _has_scissors(layout: Layout) -> bool:
 
 def _is_single_pick(layout: Layout, command: str) -> bool:
     """Whether a cherry-pick of one commit is in progress."""
-    return command == "cherry-pick" and not os.path.lexists(os.path.join(layout.git_dir, "sequencer"))
+    return command == "cherry-pick" and not has_sequence(layout)
 
 
 def _list_git_dirs(layout: Layout) -> list[str]:

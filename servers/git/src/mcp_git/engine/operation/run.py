@@ -47,7 +47,7 @@ from mcp_git.engine.operation.untracked_files import (
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.revisions import explained_missing_contents
 from mcp_git.engine.work_tree.content_check import ContentCheck
-from mcp_git.engine.work_tree.in_progress import find_picked_commits
+from mcp_git.engine.work_tree.in_progress import find_picked_commits, has_sequence
 from mcp_git.engine.work_tree.status import Status
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import Answer
@@ -429,13 +429,15 @@ class _Run:
         return explain_operation_failure(failure, self.git, self.repository, self.operation, branch, self.cancel)
 
     def _refuse_empty_pick(self, before: Status, now: Status) -> None:
-        """Return unless a cherry-pick or revert began just now at a commit that changes nothing here; end that one.
+        """Return unless a cherry-pick or revert of one commit began just now, and changes nothing here; end that one.
+
+        Of several commits the others are still to come, so that one stays under way.
 
         Raises:
             Conflict: it did.
         """
         has_begun = now.oid == before.oid and now.in_progress[:1] != before.in_progress[:1]
-        if not has_begun or not is_empty_pick(self._find_picked_commits(), now):
+        if not has_begun or not is_empty_pick(self._find_picked_commits(), now) or has_sequence(self.layout):
             return
         self.git.run(self.repository, [self.operation.command, "--quit"], CancelToken(INSPECTION_SECONDS), writes=True)
         name = "HEAD"

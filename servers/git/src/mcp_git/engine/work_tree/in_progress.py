@@ -10,7 +10,7 @@ from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout, read_small_file
 
-__all__ = ["find_operations_in_progress", "find_picked_commits"]
+__all__ = ["find_operations_in_progress", "find_picked_commits", "has_sequence"]
 
 _PICKS = {"CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert"}
 _COMMANDS_BY_STEP = {"pick": "cherry-pick", "revert": "revert"}
@@ -39,6 +39,11 @@ def find_picked_commits(git: Git, repository: Repository, layout: Layout, cancel
     if layout.has_reftable:
         return [git.find_hash(repository, name, cancel) for name in _PICKS]
     return [read_small_file(os.path.join(layout.git_dir, name)) or "" for name in _PICKS]
+
+
+def has_sequence(layout: Layout) -> bool:
+    """Whether a cherry-pick or revert of several commits is in progress."""
+    return os.path.lexists(os.path.join(layout.git_dir, "sequencer"))
 
 
 def _exists(layout: Layout, name: str) -> bool:
