@@ -462,3 +462,11 @@ async def test_of_several_commits_the_first_may_be_there_already(repository: Mad
         assert repository.git("log", "--format=%s", "-2") == "two\none as well\n"
         alone = await ask("run_cherry_pick", rev="side~1")
         assert alone.startswith("failed: ") and "nothing is left to do" in alone, alone
+
+
+@pytest.mark.reported("coderefinery/git-intro#490")
+async def test_a_commit_named_by_its_branch_is_switched_to(repository: Made) -> None:
+    first = repository.commit("first", {"a.txt": "a\n"})
+    repository.commit("second")
+    async with serving(repository.path, "--write") as ask:
+        assert (await ask("run_switch", rev="main~1")).startswith(f"[detached at {first[:9]}")

@@ -110,7 +110,7 @@ class OperationPlanner:
 
     def switch(self, revision: Revision) -> FileOperation:
         """Plan to switch to a branch, or to a commit that has none."""
-        is_branch = not revision.text.startswith("@") and bool(self._find_hash(f"refs/heads/{revision.text}"))
+        is_branch = bool(self.git.find_branch(self.repository, revision.text, self.cancel))
         return_calls = self._return_calls(revision.text if is_branch else "")
         arguments = ["switch", "--quiet", "--no-guess"]
         if not is_branch:

@@ -139,6 +139,11 @@ class Git:
         arguments = ["rev-parse", "--verify", "--quiet", name]
         return self.run(repository, arguments, cancel, exit_codes=(0, 1)).text.strip()
 
+    def find_branch(self, repository: Repository, name: str, cancel: CancelToken) -> str:
+        """Return the hash of the commit of a branch; empty for what is none, such as `main~1`."""
+        arguments = ["show-ref", "--verify", "--hash", f"refs/heads/{name}"]
+        return self.run(repository, arguments, cancel, exit_codes=(0, 1, 128)).text.strip()
+
     @contextmanager
     def stream(
         self,

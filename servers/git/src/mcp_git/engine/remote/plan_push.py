@@ -178,7 +178,7 @@ class PushPlanner:
             return self._find_tag(revision)
         if revision is None:
             return self._find_current_branch()
-        commit = self._find_hash(f"refs/heads/{revision.text}")
+        commit = self.git.find_branch(self.repository, revision.text, self.cancel)
         if commit:
             return _Source(revision.text, revision.text, commit)
         commits = find_commits(self.git, self.repository, revision, self.cancel)
