@@ -470,3 +470,20 @@ async def test_a_commit_named_by_its_branch_is_switched_to(repository: Made) -> 
     repository.commit("second")
     async with serving(repository.path, "--write") as ask:
         assert (await ask("run_switch", rev="main~1")).startswith(f"[detached at {first[:9]}")
+
+
+@pytest.mark.reported("jj-vcs/jj#1884")
+async def test_only_branches_and_tags_are_listed_as_such(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "a\n"})
+    hidden = repository.git("commit-tree", "-m", "replaced", "HEAD^{tree}").strip()
+    repository.git("update-ref", f"refs/jj/keep/{hidden}", hidden)
+    repository.git("notes", "add", "--message=a note")
+    repository.write("a.txt", "stashed\n")
+    repository.git("stash", "push", "--quiet")
+    repository.git("switch", "--quiet", "--detach")
+    repository.commit("on no branch")
+    async with serving(repository.path) as ask:
+        for drawn in (False, True):
+            listed = await ask("list_commits", all_branches=True, graph=drawn)
+            subjects = re.findall(r"on no branch|first|replaced|Notes|WIP", listed)
+            assert sorted(subjects) == ["first", "on no branch"], listed

@@ -32,6 +32,8 @@ from mcp_git.remote_addresses import hide_password
 __all__ = ["LogQuery", "describe_head", "list_commits", "list_reflog"]
 
 _MAX_LONG_AUTHOR_BYTES = 40
+# Not `--all`: what tools keep in other refs is nobody's branch, such as stashes, notes and what `jj` has replaced.
+_ALL_BRANCHES = ("--branches", "--tags", "--remotes")
 _MAX_VIEW_BYTES = 200
 _MAX_MOVE_BYTES = 178
 # Signs that stand in texts too, but may have been meant as those of an expression.
@@ -140,12 +142,13 @@ class LogQuery:
         """The options by which git walks through the history."""
         flags = select_options(
             {
-                "--all": self.all_branches,
                 "--no-merges": self.no_merges,
                 "--graph": self.graph,
                 "--follow": self.follow,
             }
         )
+        if self.all_branches:
+            flags += _ALL_BRANCHES
         if self.not_picked:
             flags += ["--cherry-pick", "--right-only"]
         return [*flags, *self.date_options]
@@ -212,7 +215,7 @@ class LogQuery:
     @property
     def has_condition(self) -> bool:
         """Whether commits are left out for another reason than their path."""
-        return isinstance(self.revision, Range) or bool(set(self.options) - {"--all", "--graph", "--follow"})
+        return isinstance(self.revision, Range) or bool(set(self.options) - {*_ALL_BRANCHES, "--graph", "--follow"})
 
     @property
     def scope(self) -> list[Any]:
@@ -406,7 +409,7 @@ def _find_next_hashes(
 
 def _list_tips(git: Git, repository: Repository, query: LogQuery, cancel: CancelToken) -> list[str]:
     """Return the commits at which a walk of all branches begins."""
-    arguments = ["rev-list", "--no-walk=unsorted", "--all", *_start_revisions(query), "--"]
+    arguments = ["rev-list", "--no-walk=unsorted", *_ALL_BRANCHES, *_start_revisions(query), "--"]
     return git.run(repository, arguments, cancel).text.split()
 
 
@@ -540,7 +543,8 @@ def _start_revisions(query: LogQuery) -> list[str]:
     if query.revision.text != "HEAD":
         return [query.revision.text]
     if query.all_branches:
-        return []
+        # HEAD counts too where it has a commit.
+        return ["--ignore-missing", "HEAD"]
     return ["HEAD"]
 
 
@@ -580,14 +584,15 @@ def _describe_number(page: _CommitPage, skip: int) -> str:
 
 
 def _digest_refs(git: Git, repository: Repository, cancel: CancelToken) -> str:
-    """Return a digest of HEAD and of all refs."""
-    output = git.run(repository, ["show-ref", "--head"], cancel, max_bytes=1 << 30, exit_codes=(0, 1)).stdout
+    """Return a digest of the commits of HEAD and of all branches and tags."""
+    arguments = ["rev-parse", "--revs-only", "HEAD", *_ALL_BRANCHES]
+    output = git.run(repository, arguments, cancel, max_bytes=1 << 30).stdout
     return hashlib.sha256(output).hexdigest()
 
 
 def _build_view(repository: Repository, query: LogQuery, page: _CommitPage, skip: int) -> Mapping[str, Any]:
     """Return the data from which hosts draw the commits."""
-    is_linear = not query.path.text and not set(query.options) - {"--all"}
+    is_linear = not query.path.text and not set(query.options).difference(_ALL_BRANCHES)
     view: dict[str, Any] = {"commits": _build_view_rows(page.commits), "drawn": query.graph or is_linear}
     if query.begins_at_its_tip and query.revision.text == "HEAD" and not skip:
         view["uri"] = repository.uri("log")
@@ -634,7 +639,9 @@ def _refuse_missing_path(git: Git, repository: Repository, query: LogQuery, canc
 
 
 def _has_history(git: Git, repository: Repository, query: LogQuery, names: Sequence[str], cancel: CancelToken) -> bool:
-    arguments = ["log", "--format=%H", "--max-count=1", *select_options({"--all": query.all_branches})]
+    arguments = ["log", "--format=%H", "--max-count=1"]
+    if query.all_branches:
+        arguments += _ALL_BRANCHES
     arguments += [*names, "--", *query.pathspecs]
     literal_paths = not query.path.is_glob
     return bool(git.run(repository, arguments, cancel, exit_codes=(0, 128), literal_paths=literal_paths).stdout)
