@@ -487,3 +487,29 @@ async def test_only_branches_and_tags_are_listed_as_such(repository: Made) -> No
             listed = await ask("list_commits", all_branches=True, graph=drawn)
             subjects = re.findall(r"on no branch|first|replaced|Notes|WIP", listed)
             assert sorted(subjects) == ["first", "on no branch"], listed
+
+
+@pytest.mark.reported("cirrus-actions/rebase#59")
+@pytest.mark.reported("gastownhall/gastown#3891")
+@pytest.mark.parametrize("with_conflict", [False, True], ids=["at once", "after a conflict"])
+async def test_what_a_rebase_leaves_out_is_told(with_conflict: bool, repository: Made) -> None:
+    repository.commit("first", {"a.txt": "a\n"})
+    repository.git("switch", "--quiet", "--create", "topic")
+    picked = repository.commit("picked", {"b.txt": "b\n"})
+    repository.commit("topic", {"a.txt": "topic\n"})
+    repository.git("switch", "--quiet", "--create", "side")
+    repository.commit("side", {"c.txt": "c\n"})
+    repository.git("switch", "--quiet", "topic")
+    repository.git("merge", "--quiet", "--no-ff", "--no-edit", "side")
+    repository.git("switch", "--quiet", "main")
+    repository.commit("main", {"a.txt": "main\n"} if with_conflict else {"d.txt": "d\n"})
+    repository.git("cherry-pick", picked)
+    repository.git("switch", "--quiet", "topic")
+    async with serving(repository.path, "--write") as ask:
+        answer = await ask("run_rebase", rev="main")
+        if with_conflict:
+            repository.write("a.txt", "both\n")
+            answer = await ask("continue_operation", action="continue", paths=["a.txt"])
+        assert "\nleft out: 1 merge, " in answer, answer
+        assert f"\nleft out, the new base has this change already: {picked[:7]} picked\n" in answer, answer
+        assert "left out" not in await ask("run_rebase", rev="main")

@@ -126,6 +126,7 @@ class _Report:
         self.facts += [self.after.branch, *self.after.in_progress]
         self._add_up_to_date()
         self._add_new_commits()
+        self._add_left_out()
         if self._is_commit:
             self._add_commit()
         self._add_conflicts()
@@ -174,6 +175,33 @@ class _Report:
             except GitFailed:
                 pass  # Of a partial clone the contents are not here.
         return split_lines(self.git.run(self.repository, arguments, self.cancel))
+
+    def _add_left_out(self) -> None:
+        """Add which commits of the branch a rebase that is done has not put on the new base."""
+        operation = self.operation
+        if operation.command != "rebase" or self.after.in_progress:
+            return
+        if not isinstance(operation, CommitOperation | PickOperation) or not operation.base:
+            return
+        old_head = "ORIG_HEAD" if operation.ends_in_progress else self.before.status.oid
+        merge_count = self._count_commits("--merges", f"{operation.base}..{old_head}")
+        if merge_count:
+            self.lines.append(f"left out: {count(merge_count, 'merge')}, with what was changed in it alone")
+        old_count = self._count_commits("--no-merges", f"{operation.base}..{old_head}")
+        if old_count > self._count_commits("--no-merges", f"{operation.base}..{self.after.oid}"):
+            self._add_known_changes(operation.base, old_head)
+
+    def _count_commits(self, option: str, span: str) -> int:
+        return int(self.git.run(self.repository, ["rev-list", "--count", option, span, "--"], self.cancel).text)
+
+    def _add_known_changes(self, base: str, old_head: str) -> None:
+        """Add the commits whose change the new base has already."""
+        options = ["--cherry-mark", "--right-only", "--no-merges", "--format=%m%h %s", f"--max-count={_MAX_LISTED}"]
+        output = self.git.run(self.repository, ["log", *options, f"{base}...{old_head}", "--"], self.cancel)
+        for line in split_lines(output):
+            if line.startswith("="):
+                row = clip(escape_line_breaks(line[1:]), _MAX_ROW_BYTES)
+                self.lines.append(f"left out, the new base has this change already: {row}")
 
     @property
     def _is_commit(self) -> bool:
