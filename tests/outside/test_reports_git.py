@@ -513,3 +513,20 @@ async def test_what_a_rebase_leaves_out_is_told(with_conflict: bool, repository:
         assert "\nleft out: 1 merge, " in answer, answer
         assert f"\nleft out, the new base has this change already: {picked[:7]} picked\n" in answer, answer
         assert "left out" not in await ask("run_rebase", rev="main")
+
+
+@pytest.mark.reported("altsem/gitu#477")
+@pytest.mark.parametrize("unstage", [False, True])
+async def test_no_sign_is_staged_in_the_place_of_bytes(unstage: bool, repository: Made) -> None:
+    text = b"".join(b"%d\n" % number for number in range(9))
+    repository.commit("first", {"a.txt": text})
+    repository.write("a.txt", text + b"caf\xe9\n")
+    if unstage:
+        repository.git("add", "a.txt")
+    async with serving(repository.path, "--write") as ask:
+        shown = await ask("read_diff")
+        patch = shown[shown.index("--- ") :]
+        for tool, arguments in (("stage_files", {"unstage": unstage}), ("create_commit", {"message": "second"})):
+            answer = await ask(tool, patch=patch, **arguments)
+            assert answer.startswith("failed: ") and "`paths`" in answer, answer
+    assert repository.git("show", ":a.txt", "--").count("\ufffd") == unstage

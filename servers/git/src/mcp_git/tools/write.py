@@ -58,6 +58,9 @@ __all__ = [
     "stage_files",
 ]
 
+# What an answer has in the place of a byte that is no UTF-8.
+_REPLACEMENT = "\ufffd"
+
 PathList = Annotated[list[RepositoryPath], trusted(parse_paths)]
 Paths = Annotated[PathList, Field(max_length=1000, description="From the repository's root; `.` is all.")]
 MessageText = Annotated[Message, trusted(parse_message)]
@@ -523,6 +526,11 @@ def _stage_commands(paths: Sequence[RepositoryPath], patch: str) -> list[GitInpu
 
 
 def _encode_patch(text: str) -> bytes:
+    if _REPLACEMENT in text:
+        raise Invalid(
+            f"The `patch` has {quote(_REPLACEMENT)}, which stands for bytes that are no UTF-8.",
+            "Stage the whole file: name it in `paths`.",
+        )
     if not text.endswith("\n"):
         text += "\n"
     return text.encode("utf-8", "surrogateescape")
