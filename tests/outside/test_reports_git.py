@@ -530,3 +530,34 @@ async def test_no_sign_is_staged_in_the_place_of_bytes(unstage: bool, repository
             answer = await ask(tool, patch=patch, **arguments)
             assert answer.startswith("failed: ") and "`paths`" in answer, answer
     assert repository.git("show", ":a.txt", "--").count("\ufffd") == unstage
+
+
+@pytest.mark.reported("pingdotgg/t3code#10905")
+@pytest.mark.reported("desktop/desktop#14792")
+async def test_a_branch_that_a_crash_left_empty_is_no_new_repository(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "a\n"})
+    (repository.path / ".git/refs/heads/main").write_text("")
+    async with serving(repository.path, "--write") as ask:
+        status = await ask("get_status")
+        assert "damaged" in status and "no commits yet" not in status, status
+        for tool, arguments in (
+            ("list_commits", {}),
+            ("list_commits", {"all_branches": True}),
+            ("create_commit", {"message": "second", "paths": ["."]}),
+        ):
+            answer = await ask(tool, **arguments)
+            assert answer.startswith("failed: ") and "`git fsck`" in answer, answer
+            assert "no commit yet" not in answer
+
+
+@pytest.mark.reported("netresearch/git-workflow-skill#247")
+async def test_a_file_whose_contents_are_gone_is_not_said_to_be_absent(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "a\n"})
+    oid = repository.git("rev-parse", "HEAD:a.txt").strip()
+    (repository.path / ".git/objects" / oid[:2] / oid[2:]).unlink()
+    repository.write("a.txt", "b\n")
+    async with serving(repository.path) as ask:
+        for tool, arguments in (("read_file", {"path": "a.txt"}), ("read_diff", {}), ("get_blame", {"path": "a.txt"})):
+            answer = await ask(tool, **arguments)
+            assert answer.startswith("failed: ") and "`git fsck`" in answer, answer
+        assert "There is no `b.txt`" in await ask("read_file", path="b.txt")

@@ -19,7 +19,13 @@ from mcp_git.engine.history.page_position import decode_position
 from mcp_git.engine.history.patterns import refuse_foreign_syntax
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, select_options, split_records
-from mcp_git.engine.program.revisions import explain_failure, explained_failures, resolve_commits
+from mcp_git.engine.program.revisions import (
+    damaged,
+    explain_failure,
+    explained_failures,
+    is_of_damage,
+    resolve_commits,
+)
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks, quote_path
 from mcp_git.policy import Repository, RepositoryPath, Revision
@@ -355,7 +361,9 @@ def _explain_failure(
     name = quote(revision.text)
     try:
         kind = git.run(repository, ["cat-file", "-t", _name_object(revision, path)], cancel).text.strip()
-    except GitFailed:
+    except GitFailed as failure:
+        if is_of_damage(failure):
+            return damaged(f"What {name} has as `{path.display}` can't be read.")
         fix = suggest_path(git, repository, path, revision.text, cancel)
         return NotFound(f"There is no `{path.display}` in {name}.", fix)
     match kind:

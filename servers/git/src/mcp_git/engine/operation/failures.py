@@ -183,7 +183,8 @@ def explain_half_done(
     new_files = _list_new_files(before.status, now.status)
     if new_files:
         lines.append(f"\n{describe_remaining_files(new_files)}")
-    return Conflict(f"{failure}, after a part of it was done.", f"`get_status` shows what.{''.join(lines)}")
+    message = str(failure).rstrip(". ")
+    return Conflict(f"{message}, after a part of it was done.", f"`get_status` shows what.{''.join(lines)}")
 
 
 def _list_new_files(before: Status, now: Status) -> list[str]:

@@ -9,18 +9,21 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, quote
+from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, Unavailable, quote
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.git_binary import missing_contents
 from mcp_git.policy import Range, Repository, Revision
+from mcp_git.repository_paths import Layout, read_small_file
 
 __all__ = [
     "EMPTY_TREES",
+    "damaged",
     "explain_failure",
     "explained_failures",
     "explained_missing_contents",
     "find_commits",
     "head_has_commit",
+    "is_of_damage",
     "resolve_commits",
 ]
 
@@ -30,6 +33,12 @@ _BAD_PATTERN = re.compile(r"invalid regex|(?:-e option|command line|header), ")
 _MISSING_OBJECT = re.compile(
     r"unable to (?:read|parse|find)|[Cc]annot read|could not (?:fetch|get)|bad (?:file|object|tree object)"
     r"|missing (?:blob|object)|not a tree object|invalid object"
+)
+# What git says where a crash, or another program, has damaged a git directory.
+_DAMAGE = re.compile(
+    r"(?m)reference broken|bad object|bad tree object|index file (?:smaller|corrupt)|bad (?:index file )?signature"
+    r"|unable to read (?:sha1 file|[0-9a-f]{40})|[Cc]annot read blob|is (?:empty|corrupt)$|missing (?:blob|object)"
+    r"|could not get object info|not a git repository: '\.'"
 )
 # The tree with nothing in it, by the length of a hash.
 EMPTY_TREES = {
@@ -77,6 +86,8 @@ def explain_failure(
     if "timed out" in failure.stderr:
         return failure
     message = str(failure).rstrip()
+    if is_of_damage(failure):
+        return damaged(message)
     if _BAD_PATTERN.search(failure.stderr):
         return Invalid(message, "Put a backslash before what is meant as it stands, such as `\\(`.")
     return Invalid(message, "`get_status` has the state of the repository.")
@@ -85,6 +96,20 @@ def explain_failure(
 def is_of_missing_contents(failure: GitFailed, git: Git, repository: Repository) -> bool:
     """Whether git failed because a partial clone lacks an object."""
     return _MISSING_OBJECT.search(failure.stderr) is not None and git.is_partial(repository)
+
+
+def is_of_damage(failure: GitFailed) -> bool:
+    """Whether git failed because something in the git directory is damaged, or gone."""
+    return _DAMAGE.search(failure.stderr) is not None
+
+
+def damaged(message: str) -> Unavailable:
+    """Return the problem of a git directory in which something is damaged, or gone."""
+    return Unavailable(
+        message,
+        "Something in the git directory is damaged or gone: the user can see what, with `git fsck`. `.git/logs` has "
+        "which commits branches were at.",
+    )
 
 
 @contextmanager
@@ -110,7 +135,15 @@ def _list_revisions(named: Revision | Range | None) -> list[Revision]:
     return [revision for revision in revisions if not revision.is_conflict_side]
 
 
-def _explain_missing_revision(git: Git, repository: Repository, revision: Revision, cancel: CancelToken) -> NotFound:
+def _is_head_damaged(layout: Layout) -> bool:
+    """Whether HEAD names no branch, or one that is there, where git finds no commit by it."""
+    prefix, _, ref = (read_small_file(os.path.join(layout.git_dir, "HEAD")) or "").partition(" ")
+    return prefix != "ref:" or os.path.isfile(os.path.join(layout.common_dir, ref))
+
+
+def _explain_missing_revision(git: Git, repository: Repository, revision: Revision, cancel: CancelToken) -> Problem:
+    if revision.text == "HEAD" and _is_head_damaged(git.layout(repository)):
+        return damaged("The branch that `HEAD` names can't be read.")
     if revision.text == "HEAD":
         return NotFound("`HEAD` has no commit yet.", "`get_status` has what is there.")
     output = git.run(repository, ["for-each-ref", "--format=%(refname:short)", "--count=5000"], cancel)

@@ -13,6 +13,8 @@ __all__ = ["Status", "StatusEntry", "is_conflict"]
 # What git prints in the place of a branch where HEAD is none.
 _DETACHED = "(detached)"
 _NO_COMMIT = "(initial)"
+# What it prints where it can't read the branch that HEAD names.
+_UNKNOWN = "(unknown)"
 
 
 class StatusEntry(NamedTuple):
@@ -66,6 +68,8 @@ class Status:
     @property
     def branch(self) -> str:
         """One phrase for where HEAD is."""
+        if self.head == _UNKNOWN:
+            return "`HEAD` or its branch is damaged: `.git/logs/HEAD` has which commit it was at"
         if self.oid == _NO_COMMIT:
             return f"{escape_line_breaks(self.head)}, no commits yet"
         if self.is_detached:
