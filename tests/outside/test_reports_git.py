@@ -561,3 +561,20 @@ async def test_a_file_whose_contents_are_gone_is_not_said_to_be_absent(repositor
             answer = await ask(tool, **arguments)
             assert answer.startswith("failed: ") and "`git fsck`" in answer, answer
         assert "There is no `b.txt`" in await ask("read_file", path="b.txt")
+
+
+@pytest.mark.reported("jj-vcs/jj#6077")
+@pytest.mark.reported("gitgitgadget/git#1895")
+async def test_marks_of_a_conflict_may_be_longer(repository: Made) -> None:
+    attributes = "*.rst conflict-marker-size=32\n"
+    repository.commit("first", {"a.rst": "Title\n=======\ntext\n", ".gitattributes": attributes})
+    repository.git("switch", "--quiet", "--create", "side")
+    repository.commit("side", {"a.rst": "Title\n=======\ntheirs\n"})
+    repository.git("switch", "--quiet", "main")
+    repository.commit("main", {"a.rst": "Title\n=======\nours\n"})
+    async with serving(repository.path, "--write") as ask:
+        assert "1 in conflict" in await ask("run_merge", rev="side")
+        unresolved = await ask("continue_operation", action="continue", paths=["a.rst"])
+        assert unresolved.startswith("failed: ") and "marks of a conflict" in unresolved, unresolved
+        assert not (await ask("continue_operation", action="continue", theirs=["a.rst"])).startswith("failed: ")
+    assert repository.git("show", "HEAD:a.rst") == "Title\n=======\ntheirs\n"

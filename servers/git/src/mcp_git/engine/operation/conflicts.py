@@ -14,7 +14,8 @@ from mcp_git.policy import Repository
 
 __all__ = ["is_at_or_below", "is_empty_pick", "list_conflicts", "list_new_conflicts", "refuse_conflict_marks"]
 
-_MARKS = ["-e", "^<<<<<<< ", "-e", "^>>>>>>> "]
+# Seven signs, or as many more as the attribute `conflict-marker-size` asks for.
+_MARKS = ["-e", r"^<\{7,\} ", "-e", r"^>\{7,\} "]
 
 
 def list_conflicts(status: Status) -> list[bytes]:

@@ -21,11 +21,9 @@ from mcp_git.repository_paths import Layout
 
 __all__ = ["SideChoice", "plan_choice"]
 
-# A conflict as git writes it; with the lines before both sides only where a configuration asks for them.
-_CONFLICT = re.compile(
-    rb"^<{7} [^\n]*\n(?P<OURS>.*?)(?:^\|{7}[^\n]*\n.*?)?^={7}\r?\n(?P<THEIRS>.*?)^>{7} [^\n]*(?:\n|\Z)", re.M | re.S
-)
-_MARK = re.compile(rb"^(?:<{7}|\|{7}|={7}|>{7})(?: |\r?$)", re.M)
+# How many signs git makes a mark of where no attribute says it.
+_USUAL_MARK_LENGTH = 7
+_MAX_MARK_LENGTH = 999
 _FILE_MODES = ("100644", "100755")
 _SUBMODULE_MODE = "160000"
 # Values of the attribute `merge` with which git leaves our file as it is: `-merge`, `binary`.
@@ -64,6 +62,25 @@ class SideChoice:
                     if sides.setdefault(name, stage) != stage:
                         raise Invalid(f"{_quote(name)} is named in `ours` and in `theirs`.", "Name it in one of them.")
         return sides
+
+
+class _Marks:
+    """Recognizes the marks of a conflict that have a certain length.
+
+    Attributes:
+        conflict: a conflict as git writes it, with the lines before both sides where a configuration asks for them.
+        mark: the beginning of a line that is one of its marks.
+    """
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        ours, base, theirs, end = (re.escape(sign * length) for sign in (b"<", b"|", b"=", b">"))
+        self.conflict = re.compile(
+            rb"^%b [^\n]*\n(?P<OURS>.*?)(?:^%b[^\n]*\n.*?)?^%b\r?\n(?P<THEIRS>.*?)^%b [^\n]*(?:\n|\Z)"
+            % (ours, base, theirs, end),
+            re.M | re.S,
+        )
+        self.mark = re.compile(rb"^(?:%b|%b|%b|%b)(?: |\r?$)" % (ours, base, theirs, end), re.M)
 
 
 class _Entry(NamedTuple):
@@ -136,32 +153,42 @@ class _Resolution:
         """
         text = self._read(file.oid, scratch_index)
         versions = {stage: self._read(entry.oid) for stage, entry in self.stages.items()}
-        if any(b"\0" in version for version in versions.values()) or self._is_merged_whole():
+        attributes = self._read_attributes()
+        if any(b"\0" in version for version in versions.values()) or attributes[b"merge"] in _WHOLE_MERGES:
             return None
-        if any(_MARK.search(version) for version in versions.values()):
+        marks = _Marks(_parse_mark_length(attributes[b"conflict-marker-size"]))
+        if any(marks.mark.search(version) for version in versions.values()):
             raise Conflict(
                 f"{_quote(self.name)} has lines that look like the marks of a conflict.",
                 "Nothing was changed. Resolve it in the file, and name it in `paths`.",
             )
-        resolved, conflict_count = _CONFLICT.subn(lambda match: match[self.side.name], text)
-        if not conflict_count or _MARK.search(resolved):
+        resolved, conflict_count = marks.conflict.subn(lambda match: match[self.side.name], text)
+        if not conflict_count or marks.mark.search(resolved):
             raise Conflict(
                 f"{_quote(self.name)} does not have the marks of a conflict that git writes.",
                 "Nothing was changed. Name it in `paths` if it is resolved.",
             )
         # Git ends the last line of a side where a mark follows.
-        if text.rstrip(b"\r\n").rpartition(b"\n")[2].startswith(b">" * 7) and not versions[self.side].endswith(b"\n"):
+        last_line = text.rstrip(b"\r\n").rpartition(b"\n")[2]
+        if last_line.startswith(b">" * marks.length) and not versions[self.side].endswith(b"\n"):
             resolved = resolved.removesuffix(b"\n").removesuffix(b"\r")
         return resolved
 
-    def _is_merged_whole(self) -> bool:
-        """Whether an attribute has git put no lines of the other side into the file."""
-        arguments = ["check-attr", "-z", "merge", "--", self.name]
-        value = self.git.run(self.repository, arguments, self.cancel).stdout.split(b"\0")[2]
-        return value in _WHOLE_MERGES
+    def _read_attributes(self) -> dict[bytes, bytes]:
+        """Return how git merges the file by its attributes, which may have put no lines of the other side into it."""
+        arguments = ["check-attr", "-z", "merge", "conflict-marker-size", "--", self.name]
+        fields = self.git.run(self.repository, arguments, self.cancel).stdout.split(b"\0")
+        return {fields[1]: fields[2], fields[4]: fields[5]}
 
     def _read(self, oid: str, scratch_index: str = "") -> bytes:
         return self.git.run(self.repository, ["cat-file", "blob", oid], self.cancel, scratch_index=scratch_index).stdout
+
+
+def _parse_mark_length(value: bytes) -> int:
+    """Return how long git makes a mark, by an attribute that may say nothing of it."""
+    if value.isdigit() and 0 < int(value) <= _MAX_MARK_LENGTH:
+        return int(value)
+    return _USUAL_MARK_LENGTH
 
 
 def _has_lines_of_both(stages: Mapping[int, _Entry], file: _Entry | None) -> bool:
