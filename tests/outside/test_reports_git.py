@@ -578,3 +578,47 @@ async def test_marks_of_a_conflict_may_be_longer(repository: Made) -> None:
         assert unresolved.startswith("failed: ") and "marks of a conflict" in unresolved, unresolved
         assert not (await ask("continue_operation", action="continue", theirs=["a.rst"])).startswith("failed: ")
     assert repository.git("show", "HEAD:a.rst") == "Title\n=======\ntheirs\n"
+
+
+def _add_submodule(repository: Made, folder: Path) -> Made:
+    """Add a submodule, and return it."""
+    source = Made(folder / "library")
+    source.commit("of the library", {"lib.txt": "lib\n"})
+    repository.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(source.path), "vendor/a lib")
+    repository.commit("with a submodule")
+    return Made(repository.path / "vendor" / "a lib")
+
+
+@pytest.mark.reported("anthropics/claude-code#27201")
+async def test_a_submodule_is_served_alone(repository: Made, tmp_path: Path) -> None:
+    repository.commit("first", {"a.txt": "a\n"})
+    submodule = _add_submodule(repository, tmp_path)
+    submodule.git("config", "user.name", "Grace Hopper")
+    submodule.git("config", "user.email", "grace@example.org")
+    submodule.write("lib.txt", "changed\n")
+    async with serving(submodule.path, "--write") as ask:
+        assert "of the library" in await ask("list_commits")
+        assert "committed 1 file" in await ask("create_commit", message="second", all_tracked=True)
+    assert submodule.git("log", "--format=%s").splitlines() == ["second", "of the library"]
+
+
+@pytest.mark.reported("anthropics/claude-code#27201")
+async def test_a_folder_that_a_git_directory_does_not_name_is_no_submodule(repository: Made, tmp_path: Path) -> None:
+    repository.commit("first", {"a.txt": "a\n"})
+    submodule = _add_submodule(repository, tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    git_dir = repository.path / ".git" / "modules" / "vendor" / "a lib"
+    (other / ".git").write_text(f"gitdir: {git_dir}\n")
+    assert submodule.git("rev-parse", "--absolute-git-dir").strip() == str(git_dir)
+    async with serving(other) as ask:
+        assert "does not name this folder" in await ask("list_commits")
+
+
+@pytest.mark.reported("jesseduffield/lazygit#3641")
+async def test_what_is_uncommitted_in_a_submodule_is_not_said_to_be_clean(repository: Made, tmp_path: Path) -> None:
+    repository.commit("first", {"a.txt": "a\n"})
+    submodule = _add_submodule(repository, tmp_path)
+    submodule.write("lib.txt", "changed\n")
+    async with serving(repository.path) as ask:
+        assert "; clean; files in 1 submodule not looked at]" in await ask("get_status")

@@ -1,8 +1,8 @@
 """Where a repository's parts are: all inside what is served, none behind a link, or the repository is refused.
 
 Git itself follows whatever a `.git` file, `commondir`, `alternates` or a symbolic link names, and a repository that
-came as an archive can name anything on the machine. A linked worktree is served although its git directory is
-elsewhere: that directory must name the worktree in return, which only somebody who may write there can arrange.
+came as an archive can name anything on the machine. A linked worktree and a submodule are served although their git
+directory is elsewhere: it must name their folder in return, which only somebody who may write there can arrange.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _MAX_SMALL_FILE_BYTES = 64 * 1024
 # Levels, as many as git follows.
 _MAX_ALTERNATE_LEVELS = 5
 _DOT_GIT = re.compile(r"gitdir: ([^\0\r\n]+)[\r\n]*")
+# As `git submodule` writes it, and no more of how a configuration can be written.
+_CORE_WORK_TREE = re.compile(r"\[core\]\n(?:\t[^\n]*\n)*?\tworktree = ([^\n\"\\#;]+)(?:\n|\Z)")
 # What git is never led to here, so that it may be anything.
 _UNUSED_NAMES = frozenset(
     {"annex", "branches", "description", "fsmonitor--daemon", "fsmonitor--daemon.ipc", "hooks", "lfs", "modules", "svn"}
@@ -159,7 +161,8 @@ def _follow_dot_git(folder: str, dot_git: str, served_paths: Sequence[str]) -> s
             "The `.git` of this folder is not a git directory, nor does it name one.", "`git worktree repair`."
         )
     git_dir = os.path.realpath(os.path.join(folder, pointer[1]))
-    if not _names_worktree(git_dir, dot_git) and not is_inside_any(git_dir, served_paths):
+    is_named = _names_worktree(git_dir, dot_git) or _names_submodule(git_dir, folder)
+    if not is_named and not is_inside_any(git_dir, served_paths):
         raise Refused(
             "The `.git` file of this folder names a git directory outside, which does not name this folder.",
             "Serve the repository it belongs to.",
@@ -173,6 +176,13 @@ def _names_worktree(git_dir: str, dot_git: str) -> bool:
     if backlink is None:
         return False
     return os.path.realpath(os.path.join(git_dir, backlink.rstrip("\r\n"))) == dot_git
+
+
+def _names_submodule(git_dir: str, folder: str) -> bool:
+    """Whether a git directory names a submodule's folder in return, in the first section of its configuration."""
+    configuration = read_small_file(os.path.join(git_dir, "config")) or ""
+    match = _CORE_WORK_TREE.match(configuration)
+    return match is not None and os.path.realpath(os.path.join(git_dir, match[1])) == os.path.realpath(folder)
 
 
 def _refuse_links(folder: str, but: frozenset[str] = frozenset(), *, recursive: bool = False) -> None:

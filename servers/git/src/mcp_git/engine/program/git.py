@@ -389,6 +389,12 @@ class Git:
         """Return the path of the file of attributes that the operator's configuration names for a repository."""
         return self._private_git_dir(repository).user_configuration.attributes_file
 
+    def list_submodules(self, layout: Layout) -> list[str]:
+        """Return the submodules that are checked out."""
+        private_git_dir, _ = self._private_git_dirs.prepare(layout)
+        top = layout.work_tree or ""
+        return [path for path in private_git_dir.submodules if os.path.lexists(os.path.join(top, path, ".git"))]
+
     def describe_disbelieved(self, repository: Repository) -> str:
         """Return which keys of the repository's own configuration could say who commits or what is ignored, and are
         not believed; empty where none is there."""

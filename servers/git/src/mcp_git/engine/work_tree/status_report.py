@@ -36,6 +36,9 @@ def describe_status(git: Git, repository: Repository, path: RepositoryPath, limi
     if not status.entries:
         refuse_missing_path(git, repository, path, (), cancel)
     facts = _describe_state(status, path)
+    submodules = git.list_submodules(layout)
+    if submodules:
+        facts.append(f"files in {count(len(submodules), 'submodule')} not looked at")
     disbelieved = git.describe_disbelieved(repository)
     if disbelieved:
         facts.append(disbelieved)
