@@ -106,7 +106,7 @@ async def test_a_made_up_cursor_asks_for_nothing_else(oracle: Oracle) -> None:
     from mcp_batteries.cursors import Cursor
 
     oracle.pages("/search/issues", [issue(1, repository_url="x/repos/other/secret")], "items")
-    scope = ["/search/issues", {"q": "x repo:octo/app is:issue"}]
+    scope = ["/search/issues", {"q": "x repo:octo/app is:issue", "advanced_search": True}]
     forged = Cursor.encode("page", {"n": 5, "q": {"q": "repo:other/secret", "page": "1"}, "skip": 0}, scope)
     async with served(oracle, *ONLY) as client:
         found = await call(client, "search_github", kind="issues", query="x", cursor=forged)

@@ -415,6 +415,7 @@ def test_under_an_allow_list_a_query_reaches_nothing_else(query: str, word: str)
 def test_a_query_is_bound_to_what_is_served() -> None:
     served = policy("--repos", "octo/site", "--repos", "team/*")
     assert served.restrict_query("bug is:open", None) == "bug is:open repo:octo/site user:team"
+    assert served.restrict_query("bug", None, has_logic=True) == "bug (repo:octo/site OR user:team)"
     assert served.restrict_query("bug", served.repo("team/x")) == "bug repo:team/x"
     assert (
         policy().restrict_query("bug", policy().repo("team/x")) == "bug repo:team/x"

@@ -373,3 +373,38 @@ async def test_one_call_labels_the_issues_of_a_milestone(oracle: Oracle) -> None
         done = await call(client, "edit_issue", **O, number=numbers[0], numbers=numbers[1:], **change)
     assert done["done"] == "Changed 2 of 2 issues."
     assert [seen.json["labels"] for seen in oracle.sent("PATCH")] == [["kept", "priority/high"]] * 2
+
+
+@pytest.mark.reported("cli/cli#13835")
+@pytest.mark.reported("cli/cli#12264")
+@pytest.mark.parametrize(
+    ("kind", "query", "sent"),
+    [
+        ("issues", "extension OR gist", "(extension OR gist) repo:octo/app is:issue"),
+        ("pull_requests", "(label:a) OR (label:b)", "((label:a) OR (label:b)) repo:octo/app is:pr"),
+        ("issues", "extension gist", "extension gist repo:octo/app is:issue"),
+        ("issues", "FOR ORDER", "FOR ORDER repo:octo/app is:issue"),
+        ("code", "extension OR gist", "extension OR gist repo:octo/app"),
+    ],
+)
+async def test_a_search_for_either_stays_in_the_repository(kind: str, query: str, sent: str, oracle: Oracle) -> None:
+    async with served(oracle) as client:
+        await call(client, "search_github", **O, kind=kind, query=query)
+    assert oracle.sent("GET", "/search/")[-1].query["q"] == sent
+
+
+@pytest.mark.reported("microsoft/vscode#252667")
+async def test_several_repositories_are_searched_for_what_is_in_either(oracle: Oracle) -> None:
+    oracle.pages("/search/issues", [], "items")
+    async with served(oracle, "--repos", "octo/app", "--repos", "octo/lib") as client:
+        await call(client, "search_github", kind="issues", query="crash")
+        sent = oracle.sent("GET", "/search/issues")[-1].query
+        assert sent["q"] == "crash (repo:octo/app OR repo:octo/lib) is:issue" and sent["advanced_search"] == "true"
+        # There, several are either of them without a word.
+        await call(client, "search_github", kind="code", query="crash")
+        assert oracle.sent("GET", "/search/code")[-1].query["q"] == "crash repo:octo/app repo:octo/lib"
+    async with served(oracle) as client:
+        note = (await call(client, "search_github", kind="issues", query="x repo:a/b repo:c/d"))["note"]
+        assert "`(repo:a/b OR repo:c/d)`" in note
+        page = await call(client, "search_github", kind="issues", query="label:a label:b repo:c/d")
+        assert "note" not in page

@@ -24,6 +24,7 @@ _ADDRESS = re.compile(r"(?:[a-z+]+://)?(?:git@)?([^/:@]+)(?::\d+)?[/:](.*)", re.
 _REPO_QUALIFIER = re.compile(
     r"""(?:^|[\s(\-"'])(repo|user|org|owner|team-review-requested|team|enterprise|props\.\S*?):""", re.I
 )
+_OR = re.compile(r"(?:^|[\s)])OR(?:[\s(]|$)")
 _SEARCH_LOGIC = re.compile(r"(?:^|\s)(?:OR|AND|NOT)(?:\s|$)|[()]")
 
 
@@ -169,11 +170,13 @@ class RepositoryAllowList:
             require_logins([owner])
         return HeadFilter(owner, ref(branch).name)
 
-    def restrict_query(self, query: str, repo: Repo | None, *, bound: bool = True) -> str:
-        """Return `query` restricted to what is served.
+    def restrict_query(self, query: str, repo: Repo | None, *, bound: bool = True, has_logic: bool = False) -> str:
+        """Return `query` restricted to what is served; more qualifiers may be put behind it.
 
         Args:
             bound: whether the results belong to repositories.
+            has_logic: whether the search knows `OR` and brackets. It wants all that stands side by side to hold at
+                once, several repositories too, and `OR` divides what is not in brackets to its very ends.
 
         Raises:
             Refused: with an allow-list, the query names repositories itself or has logic that could bypass it.
@@ -187,6 +190,10 @@ class RepositoryAllowList:
             _refuse_bypass(query)
             if repo is None:
                 qualifiers += [_qualifier_of(entry) for entry in self.allow_list]
+        if has_logic and _OR.search(query):
+            query = f"({query})"
+        if has_logic and len(qualifiers) > 1:
+            qualifiers = [f"({' OR '.join(qualifiers)})"]
         return " ".join([query, *qualifiers]).strip()
 
     def _strip_address(self, text: str) -> str:

@@ -19,6 +19,7 @@ from mcp_github.listing.columns import CODE, COMMIT_HIT, ISSUE, PERSON, PULL, RE
 from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_notes, keep_served
 from mcp_github.listing.projections import Item, Projection, pick
 from mcp_github.models import Listing
+from mcp_github.policy import Repo
 from mcp_github.requests.pull_facts import add_pull_facts
 from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepoName, choosing
 
@@ -35,6 +36,8 @@ _KIND_OF_ACCOUNT = re.compile(r"\btype:(?:user|org)\b", re.IGNORECASE)
 # What is no qualifier of any index is a word that somebody pasted, such as `std::vector` or `TypeError:`.
 _QUOTED = re.compile(r'"[^"]*"|`[^`]*`')
 _QUALIFIER = re.compile(r"(?<!\S)-?([\w.-]+):(?=\S)")
+# An issue has one of each.
+_SINGLE_QUALIFIER = re.compile(r"(?<!\S)(repo|user|org|author):\S+", re.IGNORECASE)
 _QUALIFIERS = re.compile(
     r"advanced|archived|assignee|author|author-date|author-email|author-name|base|blocked|blocking|closed|"
     r"comments|commenter|commits|committer|committer-date|committer-email|committer-name|content|created|draft|"
@@ -83,11 +86,20 @@ class _Index:
     def is_of_repositories(self) -> bool:
         return self.private_getter is not None
 
-    def qualify(self, query: str) -> str:
-        """Return `query` with the qualifier; two that exclude each other would find nothing."""
+    @property
+    def has_logic(self) -> bool:
+        """Whether it knows `OR` and brackets."""
+        return self.name == "issues"
+
+    def restrict(self, api: Api, query: str, repo: Repo | None) -> str:
+        """Return `query` restricted to what is served, with the qualifier of the kind.
+
+        Two that exclude each other would find nothing.
+        """
+        restricted = api.policy.restrict_query(query, repo, bound=self.is_of_repositories, has_logic=self.has_logic)
         if self.own_qualifier is None or self.own_qualifier.search(query):
-            return query
-        return f"{query} {self.qualifier}"
+            return restricted
+        return f"{restricted} {self.qualifier}"
 
 
 _INDEXES: Mapping[SearchKind, _Index] = {
@@ -120,7 +132,7 @@ async def search_github(
     Finds 1000 at most; few searches a minute. A repository's issues: `list_issues`.
     """
     index = _INDEXES[kind]
-    restricted = index.qualify(api.policy.restrict_query(query, repo, bound=index.is_of_repositories))
+    restricted = index.restrict(api, query, repo)
 
     def select(items: Sequence[Item]) -> Sequence[Item]:
         if not index.is_of_repositories:
@@ -136,17 +148,19 @@ async def search_github(
         f"/search/{index.name}",
         f"the search {quote(restricted)}",
         index.projection,
-        params={"q": restricted, "sort": sort, "order": order},
+        # Servers that do not know it ignore it; others need it, or have it anyway.
+        params={"q": restricted, "sort": sort, "order": order, "advanced_search": index.has_logic or None},
         find_list=lambda data: data.get("items", []),
         select=select,
         complete=partial(add_pull_facts, api),
         accept=accept,
     )
     page = await fetch_page(api, list_query, PageOptions(fields, limit, cursor))
-    qualifier_note = None
+    note = join_notes(page.note, _other_kind_note(kind, query))
     if not page.rows and cursor is None:
-        qualifier_note = _unknown_qualifier_note(query)
-    note = join_notes(page.note, _other_kind_note(kind, query), qualifier_note)
+        note = join_notes(note, _unknown_qualifier_note(query))
+        if index.has_logic and not api.policy.allow_list:
+            note = join_notes(note, _excluding_note(query))
     return page.model_copy(update={"note": note})
 
 
@@ -158,6 +172,20 @@ def _unknown_qualifier_note(query: str) -> str | None:
         return None
     names = ", ".join(quote(f"{word}:") for word in unknown)
     return f"GitHub takes {names} for a qualifier: put words with a colon in quotation marks to search for them."
+
+
+def _excluding_note(query: str) -> str | None:
+    """Return which qualifiers of a query that found nothing can't hold at once; None if all can."""
+    if " OR " in query:
+        return None
+    values: dict[str, dict[str, None]] = {}
+    for match in _SINGLE_QUALIFIER.finditer(_QUOTED.sub("", query)):
+        values.setdefault(match[1].lower(), {})[match[0]] = None
+    for qualifiers in values.values():
+        if len(qualifiers) > 1:
+            either = f"({' OR '.join(qualifiers)})"
+            return f"Nothing can be of all of these at once: for either, write {quote(either)}."
+    return None
 
 
 def _other_kind_note(kind: SearchKind, query: str) -> str | None:

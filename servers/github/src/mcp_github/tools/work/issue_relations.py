@@ -150,12 +150,13 @@ async def _find_like(api: Api, repo: Repo, weights: Counter[str], *, excluded: i
             likeness_by_number[int(item["number"])] = _compare(weights, _weigh_words(item))
         return keep_served(api, items, repo_getter=lambda item: repo.full_name)
 
-    search = api.policy.restrict_query(" OR ".join(f'"{word}"' for word in words), None, bound=False)
+    any_word = " OR ".join(f'"{word}"' for word in words)
+    search = api.policy.restrict_query(any_word, repo, bound=False, has_logic=True)
     query = ListQuery(
         "/search/issues",
         f"issues like {words[0]}",
         ISSUE,
-        params={"q": f"repo:{repo.full_name} is:issue {search}"},
+        params={"q": f"{search} is:issue", "advanced_search": True},
         find_list=lambda data: data.get("items", []),
         select=select,
     )
