@@ -59,6 +59,11 @@ STEPS = (
         f"{_HERE}test_next_moves.py::test_a_renamed_repository_is_named_on_writes",
     ),
     Step(
+        "It is #{} of `{}` by now: call again with both, if that one is meant.",
+        "always",
+        "tests/outside/test_reports_github.py::test_a_write_to_a_moved_issue_names_its_new_number",
+    ),
+    Step(
         "Call again with the others alone.",
         "what GitHub named is changed: the first file is there",
         f"{_WRITING}::test_what_an_empty_repository_got_already_is_told_with_a_failure",

@@ -408,3 +408,21 @@ async def test_several_repositories_are_searched_for_what_is_in_either(oracle: O
         assert "`(repo:a/b OR repo:c/d)`" in note
         page = await call(client, "search_github", kind="issues", query="label:a label:b repo:c/d")
         assert "note" not in page
+
+
+@pytest.mark.reported("MarcusJellinghaus/mcp-workspace#256")
+async def test_a_write_to_a_moved_issue_names_its_new_number(oracle: Oracle) -> None:
+    oracle.answer("GET", "/repositories/77", {"full_name": "octo/lib"})
+    location = f"{oracle.url}/repositories/77/issues/17"
+    moved = {"message": "Moved Permanently", "url": location}
+    oracle.answer("PATCH", f"{HERE}/issues/5", moved, status=301, headers={"Location": location})
+    comments = {"Location": f"{location}/comments"}
+    oracle.answer("POST", f"{HERE}/issues/5/comments", moved, status=307, headers=comments)
+    async with served(oracle, "--write") as client:
+        said = await refused(client, "edit_issue", **O, number=5, state="closed")
+        assert "#17 of `octo/lib`" in said and "its name by now" not in said
+        assert "#17 of `octo/lib`" in await refused(client, "create_comment", **O, number=5, body="B")
+        await call(client, "edit_issue", repo="octo/lib", number=17, state="closed")
+    # Under an allow-list, nobody hears where it went.
+    async with served(oracle, "--write", "--repos", "octo/app") as client:
+        assert "octo/lib" not in await refused(client, "edit_issue", **O, number=5, state="closed")

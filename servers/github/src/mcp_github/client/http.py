@@ -51,6 +51,7 @@ _REFUSED_BY_LIMIT = (None, 403, 429)
 _MAX_WAIT_SECONDS = 5.0
 _MAX_BODY_BYTES = 8_000_000
 _REPO_PATH = re.compile(r"/repositories/[0-9]+|/repos/[^/]+/[^/]+")
+_NUMBER_IN_PATH = re.compile(rf"(?:{_REPO_PATH.pattern})/(?:issues|pulls)/([0-9]+)(?:/.*)?")
 
 
 class ClientSettings(TokenSettings, LoginSettings, Protocol):
@@ -303,9 +304,9 @@ class Client:
             if self._policy.allow_list:
                 self._policy.require_redirect_served(new_name, request.description)
         except Problem:
-            new_name = ""
-        if new_name and new_name.lower() != _repo_of_path(request.path).lower():
-            fix = f"Call again with `{new_name}`, its name by now."
+            pass
+        else:
+            fix = _name_new_place(request.path, new_name, path) or fix
         return Conflict(
             f"GitHub redirects this write to {request.description}: it was renamed or moved. Nothing was changed.", fix
         )
@@ -418,9 +419,33 @@ def _headers_and_content(
     return [(name.encode(), value.encode()) for name, value in headers.items()], content
 
 
+def _name_new_place(old_path: str, new_repo: str, new_path: str) -> str:
+    """Return the next move after a write to `old_path` that belongs to `new_path` now; empty if nobody knows.
+
+    An issue that was moved to another repository has another number there.
+    """
+    if not new_repo or new_repo.lower() == _repo_of_path(old_path).lower():
+        return ""
+    old_number = _number_of_path(old_path)
+    new_number = _number_of_path(new_path)
+    if new_number == old_number:
+        return f"Call again with `{new_repo}`, its name by now."
+    if not new_number:
+        return f"It is in `{new_repo}` by now, under another number: look there."
+    return f"It is #{new_number} of `{new_repo}` by now: call again with both, if that one is meant."
+
+
 def _repo_of_path(path: str) -> str:
     """Return the `owner/name` in the API's `path`; empty if it has none."""
     match = re.fullmatch(r"/repos/([^/]+/[^/]+)(?:/.*)?", path)
+    if match is None:
+        return ""
+    return match[1]
+
+
+def _number_of_path(path: str) -> str:
+    """Return the number of the issue or pull request in the API's `path`; empty if it has none."""
+    match = _NUMBER_IN_PATH.fullmatch(path)
     if match is None:
         return ""
     return match[1]
